@@ -1,12 +1,19 @@
 import react from '@vitejs/plugin-react';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
+import type { Manifest } from 'vite';
 import { defineConfig, type Plugin } from 'vitest/config';
+import { complaint, firstFiles } from './firstPage';
 
 const backend = process.env.EDGELOOM_BACKEND ?? 'http://127.0.0.1:8000';
 
-/** Writes `.br` and `.gz` beside every built text file: the server sends them to browsers that take them. */
+const MANIFEST = 'manifest.json';
+
+/**
+ * Writes `.br` and `.gz` beside every built text file, which the server sends to browsers that take them; refuses a
+ * first page that is too large.
+ */
 function compressed(): Plugin {
   let folder = '';
   return {
@@ -24,6 +31,14 @@ function compressed(): Plugin {
         writeFileSync(`${path}.br`, brotliCompressSync(content));
         writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
       }
+      const manifest = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
+      const sizes = firstFiles(manifest).map((name): [string, number] => [
+        name,
+        brotliCompressSync(readFileSync(join(folder, name))).length,
+      ]);
+      rmSync(join(folder, MANIFEST)); // nobody else reads it
+      const wrong = complaint(new Map(sizes));
+      if (wrong) throw new Error(wrong);
     },
   };
 }
@@ -33,7 +48,23 @@ export default defineConfig(({ command }) => ({
   base: command === 'build' ? '/static/app/' : '/',
   plugins: [react(), compressed()],
   resolve: { alias: { '@': new URL('./src', import.meta.url).pathname } },
-  build: { outDir: 'dist', chunkSizeWarningLimit: 900 },
+  build: {
+    outDir: 'dist',
+    manifest: MANIFEST,
+    chunkSizeWarningLimit: 900,
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            // React stays in the caches of browsers when EdgeLoom changes.
+            { name: 'react', test: /node_modules\/(react|react-dom|scheduler)\//, priority: 2 },
+            // One file of all that the first page needs: many small ones take longer, and compress worse.
+            { name: 'first', tags: ['$initial'], test: /\.(tsx?|m?js)$/, priority: 1 },
+          ],
+        },
+      },
+    },
+  },
   server: {
     host: '127.0.0.1',
     // The Host header stays the browser's, or the server would see a forged origin.
@@ -42,5 +73,5 @@ export default defineConfig(({ command }) => ({
       '/ws': { target: backend, ws: true, changeOrigin: false },
     },
   },
-  test: { environment: 'node', include: ['src/**/*.test.{ts,tsx}'] },
+  test: { environment: 'node', include: ['*.test.ts', 'src/**/*.test.{ts,tsx}'] },
 }));

@@ -28,6 +28,7 @@ FRONTEND_SOURCES = (
     "package-lock.json",
     "tsconfig.json",
     "vite.config.ts",
+    "firstPage.ts",
 )
 
 

@@ -4,19 +4,20 @@ import '@fontsource/ibm-plex-sans/latin-500.css';
 import '@fontsource/ibm-plex-sans/latin-600.css';
 import '@fontsource/ibm-plex-mono/latin-400.css';
 import './theme/mantineStyles';
-import '@mantine/notifications/styles.css';
 import './theme/global.css';
 import { MantineProvider } from '@mantine/core';
-import { Notifications } from '@mantine/notifications';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { RouterProvider } from 'react-router';
 import { onLoggedOut } from './api/client';
-import { queryClient } from './api/queries';
-import { router } from './routes';
+import { askForStart, queryClient } from './api/queries';
+import { Navigation } from './components/navigation';
+import { Pages } from './routes';
+import { Notices } from './shell/Notices';
+import { Shell } from './shell/Shell';
 import { theme } from './theme/theme';
 
+if (location.pathname === '/') void askForStart();
 onLoggedOut(() => queryClient.setQueryData(['session'], null));
 
 const root = document.getElementById('root');
@@ -25,8 +26,12 @@ if (root) {
     <StrictMode>
       <MantineProvider theme={theme} defaultColorScheme="auto">
         <QueryClientProvider client={queryClient}>
-          <Notifications position="bottom-center" />
-          <RouterProvider router={router} />
+          <Navigation>
+            <Shell>
+              <Pages />
+            </Shell>
+            <Notices />
+          </Navigation>
         </QueryClientProvider>
       </MantineProvider>
     </StrictMode>,

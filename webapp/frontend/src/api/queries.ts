@@ -1,4 +1,4 @@
-import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, setCsrfToken } from './client';
 import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun, Showcase } from './types';
 import { isOver } from './types';
@@ -19,22 +19,32 @@ export interface Session {
   csrf_token: string;
 }
 
+const SESSION = queryOptions({
+  queryKey: ['session'],
+  queryFn: async ({ signal }): Promise<Session | null> => {
+    try {
+      const session = await api.get<Session>('/session', signal);
+      setCsrfToken(session.csrf_token);
+      return session;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) return null;
+      throw error;
+    }
+  },
+  staleTime: Infinity,
+});
+
 /** Who is logged in; null if nobody is. */
-export function useSession() {
-  return useQuery({
-    queryKey: ['session'],
-    queryFn: async ({ signal }): Promise<Session | null> => {
-      try {
-        const session = await api.get<Session>('/session', signal);
-        setCsrfToken(session.csrf_token);
-        return session;
-      } catch (error) {
-        if (error instanceof ApiError && error.status === 401) return null;
-        throw error;
-      }
-    },
-    staleTime: Infinity,
-  });
+export const useSession = () => useQuery(SESSION);
+
+/** Asks for all that the start page shows as soon as somebody is known to be logged in, before it is rendered. */
+export async function askForStart(): Promise<void> {
+  const session = await queryClient.fetchQuery(SESSION).catch(() => null); // the page says what is wrong
+  if (!session) return;
+  void queryClient.prefetchQuery(newestRuns(MANY_RUNS));
+  void queryClient.prefetchQuery(CLUSTERS);
+  void queryClient.prefetchQuery(CATALOGUE);
+  void queryClient.prefetchQuery(SHOWCASES);
 }
 
 /** The random picture that a model gets in a run with this seed if the workload has none. */
@@ -98,35 +108,41 @@ export function useHealth() {
   });
 }
 
-export function useCatalogue() {
-  return useQuery({
-    queryKey: ['catalogue'],
-    queryFn: ({ signal }) => api.get<Catalogue>('/catalogue', signal),
-    staleTime: 10 * 60_000,
-  });
-}
+const CATALOGUE = queryOptions({
+  queryKey: ['catalogue'],
+  queryFn: ({ signal }) => api.get<Catalogue>('/catalogue', signal),
+  staleTime: 10 * 60_000,
+});
 
-export function useClusters() {
-  return useQuery({
-    queryKey: ['clusters'],
-    queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal),
-  });
-}
+export const useCatalogue = () => useQuery(CATALOGUE);
+
+const CLUSTERS = queryOptions({
+  queryKey: ['clusters'],
+  queryFn: ({ signal }) => api.get<ClusterRow[]>('/clusters', signal),
+});
+
+export const useClusters = () => useQuery(CLUSTERS);
+
+const SHOWCASES = queryOptions({
+  queryKey: ['showcases'],
+  queryFn: ({ signal }) => api.get<Showcase[]>('/showcases', signal),
+  staleTime: Infinity,
+});
 
 /** For every paper's method a run on which it does what it was invented for. */
-export function useShowcases() {
-  return useQuery({
-    queryKey: ['showcases'],
-    queryFn: ({ signal }) => api.get<Showcase[]>('/showcases', signal),
-    staleTime: Infinity,
-  });
-}
+export const useShowcases = () => useQuery(SHOWCASES);
 
-/** The newest `limit` runs; polled more often while one of them is not over. */
-export function useRuns(limit = 100) {
-  return useQuery({
+const MANY_RUNS = 100;
+const newestRuns = (limit: number) =>
+  queryOptions({
     queryKey: ['runs', 'newest', limit],
     queryFn: ({ signal }) => api.get<RunRow[]>(`/runs?limit=${limit}`, signal),
+  });
+
+/** The newest `limit` runs; polled more often while one of them is not over. */
+export function useRuns(limit = MANY_RUNS) {
+  return useQuery({
+    ...newestRuns(limit),
     refetchInterval: (query) => (query.state.data?.some((run) => !isOver(run.status)) ? 2_000 : 15_000),
     staleTime: 0,
   });

@@ -1,185 +1,19 @@
-import type { ClusterSpec, DeviceSpec, CanvasLayout } from '@/api/types';
-import { linkName, linkNames } from '@/format/links';
-import { bytes, flopRate, rate } from '@/format/units';
-import { deviceColor } from '@/theme/deviceColors';
-import { type Point, positionsOf } from './autoLayout';
-import { lanesOf, sideways } from './lanes';
-import classes from './ClusterPicture.module.css';
+import { lazy, Suspense } from 'react';
+import type { CanvasLayout } from '@/api/types';
+import { Picture, type PictureProps } from './Picture';
+import { knownPlaces } from './places';
 
-interface Props {
-  spec: ClusterSpec;
-  layout?: CanvasLayout;
-  width?: number;
-  height?: number;
-  /** Names below the nodes and rates at the links: for larger pictures. */
-  labels?: boolean;
-}
+const ArrangedPicture = lazy(async () => ({ default: (await import('./ArrangedPicture')).ArrangedPicture }));
 
-/** Pixels between parallel links. */
-const LANE = 9;
+type Props = Omit<PictureProps, 'places'> & { layout?: CanvasLayout };
 
-/** A static picture of a cluster: devices in their colours, switches as squares, links as wide as their rate. */
-export function ClusterPicture({ spec, layout, width = 260, height = 150, labels = false }: Props) {
-  const at = fitInto(positionsOf(spec, layout), width, height, labels);
-  const lanes = lanesOf(spec.links.map((link) => ({ name: linkName(link), ends: [link.a, link.b] })));
-  const off = (name: string) => layout?.disabled.includes(name) ?? false;
-  const radius = labels ? 17 : Math.min(11, height / 11, height / (1.6 * Math.sqrt(spec.devices.length + 1)));
+/** A static picture of a cluster. The library that arranges any other cluster is loaded when one needs it. */
+export function ClusterPicture(props: Props) {
+  const places = knownPlaces(props.spec, props.layout);
+  if (places) return <Picture {...props} places={places} />;
   return (
-    <svg
-      viewBox={`0 0 ${width} ${height}`}
-      width="100%"
-      height={height}
-      className={classes.picture}
-      role="img"
-      aria-label={`Cluster ${spec.name}: ${spec.devices.length} devices, ${spec.links.length} links`}
-    >
-      {spec.links.map((link) => {
-        const name = linkName(link);
-        const lane = lanes.get(name) ?? 0;
-        const ends = [at[link.a], at[link.b]].filter((point) => point !== undefined);
-        const [from, to] = ends.toSorted((one, other) => one.x - other.x || one.y - other.y);
-        if (!from || !to) return null;
-        const { x, y } = sideways(from, to, lane * LANE);
-        const [a, b] = [
-          { x: from.x + x, y: from.y + y },
-          { x: to.x + x, y: to.y + y },
-        ];
-        const along = 0.5 + lane / 4; // the rates of parallel links stand beside each other
-        const dashed = linkNames(link).some(off) || off(link.a) || off(link.b);
-        return (
-          <g key={name} opacity={dashed ? 0.35 : 1}>
-            <line
-              x1={a.x}
-              y1={a.y}
-              x2={b.x}
-              y2={b.y}
-              className={classes.link}
-              strokeWidth={lineWidth(link.bit_per_s)}
-              strokeDasharray={dashed ? '4 4' : undefined}
-            />
-            {labels && spec.links.length <= 12 && (
-              <text
-                x={a.x + (b.x - a.x) * along}
-                y={a.y + (b.y - a.y) * along + 3}
-                textAnchor="middle"
-                className={classes.rate}
-              >
-                {rate(link.bit_per_s)}
-              </text>
-            )}
-          </g>
-        );
-      })}
-      {spec.switches.map(({ name }) => {
-        const place = at[name];
-        if (!place) return null;
-        const side = radius * 0.62;
-        return (
-          <g key={name} opacity={off(name) ? 0.35 : 1}>
-            <rect
-              x={place.x - side}
-              y={place.y - side}
-              width={2 * side}
-              height={2 * side}
-              rx={2.5}
-              className={classes.switch}
-            />
-            {labels && (
-              <text x={place.x} y={place.y + side + 14} textAnchor="middle" className={classes.dimName}>
-                {name}
-              </text>
-            )}
-          </g>
-        );
-      })}
-      {spec.devices.map((device, rank) => {
-        const place = at[device.name];
-        if (!place) return null;
-        return (
-          <g key={device.name} opacity={off(device.name) ? 0.35 : 1}>
-            <title>{`${device.name} ${device.title}`}</title>
-            {device.name === spec.source && (
-              <circle
-                cx={place.x}
-                cy={place.y}
-                r={radius + 3.5}
-                fill="none"
-                stroke={deviceColor(rank)}
-                strokeWidth={1.5}
-              />
-            )}
-            <circle
-              cx={place.x}
-              cy={place.y}
-              r={radius}
-              stroke={deviceColor(rank)}
-              strokeWidth={3}
-              fill={device.role === 'terminal' ? 'var(--loom-surface)' : deviceColor(rank)}
-            />
-            {labels && (
-              <DeviceLabel device={device} at={place} toLeft={place.x < width / 2 - 8} gap={radius + 9} />
-            )}
-          </g>
-        );
-      })}
-    </svg>
-  );
-}
-
-/** Name and figures on the side that faces away from the middle, where no link passes. */
-function DeviceLabel({
-  device,
-  at,
-  toLeft,
-  gap,
-}: {
-  device: DeviceSpec;
-  at: Point;
-  toLeft: boolean;
-  gap: number;
-}) {
-  const place = { x: at.x + (toLeft ? -gap : gap), textAnchor: toLeft ? 'end' : 'start' } as const;
-  return (
-    <>
-      <text {...place} y={at.y - 2} className={classes.name}>
-        {device.name}
-      </text>
-      <text {...place} y={at.y + 13} className={classes.dimName}>
-        {flopRate(device.flop_per_s)} · {bytes(device.memory_bytes)}
-      </text>
-    </>
-  );
-}
-
-/** 1 Mbit/s → 1, 10 Gbit/s → 5: a decade is one step. */
-function lineWidth(bitPerS: number): number {
-  return Math.min(5, Math.max(1, Math.log10(bitPerS) - 5.5));
-}
-
-/** Scaled and centred, never distorted. */
-function fitInto(
-  at: Record<string, Point>,
-  width: number,
-  height: number,
-  labels: boolean,
-): Record<string, Point> {
-  const places = Object.values(at);
-  const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
-  const [left, top] = [Math.min(...xs), Math.min(...ys)];
-  const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
-  const marginX = labels ? 132 : 22;
-  const marginY = labels ? 28 : 20;
-  const scale = Math.min(
-    labels ? 1.8 : 0.9,
-    (width - 2 * marginX) / (spanX || 1),
-    (height - 2 * marginY) / (spanY || 1),
-  );
-  const originX = (width - spanX * scale) / 2;
-  const originY = (height - spanY * scale) / 2;
-  return Object.fromEntries(
-    Object.entries(at).map(([name, { x, y }]) => [
-      name,
-      { x: originX + (x - left) * scale, y: originY + (y - top) * scale },
-    ]),
+    <Suspense fallback={<div style={{ height: props.height }} />}>
+      <ArrangedPicture {...props} />
+    </Suspense>
   );
 }

@@ -1,5 +1,6 @@
 import { Graph, layout as dagreLayout } from '@dagrejs/dagre';
 import type { ClusterSpec, CanvasLayout } from '@/api/types';
+import { placed } from './places';
 import type { Point } from './point';
 import { shapeLayout } from './shapes';
 
@@ -33,11 +34,7 @@ export function autoLayout(spec: ClusterSpec): Record<string, Point> {
 
 /** The saved positions; nodes that have none get computed ones. */
 export function positionsOf(spec: ClusterSpec, layout: CanvasLayout | undefined): Record<string, Point> {
-  const nodes = [...spec.devices, ...spec.switches];
-  const saved = layout?.positions ?? {};
-  if (nodes.every((node) => saved[node.name])) return saved;
-  const known = nodes.filter((node) => saved[node.name]).map((node) => [node.name, saved[node.name]!]);
-  return { ...autoLayout(spec), ...Object.fromEntries(known) };
+  return placed(spec, layout, autoLayout);
 }
 
 /** Links with known ends, each directed away from the best connected node of its component. */

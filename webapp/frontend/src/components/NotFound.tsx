@@ -1,5 +1,5 @@
 import { Button } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { EmptyState } from './EmptyState';
 
 /** The page for an address that does not exist. */

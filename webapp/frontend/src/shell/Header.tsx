@@ -1,5 +1,5 @@
 import { Group } from '@mantine/core';
-import { NavLink } from 'react-router';
+import { Link, usePage } from '@/components/navigation';
 import type { Session } from '@/api/queries';
 import { ColorSchemeSwitch } from './ColorSchemeSwitch';
 import { HealthDot } from './HealthDot';
@@ -19,23 +19,27 @@ const PAGES = [
 
 /** The header of every page: navigation, state of the server, and the user menu. */
 export function Header({ session }: { session: Session }) {
+  const path = usePage();
   return (
     <header className={classes.header}>
-      <NavLink to="/" className={classes.brand}>
+      <Link to="/" className={classes.brand}>
         <Logo /> EdgeLoom
-      </NavLink>
+      </Link>
       <nav className={classes.nav} aria-label="Pages">
-        {PAGES.map((page) => (
-          <NavLink
-            key={page.to}
-            to={page.to}
-            end={page.end}
-            data-testid={`nav-${page.id}`}
-            className={({ isActive }) => `${classes.link} ${isActive ? classes.active : ''}`}
-          >
-            {page.label}
-          </NavLink>
-        ))}
+        {PAGES.map(({ to, label, id, end }) => {
+          const isHere = path === to || (!end && path.startsWith(`${to}/`));
+          return (
+            <Link
+              key={to}
+              to={to}
+              data-testid={`nav-${id}`}
+              aria-current={isHere ? 'page' : undefined}
+              className={`${classes.link} ${isHere ? classes.active : ''}`}
+            >
+              {label}
+            </Link>
+          );
+        })}
       </nav>
       <Group gap="xs" wrap="nowrap">
         <HealthDot />

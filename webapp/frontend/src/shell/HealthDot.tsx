@@ -1,5 +1,5 @@
-import { Anchor, Group, Text, Tooltip } from '@mantine/core';
-import { Link } from 'react-router';
+import { Anchor, Group, Text } from '@mantine/core';
+import { Link } from '@/components/navigation';
 import { useHealth } from '@/api/queries';
 import { complaint } from './health';
 
@@ -11,33 +11,30 @@ export function HealthDot() {
   const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
   const waiting = data?.queue_length ? `, ${data.queue_length} waiting` : '';
   return (
-    <Tooltip
-      label={
+    <Group
+      title={
         bad ??
         (busy
           ? `The emulator is busy with run ${busy}${waiting}`
           : 'All services answer; the emulator is free')
       }
+      gap={8}
+      wrap="nowrap"
+      mr="xs"
+      data-testid="health"
+      data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}
     >
-      <Group
-        gap={8}
-        wrap="nowrap"
-        mr="xs"
-        data-testid="health"
-        data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}
-      >
-        <span style={{ width: 9, height: 9, borderRadius: 9, background: color }} />
-        {busy ? (
-          <Anchor component={Link} to={`/runs/${busy}`} size="sm">
-            Run {busy}
-            {waiting}
-          </Anchor>
-        ) : (
-          <Text size="sm" c="dimmed">
-            {bad ? 'Not ready' : 'Idle'}
-          </Text>
-        )}
-      </Group>
-    </Tooltip>
+      <span style={{ width: 9, height: 9, borderRadius: 9, background: color }} />
+      {busy ? (
+        <Anchor component={Link} to={`/runs/${busy}`} size="sm">
+          Run {busy}
+          {waiting}
+        </Anchor>
+      ) : (
+        <Text size="sm" c="dimmed">
+          {bad ? 'Not ready' : 'Idle'}
+        </Text>
+      )}
+    </Group>
   );
 }

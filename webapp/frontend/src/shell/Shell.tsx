@@ -1,18 +1,22 @@
 import { Center, Loader } from '@mantine/core';
-import { Suspense } from 'react';
-import { Outlet } from 'react-router';
+import { type ReactNode, Suspense } from 'react';
 import { sentence } from '@/api/client';
 import { useSession } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { LoginPage } from '@/pages/login/LoginPage';
+import { later } from '@/components/later';
+import { usePage } from '@/components/navigation';
 import { Tour } from '@/tour/Tour';
 import { Header } from './Header';
 import { HealthBanner } from './HealthBanner';
+import { PageErrors } from './PageErrors';
 import classes from './Shell.module.css';
 
+const LoginPage = later(async () => (await import('@/pages/login/LoginPage')).LoginPage);
+
 /** The frame of every page. Shows the login page first if nobody is logged in. */
-export function Shell() {
+export function Shell({ children }: { children: ReactNode }) {
   const session = useSession();
+  const path = usePage();
   if (session.isPending) return <Waiting />;
   if (session.isError) {
     return (
@@ -25,16 +29,21 @@ export function Shell() {
       </Center>
     );
   }
-  if (!session.data) return <LoginPage />;
+  if (!session.data)
+    return (
+      <Suspense fallback={<Waiting />}>
+        <LoginPage />
+      </Suspense>
+    );
   return (
     <div className={classes.shell}>
       <Header session={session.data} />
       <HealthBanner />
       <Tour user={session.data.user} />
       <main className={classes.main}>
-        <Suspense fallback={<Waiting />}>
-          <Outlet />
-        </Suspense>
+        <PageErrors path={path}>
+          <Suspense fallback={<Waiting />}>{children}</Suspense>
+        </PageErrors>
       </main>
     </div>
   );

@@ -1,53 +1,28 @@
-import { Button, Menu, Text } from '@mantine/core';
-import { IconLogout, IconUser } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
-import { Link } from 'react-router';
-import { api } from '@/api/client';
+import { Suspense, useState } from 'react';
 import type { Session } from '@/api/queries';
-import { useTour } from '@/tour/tour';
+import { later } from '@/components/later';
+import { UserButton } from './UserButton';
 
-/** The menu of the user who is logged in: role, account, API documentation, administration, log out. */
+const load = () => import('./UserMenuItems');
+const UserMenuItems = later(async () => (await load()).UserMenuItems);
+
+/** The menu of the user who is logged in: loaded when somebody points at it, shown when it is pressed. */
 export function UserMenu({ session }: { session: Session }) {
-  const client = useQueryClient();
-  const goTour = useTour((state) => state.go);
-  const logOut = async () => {
-    await api.post('/logout');
-    client.clear();
-    client.setQueryData(['session'], null);
-  };
+  const [opened, setOpened] = useState(false);
+  const button = (
+    <UserButton
+      user={session.user}
+      aria-haspopup="menu"
+      aria-expanded={false}
+      onPointerEnter={load}
+      onFocus={load}
+      onClick={() => setOpened(true)}
+    />
+  );
+  if (!opened) return button;
   return (
-    <Menu position="bottom-end" width={220}>
-      <Menu.Target>
-        <Button variant="subtle" color="gray" leftSection={<IconUser size={16} />} data-testid="user-menu">
-          {session.user}
-        </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          Role{' '}
-          <Text span inherit fw={600}>
-            {session.role}
-          </Text>
-        </Menu.Label>
-        <Menu.Item component={Link} to="/account" data-testid="account">
-          Password and API tokens
-        </Menu.Item>
-        <Menu.Item onClick={() => goTour(0)} data-testid="tour-again">
-          Tour of the pages
-        </Menu.Item>
-        <Menu.Item component="a" href="/api/docs">
-          API documentation
-        </Menu.Item>
-        {session.role === 'admin' && (
-          <Menu.Item component="a" href="/admin/">
-            People and rights
-          </Menu.Item>
-        )}
-        <Menu.Divider />
-        <Menu.Item leftSection={<IconLogout size={15} />} onClick={logOut} data-testid="logout">
-          Log out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
+    <Suspense fallback={button}>
+      <UserMenuItems session={session} />
+    </Suspense>
   );
 }

@@ -1,4 +1,7 @@
-/** `mantineStyles.ts` has the styles of every component of Mantine that is used, in the order of Mantine's own file. */
+/**
+ * `mantineStyles.ts` has the styles of the components of Mantine that the first page needs, `moreStyles.ts` those of
+ * all others, both in the order of Mantine's own file.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -7,18 +10,35 @@ const SRC = join(import.meta.dirname, '..');
 const CORE = join(SRC, '..', 'node_modules', '@mantine', 'core');
 const BASE = ['baseline', 'default-css-variables', 'global'];
 
-const listed = [
-  ...readFileSync(join(import.meta.dirname, 'mantineStyles.ts'), 'utf8').matchAll(/styles\/([\w-]+)\.css/g),
-].map(([, name]) => name!);
-
-/** Names that the code imports from Mantine. */
-function imported(): Set<string> {
-  const files = readdirSync(SRC, { recursive: true, withFileTypes: true }).filter(
-    (entry) => entry.isFile() && /\.tsx?$/.test(entry.name),
+const namesIn = (file: string) =>
+  [...readFileSync(join(import.meta.dirname, file), 'utf8').matchAll(/styles\/([\w-]+)\.css/g)].map(
+    ([, name]) => name!,
   );
-  const texts = files.map((entry) => readFileSync(join(entry.parentPath, entry.name), 'utf8'));
-  const names = texts.flatMap((text) =>
-    [...text.matchAll(/import \{([^}]*)\} from '@mantine\/core'/g)].flatMap(([, list]) => list!.split(',')),
+const first = namesIn('mantineStyles.ts');
+const more = namesIn('moreStyles.ts');
+
+const SOURCES = readdirSync(SRC, { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isFile() && /(?<!\.test)\.tsx?$/.test(entry.name))
+  .map((entry) => join(entry.parentPath, entry.name));
+
+/** The modules that are loaded with this one: all that it imports, but not what it loads later by `import()`. */
+function loadedWith(file: string, found = new Set<string>()): Set<string> {
+  found.add(file);
+  const imports = readFileSync(file, 'utf8').matchAll(/(?:import|export) (?!type )[^;]*?from '([^']+)'/g);
+  for (const [, path] of imports) {
+    const base = path!.startsWith('@/') ? join(SRC, path!.slice(2)) : resolve(dirname(file), path!);
+    const next = [`${base}.ts`, `${base}.tsx`].find((name) => SOURCES.includes(name));
+    if (next && !found.has(next)) loadedWith(next, found);
+  }
+  return found;
+}
+
+/** Names that these files import from Mantine. */
+function imported(files: Iterable<string>): Set<string> {
+  const names = [...files].flatMap((file) =>
+    [...readFileSync(file, 'utf8').matchAll(/import \{([^}]*)\} from '@mantine\/core'/g)].flatMap(
+      ([, list]) => list!.split(','),
+    ),
   );
   return new Set(names.map((name) => name.trim().split(' as ')[0]!).filter(Boolean));
 }
@@ -51,14 +71,21 @@ describe('the styles of Mantine', () => {
         .slice(0, 120),
     );
 
-  it('are those of the components that are used', () => {
-    expect(listed.filter((name) => !BASE.includes(name)).toSorted()).toEqual(
-      [...needed(imported())].toSorted(),
+  it('are at first those of the components that come with the first page', () => {
+    expect(first.filter((name) => !BASE.includes(name)).toSorted()).toEqual(
+      [...needed(imported(loadedWith(join(SRC, 'main.tsx'))))].toSorted(),
     );
   });
 
+  it('are later those of the other components that are used', () => {
+    const rest = [...needed(imported(SOURCES))].filter((name) => !first.includes(name));
+    expect(more.toSorted()).toEqual(rest.toSorted());
+  });
+
   it('stand in the order of the whole file, as later ones change earlier ones', () => {
-    expect(listed.map(place).includes(-1)).toBe(false);
-    expect(listed).toEqual(listed.toSorted((one, other) => place(one) - place(other)));
+    for (const listed of [first, more]) {
+      expect(listed.map(place).includes(-1)).toBe(false);
+      expect(listed).toEqual(listed.toSorted((one, other) => place(one) - place(other)));
+    }
   });
 });

@@ -1,7 +1,7 @@
 import { ActionIcon, Anchor, Card, Group, Menu, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCopy, IconDots, IconDownload, IconFlask, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useClusters } from '@/api/queries';
 import type { ClusterRow } from '@/api/types';

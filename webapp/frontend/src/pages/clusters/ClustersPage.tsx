@@ -1,6 +1,6 @@
 import { Button, SimpleGrid, Skeleton } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useClusters, useMayWrite } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';

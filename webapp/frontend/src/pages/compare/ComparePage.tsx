@@ -2,7 +2,7 @@ import { Anchor, Button, Center, Group, Loader, SegmentedControl, Stack } from '
 import { IconDownload } from '@tabler/icons-react';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link, useSearchParams } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { isReadable, type StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';

@@ -1,6 +1,6 @@
 import { ActionIcon, Anchor, Badge, Group, Radio, Tooltip } from '@mantine/core';
 import { IconFlag, IconX } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { seriesColor } from '@/theme/seriesColors';
 import type { Caution, ComparedRun } from './comparison';
 import classes from './compare.module.css';

@@ -1,7 +1,7 @@
 import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { useParams } from 'react-router';
+import { useParams } from '@/components/navigation';
 import { ApiError, api, sentence } from '@/api/client';
 import { useClusters } from '@/api/queries';
 import type { ClusterRow } from '@/api/types';

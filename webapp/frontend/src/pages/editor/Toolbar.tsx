@@ -16,7 +16,7 @@ import {
   IconSchema,
 } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { useClusters } from '@/api/queries';
 import classes from './editor.module.css';
 import { commandOf, type View } from './commands';

@@ -1,12 +1,10 @@
 import { Button, Group, Modal, Text } from '@mantine/core';
 import { useEffect } from 'react';
-import { useBlocker } from 'react-router';
+import { useGuard } from '@/components/navigation';
 
 /** Asks before leaving with unsaved changes; when the tab is closed, the browser asks. */
 export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
-  const blocker = useBlocker(
-    ({ currentLocation, nextLocation }) => unsaved && currentLocation.pathname !== nextLocation.pathname,
-  );
+  const { asked, stay, leave } = useGuard(unsaved);
   useEffect(() => {
     if (!unsaved) return;
     const ask = (event: BeforeUnloadEvent) => event.preventDefault();
@@ -14,19 +12,13 @@ export function UnsavedGuard({ unsaved }: { unsaved: boolean }) {
     return () => window.removeEventListener('beforeunload', ask);
   }, [unsaved]);
   return (
-    <Modal
-      opened={blocker.state === 'blocked'}
-      onClose={() => blocker.reset?.()}
-      title="Leave without saving?"
-      centered
-      size="sm"
-    >
+    <Modal opened={asked} onClose={stay} title="Leave without saving?" centered size="sm">
       <Text size="sm">Changes to this cluster are not saved.</Text>
       <Group justify="flex-end" mt="lg">
-        <Button variant="default" onClick={() => blocker.reset?.()} data-testid="stay">
+        <Button variant="default" onClick={stay} data-testid="stay">
           Stay
         </Button>
-        <Button color="red" variant="light" onClick={() => blocker.proceed?.()} data-testid="leave">
+        <Button color="red" variant="light" onClick={leave} data-testid="leave">
           Leave
         </Button>
       </Group>

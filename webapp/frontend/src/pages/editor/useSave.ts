@@ -1,7 +1,7 @@
 import { notifications } from '@mantine/notifications';
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useState } from 'react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { ApiError, api, sentence } from '@/api/client';
 import type { ClusterRow } from '@/api/types';
 import { positionsOf } from '@/cluster/autoLayout';

@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconCopy } from '@tabler/icons-react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useMayWrite } from '@/api/queries';
 import { useShipped } from '@/experiment/data/queries';

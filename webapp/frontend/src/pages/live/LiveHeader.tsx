@@ -1,7 +1,7 @@
 import { Alert, Anchor, Button, Group, Text, Title } from '@mantine/core';
 import { IconPlayerStopFilled, IconReportAnalytics } from '@tabler/icons-react';
 import { useState } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link, useSearchParams } from '@/components/navigation';
 import { isOver, type RunDetail } from '@/api/types';
 import { cancelRun } from '@/run/feed/commands';
 import type { Feed } from '@/run/feed/feed';

@@ -1,5 +1,5 @@
 import { Anchor, Table, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import type { WaitingRun } from '@/api/types';
 import { duration } from '@/format/units';
 import classes from './machines.module.css';

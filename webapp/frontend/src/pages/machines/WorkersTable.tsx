@@ -1,6 +1,6 @@
 import { Anchor, Badge, Button, Stack, Table, Text, Tooltip } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useMayWrite } from '@/api/queries';
 import type { FleetWorker } from '@/api/types';

@@ -1,5 +1,5 @@
 import { Anchor, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import type { ClusterRow, ClusterSpec } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './newRun.module.css';

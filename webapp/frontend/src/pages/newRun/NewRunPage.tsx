@@ -1,6 +1,6 @@
 import { Anchor, Center, Loader } from '@mantine/core';
 import { useState } from 'react';
-import { useSearchParams } from 'react-router';
+import { useSearchParams } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useCatalogue, useClusters, useMayWrite, useRun, useShowcases } from '@/api/queries';
 import type { Showcase } from '@/api/types';

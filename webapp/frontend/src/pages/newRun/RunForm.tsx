@@ -1,7 +1,7 @@
 import { Button, Text } from '@mantine/core';
 import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
-import { Link, useNavigate } from 'react-router';
+import { Link, useNavigate } from '@/components/navigation';
 import { ApiError, api, sentence } from '@/api/client';
 import { useChange, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow, Objective, RunRequest, Showcase } from '@/api/types';

@@ -2,7 +2,7 @@ import { Button, Modal, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconRepeat } from '@tabler/icons-react';
 import { useState } from 'react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useCatalogue, useChange } from '@/api/queries';
 import type { RunDetail } from '@/api/types';

@@ -1,7 +1,7 @@
 import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
 import { IconActivity, IconArrowsShuffle, IconCopy, IconFlask } from '@tabler/icons-react';
 import { useRef } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { useMayWrite } from '@/api/queries';
 import type { RunDetail, RunReport } from '@/api/types';
 import { Page } from '@/components/Page';

@@ -1,6 +1,6 @@
 import { Center, Loader } from '@mantine/core';
 import { lazy, Suspense } from 'react';
-import { useParams, useSearchParams } from 'react-router';
+import { useParams, useSearchParams } from '@/components/navigation';
 import { ApiError, sentence } from '@/api/client';
 import { useRun } from '@/api/queries';
 import { isOver, isReadable } from '@/api/types';

@@ -2,7 +2,7 @@ import { Button, Card, Skeleton, Text } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useMayWrite, useRuns } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';

@@ -2,7 +2,7 @@ import { Anchor, Checkbox, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronUp } from '@tabler/icons-react';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
 import { memo, useCallback, useLayoutEffect, useRef, useState } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import type { RunRow } from '@/api/types';
 import { useNow } from '@/components/useNow';
 import type { ColumnSpec } from '@/run/table/columns';

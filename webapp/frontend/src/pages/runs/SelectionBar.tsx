@@ -2,7 +2,7 @@ import { Button, Menu, Popover, TagsInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconArrowsDiff, IconCopy, IconDownload, IconTag, IconTrash, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import type { RunRow } from '@/api/types';

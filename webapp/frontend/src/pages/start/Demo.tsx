@@ -1,10 +1,10 @@
 import { Anchor, Button, Card, Group, Skeleton, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { ClusterPicture } from './ClusterPicture';
+import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './start.module.css';
 import { DEMO, useDemo } from './useDemo';
 

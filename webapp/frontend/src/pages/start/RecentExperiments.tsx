@@ -1,5 +1,5 @@
 import { Anchor, Group, Progress, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';
 import { useExperiments } from '@/experiment/data/queries';

@@ -1,5 +1,5 @@
 import { Anchor, Table, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import type { RunRow } from '@/api/types';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';

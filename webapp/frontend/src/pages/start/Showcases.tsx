@@ -1,11 +1,11 @@
 import { Anchor, Button, Card, Group, SimpleGrid, Skeleton, Text, Title } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { Link, useNavigate } from 'react-router';
+import { Link, useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useClusters, useMayWrite, useShowcases } from '@/api/queries';
 import type { RunRequest, Showcase } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { ClusterPicture } from './ClusterPicture';
+import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './start.module.css';
 
 /** One card per showcase: what it shows, what to expect, and the runs that it compares; compact without pictures and

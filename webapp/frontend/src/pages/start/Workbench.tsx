@@ -1,6 +1,6 @@
 import { Anchor, Button, Group, Text } from '@mantine/core';
 import { IconCopy, IconPlayerPlay, IconPlus } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { useMayWrite, useSession } from '@/api/queries';
 import { isOver, type RunRow } from '@/api/types';
 import { Page } from '@/components/Page';

@@ -1,4 +1,4 @@
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api } from '@/api/client';
 import { useCatalogue, useChange, useClusters } from '@/api/queries';
 import type { RunRequest } from '@/api/types';

@@ -1,4 +1,4 @@
-import { Badge, Group, Text, Tooltip } from '@mantine/core';
+import { Badge, Group, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCheck, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { RunRow } from '@/api/types';
@@ -173,18 +173,18 @@ function Verdicts({ run }: { run: RunRow }) {
   return (
     <Group gap={4} wrap="nowrap">
       {chips.map(({ label, about, color, Icon }) => (
-        <Tooltip key={label} label={about}>
-          <Badge
-            variant="light"
-            color={color}
-            leftSection={<Icon size={11} stroke={2.4} />}
-            size="sm"
-            px={6}
-            style={{ flex: 'none' }}
-          >
-            {label}
-          </Badge>
-        </Tooltip>
+        <Badge
+          key={label}
+          title={about}
+          variant="light"
+          color={color}
+          leftSection={<Icon size={11} stroke={2.4} />}
+          size="sm"
+          px={6}
+          style={{ flex: 'none' }}
+        >
+          {label}
+        </Badge>
       ))}
     </Group>
   );

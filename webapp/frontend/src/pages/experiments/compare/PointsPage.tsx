@@ -1,7 +1,7 @@
 import { ActionIcon, Anchor, Button, Center, Loader, Stack, Table } from '@mantine/core';
 import { IconX } from '@tabler/icons-react';
 import { useQueries } from '@tanstack/react-query';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';

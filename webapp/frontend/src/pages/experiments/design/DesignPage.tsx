@@ -1,5 +1,5 @@
 import { Center, Loader } from '@mantine/core';
-import { useLocation, useSearchParams } from 'react-router';
+import { useHistoryState, useSearchParams } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useCatalogue, useClusters, useMayWrite, useRun } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
@@ -17,7 +17,7 @@ import { DesignForm } from './DesignForm';
  */
 export function DesignPage() {
   const [params] = useSearchParams();
-  const state: unknown = useLocation().state;
+  const state: unknown = useHistoryState();
   const runId = Number(params.get('run')) || 0;
   const clusterId = Number(params.get('cluster')) || null;
   const fromId = Number(params.get('from')) || 0;

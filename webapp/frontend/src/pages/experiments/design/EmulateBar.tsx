@@ -1,6 +1,6 @@
 import { Button, Card, Text } from '@mantine/core';
 import { IconDeviceFloppy, IconPlayerPlay } from '@tabler/icons-react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import { ErrorPanel } from '@/components/ErrorPanel';

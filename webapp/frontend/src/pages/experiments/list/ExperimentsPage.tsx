@@ -1,6 +1,6 @@
 import { Anchor, Badge, Button, Card, Group, Progress, Skeleton, Table, Text } from '@mantine/core';
 import { IconFlask, IconPlus } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';

@@ -1,7 +1,7 @@
 import { Button, FileButton } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconFileImport } from '@tabler/icons-react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 

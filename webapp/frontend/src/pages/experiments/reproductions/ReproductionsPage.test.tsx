@@ -2,7 +2,7 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
-import { MemoryRouter } from 'react-router';
+import { Router } from 'wouter';
 import { describe, expect, it } from 'vitest';
 import type { FigureVerdict, Reproductions } from '@/experiment/data/answers';
 import { Summary } from './ReproductionsPage';
@@ -12,7 +12,7 @@ function html(content: ReactNode): string {
   return renderToStaticMarkup(
     <MantineProvider>
       <QueryClientProvider client={new QueryClient()}>
-        <MemoryRouter>{content}</MemoryRouter>
+        <Router ssrPath="/">{content}</Router>
       </QueryClientProvider>
     </MantineProvider>,
   );

@@ -1,5 +1,5 @@
 import { Anchor, Center, Group, Loader, Stack, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';

@@ -10,7 +10,7 @@ import {
   IconTrash,
   IconX,
 } from '@tabler/icons-react';
-import { Link, useNavigate } from 'react-router';
+import { Link, useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import { useConfirm } from '@/components/useConfirm';

@@ -1,6 +1,6 @@
 import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
 import { labelOf } from '@/experiment/data/design';

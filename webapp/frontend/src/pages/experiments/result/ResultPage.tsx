@@ -1,6 +1,6 @@
 import { Center, Group, Loader, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
-import { useParams } from 'react-router';
+import { useParams } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';

@@ -1,7 +1,7 @@
 import { Button, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconArrowsDiff, IconExternalLink, IconPlayerPlay, IconX } from '@tabler/icons-react';
-import { Link } from 'react-router';
+import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import type { RowAnswer } from '@/experiment/data/answers';

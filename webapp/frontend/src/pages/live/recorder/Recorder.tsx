@@ -1,7 +1,7 @@
 import { Button, Group, Select, Text } from '@mantine/core';
 import { IconDeviceFloppy, IconPlus, IconRepeat } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import { useNavigate } from 'react-router';
+import { useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useCatalogue, useChange } from '@/api/queries';
 import type { Change, RunDetail } from '@/api/types';
