@@ -27,8 +27,9 @@ from engine.domain.errors import HostError
 from engine.domain.host_times import RuntimeCosts
 from engine.domain.network import LoopbackNetwork, Network
 from engine.domain.spec import RunSpec
+from engine.domain.token_bucket import burst_payload_bytes
 from engine.domain.trace import Mark, Span
-from engine.domain.units import BITS_PER_BYTE
+from engine.domain.units import transfer_s
 from engine.domain.workload import Workload
 from engine.models.families.hf_config import spec_of_config
 from engine.ops.cost import hands_over
@@ -148,9 +149,15 @@ def _split(run: Run) -> _Split:
 
 
 def messages(run: Run, link_bit_per_s: float = math.inf) -> list[Sent]:
-    """The messages of a run, without the time that their bytes take on a link."""
+    """The messages of a run, without the time that their bytes take on a link, all but those that its full
+    bucket lets through at once.
+    """
+    at_once = math.inf if math.isinf(link_bit_per_s) else burst_payload_bytes(link_bit_per_s)
     return [
-        Sent(item.bytes, item.end_s - item.start_s - item.bytes * BITS_PER_BYTE / link_bit_per_s)
+        Sent(
+            item.bytes,
+            item.end_s - item.start_s - transfer_s(max(0.0, item.bytes - at_once), link_bit_per_s),
+        )
         for item in run.trace
         if isinstance(item, Span) and item.kind == "recv"
     ]

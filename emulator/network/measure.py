@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from emulator.host.namespaces import inside
-from emulator.network.shaping import FRAME_BYTES, SEGMENT_BYTES
 from engine.domain.errors import HostError
+from engine.domain.token_bucket import FRAME_BYTES, SEGMENT_BYTES
 from engine.domain.units import BITS_PER_BYTE
 
 Achieved = dict[tuple[int, bool], float]

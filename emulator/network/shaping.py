@@ -17,21 +17,15 @@ from typing import Any, NamedTuple
 
 from emulator.host.namespaces import NodeCommand, run_each
 from engine.domain.errors import HostError
+from engine.domain.token_bucket import (
+    FRAME_BYTES,
+    SEGMENT_BYTES,
+    bucket_bit_per_s,
+    burst_bytes,
+    frames_per_piece,
+)
 from engine.domain.units import BITS_PER_BYTE, human
 
-FRAME_BYTES, SEGMENT_BYTES = 1514, 1448
-"""Bytes of a full Ethernet frame at MTU 1500, which the bucket counts, and of its TCP payload, which specs
-count."""
-
-BURST_S = 120e-6
-"""The bucket holds one piece and this much time: a bucket of one frame alone loses what a late timer
-leaves (15 % at 100 Mbit/s on a busy host), a bigger one hands out messages early."""
-
-PIECE_S = 240e-6
-"""TCP may hand over so much at once (a piece; at least one frame). Pieces that do not fit the bucket are
-cut into frames, and single frames cost ten times the processor time per byte."""
-
-MIN_BURST_BYTES = 1600  # one frame must fit, after the kernel's rounding
 LIMIT_BYTES = 8_000_000  # queue: more than all senders' buffers together, so that nothing is dropped
 NETEM_FRAMES = 100_000  # likewise
 RATE_TOLERANCE = 1e-3
@@ -80,20 +74,6 @@ def tc_lines(interface: str, shape: Shape, verb: str) -> tuple[str, ...]:
         impair += f" delay {round(shape.delay_s * 1e6)}us {round(shape.jitter_s * 1e6)}us"
         lines.append(f"{impair} loss {shape.loss_frac * 100:.6f}%")
     return tuple(lines)
-
-
-def bucket_bit_per_s(payload_bit_per_s: float) -> int:
-    """Frame bit/s of the bucket, so that TCP payload flows at `payload_bit_per_s`."""
-    return max(BITS_PER_BYTE, round(payload_bit_per_s * FRAME_BYTES / SEGMENT_BYTES))
-
-
-def burst_bytes(rate_bit_per_s: float) -> int:
-    piece = FRAME_BYTES * frames_per_piece(rate_bit_per_s)
-    return max(MIN_BURST_BYTES, round(piece + rate_bit_per_s * BURST_S / BITS_PER_BYTE))
-
-
-def frames_per_piece(rate_bit_per_s: float) -> int:
-    return max(1, int(rate_bit_per_s * PIECE_S / BITS_PER_BYTE / FRAME_BYTES))
 
 
 def piece_limit(interface: str, shape: Shape) -> str:

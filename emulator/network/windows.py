@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from emulator.network.shaping import SEGMENT_BYTES
 from engine.domain.cluster import ClusterSpec
+from engine.domain.token_bucket import SEGMENT_BYTES
 from engine.domain.units import BITS_PER_BYTE
 from engine.worlds.real.connections import SEND_BUFFER_BYTES
 

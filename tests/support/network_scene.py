@@ -28,6 +28,7 @@ class Scene:
             self.network.send(SimulatedMessage(src, dst, name, None, (), at_s, facts))
 
         self.kernel.schedule(at_s, send)
+        return self
 
     def change(self, change):
         self.kernel.schedule(change.at_s, lambda: self.network.change(change), FAULT)

@@ -38,7 +38,7 @@ class Flow:
     def __init__(
         self,
         route: Route,
-        size_bytes: int,
+        size_bytes: float,
         on_done: Callable[[], None],
         ends: tuple[int, int] = (-1, -1),
     ):

@@ -14,6 +14,7 @@ from engine.worlds.common.programs import Handle
 class SimulatedMessage:
     """A tensor or its shape on the way from `src` to `dst`; `handle` is done when its last byte has left.
 
+    `paced_bytes` pass at the rates of the links: all but those that buckets let through at once.
     `arrives_s` is set when the last byte has left over a path that loses packets. `arrival_is_final`: no
     later message can make it arrive sooner.
     """
@@ -26,6 +27,7 @@ class SimulatedMessage:
         "facts",
         "handle",
         "note",
+        "paced_bytes",
         "sent_s",
         "size_bytes",
         "src",
@@ -41,6 +43,7 @@ class SimulatedMessage:
         self.sent_s = sent_s
         self.facts = facts
         self.size_bytes: int = facts["bytes"]
+        self.paced_bytes: float = self.size_bytes
         self.handle = Handle(f"send {tag}")
         self.enters_s = self.arrives_s = 0.0
         self.arrival_is_final = False

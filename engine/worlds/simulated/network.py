@@ -17,15 +17,17 @@ from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Change, SetRate
+from engine.domain.token_bucket import SEGMENT_BYTES
 from engine.domain.units import transfer_s
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
+from engine.worlds.simulated.buckets import TokenBuckets
 from engine.worlds.simulated.flows import DirectedLink, Flow, Route, SharedLinks
 from engine.worlds.simulated.kernel import LAST, SimulationKernel
 from engine.worlds.simulated.links import LinkConditions
 from engine.worlds.simulated.message import SimulatedMessage
 from engine.worlds.simulated.send_queue import SendQueue, Turn
 from engine.worlds.simulated.tcp.connection import FOLLOWING_SEGMENTS, TcpConnection
-from engine.worlds.simulated.tcp.path import SEGMENT_BYTES, PathConditions
+from engine.worlds.simulated.tcp.path import PathConditions
 
 
 class PairPath(NamedTuple):
@@ -57,6 +59,8 @@ class SimulatedNetwork:
         self.waiting_frac = 1.0
         """The share of a message's costs at its ends that passes by itself; the rest is the devices' work."""
         self.shared = SharedLinks(cluster)
+        self.buckets: TokenBuckets | None = None
+        """Those of emulated links, where messages are used as soon as they arrive; ideal links have none."""
         self.conditions = LinkConditions(cluster)
         self._block_or_unblock()
         self.queues: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
@@ -172,7 +176,9 @@ class SimulatedNetwork:
             return
         self._advance()
         now_s, route = self.kernel.now_s, self._route(message.src, message.dst)
-        turn = self._send_queue(message).enter(now_s, message.size_bytes, route)
+        if self.buckets is not None:
+            message.paced_bytes -= self.buckets.take(now_s, route, message.size_bytes)
+        turn = self._send_queue(message).enter(now_s, message.paced_bytes, route)
         if turn.start_s > now_s:
             self._waiting[message] = turn
             self.kernel.schedule(turn.start_s, partial(self._leave_send_queue, message))
@@ -196,7 +202,7 @@ class SimulatedNetwork:
         route = self._route(message.src, message.dst)
         message.enters_s = self.kernel.now_s
         self._repair_earlier_messages(message)
-        flow = Flow(route, message.size_bytes, partial(self._end_flow, message), (message.src, message.dst))
+        flow = Flow(route, message.paced_bytes, partial(self._end_flow, message), (message.src, message.dst))
         self._send_queue(message).start(self.kernel.now_s, flow, turn)
         if self.shared.add(flow):
             self._schedule_end(flow)
@@ -207,6 +213,8 @@ class SimulatedNetwork:
         """The links have carried the message once: it arrives after the path's delay if nothing was lost."""
         pair = message.src, message.dst
         _, _, there_s, back_s, loss_frac, ack_loss_frac = self._path(*pair)
+        if self.buckets is not None and message.paced_bytes:
+            self.buckets.empty(self.kernel.now_s, self._route(*pair))
         receiver = self.cluster.devices[message.dst]
         received_s = self.waiting_frac * receiver_cost_s(receiver, message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from engine.domain.token_bucket import SEGMENT_BYTES
 from engine.domain.units import transfer_s
 from engine.worlds.simulated.flows import DirectedLink, Flow, Route, SharedLinks
-from engine.worlds.simulated.tcp.path import SEGMENT_BYTES
 
 FIRST_BYTES = 10 * SEGMENT_BYTES
 """What the first message on an idle link has in the queue before others come: TCP's initial window
@@ -45,7 +45,7 @@ class SendQueue:
         self._carried: dict[Flow, float] = {}
         """Flows of messages carried as a whole, and when this link is through with them."""
 
-    def enter(self, now_s: float, size_bytes: int, route: Route) -> Turn:
+    def enter(self, now_s: float, size_bytes: float, route: Route) -> Turn:
         """A message enters the queue now, on its way over `route`."""
         if self._carried:
             self._let_go(now_s)

@@ -19,6 +19,7 @@ from engine.domain.trace import Mark, Span
 from engine.worlds.common.deadlock import deadlock
 from engine.worlds.common.programs import Program
 from engine.worlds.common.token_limit import TokenLimit
+from engine.worlds.simulated.buckets import TokenBuckets
 from engine.worlds.simulated.cores import SharedCores, Threads
 from engine.worlds.simulated.device import Decisions, SimulatedDevice
 from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
@@ -65,7 +66,9 @@ class SimulatedWorld:
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
         self.cores = None if host is None else SharedCores(self.kernel, host.slowdown_of, host.link_byte_s)
-        self.network.waiting_frac = 1.0 if host is None else 1.0 - host.message_work_frac
+        if host is not None:
+            self.network.buckets = TokenBuckets(self.network.shared)
+            self.network.waiting_frac = 1.0 - host.message_work_frac
         for device in self.devices:
             device.batched = batched
             if self.cores is not None and host is not None:

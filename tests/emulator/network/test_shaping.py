@@ -4,17 +4,9 @@ from typing import Any
 
 import pytest
 
-from emulator.network.shaping import (
-    Port,
-    Shape,
-    bucket_bit_per_s,
-    burst_bytes,
-    check_reading,
-    frames_per_piece,
-    piece_limit,
-    tc_lines,
-)
+from emulator.network.shaping import Port, Shape, check_reading, piece_limit, tc_lines
 from engine.domain.errors import HostError
+from engine.domain.token_bucket import bucket_bit_per_s, burst_bytes, frames_per_piece
 
 PORT = Port(1, "d0-eth0", "desk→hub")
 

@@ -11,9 +11,6 @@ from collections import deque
 from random import Random
 from typing import NamedTuple
 
-SEGMENT_BYTES = 1448
-"""Payload of a full segment: an MTU of 1500 less the headers of IP and TCP and TCP's time stamps."""
-
 DEVICE_QUEUE_SEGMENTS = 3
 """TCP Small Queues: the sender waits while more than two segments wait for the link."""
 

@@ -9,8 +9,8 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import LinkDown, LinkUp, SetDelay, SetLoss, SetRate
+from engine.domain.token_bucket import SEGMENT_BYTES
 from engine.worlds.simulated.kernel import FAULT
-from engine.worlds.simulated.tcp.path import SEGMENT_BYTES
 from engine.worlds.simulated.tcp.round_trip import RTO_MIN_S
 from tests.support.message_programs import RATE, star
 from tests.support.network_scene import MEGABYTE, Scene
