@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from emulator.calibration.children import at_once
-from emulator.calibration.operations import working_layers
+from emulator.calibration.operations import hold, working_layers
 from engine.ops.core import Block
 
 if TYPE_CHECKING:  # torch takes a while to import
@@ -33,9 +33,7 @@ def measure_slowdown(store: WeightStore, figure_s: float = FIGURE_S) -> tuple[fl
     Measured up to twice as many processes as there are cores, on layers of the model of `store`.
     """
     layers = working_layers(store.model)
-    for layer in layers:
-        for piece in Block(layer, None).slices(store.model):
-            store.load(piece)
+    hold(store, (piece for layer in layers for piece in Block(layer, None).slices(store.model)))
     most = min(MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
     taken = [
         [_together(store, layers, rows, count, figure_s) for rows in ROWS] for count in range(1, most + 1)

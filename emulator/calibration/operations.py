@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product as combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.calibration.stopwatch import CLOCK_S, trimmed_mean
 from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
 from engine.models import catalogue
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Residual
 from engine.ops.cost import Kernel
@@ -61,13 +62,23 @@ def time_operations(
     thread.
     """
     timed = []
-    for store, count in combinations(stores, rows):
-        if count == 1 and not store.model.causal:
-            continue
-        for before in cached if count == 1 else (0,):
-            for sequence in SEQUENCES:
-                timed += time_sequence(store, sequence, count, before)
+    for store, sequence in combinations(stores, SEQUENCES):
+        for count in rows:
+            if count > 1 or store.model.causal:
+                for before in cached if count == 1 else (0,):
+                    timed += time_sequence(store, sequence, count, before)
+        for piece in list(store.held):
+            store.evict(piece)
     return timed
+
+
+def hold(store: WeightStore, pieces: Iterable[Slice]) -> None:
+    """Load what `store` lacks, and copy it as devices at native speed do."""
+    missing = [piece for piece in pieces if piece not in store.held]
+    for piece in missing:
+        store.load(piece)
+    if missing:
+        store.own()
 
 
 def random_weights(name: str) -> WeightStore:
@@ -95,9 +106,7 @@ def time_sequence(
     torch.set_num_threads(1)
     model = store.model
     steps = list(SEQUENCES[sequence](model, rows, "check" if model.causal else None))
-    for step in steps:
-        for piece in step.op.slices(model):
-            store.load(piece)
+    hold(store, (piece for step in steps for piece in step.op.slices(model)))
     caches: dict[tuple[str, int], KVCache] = {}
     times: dict[str, list[float]] = {step.label: [] for step in steps}
     with torch.inference_mode():
