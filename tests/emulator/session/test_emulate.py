@@ -66,12 +66,29 @@ def test_a_run_over_mininet_is_correct_and_its_events_are_in_order() -> None:
     assert all(link.achieved_bit_per_s == pytest.approx(50e6, rel=0.1) for link in report.links)
 
 
-def test_every_byte_of_the_trace_crosses_the_emulated_links() -> None:
-    report, events = run(spec_for(star(2), "megatron"))
-    fields = Span.__dataclass_fields__
-    sends = [e for e in to_json(events) if e["type"] == "span" and e["kind"] == "send"]
-    assert set(sends[0]) == set(fields)
-    assert sum(link.bytes for link in report.links) == 2 * sum(span["bytes"] for span in sends)
+@pytest.mark.alone
+def test_every_byte_crosses_the_faster_of_parallel_links_with_its_delay() -> None:
+    """Of two links between two devices one is faster there, the other back: each carries one direction."""
+    first = link("n0", "n1", 40e6, reverse_bit_per_s=10e6, delay_s=0.002)
+    second = link("n0", "n1", 20e6, reverse_bit_per_s=30e6, delay_s=0.006, parallel=2)
+    report, events = run(spec_for(make("n0 n1", "", first, second), "megatron", dilation=8.0))
+    assert report.correctness.ok and report.fidelity.valid, (report.correctness, report.fidelity.why)
+
+    spans = [event for event in events if isinstance(event, Span)]
+    assert set(to_json(spans)[0]) == set(Span.__dataclass_fields__)
+    sent = {(s.device, s.name, s.request, s.token): s for s in spans if s.kind == "send"}
+    ways = {"n0": (0, True, 40e6, 0.002), "n1": (1, False, 30e6, 0.006)}
+    expected = {way[:2]: sum(s.bytes for s in sent.values() if s.device == src) for src, way in ways.items()}
+    directions = [(index, forward) for index in (0, 1) for forward in (True, False)]
+    found = {end: row.bytes for end, row in zip(directions, report.links, strict=True) if row.bytes}
+    assert found == expected
+    samples = [one for event in events if isinstance(event, LinksSampled) for one in event.links]
+    assert {(one.link, one.forward) for one in samples if one.bit_per_s > 0} == set(expected)
+    for got in [s for s in spans if s.kind == "recv"]:
+        _, _, bit_per_s, delay_s = ways[got.peer]
+        message = sent[got.peer, got.name, got.request, got.token]
+        least_s = 8 * message.bytes / bit_per_s + delay_s
+        assert least_s * (1 - 1e-6) <= got.end_s - message.start_s <= 1.2 * least_s
 
 
 def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
