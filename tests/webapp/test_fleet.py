@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from webapp.fleet import need, release
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.need import Need, cores_for, need_of, reason_against
 from webapp.redis import client
-from webapp.runs import housekeeping, waiting, workers
+from webapp.runs import housekeeping, tasks, waiting, workers
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -93,10 +94,12 @@ def model_numbers(model: Any) -> int:
     return (model.vocab_size + model.max_positions) * hidden + model.num_layers * layer + 2 * hidden
 
 
+SLOW = CAUTIOUS.model_copy(update={"call_s": 1.0, "op_overhead_s": 1.0})
+
+
 def test_a_machine_with_slower_cores_needs_more_of_them() -> None:
-    slow = CAUTIOUS.model_copy(update={"call_s": 1.0, "op_overhead_s": 1.0})
     prepared = prepare(run_spec(dilation=0.01))
-    assert cores_for(prepared, slow) > cores_for(prepared)
+    assert cores_for(prepared, SLOW) > cores_for(prepared)
 
 
 def test_of_a_long_run_only_the_beginning_says_how_many_cores_it_needs(
@@ -121,6 +124,15 @@ def test_of_a_long_run_only_the_beginning_says_how_many_cores_it_needs(
 def test_a_run_that_is_started_keeps_the_cores_that_it_needs(alice: Browser, live_redis: redis.Redis) -> None:
     run_id = alice.post("/runs", request_body(dilation="native")).json()["id"]
     assert Run.objects.get(pk=run_id).need["cores"] == 3
+
+
+def test_the_cores_of_a_run_follow_from_the_times_of_the_worker_that_plans_it(
+    alice: Browser, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cores = cores_for(prepare(run_spec(dilation=2.0)), SLOW)
+    monkeypatch.setattr(tasks, "known_calibration", lambda: SimpleNamespace(profile=SLOW))
+    run_id = alice.post("/runs", request_body(dilation=2.0)).json()["id"]
+    assert Run.objects.get(pk=run_id).need["cores"] == cores > 1
 
 
 def test_the_first_run_that_a_worker_can_do_is_taken_and_the_others_wait(
