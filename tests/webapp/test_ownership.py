@@ -28,11 +28,11 @@ from webapp.runs import (
     housekeeping,
     live,
     ownership,
+    recording,
     services,
     storage,
     stream,
     suspicion,
-    tasks,
     workers,
 )
 from webapp.runs.event_log import STEP, EventLog
@@ -411,5 +411,5 @@ def test_a_run_is_over_only_when_its_events_are_in_the_database(
     monkeypatch.setattr(closing, "finish", finish)
     with live.Publisher(ownership.owner_of(run)) as publisher:
         publisher.publish([Logged(level="info", text="last words")])
-        tasks.keep(ownership.owner_of(run), publisher, recorded()[1])
+        recording.keep(ownership.owner_of(run), publisher, recorded()[1])
     assert "last words" in at_its_end[0][-1]

@@ -20,31 +20,26 @@ from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.turns import TURNS, remove_dead_tickets
-from engine.domain.errors import EdgeLoomError, RunError
-from engine.domain.events import Event, Logged, ReportMade, StateChanged
-from engine.domain.report import Outcome, RunReport
+from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
-from engine.runs.predict import editable_plan, outcome_of, predict
+from engine.runs.predict import editable_plan, predict
 from webapp import planning
-from webapp.celery import LATER, app
+from webapp.celery import app
 from webapp.fleet.announcement import Announcement
 from webapp.fleet.model_library import Reachable, here, without_place
-from webapp.redis import REDIS_ERRORS
 from webapp.runs import (
-    closing,
     housekeeping,
-    live,
     ownership,
     predictions,
+    recording,
     services,
-    storage,
     waiting,
     workers,
 )
 from webapp.runs.control import CommandFeed
 from webapp.runs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +152,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
     run_id = run.pk
     owner = ownership.owner_of(run)
     try:
-        publisher = publisher_of(owner)
+        publisher = recording.publisher_of(owner)
     except ownership.Lost as lost:
         logger.warning("%s", lost)
         return
@@ -166,83 +161,13 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
                 spec = here(read_spec(run.spec, f"The spec of {run}").needed())
-                report = emulate(spec, Watch(owner, publisher), commands.queue)
-            keep(owner, publisher, without_place(report))
+                report = emulate(spec, recording.Watch(owner, publisher), commands.queue)
+            recording.keep(owner, publisher, without_place(report))
         except ownership.Lost as lost:
             logger.warning("%s", lost)
         except Exception as error:
-            give_up(owner, publisher, outcome_of_failure(run, error))
+            recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
-
-
-def publisher_of(owner: ownership.Ownership) -> live.Publisher:
-    """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
-    with ownership.Renewal(owner, lambda: None):
-        publisher = storage.insist(lambda: live.Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
-    publisher.log.begin()
-    return publisher
-
-
-def outcome_of_failure(run: Run, error: Exception) -> Outcome:
-    if isinstance(error, RunError):  # stopped while it waited for its turn, or the emulation itself died
-        return outcome_of(error)
-    if isinstance(error, EdgeLoomError):
-        return Outcome(kind="failed", sentence=str(error))
-    logger.error("run %s broke", run.pk, exc_info=error)
-    return Outcome(kind="failed", sentence=f"The emulator broke: {error!r}. The worker's log says more.")
-
-
-class Watch:
-    """Publishes the emulator's events, and stores states as the run's status.
-
-    The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
-    """
-
-    def __init__(self, owner: ownership.Ownership, publisher: live.Publisher):
-        self.owner = owner
-        self.publisher = publisher
-
-    def __call__(self, events: list[Event]) -> None:
-        passed = [event for event in events if not is_ending(event)]
-        for event in passed:
-            if isinstance(event, StateChanged):
-                self._store(event)
-        self.publisher.publish(passed)
-
-    def _store(self, event: StateChanged) -> None:
-        """A state that cannot be stored now is among the events, and the next one may be stored."""
-        try:
-            services.progress(self.owner, event.state, event.detail)
-        except storage.ERRORS as error:
-            storage.report(error)
-
-
-def is_ending(event: Event) -> bool:
-    return isinstance(event, ReportMade) or (isinstance(event, StateChanged) and event.state in OVER)
-
-
-def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunReport) -> None:
-    """Raises `Lost`."""
-    publisher.flush()
-    status = storage.insist(lambda: closing.finish(owner, report))
-    ended = StateChanged(state=status, detail=report.outcome.sentence)
-    publisher.publish([ended, ReportMade.of(report)])
-    # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
-    if report.scenario.changes or not ownership.owned(owner).filter(prediction__isnull=False).exists():
-        app.send_task("plan.predict_run", [owner.run_id], queue="plan", priority=LATER)
-
-
-def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:
-    """Close a run that has no report, and add the outcome to its events."""
-    publisher.flush()
-    try:
-        storage.insist(lambda: closing.end(owner, outcome))
-    except ownership.Lost as lost:
-        logger.warning("%s", lost)
-        return
-    log = Logged(level="error", text=outcome.sentence)
-    ended = StateChanged(state=closing.status_of(outcome), detail=outcome.sentence)
-    publisher.publish([log, ended])
 
 
 in_progress: dict[int, CommandFeed] = {}

@@ -1,0 +1,86 @@
+"""Records an emulation: publishes its events, stores its states, keeps its report or why there is none."""
+
+from __future__ import annotations
+
+import logging
+
+from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.events import Event, Logged, ReportMade, StateChanged
+from engine.domain.report import Outcome, RunReport
+from engine.runs.predict import outcome_of
+from webapp.celery import LATER, app
+from webapp.redis import REDIS_ERRORS
+from webapp.runs import closing, live, ownership, services, storage
+from webapp.runs.models import OVER, Run
+
+logger = logging.getLogger(__name__)
+
+
+def publisher_of(owner: ownership.Ownership) -> live.Publisher:
+    """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
+    with ownership.Renewal(owner, lambda: None):
+        publisher = storage.insist(lambda: live.Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
+    publisher.log.begin()
+    return publisher
+
+
+def outcome_of_failure(run: Run, error: Exception) -> Outcome:
+    if isinstance(error, RunError):  # stopped while it waited for its turn, or the emulation itself died
+        return outcome_of(error)
+    if isinstance(error, EdgeLoomError):
+        return Outcome(kind="failed", sentence=str(error))
+    logger.error("run %s broke", run.pk, exc_info=error)
+    return Outcome(kind="failed", sentence=f"The emulator broke: {error!r}. The worker's log says more.")
+
+
+class Watch:
+    """Publishes the emulator's events, and stores states as the run's status.
+
+    The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
+    """
+
+    def __init__(self, owner: ownership.Ownership, publisher: live.Publisher):
+        self.owner = owner
+        self.publisher = publisher
+
+    def __call__(self, events: list[Event]) -> None:
+        passed = [event for event in events if not is_ending(event)]
+        for event in passed:
+            if isinstance(event, StateChanged):
+                self._store(event)
+        self.publisher.publish(passed)
+
+    def _store(self, event: StateChanged) -> None:
+        """A state that cannot be stored now is among the events, and the next one may be stored."""
+        try:
+            services.progress(self.owner, event.state, event.detail)
+        except storage.ERRORS as error:
+            storage.report(error)
+
+
+def is_ending(event: Event) -> bool:
+    return isinstance(event, ReportMade) or (isinstance(event, StateChanged) and event.state in OVER)
+
+
+def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunReport) -> None:
+    """Raises `Lost`."""
+    publisher.flush()
+    status = storage.insist(lambda: closing.finish(owner, report))
+    ended = StateChanged(state=status, detail=report.outcome.sentence)
+    publisher.publish([ended, ReportMade.of(report)])
+    # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
+    if report.scenario.changes or not ownership.owned(owner).filter(prediction__isnull=False).exists():
+        app.send_task("plan.predict_run", [owner.run_id], queue="plan", priority=LATER)
+
+
+def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:
+    """Close a run that has no report, and add the outcome to its events."""
+    publisher.flush()
+    try:
+        storage.insist(lambda: closing.end(owner, outcome))
+    except ownership.Lost as lost:
+        logger.warning("%s", lost)
+        return
+    log = Logged(level="error", text=outcome.sentence)
+    ended = StateChanged(state=closing.status_of(outcome), detail=outcome.sentence)
+    publisher.publish([log, ended])
