@@ -16,6 +16,7 @@ from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
 from webapp import planning
 from webapp.celery import app as celery
 from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
+from webapp.experiments import executions as _executions
 from webapp.experiments import tasks as _experiment_tasks  # noqa: F401
 from webapp.redis import client
 from webapp.runs import tasks as _run_tasks  # noqa: F401
@@ -133,6 +134,12 @@ def no_strategy_plans(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def planning_as_it_is() -> None:
     """Questions go to the workers, of which there may be none."""
+
+
+@pytest.fixture
+def nobody_hears(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker is told of an experiment's points: tests carry them out themselves."""
+    monkeypatch.setattr(_executions, "announce", lambda count: None)
 
 
 # Workers ------------------------------------------------------------------------------------------

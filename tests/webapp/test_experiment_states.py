@@ -22,17 +22,11 @@ from webapp.experiments.models import Cell, Computation, Execution, Experiment
 from webapp.experiments.progress import Pace
 from webapp.runs import workers
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 ME = workers.this_worker("points@here")
 OTHER = workers.Identity("points@elsewhere", "elsewhere", 1, 1)
 DEAD = workers.Identity("points@here", workers.home(), 2**22 + 1, 1)
 """No process has this id: it is above the kernel's largest."""
-
-
-@pytest.fixture(autouse=True)
-def nobody_hears(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers are called by the tests."""
-    monkeypatch.setattr(executions, "announce", lambda count: None)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import pytest
 
 from engine.domain.errors import PlanError
-from engine.fuzz.check import check, outputs_of
 from engine.ops.sizes import weight_bytes
 from engine.runs.predict import prepare, simulate
 from engine.strategies.shared.demand import weights_bytes
 from engine.strategies.shared.last_head import HEAD
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
+from tests.support.split_logits import prove
 
 
 def last(model, devices=3, **more):
@@ -38,13 +38,7 @@ def test_the_source_gets_eight_bytes_per_token_in_place_of_a_row():
 @pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.name)
 @pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
 def test_tokens_and_all_logits_are_those_of_transformers(model, pattern):
-    spec = last(model, requests=2, pattern=pattern)
-    verdict = check(spec)
-    assert verdict.end == "equal", verdict.sentence
-    assert verdict.correctness.max_rel_error is not None, "the logits were compared, not the tokens alone"
-    got = outputs_of(prepare(spec))
-    assert any(name.startswith("piece.") for name in got)
-    assert not any(name.startswith("logits.") for name in got), "no logits reach the source"
+    prove(last(model, requests=2, pattern=pattern))
 
 
 def test_an_encoder_and_a_pipeline_of_the_source_alone_keep_the_head_where_it_is():

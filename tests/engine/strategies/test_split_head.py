@@ -3,14 +3,13 @@
 import pytest
 import torch
 
-from engine.fuzz.check import check, outputs_of
 from engine.ops.head_columns import Best, Choose
 from engine.ops.sizes import weight_bytes
 from engine.ops.torch_kernels import dispatch
 from engine.reports.verify import with_whole_logits
-from engine.runs.predict import prepare
 from engine.strategies.shared.demand import weights_bytes
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
+from tests.support.split_logits import prove
 
 TIED = LLAMA.model_copy(update={"tied_head": True, "name": "tied"})
 
@@ -45,13 +44,7 @@ def test_a_source_with_a_tied_table_holds_no_rows_twice():
 @pytest.mark.parametrize("model", [GPT2, LLAMA, TIED], ids=lambda model: model.name)
 @pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
 def test_tokens_and_all_logits_are_those_of_transformers(model, pattern):
-    spec = split(model, requests=2, pattern=pattern)
-    verdict = check(spec)
-    assert verdict.end == "equal", verdict.sentence
-    assert verdict.correctness.max_rel_error is not None, "the logits were compared, not the tokens alone"
-    got = outputs_of(prepare(spec))
-    assert any(name.startswith("piece.") for name in got)
-    assert not any(name.startswith("logits.") for name in got), "no logits reach the source"
+    prove(split(model, requests=2, pattern=pattern))
 
 
 def test_of_equal_logits_the_lowest_id_is_chosen():
