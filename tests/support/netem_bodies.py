@@ -18,32 +18,32 @@ WARM = 6  # a connection's first messages pay for its slow start
 
 def impaired(
     spec: dict[str, Any],
-    pairs: list[tuple[int, int]],
+    phases: list[tuple[dict[str, Any] | None, list[tuple[int, int]], bool]],
     count: int,
     message_bytes: int,
-    changes: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """`count` datagrams from the first to the second of each of `pairs`, and messages from device 0 to 1,
-    at the start and after each change; what the kernel has on the first link, and whether receivers help.
+    """What the kernel has on the first link, whether receivers help, and what is measured in each phase.
+
+    A phase begins with a change or None. Then `count` datagrams go from the first to the second of each of
+    its pairs, and messages from device 0 to 1 if it asks for them.
     """
     with opened(spec) as network:
         kinds = [qdisc["kind"] for qdisc in qdiscs(network, network.layout.ends[0][0].name)]
-        phases = []
-        for change in [None, *changes]:
+        found = []
+        for change, pairs, with_messages in phases:
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
-            phases.append(
+            found.append(
                 {
                     "one_way_s": [one_way_s(network, src, dst, count) for src, dst in pairs],
-                    "message_s": message_s(network, message_bytes),
+                    "message_s": message_s(network, message_bytes) if with_messages else [],
                 }
             )
         return {
             "backend": network.backend,
             "kinds": kinds,
             "held": network.holds_delay(0),
-            "phases": phases,
-            "rates": [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()],
+            "phases": found,
         }
 
 

@@ -35,7 +35,7 @@ from webapp.runs.requests import RunRequest, spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "correct horse battery staple"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
