@@ -12,10 +12,12 @@ from playwright.sync_api import Page, expect
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
 from webapp.ops.places import FRONTEND, ROOT
+from webapp.trials.browser_probe import wire_bytes
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
 
 expect.set_options(timeout=PATIENCE_MS)
+MOST_CODE_BYTES = 150_000
 AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
 DEVICES = ("raspberry-pi-4", "raspberry-pi-3", "raspberry-pi-zero-2")
 
@@ -188,6 +190,18 @@ def serious_findings(page: Page) -> list[str]:
     return found
 
 
+def code_bytes(page: Page, path: str, shown: str) -> int:
+    """How much of scripts and styles comes over the wire for a page that no cache has."""
+    session = page.context.new_cdp_session(page)
+    session.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    got = wire_bytes(session)
+    page.goto(path)
+    page.get_by_test_id(shown).wait_for()
+    page.wait_for_load_state("networkidle")
+    session.detach()
+    return sum(size for url, size in got.items() if url.endswith((".js", ".css")))
+
+
 def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
@@ -254,4 +268,5 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("param-strategy")).to_contain_text("single")
     expect(page.get_by_test_id("timelines")).to_be_visible()
     look_at_every_page(page, second, (second, third))
+    assert code_bytes(page, "/", "under-way") <= MOST_CODE_BYTES
     upload_and_remove_a_model(page)
