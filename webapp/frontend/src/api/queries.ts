@@ -158,11 +158,14 @@ export function useRun(id: number, enabled = true) {
   });
 }
 
-/** A mutation on the server; afterwards the queries whose key starts with `key` are fetched again. */
-export function useChange<Input, Output>(key: string, change: (input: Input) => Promise<Output>) {
+/** A mutation on the server; afterwards the queries whose keys start with one of `keys` are fetched again. */
+export function useChange<Input, Output>(
+  keys: string | readonly string[],
+  change: (input: Input) => Promise<Output>,
+) {
   const client = useQueryClient();
   return useMutation({
     mutationFn: change,
-    onSettled: () => client.invalidateQueries({ queryKey: [key] }),
+    onSettled: () => Promise.all([keys].flat().map((key) => client.invalidateQueries({ queryKey: [key] }))),
   });
 }

@@ -6,7 +6,13 @@ import { api } from './client';
  * Posts `body` to `path` shortly after every change of it, and keeps the last answer until the next one; null:
  * nothing to ask yet. Equal bodies are one question, whoever asks. `stale` says that `data` answers an earlier one.
  */
-export function useSettled<Answer>(path: string, body: unknown, afterMs: number) {
+export function useSettled<Answer>(
+  path: string,
+  body: unknown,
+  afterMs: number,
+  /** Milliseconds until the same question is asked again, by its last answer. */
+  againAfter?: (answer: Answer | undefined) => number | false,
+) {
   const text = body === null ? null : JSON.stringify(body);
   const [settled] = useDebouncedValue(text, afterMs);
   const answer = useQuery({
@@ -14,6 +20,7 @@ export function useSettled<Answer>(path: string, body: unknown, afterMs: number)
     queryFn: ({ signal }) => api.post<Answer>(path, JSON.parse(settled ?? ''), signal),
     enabled: settled !== null && text !== null,
     placeholderData: keepPreviousData,
+    refetchInterval: againAfter && ((query) => againAfter(query.state.data)),
     staleTime: Infinity,
     gcTime: 60_000,
     retry: false,
@@ -22,6 +29,7 @@ export function useSettled<Answer>(path: string, body: unknown, afterMs: number)
     data: answer.data,
     error: answer.error,
     retry: answer.refetch,
-    stale: text !== null && (settled !== text || answer.isFetching || answer.isPlaceholderData),
+    stale:
+      text !== null && (settled !== text || answer.isPlaceholderData || (!againAfter && answer.isFetching)),
   };
 }

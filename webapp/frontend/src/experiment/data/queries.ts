@@ -1,8 +1,8 @@
 /** Requests about experiments, and how often they are repeated. */
-import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { api } from '@/api/client';
+import { useSettled } from '@/api/useSettled';
 import type {
   AnalysisAnswer,
   ExperimentRow,
@@ -54,17 +54,7 @@ export function useMetrics() {
 
 /** What can be varied in a run; null: the run is not complete. */
 export function useFactorOptions(base: Record<string, unknown> | null) {
-  const text = base && JSON.stringify(base);
-  const [settled] = useDebouncedValue(text, DEBOUNCE_MS);
-  return useQuery({
-    queryKey: ['factors', settled],
-    queryFn: ({ signal }) =>
-      api.post<FactorOption[]>('/experiments/factors', { base: JSON.parse(settled ?? '') }, signal),
-    enabled: settled !== null,
-    placeholderData: keepPreviousData,
-    staleTime: Infinity,
-    retry: false,
-  });
+  return useSettled<FactorOption[]>('/experiments/factors', base && { base }, DEBOUNCE_MS);
 }
 
 /**
@@ -73,26 +63,10 @@ export function useFactorOptions(base: Record<string, unknown> | null) {
  */
 export function usePreview(experiment: ExperimentDocument | null) {
   // The name does not affect the points.
-  const text = experiment && JSON.stringify({ ...experiment, name: 'preview', title: '' });
-  const [settled] = useDebouncedValue(text, DEBOUNCE_MS);
-  const answer = useQuery({
-    queryKey: ['preview', settled],
-    queryFn: ({ signal }) =>
-      api.post<PreviewAnswer>('/experiments/preview', { experiment: JSON.parse(settled ?? '') }, signal),
-    enabled: settled !== null,
-    placeholderData: keepPreviousData,
-    refetchInterval: (query) => ((query.state.data?.waiting ?? 0) > 0 ? POLL_MS : false),
-    staleTime: Infinity,
-    gcTime: 60_000,
-    retry: false,
-  });
-  return {
-    data: answer.data,
-    error: answer.error,
-    retry: answer.refetch,
-    /** Whether what is shown belongs to an earlier design. */
-    stale: text !== null && (settled !== text || answer.isPlaceholderData),
-  };
+  const nameless = experiment && { experiment: { ...experiment, name: 'preview', title: '' } };
+  return useSettled<PreviewAnswer>('/experiments/preview', nameless, DEBOUNCE_MS, (answer) =>
+    (answer?.waiting ?? 0) > 0 ? POLL_MS : false,
+  );
 }
 
 /** All rows of an experiment: after the first answer only those that changed are fetched. */

@@ -107,7 +107,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
               <AddFactor options={free} onAdd={add} />
             </div>
           </Group>
-          {options.isError && (
+          {options.error !== null && (
             <Text size="xs" c="red" mt={6} role="alert">
               {sentence(options.error)}
             </Text>

@@ -1,0 +1,31 @@
+import type { DeviceSpec } from './types';
+
+/** A device for tests, without its name. */
+export const DEVICE: Omit<DeviceSpec, 'name'> = {
+  role: 'worker',
+  title: '',
+  flop_per_s: 1e9,
+  memory_bytes: 1e9,
+  memory_byte_per_s: 1e9,
+  on_chip_weight_bytes: null,
+  disk_byte_per_s: 1e8,
+  staging_byte_per_s: null,
+  message_overhead_s: 1e-4,
+  receive_overhead_s: 0,
+  byte_overhead_s: 0,
+  dispatch_s: 0,
+  token_s: 0,
+  handover_s: 0,
+  basis: null,
+  assumed_efficiency: null,
+  op_overhead_s: 2e-5,
+  half_rows: 24,
+  efficiencies: [],
+  family_rates: [],
+  compute_model: 'roofline',
+  measured_scale: 1,
+  watts: 0,
+  j_per_memory_byte: 0,
+  j_per_disk_byte: 0,
+  source: '',
+};
