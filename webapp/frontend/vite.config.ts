@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { Manifest } from 'vite';
 import { defineConfig, type Plugin } from 'vitest/config';
-import { complaint, firstFiles } from './firstPage';
+import { complaint, firstFiles } from './firstPage.ts';
 
 const backend = process.env.EDGELOOM_BACKEND ?? 'http://127.0.0.1:8000';
 
