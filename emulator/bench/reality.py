@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
+from emulator.bench.link_messages import with_link_messages
 from emulator.bench.reality_models import CATALOGUE, CONFIGS, model_of
 from emulator.bench.rows import Table
 from emulator.calibration.known import calibration_file, known_calibration, measured
@@ -108,7 +109,8 @@ def measure_reality(environment: Environment) -> Table:
         turns.append([*over_loopback(singles), *(figures for cases in groups for figures in _linked(cases))])
 
     answer = measured(quick=False, progress=_say, between=turn)
-    profile = Calibration.parse(answer["calibration"], "calibration").profile
+    _say("messages over links")
+    profile = with_link_messages(Calibration.parse(answer["calibration"], "calibration")).profile
     compared = [
         Compared(
             case,
