@@ -4,17 +4,22 @@ import json
 
 import pytest
 
+from emulator.bench import reality
 from emulator.bench.reality import (
     SINGLES,
     Case,
     Compared,
     Figures,
     distributed_cases,
+    measure_reality,
     reality_table,
     spec_of,
     summary_table,
 )
 from emulator.bench.reality_models import model_of
+from emulator.calibration.device_row import device_row
+from engine.domain.calibration import Calibration
+from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.models.families.registry import FAMILIES
 from engine.ops.sizes import num_parameters
 from engine.runs.predict import prepare
@@ -44,6 +49,46 @@ def test_beside_the_calibration_in_turn_stands_what_an_earlier_one_says():
     summary = summary_table(cases, age_s=1200.0)
     assert ("1", "1", "whole", "1.0%", "1.0%", "1.0%", "10.0%", "10.0%", "10.0%") in summary.rows
     assert "20 minutes old" in summary.title
+
+
+def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_links(monkeypatch):
+    """Without those, messages of more devices than cores cost nothing: half of a token's time was missing."""
+    profile = HostProfile(
+        host="made",
+        products=(MeasuredRow(rows=1, s_per_flop=1e-10),),
+        elementwise_s_per_element=1e-9,
+        op_overhead_s=1e-6,
+        memory_byte_per_s=1e10,
+    )
+    found = Calibration(profile=profile, device=device_row(profile, 1e8))
+
+    def rounds(quick, progress, between):
+        for _ in range(3):
+            between()
+        return {"calibration": found.model_dump(mode="json")}
+
+    def with_links(calibration):
+        return calibration.model_copy(update={"profile": profile.model_copy(update={"host": "with links"})})
+
+    def predicted(spec, profile):
+        return Figures(*(float(profile.host == "with links") for _ in range(3)))
+
+    made = {
+        "known_calibration": lambda: None,
+        "use_host_kernels": lambda: None,
+        "measured": rounds,
+        "with_link_messages": with_links,
+        "predicted_figures": predicted,
+        "over_loopback": lambda cases: [Figures(2.0, 2.0, 2.0) for _ in cases],
+        "_linked": lambda cases: [Figures(4.0, 4.0, 4.0) for _ in cases],
+    }
+    for name, function in made.items():
+        monkeypatch.setattr(reality, name, function)
+    cases = json.loads(measure_reality(None).raw)
+    assert {len(case["measured"]) for case in cases} == {3}
+    assert {case["predicted"]["total_s"] for case in cases} == {1.0}
+    by_devices = {(case["case"]["devices"], case["measured"][0]["total_s"]) for case in cases}
+    assert by_devices == {(1, 2.0), (2, 4.0), (4, 4.0)}
 
 
 def test_the_raw_figures_are_kept_with_every_repeat():
