@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
+    crowd_spec,
     measured_token_s,
-    message_s,
     pipeline_specs,
     with_message_work,
+    with_wakeup,
 )
 from emulator.calibration.link_work import link_byte_s
 from emulator.calibration.runtime import (
@@ -24,15 +25,12 @@ from emulator.network.probe import probe
 from emulator.session.calls import call
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
-from engine.domain.network import Network
-from engine.domain.spec import RunSpec
 from engine.runs.host_kernels import use_host_kernels
 
 RATE_BIT_PER_S = 1e9
 """Fast enough that the link does not hide what the runtime costs."""
 
 LOOPBACK_BIT_PER_S = 1e12
-REPEATS = 3
 
 
 def with_link_messages(found: Calibration) -> Calibration:
@@ -41,17 +39,16 @@ def with_link_messages(found: Calibration) -> Calibration:
     Over loopback the copies of a message's bytes take time; over a link they happen while it carries them.
     """
     if not all(item.ok for item in probe().items if item.needed):
-        profile = with_message_work(found.profile, LOOPBACK_BIT_PER_S, measured_token_s(LOOPBACK_BIT_PER_S))
+        crowd_s = measured_token_s(crowd_spec(LOOPBACK_BIT_PER_S))
+        profile = with_message_work(found.profile, LOOPBACK_BIT_PER_S, crowd_s)
         return found.model_copy(update={"profile": profile})
     over = LinkCosts(*call(over_a_link))
     runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
     runtime = runtime.model_copy(
-        update={
-            "wakeup_s": max(0.0, over.sleeping_s - over.polling_s),
-            "link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s),  # the rest is in `byte_s`
-        }
+        update={"link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s)}  # the rest is in `byte_s`
     )
     profile = found.profile.model_copy(update={"runtime": runtime})
+    profile = with_wakeup(profile, RATE_BIT_PER_S, over.few_s, over.many_s)
     profile = with_message_work(profile, RATE_BIT_PER_S, over.crowd_s)
     device: DeviceSpec = found.device.model_copy(
         update={
@@ -65,14 +62,14 @@ def with_link_messages(found: Calibration) -> Calibration:
 
 class LinkCosts(NamedTuple):
     """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, those of
-    a message to a device that polls and to one that sleeps, and the work of the cores per byte.
+    a pipeline of few devices and of one of many, and the work of the cores per byte.
     """
 
     sent: list[Any]
     resumed: list[Any]
     crowd_s: float
-    polling_s: float
-    sleeping_s: float
+    few_s: float
+    many_s: float
     link_byte_s: float
 
 
@@ -86,21 +83,16 @@ def over_a_link() -> LinkCosts:
         runs = [run_native(spec, network) for spec in specs]
     few, many = pipeline_specs(RATE_BIT_PER_S)
     with MininetNetwork(few.cluster, 1.0) as network:
-        polling_s = least_message_s(few, network)
+        few_s = measured_token_s(few, network)
         byte_s = link_byte_s(network)
     with MininetNetwork(many.cluster, 1.0) as network:
-        sleeping_s = least_message_s(many, network)
-        crowd_s = measured_token_s(RATE_BIT_PER_S, network)
+        many_s = measured_token_s(many, network)
+        crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), network)
     return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],
         crowd_s,
-        polling_s,
-        sleeping_s,
+        few_s,
+        many_s,
         byte_s,
     )
-
-
-def least_message_s(spec: RunSpec, network: Network) -> float:
-    """Of a message in several runs, the least: other processes only make it longer."""
-    return min(message_s(run_native(spec, network), RATE_BIT_PER_S) for _ in range(REPEATS))

@@ -1,7 +1,8 @@
 """What messages cost where there are more devices than this host has cores, in place of as many.
 
-wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes. Two
-                    pipelines, in which one device works at a time, show how much longer messages take then.
+wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes, and
+                    what they compute then finds less in the caches. Two pipelines of one model, in which one
+                    device works at a time, show how much longer a token takes then, by hop.
 message_work_frac   A message between two idle devices takes as long whether its threads work on it or wait
                     for each other. Where processes share cores the two differ: work of one keeps the others
                     from theirs. So one run of twice as many devices as cores is measured, and the share with
@@ -15,8 +16,7 @@ import statistics
 from collections.abc import Sequence
 from itertools import pairwise
 
-from emulator.calibration.runtime import MODELS, Run, messages, resumes, run_native, spec_of
-from emulator.calibration.stopwatch import trimmed_mean
+from emulator.calibration.runtime import MODELS, run_native, spec_of
 from engine.domain.cluster import LinkSpec, SwitchSpec
 from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
@@ -29,6 +29,7 @@ ROWS, NEW_TOKENS = 8, 6
 MOST_DEVICES = 8
 HALVINGS = 6
 REPEATS = 3
+TRIED_WAKEUP_S = 3e-4
 
 
 def crowd_devices() -> int:
@@ -60,17 +61,6 @@ def over_a_switch(strategy: str, devices: int, bit_per_s: float) -> RunSpec:
     return spec.model_copy(update={"cluster": cluster, "workload": workload})
 
 
-def message_s(run: Run, bit_per_s: float) -> float:
-    """Mean seconds of the smallest messages of a pipeline, from `send` to the operation after them, without
-    the time of their link.
-    """
-    sent = messages(run, bit_per_s)
-    least = min(item.size_bytes for item in sent)
-    return trimmed_mean(item.seconds for item in sent if item.size_bytes == least) + trimmed_mean(
-        resumes(run)
-    )
-
-
 def token_s(items: Sequence[Span | Mark]) -> float:
     """Median seconds from token to token of the requests after the first."""
     times: dict[int, list[float]] = {}
@@ -82,10 +72,28 @@ def token_s(items: Sequence[Span | Mark]) -> float:
     )
 
 
-def measured_token_s(bit_per_s: float, network: Network | None = None) -> float:
-    """Seconds per token in the crowd, the median of `REPEATS` runs. Raises `HostError`."""
-    runs: list[Run] = [run_native(crowd_spec(bit_per_s), network) for _ in range(REPEATS)]
-    return statistics.median(token_s(run.trace) for run in runs)
+def measured_token_s(spec: RunSpec, network: Network | None = None) -> float:
+    """Seconds per token, the median of `REPEATS` runs. Raises `HostError`."""
+    return statistics.median(token_s(run_native(spec, network).trace) for _ in range(REPEATS))
+
+
+def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: float) -> HostProfile:
+    """`profile` with the `wakeup_s` for which the pipeline of many devices takes as much longer per token
+    than the one of two as `few_s` and `many_s` say, and none if it takes less without any.
+
+    Both have the same model, so that what is predicted wrong of its operations does not count.
+    """
+    few, many = (prepare(spec) for spec in pipeline_specs(bit_per_s))
+
+    def longer_s(wakeup_s: float) -> float:
+        host = _with(profile, wakeup_s=wakeup_s)
+        return token_s(predict_native(many, host).trace) - token_s(predict_native(few, host).trace)
+
+    none_s = longer_s(0.0)
+    slope = (longer_s(TRIED_WAKEUP_S) - none_s) / TRIED_WAKEUP_S
+    if slope <= 0:  # as many devices as cores
+        return profile
+    return _with(profile, wakeup_s=max(0.0, (many_s - few_s - none_s) / slope))
 
 
 def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) -> HostProfile:
@@ -93,16 +101,17 @@ def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) ->
     prepared = prepare(crowd_spec(bit_per_s))
 
     def predicted_s(share: float) -> float:
-        return token_s(predict_native(prepared, _with_share(profile, share)).trace)
+        return token_s(predict_native(prepared, _with(profile, message_work_frac=share)).trace)
 
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if predicted_s(middle) > seconds else (middle, high)
-    return _with_share(profile, (low + high) / 2)
+    return _with(profile, message_work_frac=(low + high) / 2)
 
 
-def _with_share(profile: HostProfile, share: float) -> HostProfile:
-    runtime: RuntimeCosts = profile.runtime.model_copy(update={"message_work_frac": share})
+def _with(profile: HostProfile, **costs: float) -> HostProfile:
+    """`profile` with these costs of the runtime in place of its own."""
+    runtime: RuntimeCosts = profile.runtime.model_copy(update=costs)
     changed: HostProfile = profile.model_copy(update={"runtime": runtime})
     return changed

@@ -58,9 +58,10 @@ class RuntimeCosts(Value):
 
     `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
     `message_work_frac` is the share of a message's costs for which its thread works; the rest it only waits.
-    `wakeup_s` is how much longer a message takes that finds its core idle, where there are more devices than
-    the host's `cores` (0: not known), which sleep in place of polling. `link_byte_s` is the work of the
-    host's cores for each byte that an emulated link carries, while it does: copies, packets, the switch.
+    `wakeup_s` is how much longer a message takes that finds its core idle, and what is computed after it,
+    where there are more devices than the host's `cores` (0: not known), which sleep in place of polling.
+    `link_byte_s` is the work of the host's cores for each byte that an emulated link carries, while it does:
+    copies, packets, the switch.
     `slowdown[k - 1]` says how many times as long an operation takes while k devices of this host compute at
     once: they share cores, caches and memory. More devices than measured share the cores further.
     """

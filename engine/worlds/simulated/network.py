@@ -214,7 +214,7 @@ class SimulatedNetwork:
         pair = message.src, message.dst
         _, _, there_s, back_s, loss_frac, ack_loss_frac = self._path(*pair)
         if self.buckets is not None and message.paced_bytes:
-            self.buckets.empty(self.kernel.now_s, self._route(*pair))
+            self.buckets.end(self.kernel.now_s, self._route(*pair))
         receiver = self.cluster.devices[message.dst]
         received_s = self.waiting_frac * receiver_cost_s(receiver, message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:

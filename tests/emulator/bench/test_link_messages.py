@@ -20,25 +20,19 @@ PROFILE = HostProfile(
 )
 
 
-def runtime_of(monkeypatch, polling_s, sleeping_s, byte_s):
+def runtime_of(monkeypatch, byte_s):
     """The costs after messages of 1,000 and 2,000 bytes that took 100 us and 0.2 ns for each further byte."""
-    over = link_messages.LinkCosts(
-        [(1000, 1e-4), (2000, 1e-4 + 2e-7)], [[]], 1.0, polling_s, sleeping_s, byte_s
-    )
+    over = link_messages.LinkCosts([(1000, 1e-4), (2000, 1e-4 + 2e-7)], [[]], 1.0, 3e-4, 5e-4, byte_s)
     monkeypatch.setattr(link_messages, "probe", lambda: SimpleNamespace(items=()))
     monkeypatch.setattr(link_messages, "call", lambda function: over)
     monkeypatch.setattr(link_messages, "with_message_work", lambda profile, rate, crowd_s: profile)
+    monkeypatch.setattr(link_messages, "with_wakeup", lambda profile, rate, few_s, many_s: profile)
     found = link_messages.with_link_messages(Calibration(profile=PROFILE, device=DEVICE))
     assert found.profile.runtime.cores == 2
     return found.profile.runtime
 
 
-def test_waking_up_is_what_a_message_takes_longer_to_a_device_that_sleeps(monkeypatch):
-    assert runtime_of(monkeypatch, 3e-4, 5e-4, 0.0).wakeup_s == pytest.approx(2e-4)
-    assert runtime_of(monkeypatch, 3e-4, 2e-4, 0.0).wakeup_s == 0.0
-
-
 def test_the_work_of_a_byte_does_not_count_what_its_two_ends_pay_for(monkeypatch):
-    costs = runtime_of(monkeypatch, 0.0, 0.0, 1.1e-9)
+    costs = runtime_of(monkeypatch, 1.1e-9)
     assert costs.byte_s == pytest.approx(1e-10)
     assert costs.link_byte_s == pytest.approx(1.1e-9 - 2e-10)

@@ -4,13 +4,13 @@ import pytest
 
 from emulator.calibration.crowd import (
     crowd_spec,
-    message_s,
+    pipeline_specs,
     token_s,
     with_message_work,
+    with_wakeup,
 )
-from emulator.calibration.runtime import Run
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
-from engine.domain.trace import Mark, Span
+from engine.domain.trace import Mark
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
@@ -41,6 +41,18 @@ def test_the_share_is_the_one_with_which_a_prediction_takes_as_long_as_the_run()
     assert crowded_s(0.375) > 1.1 * crowded_s(0.0)  # else nothing could be found
 
 
+@pytest.mark.parametrize("wakeup_s", [0.0, 1e-4, 4e-4])
+def test_waking_up_is_found_from_the_tokens_of_two_pipelines_whatever_their_operations_take(wakeup_s):
+    """The measured pipelines' operations take 1.1 times as long as in the profile, for both alike."""
+    host = profile(wakeup_s=wakeup_s, cores=2)
+    slower = host.model_copy(update={"products": (MeasuredRow(rows=1, s_per_flop=1.1e-10),)})
+    few_s, many_s = (
+        token_s(predict_native(prepare(spec), slower).trace) for spec in pipeline_specs(RATE_BIT_PER_S)
+    )
+    found = with_wakeup(profile(wakeup_s=5e-3, cores=2), RATE_BIT_PER_S, few_s, many_s)
+    assert found.runtime.wakeup_s == pytest.approx(wakeup_s, abs=1e-5)
+
+
 def test_the_first_request_does_not_count():
     marks = [
         Mark(time_s, "token_emitted", "d0", {"request": request})
@@ -48,16 +60,6 @@ def test_the_first_request_does_not_count():
         for time_s in times
     ]
     assert token_s(marks) == 1.0
-
-
-def test_a_message_takes_from_its_sending_to_the_operation_after_it_without_its_link():
-    # the link's bucket lets 1,000 bytes through at once; larger messages do not count
-    spans = [
-        Span("d1", "recv", "m", -1, 1.0, 1.0002, 1000),
-        Span("d1", "compute", "block", 0, 1.00025, 1.1, 0),
-        Span("d1", "recv", "m", -1, 2.0, 2.5, 50_000),
-    ]
-    assert message_s(Run(None, spans), RATE_BIT_PER_S) == pytest.approx(250e-6)
 
 
 def test_a_device_that_wakes_up_is_one_whose_host_has_fewer_cores():

@@ -4,6 +4,8 @@ At a payload of 8 Mbit/s (1 byte per µs) frames have 8.364641 Mbit/s. The bucke
 and 120 µs, 125.47 bytes: 1,639 in whole bytes, of which 1,448 / 1,514 are payload.
 """
 
+from itertools import permutations
+
 import pytest
 
 from engine.domain.scenario import LinkDown, LinkUp
@@ -63,6 +65,14 @@ def test_of_two_senders_to_one_receiver_only_one_finds_the_receivers_bucket_full
     arrived = made.run().arrived
     assert arrived["first"] == 0.0
     assert arrived["second"] == pytest.approx((3000 - BUCKET_BYTES) * US)
+
+
+def test_where_all_send_to_all_every_link_has_its_bucket_once():
+    # four ways from device to device share no link, and nobody finds more than these eight buckets full
+    made = scene(names="abcd")
+    routes = [made.network._route(*pair) for pair in permutations(range(4), 2)]
+    taken = [made.network.buckets.take(0.0, route, 2000) for route in routes]
+    assert sorted(taken) == [0.0] * 8 + [pytest.approx(BUCKET_BYTES)] * 4
 
 
 def test_nothing_passes_a_link_that_is_down_and_a_full_bucket_once_it_is_up():
