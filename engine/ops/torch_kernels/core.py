@@ -48,7 +48,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tokens_BT: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
-    x_BTD = F.embedding(tokens_BT, w["tokens"])
+    x_BTD = torch.embedding(w["tokens"], tokens_BT)
     if model.embedding_scale is not None:  # rounded to the model's dtype, as the library does
         x_BTD = x_BTD * torch.tensor(model.embedding_scale).to(x_BTD.dtype)
     if "positions" in w:
@@ -98,7 +98,15 @@ def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> Attent
     return part
 
 
-def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+def run_attention(
+    op: Attention,
+    model: ModelSpec,
+    weights: Weights,
+    caches: Caches,
+    x_BTD: Tensor,
+    onto_D: Tensor | None = None,
+) -> Tensor:
+    """`onto_D` are numbers that the sum of a single row is added to, if the part has no bias."""
     part = _attention_part(op, model, weights)
     w = part.w
     if not part.heads:
@@ -110,7 +118,7 @@ def run_attention(op: Attention, model: ModelSpec, weights: Weights, caches: Cac
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
     context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, part.offset, seen)
-    return linear(merge(context_BHTE), w["o.weight"], part.bias)
+    return linear(merge(context_BHTE), w["o.weight"], part.bias if onto_D is None else onto_D)
 
 
 class FeedForwardPart(NamedTuple):
@@ -133,13 +141,19 @@ def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> F
 
 
 def run_feed_forward(
-    op: FeedForward, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
+    op: FeedForward,
+    model: ModelSpec,
+    weights: Weights,
+    caches: Caches,
+    x_BTD: Tensor,
+    onto_D: Tensor | None = None,
 ) -> Tensor:
+    """`onto_D` as in `run_attention`."""
     w, bias, norms = _feed_forward_part(op, model, weights)
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
     h_BTD = norm(model, w, x_BTD) if norms else x_BTD
-    return linear(expand(model, w, h_BTD), w["down.weight"], bias)
+    return linear(expand(model, w, h_BTD), w["down.weight"], bias if onto_D is None else onto_D)
 
 
 def expand(model: ModelSpec, w: Mapping[str, Tensor], h_BTD: Tensor) -> Tensor:
@@ -170,10 +184,26 @@ def run_residual(
 
 def run_block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     attention, residual, ffn, residual_ffn = op.parts(model)
+    if _adds_in_products(model, x_BTD):
+        y_BTD = run_attention(attention, model, weights, caches, x_BTD, x_BTD.view(-1))
+        return run_feed_forward(ffn, model, weights, caches, y_BTD, y_BTD.view(-1))
     y_BTD = run_attention(attention, model, weights, caches, x_BTD)
     y_BTD = run_residual(residual, model, weights, caches, x_BTD, y_BTD)
     return run_residual(
         residual_ffn, model, weights, caches, y_BTD, run_feed_forward(ffn, model, weights, caches, y_BTD)
+    )
+
+
+def _adds_in_products(model: ModelSpec, x_BTD: Tensor) -> bool:
+    """Whether the products at the end of both parts may add the row that came in: a single one, in float32,
+    and neither biases nor norms come before the addition.
+    """
+    return (
+        x_BTD.numel() == model.hidden_size
+        and x_BTD.dtype is torch.float32
+        and not model.norms_sums
+        and not model.has_output_bias
+        and not model.ffn_bias
     )
 
 

@@ -26,7 +26,7 @@ def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
 
 def _turned(x_BHTR: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
     swapped = torch.roll(x_BHTR, x_BHTR.shape[-1] // 2, -1)
-    return (x_BHTR * cos_TR).add_(swapped.mul_(sin_TR))
+    return (x_BHTR * cos_TR).addcmul_(swapped, sin_TR)
 
 
 @lru_cache(maxsize=8)

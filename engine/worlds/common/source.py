@@ -211,14 +211,14 @@ class RealSource(_Source):
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         """Token ids [B, 1] from logits [B, V], or from ids [B] where another device has chosen."""
         elsewhere = not logits.is_floating_point()
-        tokens = logits[:, None] if elsewhere else logits.argmax(dim=-1, keepdim=True)
+        tokens = logits[:, None] if elsewhere else logits.max(dim=-1, keepdim=True).indices
         ids = tokens[:, 0].tolist()
         self.emit(step, ids)
         kept = self.chosen if elsewhere else self.logits
         for row, request in enumerate(step.requests):
             if self.has_ended(request):
                 continue
-            kept.setdefault(request, []).append(logits[row].clone())
+            kept.setdefault(request, []).append(logits[row])
             if ids[row] in self.stop_tokens.get(request, ()):
                 self.finish(request)
         self.device.occupy(self.device.device.token_s)

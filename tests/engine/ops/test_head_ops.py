@@ -27,6 +27,7 @@ from engine.ops.heads import (
 )
 from engine.ops.layout import kv_heads
 from engine.ops.tensors import meta_of
+from engine.ops.tokens import Greedy
 from tests.support.one_device import TINY, hidden_states, model_of, relative_error, run, store_of
 
 NAMES = (*TINY, "grouped")
@@ -282,3 +283,13 @@ def test_grouped_heads_are_recognised_by_their_groups_keys():
         torch.testing.assert_close(features[head, wide : 2 * wide], key.mean(0))
         products = (q[0, head] * key).sum(-1)
         torch.testing.assert_close(features[head, [2 * wide, -1]], products[[0, -1]])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_first_of_equal_logits_is_chosen(dtype):
+    """As transformers does: bfloat16 has many equal logits."""
+    logits = torch.zeros(3, 32000, dtype=dtype)
+    logits[0, [700, 30000]] = 2.0
+    logits[1, [31999, 3]] = 1.0
+    store = store_of("tiny-gpt2")
+    assert run(Greedy(), store, logits).tolist() == [700, 3, 0]

@@ -96,3 +96,17 @@ def test_a_cache_of_other_kv_heads_is_refused():
     run(ops.Attention(0, 0, 2, True, "c"), store, x, caches=caches)
     with pytest.raises(PlanError, match="must keep its heads"):
         run(ops.Attention(0, 2, 4, True, "c"), store, x, caches=caches)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("batch", "rows"), [(1, 1), (2, 1), (1, 5)])
+def test_a_layer_is_its_parts_and_their_additions(name, batch, rows):
+    """One row takes a way of its own, which adds within the products."""
+    store = store_of(name)
+    x = hidden_states(store, batch, rows)
+    attention, residual, ffn, residual_ffn = ops.Block(1).parts(store.model)
+    y = run(residual, store, x, run(attention, store, x))
+    expected = run(residual_ffn, store, y, run(ffn, store, y))
+    before = x.clone()
+    assert relative_error(run(ops.Block(1), store, x), expected) < 1e-5
+    assert torch.equal(x, before), "the input is kept"
