@@ -1,12 +1,12 @@
-"""One `./loom up` and one Chromium for all browser tests; every test gets a fresh, logged-in page."""
+"""One `./loom up`, one Chromium and one login for all browser tests; every test gets a fresh page."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import closing
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, StorageState, sync_playwright
 
 from tests.ops.test_up import Up, password_in
 
@@ -32,19 +32,33 @@ def browser() -> Iterator[Browser]:
         chromium.close()
 
 
+@pytest.fixture(scope="session")
+def administrator(site: Up, browser: Browser) -> StorageState:
+    """The cookies of a browser that has logged in as the administrator, and nothing else that it keeps."""
+    with closing(browser.new_context(base_url=site.url)) as context:
+        opened = context.new_page()
+        opened.set_default_timeout(PATIENCE_MS)
+        opened.goto("/")
+        opened.get_by_test_id("login-username").fill("admin")
+        opened.get_by_test_id("login-password").fill(password_in(site.text()))
+        opened.get_by_test_id("login-submit").click()
+        opened.get_by_test_id("start-demo").wait_for()
+        return StorageState(cookies=context.storage_state()["cookies"], origins=[])
+
+
 @pytest.fixture
-def page(site: Up, browser: Browser, tmp_path: Path) -> Iterator[Page]:
-    """A page logged in as the administrator; nothing in it may break while a test looks elsewhere."""
-    context = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=site.url)
-    opened = context.new_page()
-    opened.set_default_timeout(PATIENCE_MS)
-    broken: list[str] = []
-    opened.on("pageerror", lambda error: broken.append(str(error)))
-    opened.goto("/")
-    opened.get_by_test_id("login-username").fill("admin")
-    opened.get_by_test_id("login-password").fill(password_in(site.text()))
-    opened.get_by_test_id("login-submit").click()
-    opened.get_by_test_id("start-demo").wait_for()
-    yield opened
-    context.close()
+def page(site: Up, browser: Browser, administrator: StorageState) -> Iterator[Page]:
+    """The start page as the administrator has it; nothing in it may break while a test looks elsewhere."""
+    with closing(
+        browser.new_context(
+            viewport={"width": 1400, "height": 900}, base_url=site.url, storage_state=administrator
+        )
+    ) as context:
+        opened = context.new_page()
+        opened.set_default_timeout(PATIENCE_MS)
+        broken: list[str] = []
+        opened.on("pageerror", lambda error: broken.append(str(error)))
+        opened.goto("/")
+        opened.get_by_test_id("start-demo").wait_for()
+        yield opened
     assert broken == []
