@@ -65,6 +65,8 @@ def without_effect(chosen):
             plain = with_params(spec, **{name: field.default})
             tried = values if has_few_choices(field) else offered(field, name, spec.cluster)[:AT_ONCE]
             for value in list(tried):
+                if not values:
+                    break  # one value of a number or a name is enough
                 if seen(with_params(spec, **{name: value})) != seen(plain):
                     values.discard(value if has_few_choices(field) else None)
     return sorted(((name, value) for name, values in left.items() for value in values), key=repr)

@@ -5,6 +5,7 @@ of memory, a change during the run, or numbers in place of shapes.
 """
 
 import hashlib
+from bisect import bisect_left
 
 from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Slice
@@ -67,9 +68,8 @@ def pressed(name):
     def spec_with(bytes_):
         return spec_of(name, DEEP, star([1e10] * 2, memory_bytes=bytes_), rows=8, new_tokens=9)
 
-    least = next(
-        bytes_ for bytes_ in range(20_000, 400_000, 1000) if behaviour(spec_with(bytes_)) != "refused"
-    )
+    sizes = range(20_000, 400_000, 1000)
+    least = sizes[bisect_left(sizes, True, key=lambda bytes_: behaviour(spec_with(bytes_)) != "refused")]
     yield spec_with(least - 1000)
     yield spec_with(least - 2500)
 
