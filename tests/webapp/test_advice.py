@@ -15,7 +15,7 @@ from topologies.showcases import ORDER, showcase
 from webapp.advice import tasks
 from webapp.advice.requests import AdviceRequest, base_of
 from webapp.fleet.model_library import portable
-from webapp.runs.requests import RunRequest, spec_of
+from webapp.runs.requests import RunRequest, request_of, spec_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -101,6 +101,17 @@ def test_showcases_are_listed_with_requests_that_mean_their_runs(victor: Browser
         for other, expected in zip(each["others"], found.others, strict=True):
             again = spec_of(RunRequest.parse(other["request"], "request"))
             assert again.model_copy(update={"name": ""}) == by_digest(expected.spec)
+
+
+def test_a_request_made_of_a_run_means_that_run(db: None) -> None:
+    """None of its fields has its default."""
+    run = {"strategy": "voltage", "params": {"decode": "recompute"}, "compute_model": "flops", "seed": 3}
+    run |= {"name": "one", "dilation": 7.0, "silence_s": 5.0, "failover": "stop", "weights": "random"}
+    run |= {"scenario": {"changes": [{"kind": "drop_device", "at_s": 1.0, "device": "shelf"}]}}
+    asked = RunRequest.parse(body(**run), "request")
+    fields = set(RunRequest.model_fields) - {"cluster_id", "notes", "tags"}
+    assert asked.model_fields_set >= fields
+    assert request_of(spec_of(asked), "one") == asked
 
 
 def test_advice_needs_a_login(db: None) -> None:

@@ -17,7 +17,7 @@ from webapp import budgets
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, base_of
-from webapp.runs.requests import RunRequest, spec_of
+from webapp.runs.requests import RunRequest, request_of, spec_of
 
 router = Router(tags=["advice"])
 
@@ -104,16 +104,4 @@ def _out(showcase: Showcase) -> ShowcaseOut:
 
 
 def _request(spec: RunSpec, title: str) -> dict[str, Any]:
-    request = RunRequest(
-        name=title,
-        cluster=spec.cluster,
-        model=spec.model.name,
-        weights="random" if spec.weights.kind == "random" else None,
-        strategy=spec.strategy,
-        params=spec.params,
-        workload=spec.workload,
-        scenario=spec.scenario,
-        dilation=spec.dilation,
-        seed=spec.seed,
-    )
-    return request.model_dump(mode="json")
+    return request_of(spec, title).model_dump(mode="json")

@@ -26,7 +26,7 @@ from webapp.runs import services as runs
 from webapp.runs import waiting, workers
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.predictions import Planned
-from webapp.runs.requests import RunRequest
+from webapp.runs.requests import request_of
 
 logger = logging.getLogger(__name__)
 
@@ -87,22 +87,7 @@ def store_run(computation: Computation, spec: RunSpec, planned: Planned) -> Run:
     first = Cell.objects.filter(computation=computation).select_related("execution__owner").first()
     tags = [name[: budgets.MAX_TAG_CHARS] for name in dict.fromkeys(names)][: budgets.MAX_TAGS]
     label = ", ".join(f"{key} {value}" for key, value in first.coordinates.items()) if first else ""
-    request = RunRequest(
-        name=label[:100],
-        tags=tuple(tags),
-        cluster=spec.cluster,
-        model=spec.model.name,
-        weights="random" if spec.weights.kind == "random" else None,
-        strategy=spec.strategy,
-        params=spec.params,
-        workload=spec.workload,
-        scenario=spec.scenario,
-        compute_model=spec.compute_model,
-        dilation=spec.dilation,
-        silence_s=spec.silence_s,
-        failover=spec.failover,
-        seed=spec.seed,
-    )
+    request = request_of(spec, label[:100], tuple(tags))
     return runs.store(request, spec, planned, first.execution.owner if first else None)
 
 

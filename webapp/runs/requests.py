@@ -84,6 +84,26 @@ def spec_of(request: RunRequest) -> RunSpec:
     return spec
 
 
+def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunRequest:
+    """The request of which `spec_of` makes `spec`, with another name."""
+    return RunRequest(
+        name=name,
+        tags=tags,
+        cluster=spec.cluster,
+        model=spec.model.name,
+        weights="random" if spec.weights.kind == "random" else None,
+        strategy=spec.strategy,
+        params=spec.params,
+        workload=spec.workload,
+        scenario=spec.scenario,
+        compute_model=spec.compute_model,
+        dilation=spec.dilation,
+        silence_s=spec.silence_s,
+        failover=spec.failover,
+        seed=spec.seed,
+    )
+
+
 def reasons_against(pair: Pair) -> dict[str, str | None]:
     """Per strategy why it cannot run this model on this cluster; None where it can. Raises `SpecError`."""
     cluster = cluster_of(pair)
