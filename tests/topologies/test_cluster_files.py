@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
@@ -92,6 +92,7 @@ def clusters(draw: st.DrawFn) -> ClusterSpec:
     )
 
 
+@settings(max_examples=50)
 @given(clusters())
 def test_every_field_survives_a_round_trip(cluster: ClusterSpec) -> None:
     assert topologies.parse_toml(topologies.dump_toml(cluster), "dumped") == cluster

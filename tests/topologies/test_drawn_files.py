@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
@@ -63,6 +63,7 @@ def drawings(draw: st.DrawFn) -> Drawn:
     )
 
 
+@settings(max_examples=40)
 @given(drawings())
 def test_a_drawing_survives_a_cluster_file_and_json(drawn: Drawn) -> None:
     assert topologies.parse_drawing(topologies.dump_drawing(drawn), "dumped") == drawn

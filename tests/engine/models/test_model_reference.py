@@ -7,7 +7,15 @@ from engine.domain.errors import HostError
 from engine.domain.workload import Workload
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
+from engine.models.reference.process import one_process
 from tests.support.one_device import spec_of
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_other_process():
+    """It imports `transformers` once for all of these tests."""
+    with one_process():
+        yield
 
 
 def test_the_reference_of_another_process_is_that_of_this_one(tmp_path):
