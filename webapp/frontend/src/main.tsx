@@ -10,15 +10,15 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { onLoggedOut } from './api/client';
-import { askForStart, queryClient } from './api/queries';
+import { queryClient } from './api/queries';
 import { Navigation } from './components/navigation';
-import { Pages } from './routes';
+import { ahead, Pages } from './routes';
 import { Notices } from './shell/Notices';
 import { Shell } from './shell/Shell';
 import { theme } from './theme/theme';
 
-if (location.pathname === '/') void askForStart();
 onLoggedOut(() => queryClient.setQueryData(['session'], null));
+ahead(location.pathname);
 
 const root = document.getElementById('root');
 if (root) {

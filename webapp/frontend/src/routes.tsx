@@ -1,4 +1,6 @@
+import { createElement } from 'react';
 import { Route, Switch } from 'wouter';
+import { askForRun, askForSession, askForStart } from '@/api/queries';
 import { later } from '@/components/later';
 import { NotFound } from '@/components/NotFound';
 import { StartPage } from './pages/start/StartPage';
@@ -21,27 +23,43 @@ const ResultPage = later(async () => (await import('./pages/experiments/result/R
 const AccountPage = later(async () => (await import('./pages/account/AccountPage')).AccountPage);
 const MachinesPage = later(async () => (await import('./pages/machines/MachinesPage')).MachinesPage);
 
+/** The first one that fits an address is its page. */
+const PAGES = [
+  { path: '/clusters', page: ClustersPage },
+  { path: '/clusters/new', page: EditorPage },
+  { path: '/clusters/:id', page: EditorPage },
+  { path: '/runs', page: RunsPage },
+  { path: '/runs/new', page: NewRunPage },
+  { path: '/runs/:id', page: RunPage },
+  { path: '/compare', page: ComparePage },
+  { path: '/experiments', page: ExperimentsPage },
+  { path: '/experiments/new', page: DesignPage },
+  { path: '/experiments/compare', page: PointsPage },
+  { path: '/experiments/reproductions', page: ReproductionsPage },
+  { path: '/experiments/:id', page: ResultPage },
+  { path: '/account', page: AccountPage },
+  { path: '/machines', page: MachinesPage },
+];
+
 /** The page of the present address. All pages except the first are loaded when they are opened. */
 export function Pages() {
   // Without keys: the editor stays when a new cluster gets its number.
-  return (
-    <Switch>
-      <Route path="/" component={StartPage} />
-      <Route path="/clusters" component={ClustersPage} />
-      <Route path="/clusters/new" component={EditorPage} />
-      <Route path="/clusters/:id" component={EditorPage} />
-      <Route path="/runs" component={RunsPage} />
-      <Route path="/runs/new" component={NewRunPage} />
-      <Route path="/runs/:id" component={RunPage} />
-      <Route path="/compare" component={ComparePage} />
-      <Route path="/experiments" component={ExperimentsPage} />
-      <Route path="/experiments/new" component={DesignPage} />
-      <Route path="/experiments/compare" component={PointsPage} />
-      <Route path="/experiments/reproductions" component={ReproductionsPage} />
-      <Route path="/experiments/:id" component={ResultPage} />
-      <Route path="/account" component={AccountPage} />
-      <Route path="/machines" component={MachinesPage} />
-      <Route component={NotFound} />
-    </Switch>
+  return createElement(
+    Switch,
+    null,
+    createElement(Route, { path: '/', component: StartPage }),
+    ...PAGES.map(({ path, page }) => createElement(Route, { path, component: page })),
+    createElement(Route, { component: NotFound }),
   );
+}
+
+/** Loads the page of an address and asks for what it shows, while it is not yet known who is logged in. */
+export function ahead(address: string): void {
+  const fits = (path: string) => new RegExp(`^${path.replace(':id', '(\\d+)')}$`).exec(address);
+  askForSession();
+  if (address === '/') void askForStart();
+  const number = fits('/runs/:id')?.[1];
+  if (number !== undefined) askForRun(Number(number));
+  const found = PAGES.find(({ path }) => fits(path));
+  found?.page.load().catch(() => undefined); // the page says what is wrong when it is shown
 }

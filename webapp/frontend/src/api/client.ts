@@ -119,10 +119,25 @@ async function toError(response: Response, path: string): Promise<ApiError> {
   return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
 }
 
+/** Answers to requests that were made before the page needed them. */
+const ahead = new Map<string, Promise<ArrayBuffer>>();
+
+/** Makes a request that the page is going to make: its next `bytes` of this path has the answer already. */
+export function askAhead(path: string): void {
+  const asked = bytes(path);
+  asked.catch(() => undefined); // whoever takes the answer is told
+  ahead.set(path, asked);
+}
+
+async function bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+  const asked = ahead.get(path);
+  ahead.delete(path);
+  return asked ?? (await answer('GET', path, undefined, signal)).arrayBuffer();
+}
+
 export const api = {
   get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
-  bytes: async (path: string, signal?: AbortSignal) =>
-    (await answer('GET', path, undefined, signal)).arrayBuffer(),
+  bytes,
   post: <T>(path: string, body?: unknown, signal?: AbortSignal) =>
     request<T>('POST', path, body ?? {}, signal),
   upload: <T>(path: string, form: FormData, signal?: AbortSignal) => request<T>('POST', path, form, signal),

@@ -1,5 +1,5 @@
 import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { ApiError, api, setCsrfToken } from './client';
+import { ApiError, api, askAhead, setCsrfToken } from './client';
 import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun, Showcase } from './types';
 import { isOver } from './types';
 
@@ -36,6 +36,10 @@ const SESSION = queryOptions({
 
 /** Who is logged in; null if nobody is. */
 export const useSession = () => useQuery(SESSION);
+
+export function askForSession(): void {
+  void queryClient.prefetchQuery(SESSION);
+}
 
 /** Asks for all that the start page shows as soon as somebody is known to be logged in, before it is rendered. */
 export async function askForStart(): Promise<void> {
@@ -148,14 +152,31 @@ export function useRuns(limit = MANY_RUNS) {
   });
 }
 
-export function useRun(id: number, enabled = true) {
-  return useQuery({
-    enabled,
+const runOf = (id: number) =>
+  queryOptions({
     queryKey: ['runs', id],
     queryFn: ({ signal }) => api.get<StoredRun>(`/runs/${id}`, signal),
-    refetchInterval: (query) => (query.state.data && isOver(query.state.data.status) ? false : 3_000),
-    staleTime: 0,
+    // What was asked for before the page was rendered is not asked for again.
+    staleTime: 1_000,
   });
+
+export function useRun(id: number, enabled = true) {
+  return useQuery({
+    ...runOf(id),
+    enabled,
+    refetchInterval: (query) => (query.state.data && isOver(query.state.data.status) ? false : 3_000),
+  });
+}
+
+/** Asks for a run and its past before its page is rendered. */
+export function askForRun(id: number): void {
+  void queryClient.prefetchQuery(runOf(id));
+  askAhead(pastPath(id, '0'));
+}
+
+/** Where the events of a run after batch `since` are, as columns. */
+export function pastPath(id: number, since: string): string {
+  return `/runs/${id}/past?since=${since}`;
 }
 
 /** A mutation on the server; afterwards the queries whose keys start with one of `keys` are fetched again. */
