@@ -126,6 +126,7 @@ def mbit(text: str) -> float:
 def look_back(page: Page, run_id: int, link: str) -> None:
     """The recording of a run whose link was changed, and whose device-3 failed later: every panel follows."""
     page.goto(f"/runs/{run_id}?view=live")
+    expect(page.get_by_test_id("feed-health")).to_have_attribute("data-events", str(events_of(page, run_id)))
     state = page.get_by_test_id("device-state-device-3")
     expect(state).to_contain_text("failed")
     flag = page.get_by_test_id("flag").first
@@ -141,6 +142,14 @@ def look_back(page: Page, run_id: int, link: str) -> None:
         page.reload()  # colours that are fading from one scheme to the other are no finding
         expect(state).to_contain_text("failed")
         assert serious_findings(page) == [], scheme
+
+
+def events_of(page: Page, run_id: int) -> int:
+    """How many events the server has of a run that is over."""
+    count, cursor = 0, "0"
+    while events := (found := page.request.get(f"/api/runs/{run_id}/events?since={cursor}").json())["events"]:
+        count, cursor = count + len(events), found["cursor"]
+    return count
 
 
 def look_at_every_page(page: Page, run_id: int, others: tuple[int, int]) -> None:
@@ -220,7 +229,9 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     eventually(page, lambda: mbit(measured.inner_text()) == near, "the measured rate")
 
     seen = tokens(page)
-    page.reload()
+    with page.expect_response(lambda answer: "/past?since=0" in answer.url) as past:
+        page.reload()
+    assert past.value.ok and past.value.header_value("content-encoding") == "deflate"
     wait_for_tokens(page, seen)
     expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.domain.events import to_json
+from engine.domain.events import to_json, to_json_text
 from tests.support.web import ROOT, Browser, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
 from tests.webapp.test_stored_runs import put, stored
-from webapp.runs import past
+from webapp.runs import past, stream
 from webapp.runs.columns import Deflated, chunk_of, deflated, joined
 from webapp.runs.live import Publisher
 from webapp.runs.ownership import owner_of
@@ -106,6 +106,21 @@ def test_a_page_ends_after_a_segment_and_the_next_one_goes_on(
         cursor, more, whole = read(alice, run.pk, cursor)
         found += more
     assert found == to_json(events)
+
+
+@pytest.mark.redis
+@pytest.mark.django_db(transaction=True)
+def test_what_follows_a_gap_is_left_to_the_feed(alice: Browser, live_redis) -> None:
+    events, _ = recorded()
+    run = new_run()
+    owner = owner_of(run)
+    with Publisher(owner) as publisher:
+        publisher.publish(events[:40])
+        publisher.flush()
+        cursor, found, _ = read(alice, run.pk)
+        stream.append(owner, Batch(cursor + 2, to_json_text(events[40:50])), vouched=True)
+        assert read(alice, run.pk) == (cursor, found, True)
+        assert found == to_json(events[:40])
 
 
 @pytest.mark.django_db

@@ -68,7 +68,6 @@ def page_of_past(run_id: int, since: int) -> bytes:
 
 
 def chunk_of_segment(segment: EventSegment, since: int) -> Deflated:
-    stored = bytes(segment.batches) + bytes([segment.schema])
-    content = hashlib.blake2b(stored, digest_size=16).digest()
+    content = hashlib.blake2b(segment.batches, digest_size=16).digest()
     key = content, max(since, segment.first - 1)
     return kept.get(key, lambda: deflated(chunk_of(archive.batches_of(segment, since))))

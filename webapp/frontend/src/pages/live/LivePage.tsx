@@ -27,7 +27,7 @@ import { Recorder } from './recorder/Recorder';
 import { ServicePanel } from './service/ServicePanel';
 import { useShown, type Shown } from './useShown';
 
-/** The live page of a run: its events as charts, and controls to change or stop it. A reload replays all events. */
+/** The live page of a run: its events as charts, and controls to change or stop it. */
 export function LivePage({ run }: { run: RunDetail }) {
   const { spec } = run;
   const store = useRunStore(

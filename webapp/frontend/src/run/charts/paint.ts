@@ -2,7 +2,7 @@
  * often as painting leaves the page free for other work. */
 
 /** Of the time, what painting new data may take. */
-const SHARE = 0.25;
+const SHARE = 0.3;
 const FASTEST_MS = 30;
 const SLOWEST_MS = 400;
 /** How much the newest cost counts. */
