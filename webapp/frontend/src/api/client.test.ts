@@ -28,10 +28,11 @@ describe('askAhead', () => {
     expect(await byteOf('/past')).toBe(3);
   });
 
-  it('tells whoever takes the answer that the server refused', async () => {
-    server([1]);
+  it('leaves it to the page to ask again where the server refused', async () => {
+    const asked = server([1, 2]);
     askAhead('/past');
     await expect(api.bytes('/past')).rejects.toThrow('503');
-    expect(await byteOf('/past')).toBe(2);
+    expect(await byteOf('/past')).toBe(3);
+    expect(asked).toEqual(['/api/past', '/api/past', '/api/past']);
   });
 });

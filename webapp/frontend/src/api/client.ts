@@ -119,20 +119,26 @@ async function toError(response: Response, path: string): Promise<ApiError> {
   return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
 }
 
-/** Answers to requests that were made before the page needed them. */
-const ahead = new Map<string, Promise<ArrayBuffer>>();
+/** Answers to requests that were made before the page needed them; null for one that failed. */
+const ahead = new Map<string, Promise<ArrayBuffer | null>>();
 
 /** Makes a request that the page is going to make: its next `bytes` of this path has the answer already. */
 export function askAhead(path: string): void {
-  const asked = bytes(path);
-  asked.catch(() => undefined); // whoever takes the answer is told
-  ahead.set(path, asked);
+  // After a failure the page makes the request itself, and is told.
+  ahead.set(
+    path,
+    bytesOf(path).catch(() => null),
+  );
 }
 
 async function bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
   const asked = ahead.get(path);
   ahead.delete(path);
-  return asked ?? (await answer('GET', path, undefined, signal)).arrayBuffer();
+  return (await asked) ?? bytesOf(path, signal);
+}
+
+async function bytesOf(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
+  return (await answer('GET', path, undefined, signal)).arrayBuffer();
 }
 
 export const api = {

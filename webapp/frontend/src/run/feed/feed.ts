@@ -56,6 +56,7 @@ export class Feed {
 
   constructor(private readonly options: FeedOptions) {
     this.now = options.now ?? Date.now;
+    if (options.past) this.state = 'catching up';
   }
 
   start(): void {
@@ -77,7 +78,6 @@ export class Feed {
   private async readPast(past: NonNullable<FeedOptions['past']>): Promise<void> {
     const reading = new AbortController();
     this.reading = reading;
-    this.change('catching up', '');
     try {
       for await (const part of past(this.cursor, reading.signal)) {
         if (reading.signal.aborted) return;

@@ -8,12 +8,15 @@ import { pastOf } from './past';
 import { takeSnapshot, type Snapshot } from '@/run/data/snapshot';
 
 const PICTURE_MS = 250;
+/** While events of the past come in, pictures would delay them. */
+const PICTURE_OF_PAST_MS = 1_000;
 
 export class RunStore {
   readonly data: RunData;
   readonly feed: Feed;
   private picture: Snapshot;
   private taken = '';
+  private taken_ms = performance.now();
   private timer: ReturnType<typeof setInterval> | undefined;
   private readonly listeners = new Set<() => void>();
 
@@ -36,7 +39,7 @@ export class RunStore {
 
   start(): void {
     this.feed.start();
-    this.timer = setInterval(() => this.refresh(), PICTURE_MS);
+    this.timer = setInterval(() => this.tick(), PICTURE_MS);
   }
 
   stop(): void {
@@ -59,10 +62,16 @@ export class RunStore {
     if (this.feed.state === 'live' && answers() > before) this.refresh();
   }
 
+  private tick(): void {
+    const waits = this.feed.state === 'catching up' && performance.now() - this.taken_ms < PICTURE_OF_PAST_MS;
+    if (!waits) this.refresh();
+  }
+
   private refresh(): void {
     const now = `${this.data.events} ${this.feed.state}`;
     if (now === this.taken) return;
     this.taken = now;
+    this.taken_ms = performance.now();
     this.picture = takeSnapshot(
       this.data,
       this.picture.version + 1,
