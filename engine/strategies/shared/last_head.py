@@ -26,11 +26,11 @@ HEAD_HELP = (
 HEAD = Slice(layer=-1, part="lm_head")
 
 
-async def choose(ctx: Ctx, step: Step, x: Tensor) -> Tensor:
-    """Ids [B] of the next tokens, from the last layer's rows. Keeps the logits."""
+async def choose_and_send(ctx: Ctx, step: Step, x: Tensor, dst: int, tag: str) -> None:
+    """Send ids [B] of the next tokens, from the last layer's rows, to rank `dst`; then keep the logits."""
     logits = await ctx.compute(Head(), wanted_rows(step, x))
+    ctx.send(await ctx.compute(Greedy(), logits), dst, tag)
     ctx.keep_logits(step.requests, step.index, 0, logits)
-    return await ctx.compute(Greedy(), logits)
 
 
 def with_last_head(placement: Placement, rank: int) -> Placement:

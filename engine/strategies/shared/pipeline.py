@@ -32,7 +32,7 @@ from engine.strategies.shared.ends import (
 from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import embed_rows, run_block
-from engine.strategies.shared.last_head import choose
+from engine.strategies.shared.last_head import choose_and_send
 from engine.strategies.shared.stages import Stage
 
 Returns = dict[tuple[int, int], Handle]
@@ -213,7 +213,7 @@ async def _stage(
         elif layers.stop < ctx.model.num_layers:
             ctx.send(x, after, tag(step, "hidden", layers.stop - 1))
         elif chosen:
-            ctx.send(await choose(ctx, step, x), after, tag(step, "token"))
+            await choose_and_send(ctx, step, x, after, tag(step, "token"))
         else:
             ctx.send(wanted_rows(step, x), after, tag(step, "hidden", layers.stop - 1))
     await stage.end()

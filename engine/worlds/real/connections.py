@@ -26,6 +26,9 @@ WARM_UP_BYTES = 16 * 1024
 CONNECT_TIMEOUT_S = 5.0
 READ_TURN_BYTES = 1 << 20
 WAKE_BYTES = 64 * 1024
+JOINED_BYTES = 16 * 1024
+"""A payload up to this size is copied behind its header, so that one buffer is sent."""
+
 STAGE_BYTES = 64 * 1024
 """What is read at once of small messages: most arrive with their header in one call of the kernel."""
 
@@ -80,11 +83,11 @@ class SendConnection:
         self, header: FrameHeader, note: bytes, payload: memoryview, done: Callable[[float], None]
     ) -> None:
         self.num_messages += header.message >= 0
-        head = memoryview(header.pack() + note)
-        if payload:
-            self.backlog += [(head, None), (payload, done)]
+        head = header.pack() + note
+        if len(payload) > JOINED_BYTES:
+            self.backlog += [(memoryview(head), None), (payload, done)]
         else:
-            self.backlog.append((head, done))
+            self.backlog.append((memoryview(head + payload), done))
         self.flush()
 
     def set_user_timeout(self, wall_s: float) -> None:
@@ -104,7 +107,10 @@ class SendConnection:
         """Write what the kernel takes. A broken connection drops it: the receiver reports the failure."""
         while self.backlog and not self.broken:
             try:
-                sent = self.sock.sendmsg([data for data, _ in islice(self.backlog, 8)])
+                if len(self.backlog) == 1:
+                    sent = self.sock.send(self.backlog[0][0])
+                else:
+                    sent = self.sock.sendmsg([data for data, _ in islice(self.backlog, 8)])
             except BlockingIOError:
                 return
             except OSError:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -101,7 +102,7 @@ class NativeDevice(RealDevice):
 
     def compute(self, op: Op, *inputs: torch.Tensor) -> Handle:
         began_s = time.monotonic()
-        if self._must_wait(op, inputs, began_s):
+        if self._leaves(op, inputs) or self._loop_is_due(began_s):
             return self._queued(op, inputs)
         value = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, *inputs)
         ended_s = time.monotonic()
@@ -112,17 +113,23 @@ class NativeDevice(RealDevice):
 
     async def compute_layers(self, layers: Layers, x: torch.Tensor) -> torch.Tensor:
         """As one operation after the other, without a handle and a look at all that may be due for each."""
-        began_s = time.monotonic()
-        for op in layers.ops:
-            if self._must_wait(op, (x,), began_s):
-                x = await self._queued(op, (x,))
+        ops, at, began_s = layers.ops, 0, time.monotonic()
+        while at < len(ops):
+            op = ops[at]
+            if self._leaves(op, (x,)):
+                x, times_s = await self._handed_over(ops[at:], x)
+                at += len(times_s) - 1
                 began_s = time.monotonic()
-                continue
-            of_input = ((x.shape, x.dtype),)
-            x = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, x)
-            ended_s = time.monotonic()
-            self._note(op, of_input, began_s, ended_s)
-            began_s = ended_s
+            elif self._loop_is_due(began_s):
+                x = await self._queued(op, (x,))
+                at += 1
+                began_s = time.monotonic()
+            else:
+                of_input = ((x.shape, x.dtype),)
+                x = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, x)
+                ended_s = time.monotonic()
+                self._note(op, of_input, began_s, ended_s)
+                at, began_s = at + 1, ended_s
         return x
 
     def _note(self, op: Op, of_inputs: Any, began_s: float, ended_s: float) -> None:
@@ -133,11 +140,10 @@ class NativeDevice(RealDevice):
             self.settle()
         current.now_s = max(current.now_s, self.clock.virtual(ended_s))
 
-    def _must_wait(self, op: Op, inputs: tuple[torch.Tensor, ...], now_s: float) -> bool:
-        """Whether `op` cannot be computed at once in the main thread."""
+    def _loop_is_due(self, now_s: float) -> bool:
+        """Whether a program may not go on in the main thread before a turn of the loop."""
         return bool(
-            self._leaves(op, inputs)
-            or self.outstanding
+            self.outstanding
             or self.due
             or self.connections.is_writing
             or (now_s - self.turned_s > TURN_S and self._has_news())
@@ -150,17 +156,44 @@ class NativeDevice(RealDevice):
         leaves = self._leaves(op, inputs) or self.connections.is_writing
         return self._begin(op, inputs, 0.0, facts, leaves)
 
+    def _handed_over(self, ops: Sequence[Op], x: torch.Tensor) -> Handle:
+        """Compute `ops`, each on the result of the one before, in the compute thread, until another operation
+        waits for it or the program is abandoned: (the last result, the wall time of the start and of each
+        end).
+        """
+        of_inputs = ((x.shape, x.dtype),)
+
+        def work() -> tuple[torch.Tensor, list[float]]:
+            y, times_s = x, [time.monotonic()]
+            for op in ops:
+                y = FUNCTIONS[type(op)](op, self.model, self.weights, self.caches, y)
+                times_s.append(time.monotonic())
+                if not self.live or not self.compute_tasks.empty():
+                    break
+            return y, times_s
+
+        facts = {"chain": (ops, of_inputs), "by": (self.current.request, self.current.token)}
+        task = self._task(work, self.compute_pacer, 0.0, "compute", facts, ops[0].name)
+        self.computing += 1
+        self.compute_tasks.put(task)
+        return task.handle
+
     def _settle(self, done: Done) -> None:
-        """End an operation that took a turn of the loop; its price and its span come later."""
-        task = done.task
+        """End operations that took a turn of the loop; their prices and their spans come later."""
+        task, facts = done.task, done.task.facts
         if task.kind != "compute":
             super()._settle(done)
             return
         self.computing -= 1
         if isinstance(done.value, BaseException):
             raise done.value
-        ended_s, facts = time.monotonic(), task.facts
-        self.record(self._computed, *facts["entered"], ended_s - done.host_s, ended_s, *facts["by"])
+        ended_s = time.monotonic()
+        if "chain" in facts:
+            ops, of_inputs = facts["chain"]
+            for op, (began_s, end_s) in zip(ops, pairwise(done.value[1]), strict=False):
+                self.record(self._computed, op, of_inputs, began_s, end_s, *facts["by"])
+        else:
+            self.record(self._computed, *facts["entered"], ended_s - done.host_s, ended_s, *facts["by"])
         self.finish(task.handle, done.value, self.clock.virtual(ended_s))
 
     def _leaves(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> bool:

@@ -19,7 +19,7 @@ from engine.worlds.common.programs import Program
 from engine.worlds.real import native
 from engine.worlds.real.connections import Connections
 from engine.worlds.real.native import NativeDevice
-from engine.worlds.real.tasks import Clock
+from engine.worlds.real.tasks import Clock, run_task
 from engine.worlds.real.trace_writer import TraceWriter
 from tests.support.fake_devices import small_spec
 
@@ -175,6 +175,45 @@ def test_layers_are_computed_one_after_the_other_until_one_has_to_wait(device, t
     assert [span.layer for span in spans] == [0, 1, 2] * 2
     assert all(before.end_s <= span.start_s + 1e-9 for before, span in pairwise(spans))
     assert [message["type"] for message in device.control.messages] == ["status"]
+
+
+def test_layers_of_many_flops_are_handed_over_together_until_another_operation_waits(
+    device, trace, monkeypatch
+):
+    """Three layers double an input; an addition that comes during the second is computed before the third."""
+
+    def double(op, model, weights, caches, x):
+        if op.layer == 1 and not given:
+            given.append(device.compute(Add(), x, x))
+        return 2 * x
+
+    monkeypatch.setitem(FUNCTIONS, Double, double)
+    monkeypatch.setattr(native, "hands_over", lambda flops, paced: True)
+    given, x = [], torch.ones(1, 2, 4)
+    program = Program(0, device.compute_layers(Layers((Double(0), Double(1), Double(2))), x), 0.0)
+    device.start(program)
+    tasks = []
+    while device.outstanding:
+        tasks.append(device.compute_tasks.get())
+        device.done.append(run_task(tasks[-1]))
+        device._next()
+        device._next()
+    assert [len(task.facts.get("chain", ((),))[0]) for task in tasks] == [3, 0, 1]
+    assert torch.equal(program.handle.value, 8 * x) and torch.equal(given[0].value, 4 * x)
+    device.settle()
+    spans = [(span.name, span.layer) for span in trace if isinstance(span, Span)]
+    assert spans == [("double", 0), ("double", 1), ("add", -1), ("double", 2)]
+
+
+def test_layers_that_were_handed_over_end_when_their_program_is_abandoned(device, monkeypatch):
+    ran = []
+    monkeypatch.setitem(FUNCTIONS, Double, lambda op, model, weights, caches, x: ran.append(op.layer) or x)
+    monkeypatch.setattr(native, "hands_over", lambda flops, paced: True)
+    layers = Layers((Double(0), Double(1)))
+    device.start(Program(0, device.compute_layers(layers, torch.ones(1, 2, 4)), 0.0))
+    device.live.clear()
+    run_task(device.compute_tasks.get())
+    assert ran == [0]
 
 
 def test_what_waits_for_the_trace_is_bounded(device, trace, monkeypatch):
