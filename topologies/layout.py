@@ -29,7 +29,10 @@ class Position(Value):
 
 
 class Group(Value):
-    """Nodes that are drawn together. Of a collapsed group only one card is shown, and its links to others."""
+    """Nodes that are drawn together. Of a collapsed group only one card is shown, and its links to others.
+
+    A group that has all nodes of another one is drawn around it.
+    """
 
     name: str = Field(min_length=1, max_length=60)
     members: tuple[str, ...] = Field(max_length=MAX_DRAWN)

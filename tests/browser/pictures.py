@@ -34,7 +34,8 @@ SLOWER = [{"kind": "set_delay", "link": "window--hub", "delay_s": 0.02, "at_s": 
 def take_pictures(directory: Path) -> list[Path]:
     """Write all pictures; needs root and Chromium, and takes some minutes. Returns the files."""
     with new_site() as site, _page(site) as page:
-        places = _made(page, Client(site.url, site.token)) | dict(PAGES)
+        made = _made(page, Client(site.url, site.token))
+        places = made | {name: place for name, place in PAGES.items() if name not in made}
         directory.mkdir(parents=True, exist_ok=True)
         files = [file for name, place in places.items() for file in _of_page(page, directory, name, *place)]
     index = directory / "README.md"
@@ -94,6 +95,7 @@ def _made(page: Page, client: Client) -> dict[str, tuple[str, str]]:
         "report": (f"/runs/{changed.id}", "finding"),
         "compare": (f"/compare?ids={ids}", "metrics"),
         "experiment": (f"/experiments/{experiment.id}", "pivot"),
+        "experiment-design": (f"/experiments/new?from={experiment.id}", "figure"),
         "cluster": (f"/clusters/{cluster}", "palette-switch"),
     }
 

@@ -25,7 +25,7 @@ export function Picture({ spec, places, layout, width = 260, height = 150, label
   const at = fitInto(places, width, height, labels);
   const lanes = lanesOf(spec.links.map((link) => ({ name: linkName(link), ends: [link.a, link.b] })));
   const off = (name: string) => layout?.disabled.includes(name) ?? false;
-  const radius = labels ? 17 : Math.min(11, height / 11, height / (1.6 * Math.sqrt(spec.devices.length + 1)));
+  const radius = Math.max(2, Math.min(labels ? 17 : 11, height / 11, 0.42 * nearest(Object.values(at))));
   return (
     <svg
       viewBox={`0 0 ${width} ${height}`}
@@ -75,7 +75,7 @@ export function Picture({ spec, places, layout, width = 260, height = 150, label
       {spec.switches.map(({ name }) => {
         const place = at[name];
         if (!place) return null;
-        const side = radius * 0.62;
+        const side = Math.max(3, radius * 0.62);
         return (
           <g key={name} opacity={off(name) ? 0.35 : 1}>
             <rect
@@ -153,6 +153,15 @@ function DeviceLabel({
   );
 }
 
+/** The least distance between two of these points. */
+function nearest(points: readonly Point[]): number {
+  let least = Infinity;
+  for (const [index, one] of points.entries())
+    for (const other of points.slice(index + 1))
+      least = Math.min(least, Math.hypot(one.x - other.x, one.y - other.y));
+  return least;
+}
+
 /** 1 Mbit/s → 1, 10 Gbit/s → 5: a decade is one step. */
 function lineWidth(bitPerS: number): number {
   return Math.min(5, Math.max(1, Math.log10(bitPerS) - 5.5));
@@ -169,8 +178,8 @@ function fitInto(
   const [xs, ys] = [places.map((place) => place.x), places.map((place) => place.y)];
   const [left, top] = [Math.min(...xs), Math.min(...ys)];
   const [spanX, spanY] = [Math.max(...xs) - left, Math.max(...ys) - top];
-  const marginX = labels ? 132 : 22;
-  const marginY = labels ? 28 : 20;
+  const marginX = labels ? 132 : Math.min(22, width / 8);
+  const marginY = labels ? 28 : Math.min(20, height / 6);
   const scale = Math.min(
     labels ? 1.8 : 0.9,
     (width - 2 * marginX) / (spanX || 1),

@@ -2,6 +2,7 @@
 import type { ClusterSpec, DevicePreset, DeviceSpec, CanvasLayout, LinkSpec } from '@/api/types';
 import { linkName, linkNames } from '@/format/links';
 import { type Point, positionsOf } from './autoLayout';
+import { distinct } from './groups';
 
 export { linkName };
 
@@ -122,9 +123,12 @@ export function remove(drawing: Drawing, nodes: readonly string[], links: readon
       positions: only(layout.positions, (name) => !gone.has(name)),
       disabled: layout.disabled.filter((name) => names.has(name)),
       bends: only(layout.bends, (name) => names.has(name)),
-      groups: layout.groups
-        .map((group) => ({ ...group, members: group.members.filter((name) => !gone.has(name)) }))
-        .filter((group) => group.members.length > 0),
+      groups: distinct(
+        layout.groups.map((group) => ({
+          ...group,
+          members: group.members.filter((name) => !gone.has(name)),
+        })),
+      ),
     },
   };
 }

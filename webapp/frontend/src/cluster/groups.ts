@@ -1,30 +1,66 @@
-/** Groups of nodes that are drawn together. A node is in one group at most. */
+/** Groups of nodes that are drawn together: two have no node in common, or one has all nodes of the other. */
 import type { CanvasLayout, LinkSpec } from '@/api/types';
 import { type Point, positionsOf } from './autoLayout';
 import type { Drawing } from './drawing';
 
 export type Group = CanvasLayout['groups'][number];
 
-/** Makes a group of these nodes; they leave the groups that they were in. */
+/** Whether these nodes can become a group: they are several, and no group has just them. */
+export function canGroup(layout: CanvasLayout, names: readonly string[]): boolean {
+  return names.length > 1 && !layout.groups.some((each) => hasAll(each, names) && isWithin(each, names));
+}
+
+/**
+ * Makes a group of these nodes. It is inside of groups that have all of them, and around groups that have no others;
+ * the nodes leave the groups that have some of them and also others.
+ */
 export function group(drawing: Drawing, names: readonly string[]): Drawing {
-  if (names.length < 2) return drawing;
-  const rest = without(drawing.layout.groups, names);
-  return withGroups(drawing, [...rest, { name: freeTitle(rest), members: [...names], collapsed: false }]);
+  const { layout } = drawing;
+  if (!canGroup(layout, names)) return drawing;
+  const rest = layout.groups.map((each) =>
+    hasAll(each, names) || isWithin(each, names)
+      ? each
+      : { ...each, members: each.members.filter((name) => !names.includes(name)) },
+  );
+  return withGroups(drawing, [
+    ...distinct(rest),
+    { name: freeTitle(rest), members: [...names], collapsed: false },
+  ]);
 }
 
-/** Dissolves every group that has one of these nodes. */
+/** Dissolves the groups that `chosenIn` finds. */
 export function ungroup(drawing: Drawing, names: readonly string[]): Drawing {
-  const kept = drawing.layout.groups.filter((each) => !each.members.some((name) => names.includes(name)));
-  return kept.length === drawing.layout.groups.length ? drawing : withGroups(drawing, kept);
-}
-
-/** Shows every group of these nodes as one card, or its nodes again. */
-export function setCollapsed(drawing: Drawing, names: readonly string[], collapsed: boolean): Drawing {
+  const chosen = chosenIn(drawing.layout, names);
+  if (chosen.length === 0) return drawing;
   return withGroups(
     drawing,
-    drawing.layout.groups.map((each) =>
-      each.members.some((name) => names.includes(name)) ? { ...each, collapsed } : each,
-    ),
+    drawing.layout.groups.filter((each) => !chosen.includes(each)),
+  );
+}
+
+/** Shows each group that `chosenIn` finds as one card, or its nodes again. */
+export function setCollapsed(drawing: Drawing, names: readonly string[], collapsed: boolean): Drawing {
+  const chosen = chosenIn(drawing.layout, names);
+  return withGroups(
+    drawing,
+    drawing.layout.groups.map((each) => (chosen.includes(each) ? { ...each, collapsed } : each)),
+  );
+}
+
+/** The groups that a choice of nodes means: the largest without other nodes, else the smallest around each node. */
+export function chosenIn(layout: CanvasLayout, names: readonly string[]): Group[] {
+  const whole = layout.groups.filter((each) => isWithin(each, names));
+  if (whole.length > 0) return whole.filter((each) => !whole.some((other) => isAround(other, each)));
+  const around = groupsOf(layout, names);
+  return around.filter((each) => !around.some((other) => isAround(each, other)));
+}
+
+/** Groups without those that have no node, or the same nodes as one before them. */
+export function distinct(groups: readonly Group[]): Group[] {
+  return groups.filter(
+    (each, index) =>
+      each.members.length > 0 &&
+      !groups.slice(0, index).some((other) => isWithin(each, other.members) && hasAll(each, other.members)),
   );
 }
 
@@ -41,13 +77,23 @@ export function groupsOf(layout: CanvasLayout, names: readonly string[]): Group[
 /** Name on the canvas of the group at this place of the list: no node can have a colon in its name. */
 export const groupId = (index: number) => `group:${index}`;
 
-/** Node → name on the canvas of the collapsed group that it is in; nodes that are shown are left out. */
+/** Node → name on the canvas of the largest collapsed group that it is in; nodes that are shown are left out. */
 export function hiddenIn(layout: CanvasLayout): Map<string, string> {
   const hidden = new Map<string, string>();
-  layout.groups.forEach((each, index) => {
-    if (each.collapsed) for (const name of each.members) hidden.set(name, groupId(index));
-  });
+  const collapsed = layout.groups.map((each, index) => ({ ...each, index })).filter((each) => each.collapsed);
+  for (const { members, index } of collapsed.toSorted((a, b) => a.members.length - b.members.length))
+    for (const name of members) hidden.set(name, groupId(index));
   return hidden;
+}
+
+/** The collapsed groups that are not inside of another one, with their names on the canvas. */
+export function cardsIn(layout: CanvasLayout): { id: string; group: Group }[] {
+  const hidden = hiddenIn(layout);
+  return layout.groups.flatMap((each, index) =>
+    each.collapsed && hidden.get(each.members[0]!) === groupId(index)
+      ? [{ id: groupId(index), group: each }]
+      : [],
+  );
 }
 
 /** The middle of a group's nodes: where its card is. */
@@ -65,11 +111,13 @@ export function shownEnds(link: LinkSpec, hidden: ReadonlyMap<string, string>): 
   return a === b ? null : [a, b];
 }
 
-function without(groups: readonly Group[], names: readonly string[]): Group[] {
-  return groups
-    .map((each) => ({ ...each, members: each.members.filter((name) => !names.includes(name)) }))
-    .filter((each) => each.members.length > 0);
-}
+const hasAll = (each: Group, names: readonly string[]) => names.every((name) => each.members.includes(name));
+/** Whether a group has no nodes but these. */
+export const isWithin = (each: Group, names: readonly string[]) =>
+  each.members.every((name) => names.includes(name));
+/** Whether one group has all nodes of another, and more. */
+const isAround = (outer: Group, inner: Group) =>
+  hasAll(outer, inner.members) && !isWithin(outer, inner.members);
 
 function freeTitle(groups: readonly Group[]): string {
   let number = groups.length + 1;

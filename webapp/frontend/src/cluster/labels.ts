@@ -2,7 +2,7 @@
 import { linkName } from '@/format/links';
 import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from './autoLayout';
 import { borderPoint, type Box } from './border';
-import { hiddenIn, middleOf, shownEnds } from './groups';
+import { cardsIn, hiddenIn, middleOf, shownEnds } from './groups';
 import type { Drawing } from './drawing';
 import { lanesOf, sideways } from './lanes';
 
@@ -43,7 +43,11 @@ export function spotsOf(drawing: Drawing): Map<string, Spot> {
 }
 
 /** The spot of every link, by name: no label covers a card or another label if that is possible. */
-export function spotsAmong(routes: readonly Route[], boxes: ReadonlyMap<string, Box>): Map<string, Spot> {
+export function spotsAmong(
+  routes: readonly Route[],
+  boxes: ReadonlyMap<string, Box>,
+  size = LABEL,
+): Map<string, Spot> {
   const lanes = lanesOf(routes);
   const taken = [...boxes.values()];
   const spots = new Map<string, Spot>();
@@ -53,7 +57,7 @@ export function spotsAmong(routes: readonly Route[], boxes: ReadonlyMap<string, 
     const lane = lanes.get(name) ?? 0;
     const line = lineOf(a, b, through, lane);
     const bends = line.slice(1, -1).map((center) => ({ center, ...BEND }));
-    const [label, along, aside] = freePlace(line, [...taken, ...bends]);
+    const [label, along, aside] = freePlace(line, [...taken, ...bends], size);
     taken.push(label);
     spots.set(name, { lane, along, aside });
   }
@@ -113,20 +117,18 @@ function boxesOf(drawing: Drawing): Map<string, Box> {
   };
   for (const device of spec.devices) add(device.name, DEVICE_SIZE);
   for (const node of spec.switches) add(node.name, SWITCH_SIZE);
-  layout.groups.forEach((group, index) => {
-    if (group.collapsed)
-      boxes.set(`group:${index}`, { center: middleOf(drawing, group.members), ...GROUP_SIZE });
-  });
+  for (const { id, group } of cardsIn(layout))
+    boxes.set(id, { center: middleOf(drawing, group.members), ...GROUP_SIZE });
   return boxes;
 }
 
 /** The first place of a label that touches no box; the one that touches least if there is none. */
-function freePlace(line: readonly Point[], taken: readonly Box[]): [Box, number, number] {
+function freePlace(line: readonly Point[], taken: readonly Box[], size: typeof LABEL): [Box, number, number] {
   let best: [Box, number, number] | null = null;
   let least = Infinity;
   for (const aside of ASIDE) {
     for (const along of ALONG) {
-      const label = { center: pointAlong(line, along, aside), ...LABEL };
+      const label = { center: pointAlong(line, along, aside), ...size };
       const covered = taken.reduce((sum, box) => sum + overlap(label, box), 0);
       if (covered < least) [best, least] = [[label, along, aside], covered];
       if (least === 0) return best!;

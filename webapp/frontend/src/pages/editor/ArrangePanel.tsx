@@ -9,7 +9,7 @@ import {
   IconLayoutDistributeHorizontal,
   IconLayoutDistributeVertical,
 } from '@tabler/icons-react';
-import { groupsOf, renameGroup, setCollapsed, ungroup } from '@/cluster/groups';
+import { canGroup, groupsOf, renameGroup, setCollapsed, ungroup } from '@/cluster/groups';
 import { commandOf, type View } from './commands';
 import classes from './editor.module.css';
 import { editor, useDrawing, useEditor } from './editorStore';
@@ -89,7 +89,7 @@ export function ArrangePanel({ view }: { view: View }) {
           </div>
         );
       })}
-      {selection.nodes.length > 1 && groups.length === 0 && (
+      {canGroup(drawing.layout, selection.nodes) && (
         <Button
           size="compact-xs"
           variant="default"

@@ -2,7 +2,7 @@
 import { align, type Axis, distribute, type Edge } from '@/cluster/alignment';
 import { autoLayout } from '@/cluster/autoLayout';
 import { type Drawing, move, setDisabled, withSpec } from '@/cluster/drawing';
-import { group, groupsOf, setCollapsed, ungroup } from '@/cluster/groups';
+import { canGroup, chosenIn, group, groupsOf, setCollapsed, ungroup } from '@/cluster/groups';
 import { straighten } from '@/cluster/linkEdits';
 import type { Selection } from './editorStore';
 import { editor } from './editorStore';
@@ -230,7 +230,7 @@ export const COMMANDS: readonly Command[] = [
     section: 'Arrange',
     keys: ['g'],
     writes: true,
-    able: nodes(2),
+    able: ({ nodes: chosen }, { layout }) => canGroup(layout, chosen),
     run: edit((drawing, selection) => group(drawing, selection.nodes)),
   },
   {
@@ -250,7 +250,7 @@ export const COMMANDS: readonly Command[] = [
     writes: true,
     able: ({ nodes: chosen }, { layout }) => groupsOf(layout, chosen).length > 0,
     run: edit((drawing, { nodes: chosen }) => {
-      const open = groupsOf(drawing.layout, chosen).some((each) => !each.collapsed);
+      const open = chosenIn(drawing.layout, chosen).some((each) => !each.collapsed);
       return setCollapsed(drawing, chosen, open);
     }),
   },

@@ -35,6 +35,20 @@ describe('the canvas', () => {
     expect(new Set(places).size).toBe(4);
   });
 
+  it('draws the frame of a group within that of the group around it', () => {
+    const nested = group(group(star(), ['device-1', 'device-2']), ['device-1', 'device-2', 'device-3']);
+    const frames = toNodes(nested).filter(({ type }) => type === 'frame');
+    const [outer, within] = frames.map(({ position, width = 0, height = 0 }) => ({
+      ...position,
+      width,
+      height,
+    }));
+    expect(frames.map(({ id }) => id)).toEqual(['frame:1', 'frame:0']);
+    expect(within!.x - within!.width / 2).toBeGreaterThan(outer!.x - outer!.width / 2);
+    expect(within!.y - within!.height / 2).toBeGreaterThan(outer!.y - outer!.height / 2);
+    expect(within!.y + within!.height / 2).toBeLessThan(outer!.y + outer!.height / 2);
+  });
+
   it('shows a collapsed group as one card, and only its links to other nodes', () => {
     const drawing = setCollapsed(group(star(), ['device-1', 'device-2']), ['device-1'], true);
     expect(toNodes(drawing).map((node) => [node.id, node.type])).toEqual([

@@ -4,7 +4,7 @@ import type { DeviceSpec, LinkSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
 import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from '@/cluster/autoLayout';
 import { type Drawing, isLinkOff, linkName } from '@/cluster/drawing';
-import { type Group, groupId, hiddenIn, middleOf, shownEnds } from '@/cluster/groups';
+import { cardsIn, type Group, hiddenIn, isWithin, middleOf, shownEnds } from '@/cluster/groups';
 import { GROUP_SIZE, type Spot, spotsOf } from '@/cluster/labels';
 
 export type DeviceNode = Node<
@@ -57,58 +57,63 @@ export function toNodes(drawing: Drawing, problems: ProblemsByName = {}): Cluste
       data: { name, ...facts(name) },
     })),
   ];
-  const cards = layout.groups.flatMap((group, index): CollapsedNode[] =>
-    group.collapsed
-      ? [
-          {
-            id: groupId(index),
-            type: 'collapsed',
-            ariaLabel: `Group ${group.name}`,
-            position: middleOf(drawing, group.members),
-            initialWidth: GROUP_SIZE.width,
-            initialHeight: GROUP_SIZE.height,
-            data: { group, problem: group.members.flatMap((name) => problems[name] ?? []).join('\n') },
-          },
-        ]
-      : [],
-  );
+  const cards = cardsIn(layout).map(({ id, group }): CollapsedNode => ({
+    id,
+    type: 'collapsed',
+    ariaLabel: `Group ${group.name}`,
+    position: middleOf(drawing, group.members),
+    initialWidth: GROUP_SIZE.width,
+    initialHeight: GROUP_SIZE.height,
+    data: { group, problem: group.members.flatMap((name) => problems[name] ?? []).join('\n') },
+  }));
   return withFrames([...nodes.filter((node) => !hidden.has(node.id)), ...cards], layout.groups);
 }
 
-/** The nodes, with a frame around each group that is not collapsed where its nodes are now. */
+/** The nodes, with a frame around each group that is not collapsed where its nodes, cards and frames are now. */
 export function withFrames(nodes: readonly ClusterNode[], groups: readonly Group[]): ClusterNode[] {
   const others = nodes.filter((node) => node.type !== 'frame');
-  const frames = groups.flatMap((group, index): FrameNode[] => {
-    const members = others.filter((node) => group.members.includes(node.id));
-    if (group.collapsed || members.length === 0) return [];
-    const side = (axis: 'x' | 'y', sign: 1 | -1) =>
-      members.map(
-        (node) =>
-          node.position[axis] + (sign * (axis === 'x' ? sizeOf(node).width : sizeOf(node).height)) / 2,
-      );
-    const [left, right] = [Math.min(...side('x', -1)) - FRAME_ROOM, Math.max(...side('x', 1)) + FRAME_ROOM];
-    const top = Math.min(...side('y', -1)) - FRAME_ROOM - TITLE_HEIGHT;
-    const bottom = Math.max(...side('y', 1)) + FRAME_ROOM;
-    const size = { width: right - left, height: bottom - top };
-    return [
-      {
-        id: `frame:${index}`,
-        type: 'frame',
-        position: { x: (left + right) / 2, y: (top + bottom) / 2 },
-        ...size,
-        measured: size,
-        zIndex: -1,
-        draggable: false,
-        selectable: false,
-        focusable: false,
-        data: { group },
-      },
-    ];
-  });
-  return [...frames, ...others];
+  const frames: FrameNode[] = [];
+  const smallestFirst = groups
+    .map((group, index) => ({ group, index }))
+    .toSorted((a, b) => a.group.members.length - b.group.members.length);
+  for (const { group, index } of smallestFirst) {
+    const inside = [...others, ...frames].filter((node) =>
+      'group' in node.data ? isWithin(node.data.group, group.members) : group.members.includes(node.id),
+    );
+    if (!group.collapsed && inside.length > 0) frames.push(frameAround(inside, group, index));
+  }
+  return [...frames.toReversed(), ...others]; // an inner frame lies on the one around it
 }
 
-const sizeOf = (node: ClusterNode) => (node.type === 'device' ? DEVICE_SIZE : SWITCH_SIZE);
+function frameAround(inside: readonly ClusterNode[], group: Group, index: number): FrameNode {
+  const side = (axis: 'x' | 'y', sign: 1 | -1) =>
+    inside.map((node) => {
+      const { width, height } = sizeOf(node);
+      return node.position[axis] + (sign * (axis === 'x' ? width : height)) / 2;
+    });
+  const [left, right] = [Math.min(...side('x', -1)) - FRAME_ROOM, Math.max(...side('x', 1)) + FRAME_ROOM];
+  const top = Math.min(...side('y', -1)) - FRAME_ROOM - TITLE_HEIGHT;
+  const bottom = Math.max(...side('y', 1)) + FRAME_ROOM;
+  const size = { width: right - left, height: bottom - top };
+  return {
+    id: `frame:${index}`,
+    type: 'frame',
+    position: { x: (left + right) / 2, y: (top + bottom) / 2 },
+    ...size,
+    measured: size,
+    zIndex: -1,
+    draggable: false,
+    selectable: false,
+    focusable: false,
+    data: { group },
+  };
+}
+
+function sizeOf(node: ClusterNode): { width: number; height: number } {
+  if (node.type === 'frame') return { width: node.width ?? 0, height: node.height ?? 0 };
+  if (node.type === 'switch') return SWITCH_SIZE;
+  return node.type === 'collapsed' ? GROUP_SIZE : DEVICE_SIZE;
+}
 
 export function toEdges(drawing: Drawing, problems: ProblemsByName = {}): LinkEdge[] {
   const hidden = hiddenIn(drawing.layout);

@@ -1,4 +1,4 @@
-import { Group, SegmentedControl, Switch } from '@mantine/core';
+import { Center, Group, SegmentedControl, Switch, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { Panel } from '@/components/Panel';
 import { Figure } from '@/experiment/chart/Figure';
@@ -19,6 +19,8 @@ interface Props {
   controls?: ReactNode;
   /** At the right of the title. */
   extra?: ReactNode;
+  /** What is said while there is no data. */
+  nothing?: string;
 }
 
 const EMPTY_HEIGHT = 34;
@@ -34,6 +36,7 @@ export function FigurePanel({
   height = 390,
   controls,
   extra,
+  nothing,
 }: Props) {
   const [shown, setShown] = useState<'figure' | 'table'>('figure');
   const [showsRepeats, setShowsRepeats] = useState(false);
@@ -78,6 +81,13 @@ export function FigurePanel({
           transition: 'opacity 150ms 150ms',
         }}
       >
+        {!data && nothing && (
+          <Center h={height}>
+            <Text size="sm" c="dimmed">
+              {nothing}
+            </Text>
+          </Center>
+        )}
         {data && shown === 'figure' && (
           <Figure
             data={data}

@@ -30,6 +30,8 @@ export function positionsOf(cluster: ClusterSpec, drawn?: Positions): Positions 
 const CARD = { width: 158, height: 62 };
 /** A switch with a short name. */
 const SWITCH = { width: 84, height: 34 };
+/** The rate of a link and how much of it is used. */
+const LABEL = { width: 142, height: 24 };
 /** Between the cards of two devices, for the rate of a link. */
 const GAP = { x: 20, y: 44 };
 
@@ -61,7 +63,11 @@ export function spotsIn(cluster: ClusterSpec, positions: Positions): Map<string,
   const boxed = (nodes: readonly { name: string }[], size: typeof CARD) =>
     nodes.map(({ name }): [string, Box] => [name, { center: positions[name] ?? { x: 0, y: 0 }, ...size }]);
   const routes = cluster.links.map((link): Route => ({ name: linkName(link), ends: [link.a, link.b] }));
-  return spotsAmong(routes, new Map([...boxed(cluster.devices, CARD), ...boxed(cluster.switches, SWITCH)]));
+  return spotsAmong(
+    routes,
+    new Map([...boxed(cluster.devices, CARD), ...boxed(cluster.switches, SWITCH)]),
+    LABEL,
+  );
 }
 
 function touching(list: readonly { x: number; y: number }[]): boolean {

@@ -161,6 +161,11 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
           height={Math.max(LEAST_HEIGHT, Math.min(390, viewport - AROUND))}
           about="click marks or drag a box to choose points"
           data={answer && experiment ? toFigure(answer) : undefined}
+          nothing={
+            experiment
+              ? undefined
+              : 'Tick strategies and add factors: the predictions of all points appear here.'
+          }
           stale={preview.stale}
           selected={selection.digests}
           onSelect={selection.select}
