@@ -2,7 +2,7 @@
 import type { ClusterSpec, DevicePreset, DeviceSpec, CanvasLayout, LinkSpec } from '@/api/types';
 import { linkName, linkNames } from '@/format/links';
 import { type Point, positionsOf } from './autoLayout';
-import { distinct } from './groups';
+import { distinct } from './nesting';
 
 export { linkName };
 

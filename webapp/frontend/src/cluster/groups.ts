@@ -2,8 +2,7 @@
 import type { CanvasLayout, LinkSpec } from '@/api/types';
 import { type Point, positionsOf } from './autoLayout';
 import type { Drawing } from './drawing';
-
-export type Group = CanvasLayout['groups'][number];
+import { distinct, type Group, hasAll, isAround, isWithin } from './nesting';
 
 /** Whether these nodes can become a group: they are several, and no group has just them. */
 export function canGroup(layout: CanvasLayout, names: readonly string[]): boolean {
@@ -55,15 +54,6 @@ export function chosenIn(layout: CanvasLayout, names: readonly string[]): Group[
   return around.filter((each) => !around.some((other) => isAround(each, other)));
 }
 
-/** Groups without those that have no node, or the same nodes as one before them. */
-export function distinct(groups: readonly Group[]): Group[] {
-  return groups.filter(
-    (each, index) =>
-      each.members.length > 0 &&
-      !groups.slice(0, index).some((other) => isWithin(each, other.members) && hasAll(each, other.members)),
-  );
-}
-
 export function renameGroup(drawing: Drawing, index: number, name: string): Drawing {
   const rename = (each: Group, at: number) => (at === index ? { ...each, name } : each);
   return withGroups(drawing, drawing.layout.groups.map(rename));
@@ -110,14 +100,6 @@ export function shownEnds(link: LinkSpec, hidden: ReadonlyMap<string, string>): 
   const [a, b] = [hidden.get(link.a) ?? link.a, hidden.get(link.b) ?? link.b];
   return a === b ? null : [a, b];
 }
-
-const hasAll = (each: Group, names: readonly string[]) => names.every((name) => each.members.includes(name));
-/** Whether a group has no nodes but these. */
-export const isWithin = (each: Group, names: readonly string[]) =>
-  each.members.every((name) => names.includes(name));
-/** Whether one group has all nodes of another, and more. */
-const isAround = (outer: Group, inner: Group) =>
-  hasAll(outer, inner.members) && !isWithin(outer, inner.members);
 
 function freeTitle(groups: readonly Group[]): string {
   let number = groups.length + 1;

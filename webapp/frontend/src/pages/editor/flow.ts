@@ -4,7 +4,8 @@ import type { DeviceSpec, LinkSpec } from '@/api/types';
 import { deviceColor } from '@/theme/deviceColors';
 import { DEVICE_SIZE, type Point, positionsOf, SWITCH_SIZE } from '@/cluster/autoLayout';
 import { type Drawing, isLinkOff, linkName } from '@/cluster/drawing';
-import { cardsIn, type Group, hiddenIn, isWithin, middleOf, shownEnds } from '@/cluster/groups';
+import { cardsIn, hiddenIn, middleOf, shownEnds } from '@/cluster/groups';
+import { type Group, isWithin } from '@/cluster/nesting';
 import { GROUP_SIZE, type Spot, spotsOf } from '@/cluster/labels';
 
 export type DeviceNode = Node<
