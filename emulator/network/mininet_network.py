@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +14,8 @@ from emulator.network.backend import is_lossy
 from emulator.network.counters import Counters
 from emulator.network.impairments import Impairments
 from emulator.network.layout import Interface, NetworkLayout, network_layout
-from emulator.network.measure import Achieved, LinkTransfer, measure_busy, measure_links
+from emulator.network.measure import LinkTransfer, measure_links
+from emulator.network.measured_rates import MeasuredRates
 from emulator.network.nodes import build_nodes, end_nodes, join_nodes
 from emulator.network.probe import Capabilities, probe
 from emulator.network.relays import tap_lines
@@ -65,14 +64,12 @@ class MininetNetwork:
         self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
         self._carrying = [end for end in self.directions if cluster.carries(*end)]
         """Those with routes: packets of a measurement take no other."""
-        self.measured: dict[tuple[int, bool], float] = {}
-        self._probe_ends: Counter[tuple[int, bool]] = Counter()
+        self._measured = MeasuredRates(dilation)
         self._impairments = Impairments(cluster, self.layout, dilation, self.capabilities.has, changes)
         self.backend = self._impairments.name
         self._mininet: Mininet | None = None
         self._pids: dict[str, int] = {}
         self._counters: Counters | None = None
-        self._measuring: list[threading.Thread] = []
 
     def __enter__(self) -> Network:
         self.capabilities.require()
@@ -94,8 +91,7 @@ class MininetNetwork:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for thread in self._measuring:
-            thread.join()
+        self._measured.close()
         if self._counters is not None:
             self._counters.close()
         self._impairments.close()
@@ -151,7 +147,7 @@ class MininetNetwork:
         directions = DIRECTIONS[change.direction]
         self._impairments.set(change)
         for forward in directions:
-            self.measured.pop((link, forward), None)
+            self._measured.forget((link, forward))
         ends = [self.layout.sender(link, forward) for forward in directions]
         impairments = self._impairments
         actual = change_shapes([(impairments.port(end), impairments.shape(end)) for end in ends])
@@ -209,28 +205,19 @@ class MininetNetwork:
 
         During a run the list is empty; `state` has the figures once they are measured.
         """
-        if only is None:
-            transfers = [
-                self._transfer(*direction) for direction in self._carrying if direction[0] not in self.down
-            ]
-            self._impairments.apply(
-                self.directions, off=True
-            )  # through TCP, delay and loss would show as well
-            self._note(measure_links(transfers))
-            self._impairments.apply(self.directions)
-            return [
-                LinkMeasurement(link, forward, self._asked(link, forward), rate, self.backend)
-                for (link, forward), rate in self.measured.items()
-            ]
-        keys = [
-            direction
-            for direction in self._carrying
-            if direction[0] in only and direction[0] not in self.down
+        if only is not None:
+            ways = [way for way in self._carrying if way[0] in only and way[0] not in self.down]
+            if self._counters is not None:
+                self._measured.probe(ways, self._transfer, self._counters.sent)
+            return []
+        transfers = [transfer for way in self._carrying if (transfer := self._transfer(*way)) is not None]
+        self._impairments.apply(self.directions, off=True)  # through TCP, delay and loss would show as well
+        self._measured.note(measure_links(transfers))
+        self._impairments.apply(self.directions)
+        return [
+            LinkMeasurement(link, forward, self._asked(link, forward), rate, self.backend)
+            for (link, forward), rate in self._measured.bit_per_s.items()
         ]
-        thread = threading.Thread(target=self._measure_live, args=(keys,), name="measure")
-        self._measuring = [*(t for t in self._measuring if t.is_alive()), thread]
-        thread.start()
-        return []
 
     def state(self) -> list[LinkState]:
         if self._counters is None:
@@ -241,29 +228,17 @@ class MininetNetwork:
                 reading.forward,
                 reading.sent_bytes,
                 self._asked(reading.link, reading.forward),
-                self.measured.get((reading.link, reading.forward)),
+                self._measured.bit_per_s.get((reading.link, reading.forward)),
                 reading.link not in self.down,
-                self._probe_ends[reading.link, reading.forward],
+                self._measured.probe_ends[reading.link, reading.forward],
             )
             for reading in self._counters.read()
         ]
 
-    def _measure_live(self, keys: list[tuple[int, bool]]) -> None:
-        """Measure one direction after the other; drop a figure if the rate was changed meanwhile."""
-        counters = self._counters
-        for key in keys:
-            asked = self._asked(*key)
-            if counters is None or key[0] in self.down:
-                return
-            self._probe_ends[key] += 1
-            try:
-                achieved = measure_busy(self._transfer(*key), lambda key=key: counters.sent(*key))  # type: ignore[misc]
-            finally:
-                self._probe_ends[key] += 1
-            if achieved is not None and self._asked(*key) == asked:
-                self._note({key: achieved})
-
-    def _transfer(self, link: int, forward: bool) -> LinkTransfer:
+    def _transfer(self, link: int, forward: bool) -> LinkTransfer | None:
+        """What measures a direction; None if it is down, or the network is."""
+        if self._counters is None or link in self.down:
+            return None
         sender, receiver = self.layout.sender(link, forward), self.layout.receiver(link, forward)
         return LinkTransfer(
             link,
@@ -273,9 +248,6 @@ class MininetNetwork:
             self.layout.node(receiver.node).address,
             self._asked(link, forward) / self.dilation,
         )
-
-    def _note(self, achieved: Achieved) -> None:
-        self.measured = self.measured | {key: rate * self.dilation for key, rate in achieved.items()}
 
     # building
 
