@@ -19,9 +19,11 @@ PATIENCE_MS = 90_000
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     """EdgeLoom as a user starts it, with a state directory of its own."""
     up = Up(tmp_path_factory.mktemp("browser") / "state")
-    up.start()
-    yield up
-    up.stop()
+    try:
+        up.start()
+        yield up
+    finally:
+        up.end()
 
 
 @pytest.fixture(scope="session")

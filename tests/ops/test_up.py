@@ -53,6 +53,13 @@ class Up:
         self.process.send_signal(number)
         return self.process.wait(timeout=60)
 
+    def end(self) -> None:
+        """Whatever has become of it, nothing of it is left."""
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        for pid in self.running():
+            os.kill(pid, signal.SIGKILL)
+
     def text(self) -> str:
         return self.output.read_text()
 
@@ -67,12 +74,11 @@ class Up:
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     started = Up(tmp_path / "state")
-    started.start()
-    yield started
-    if started.process.poll() is None:
-        started.stop()
-    for pid in started.running():
-        os.kill(pid, signal.SIGKILL)
+    try:
+        started.start()
+        yield started
+    finally:
+        started.end()
 
 
 class Visitor:

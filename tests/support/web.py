@@ -198,6 +198,17 @@ class Worker:
         self.log = state_dir / f"{queue}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
+    def __enter__(self) -> Worker:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -151,17 +151,13 @@ def plan_worker(
 
     Such tests need `live_redis` too.
     """
-    worker = Worker("plan", tmp_path_factory.mktemp("plan"))
-    worker.start()
-    yield worker
-    worker.stop()
+    with Worker("plan", tmp_path_factory.mktemp("plan")) as worker:
+        yield worker
 
 
 @pytest.fixture(scope="module")
 def emulate_worker(
     redis_server: RedisServer, django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Worker]:
-    worker = Worker("emulate", tmp_path_factory.mktemp("emulate"))
-    worker.start()
-    yield worker
-    worker.stop()
+    with Worker("emulate", tmp_path_factory.mktemp("emulate")) as worker:
+        yield worker

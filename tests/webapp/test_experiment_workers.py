@@ -41,8 +41,7 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
 ) -> None:
     """Killed in the middle of a point, and the messages of all others lost."""
     worker = Worker("points", tmp_path)
-    worker.start()
-    try:
+    with worker:
         factors = [{"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": MANY}]
         longer = {"prompt_tokens": 8, "new_tokens": 40}
         address = begun(alice, base=BASE | {"strategy": "voltage", "workload": longer}, factors=factors)
@@ -56,8 +55,6 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
         times = dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at"))
         worker.start()
         detail = finished(alice, address)
-    finally:
-        worker.stop()
     assert detail["done"] == len(MANY) and detail["failed"] == 0
     assert dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at")) == times
     totals = [row["metrics"]["total_s"] for row in rows_of(alice, address)]

@@ -29,8 +29,7 @@ def test_a_prediction_by_measured_times_needs_a_calibrated_host(
 ) -> None:
     worker = Worker("plan", tmp_path)
     worker.environment["XDG_CACHE_HOME"] = str(tmp_path)
-    worker.start()
-    try:
+    with worker:
         refused = alice.post("/predict", request_body(compute_model="measured"))
         assert refused.status_code == 422 and "./loom calibrate" in refused.json()["detail"]
 
@@ -47,8 +46,6 @@ def test_a_prediction_by_measured_times_needs_a_calibrated_host(
         answer = alice.post("/predict", request_body(compute_model="measured"))
         assert answer.json()["report"]["spec"]["profile"]["host"] == host_name()
         assert answer.json()["report"]["latency_s"] > 0
-    finally:
-        worker.stop()
 
 
 def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
@@ -183,8 +180,7 @@ def test_a_run_survives_a_redis_that_restarts_empty_in_the_middle(
     own_redis: Any, transactional_db: None, tmp_path: Any, alice: Browser
 ) -> None:
     worker = Worker("emulate", tmp_path)
-    worker.start()
-    try:
+    with worker:
         run_id = start(alice, workload={"prompt_tokens": 8, "new_tokens": 50}, dilation=50.0)
         waiting = start(alice)
         until_running(run_id)
@@ -199,5 +195,3 @@ def test_a_run_survives_a_redis_that_restarts_empty_in_the_middle(
         tokens = [e["facts"]["token"] for e in events if e["type"] == "mark" and e["name"] == "token_emitted"]
         assert tokens == run["report"]["output_tokens"]
         assert over(alice, waiting)["status"] == "finished", "its message was lost with Redis"
-    finally:
-        worker.stop()
