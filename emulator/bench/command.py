@@ -22,7 +22,7 @@ from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
 from emulator.bench.losses import measure_losses
 from emulator.bench.messages import measure_messages, measure_sharing
-from emulator.bench.native import measure_native
+from emulator.bench.native import REPEATS, measure_native
 from emulator.bench.native_step import measure_native_step
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
@@ -52,6 +52,7 @@ class Bench(NamedTuple):
     """`measure` gets the environment (clusters by name) and returns its table, for docs/`document`.md.
 
     goes_on: it also gets the minutes for which it may go on with what earlier calls have left.
+    repeats: it also gets how often to start everything that it compares.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Bench(NamedTuple):
     measure: Callable[..., Table]
     document: str = "bench"
     goes_on: bool = False
+    repeats: bool = False
 
 
 BENCHES: tuple[Bench, ...] = (
@@ -93,7 +95,7 @@ BENCHES: tuple[Bench, ...] = (
         "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
     ),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
-    Bench("native", "native speed beside plain torch and gloo", measure_native, "performance"),
+    Bench("native", "native speed beside plain torch and gloo", measure_native, "performance", repeats=True),
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
     Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
@@ -112,6 +114,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=MINUTES,
         help="how long `matrix` carries out runs; 0: only its table of those so far (default: %(default)g)",
     )
+    words = "how often `native` starts every system, 7 minutes each (default: %(default)d)"
+    parser.add_argument("--repeats", type=_some, default=REPEATS, help=words)
+
+
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,6 +135,7 @@ def run(args: argparse.Namespace) -> int:
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         more = {"minutes": args.minutes} if bench.goes_on else {}
+        more |= {"repeats": args.repeats} if bench.repeats else {}
         result = bench.measure(args.environment, **more)
         for table in (result.summary, result):
             if table is not None:

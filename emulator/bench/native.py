@@ -26,8 +26,10 @@ from engine.models import catalogue
 
 RATES = (1000e6, 100e6, 20e6)
 SIZES = (2, 4)
-REPEATS, ROUNDS = 2, 2
-"""Every system is started so often, and then timed so often after a round that is not."""
+REPEATS = 2
+"""So often every system is started, unless the command says otherwise: 7 minutes each."""
+ROUNDS, SLOW_ROUNDS = 2, 1
+"""So often a system that was started is timed, after a round that is not; the second on the slowest links."""
 
 OUR_FLOP_PER_S = 5e10
 
@@ -52,10 +54,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACES = (Place(1, 0.0), *(Place(count, rate) for count in SIZES for rate in RATES))
 
 
-def measure_native(environment: Environment) -> Table:
+def measure_native(environment: Environment, repeats: int = REPEATS) -> Table:
     """Repeats are interleaved: the speed of a shared machine changes within minutes."""
     found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
-    for _ in range(REPEATS):
+    for _ in range(repeats):
         for place in PLACES:
             for name, speeds in speeds_at(place):
                 found[name][place] += speeds
@@ -65,10 +67,10 @@ def measure_native(environment: Environment) -> Table:
     for place in PLACES:
         for name, bound in bounds_at(place, model_of_105m(), known.profile.memory_byte_per_s, prompt_s):
             found[name][place].append(bound)
-    return table_of(found)
+    return table_of(found, repeats)
 
 
-def table_of(found: dict[str, dict[Place, list[Speed]]]) -> Table:
+def table_of(found: dict[str, dict[Place, list[Speed]]], repeats: int = REPEATS) -> Table:
     rows = [
         (name, *(_cell(speeds[place]) if place in speeds else "" for place in PLACES))
         for name, speeds in found.items()
@@ -76,12 +78,21 @@ def table_of(found: dict[str, dict[Place, list[Speed]]]) -> Table:
     title = (
         f"A Llama-like model of 105.8 million parameters, float32, {PROMPT} + {NEW_TOKENS} tokens, one "
         "thread per process: tokens per second of the prompt / of decoding, medians of "
-        f"{REPEATS * ROUNDS} rounds in {REPEATS} runs in turn, on the same links. Every EdgeLoom run was "
+        f"{ROUNDS} rounds (at {RATES[-1] / 1e6:g} Mbit/s {SLOW_ROUNDS}) in {_runs(repeats)}, on the same "
+        "links. Every EdgeLoom run was "
         "compared with transformers. Bounds: the weights of a step are read once at this host's rate; a "
         "prompt's arithmetic is EdgeLoom's on one device, divided by the cores that share it; messages take "
         "their bytes at the link's rate, a prompt's sums in a ring."
     )
     return Table(title, ("", *(place.title for place in PLACES)), tuple(rows))
+
+
+def _runs(repeats: int) -> str:
+    return "one run" if repeats == 1 else f"each of {repeats} runs in turn"
+
+
+def rounds_at(place: Place) -> int:
+    return SLOW_ROUNDS if place.bit_per_s == RATES[-1] else ROUNDS
 
 
 def _cell(speeds: list[Speed]) -> str:
@@ -103,10 +114,11 @@ def speeds_at(place: Place) -> Iterator[tuple[str, list[Speed]]]:
 
 
 def baseline(place: Place, kind: str) -> list[Speed]:
-    return [Speed(*times) for times in call(gloo_times, kind, place.devices, place.bit_per_s or RATES[0])]
+    times = call(gloo_times, kind, place.devices, place.bit_per_s or RATES[0], rounds_at(place))
+    return [Speed(*one) for one in times]
 
 
-def gloo_times(kind: str, devices: int, bit_per_s: float) -> list[tuple[float, float]]:
+def gloo_times(kind: str, devices: int, bit_per_s: float, rounds: int) -> list[tuple[float, float]]:
     """Run all ranks of a baseline in the devices' namespaces; raises `HostError` if one fails."""
     from emulator.network.mininet_network import MininetNetwork
 
@@ -123,7 +135,7 @@ def gloo_times(kind: str, devices: int, bit_per_s: float) -> list[tuple[float, f
             "vocab": model.vocab_size,
             "prompt": PROMPT,
             "new_tokens": NEW_TOKENS,
-            "rounds": ROUNDS,
+            "rounds": rounds,
         }
         ranks = []
         for rank in range(devices):
@@ -143,7 +155,7 @@ def ours(place: Place, strategy: str, params: dict[str, Any]) -> list[Speed]:
 
     Raises `RunError` if the run did not finish with the reference's tokens and logits.
     """
-    report = emulate(spec_at(place, strategy, params, requests=1 + ROUNDS), lambda events: None)
+    report = emulate(spec_at(place, strategy, params, requests=1 + rounds_at(place)), lambda events: None)
     if report.outcome.kind != "finished" or not report.correctness.ok:
         why = report.outcome.sentence or report.correctness.why
         raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")

@@ -49,6 +49,12 @@ def test_one_device_is_compared_with_plain_torch_and_several_with_both_baselines
     assert names[-1] not in [name for name, _ in native.speeds_at(Place(4, 1e9))]
 
 
+def test_a_table_says_how_often_everything_was_started():
+    assert "(at 20 Mbit/s 1) in one run, on the same links" in table_of({}, 1).title
+    assert "2 rounds (at 20 Mbit/s 1) in each of 3 runs in turn" in table_of({}, 3).title
+    assert [native.rounds_at(Place(2, rate)) for rate in native.RATES] == [2, 2, 1]
+
+
 def test_the_model_has_105_8_million_parameters():
     assert round(num_parameters(model_of_105m()) / 1e6, 1) == 105.8
 

@@ -8,8 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
+from engine.domain.spec import WeightsRef
+from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
-from tests.support.one_device import CAUSAL, TINY, hidden_states, model_of, relative_error, run, store_of
+from engine.ops.layout import whole_model
+from tests.support.one_device import (
+    CAUSAL,
+    GROUPED,
+    TINY,
+    hidden_states,
+    model_of,
+    relative_error,
+    run,
+    store_of,
+)
 
 NAMES = (*TINY, "grouped")
 
@@ -98,11 +110,7 @@ def test_a_cache_of_other_kv_heads_is_refused():
         run(ops.Attention(0, 2, 4, True, "c"), store, x, caches=caches)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("batch", "rows"), [(1, 1), (2, 1), (1, 5)])
-def test_a_layer_is_its_parts_and_their_additions(name, batch, rows):
-    """One row takes a way of its own, which adds within the products."""
-    store = store_of(name)
+def assert_a_layer_is_its_parts(store, batch, rows):
     x = hidden_states(store, batch, rows)
     attention, residual, ffn, residual_ffn = ops.Block(1).parts(store.model)
     y = run(residual, store, x, run(attention, store, x))
@@ -110,3 +118,18 @@ def test_a_layer_is_its_parts_and_their_additions(name, batch, rows):
     before = x.clone()
     assert relative_error(run(ops.Block(1), store, x), expected) < 1e-5
     assert torch.equal(x, before), "the input is kept"
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("batch", "rows"), [(1, 1), (2, 1), (1, 5)])
+def test_a_layer_is_its_parts_and_their_additions(name, batch, rows):
+    """One row takes a way of its own, which adds within the products."""
+    assert_a_layer_is_its_parts(store_of(name), batch, rows)
+
+
+@pytest.mark.parametrize("absent", ["output_bias", "ffn_bias"])
+def test_a_layer_of_one_row_keeps_the_bias_of_either_part(absent):
+    store = WeightStore(GROUPED.model_copy(update={absent: False}), WeightsRef(kind="random"), 3)
+    for piece in whole_model(store.model):
+        store.load(piece)
+    assert_a_layer_is_its_parts(store, 1, 1)

@@ -194,7 +194,7 @@ def test_layers_of_many_flops_are_handed_over_together_until_another_operation_w
     device.start(program)
     tasks = []
     while device.outstanding:
-        tasks.append(device.compute_tasks.get())
+        tasks.append(device.compute_tasks.get_nowait())
         device.done.append(run_task(tasks[-1]))
         device._next()
         device._next()
