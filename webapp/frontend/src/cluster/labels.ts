@@ -12,7 +12,7 @@ export const GROUP_SIZE = { width: 184, height: 76 };
 const LABEL = { width: 116, height: 27 };
 const BEND = { width: 20, height: 20 };
 const ALONG = [0.5, 0.42, 0.58, 0.33, 0.67, 0.25, 0.75] as const;
-const ASIDE = [0, 24, -24, 48, -48] as const;
+const ASIDE = [0, 24, -24, 48, -48, 72, -72, 96, -96] as const;
 
 /** How a link is drawn: which of the parallel lines, and where along and beside it its label is. */
 export interface Spot {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, duration, human, joules, maybe, rate, seconds, three } from './units';
+import { ago, bytes, duration, human, joules, maybe, rate, seconds, signedPercent, three } from './units';
 
 describe('numbers for people', () => {
   it('have three significant digits', () => {
@@ -20,6 +20,10 @@ describe('numbers for people', () => {
     expect(seconds(2.345)).toBe('2.35 s');
     expect(seconds(0.00123)).toBe('1.23 ms');
     expect(seconds(45e-6)).toBe('45 µs');
+  });
+
+  it('show differences with a sign, and none where nothing is left of them', () => {
+    expect([0.05, -0.0031, -3.5e-12, 0].map(signedPercent)).toEqual(['+5.0 %', '−0.3 %', '0.0 %', '0.0 %']);
   });
 
   it('show a dash for what is missing', () => {

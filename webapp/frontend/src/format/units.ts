@@ -51,6 +51,12 @@ export function duration(value_s: number): string {
 
 export const percent = (fraction: number) => `${three(fraction * 100)} %`;
 
+/** A difference with its sign, to a tenth of a percent: "+5.0 %", "−0.3 %", "0.0 %". */
+export function signedPercent(fraction: number): string {
+  const text = Math.abs(fraction * 100).toFixed(1);
+  return `${Number(text) === 0 ? '' : fraction > 0 ? '+' : '−'}${text} %`;
+}
+
 /** A metric that may be missing. */
 export function maybe(value: number | null | undefined, format: (value: number) => string): string {
   return value === null || value === undefined ? '–' : format(value);

@@ -1,6 +1,7 @@
 import { Menu, Text } from '@mantine/core';
 import { IconLogout } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
 import { Link } from '@/components/navigation';
 import { api } from '@/api/client';
 import type { Session } from '@/api/queries';
@@ -9,6 +10,7 @@ import { UserButton } from './UserButton';
 
 /** Role, account, tour, API documentation, administration, log out: open at first. */
 export function UserMenuItems({ session }: { session: Session }) {
+  const target = useRef<HTMLButtonElement>(null);
   const client = useQueryClient();
   const goTour = useTour((state) => state.go);
   const logOut = async () => {
@@ -17,9 +19,9 @@ export function UserMenuItems({ session }: { session: Session }) {
     client.setQueryData(['session'], null);
   };
   return (
-    <Menu position="bottom-end" width={220} defaultOpened>
+    <Menu position="bottom-end" width={220} defaultOpened onClose={() => target.current?.focus()}>
       <Menu.Target>
-        <UserButton user={session.user} />
+        <UserButton ref={target} user={session.user} />
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>

@@ -1,6 +1,6 @@
 import { Group, Tooltip } from '@mantine/core';
 import type { RunDetail } from '@/api/types';
-import { duration, maybe, percent, seconds, three } from '@/format/units';
+import { duration, maybe, seconds, signedPercent, three } from '@/format/units';
 import { progressOf, type PredictedToken } from '@/run/data/progress';
 import type { Snapshot } from '@/run/data/snapshot';
 import classes from './live.module.css';
@@ -60,7 +60,7 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
       !serves && {
         id: 'against-prediction',
         label: 'against prediction',
-        value: maybe(progress.againstPrediction, (ratio) => signed(ratio - 1)),
+        value: maybe(progress.againstPrediction, (ratio) => signedPercent(ratio - 1)),
         about: 'The time of the newest token, compared with the prediction of the run without disturbances',
       },
     !over &&
@@ -90,10 +90,6 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
     },
   ];
   return figures.filter((figure) => figure !== false);
-}
-
-function signed(fraction: number): string {
-  return `${fraction >= 0 ? '+' : '−'}${percent(Math.abs(fraction))}`;
 }
 
 /** "1.2 s, 30 s at 25×": what is left of virtual time, and on the clock. */

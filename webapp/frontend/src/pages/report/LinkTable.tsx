@@ -1,7 +1,7 @@
 import { Table } from '@mantine/core';
 import type { LinkReport, RunReport } from '@/api/types';
 import { linkName, linkWords } from '@/format/links';
-import { bytes, joules, maybe, percent, rate, seconds } from '@/format/units';
+import { bytes, joules, maybe, percent, rate, seconds, signedPercent } from '@/format/units';
 import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
@@ -77,11 +77,6 @@ export function LinkTable({ report }: { report: RunReport }) {
 /** What one phase sent, and for how long: "12 kB · 1.2 ms". */
 function phaseText(size: number | null, busy_s: number | null): string {
   return size ? `${bytes(size)} · ${seconds(busy_s ?? 0)}` : '–';
-}
-
-function signedPercent(fraction: number): string {
-  const text = (fraction * 100).toFixed(1);
-  return Number(text) === 0 ? '0.0 %' : `${fraction > 0 ? '+' : ''}${text} %`;
 }
 
 function errorOf(link: LinkReport): number | null {
