@@ -6,6 +6,7 @@ server all find it here.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -108,8 +109,9 @@ def _said(
                 progress(line.removeprefix(PROGRESS).strip())
             elif line.strip() == PAUSED:
                 between()
-                child.stdin.write("\n")
-                child.stdin.flush()
+                with contextlib.suppress(BrokenPipeError):  # it has ended: its last words follow
+                    child.stdin.write("\n")
+                    child.stdin.flush()
             elif line.strip():
                 said.append(line.strip())
         child.wait()
@@ -122,7 +124,8 @@ def _said(
             child.communicate()
         raise
     finally:
-        child.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.close()
         child.stderr.close()
     return said
 

@@ -37,9 +37,6 @@ class TokenBuckets:
             self._held[link] = now_s, self._held[link][1]
 
     def _held_bytes(self, now_s: float, link: DirectedLink) -> float:
-        """Nothing while `link` is down."""
-        if link[0] in self.shared.down:
-            return 0.0
         bit_per_s = self.shared.capacity[link]
         size_bytes = burst_payload_bytes(bit_per_s)
         since_s, left_bytes = self._held.get(link, (now_s, size_bytes))

@@ -51,8 +51,10 @@ def test_beside_the_calibration_in_turn_stands_what_an_earlier_one_says():
     assert "20 minutes old" in summary.title
 
 
-def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_links(monkeypatch):
-    """Without those, messages of more devices than cores cost nothing: half of a token's time was missing."""
+def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_links(monkeypatch, tmp_path):
+    """Without those, messages of more devices than cores cost nothing: half of a token's time was missing.
+    What an earlier calibration predicts stands beside it.
+    """
     profile = HostProfile(
         host="made",
         products=(MeasuredRow(rows=1, s_per_flop=1e-10),),
@@ -67,17 +69,18 @@ def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_lin
             between()
         return {"calibration": found.model_dump(mode="json")}
 
-    def with_links(calibration):
-        return calibration.model_copy(update={"profile": profile.model_copy(update={"host": "with links"})})
+    def of(host):
+        return found.model_copy(update={"profile": profile.model_copy(update={"host": host})})
 
     def predicted(spec, profile):
-        return Figures(*(float(profile.host == "with links") for _ in range(3)))
+        return Figures(*[{"with links": 1.0, "earlier": 3.0}[profile.host]] * 3)
 
     made = {
-        "known_calibration": lambda: None,
+        "known_calibration": lambda: of("earlier"),
+        "calibration_file": lambda: tmp_path,
         "use_host_kernels": lambda: None,
         "measured": rounds,
-        "with_link_messages": with_links,
+        "with_link_messages": lambda calibration: of("with links"),
         "predicted_figures": predicted,
         "over_loopback": lambda cases: [Figures(2.0, 2.0, 2.0) for _ in cases],
         "_linked": lambda cases: [Figures(4.0, 4.0, 4.0) for _ in cases],
@@ -87,6 +90,7 @@ def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_lin
     cases = json.loads(measure_reality(None).raw)
     assert {len(case["measured"]) for case in cases} == {3}
     assert {case["predicted"]["total_s"] for case in cases} == {1.0}
+    assert {case["predicted_before"]["total_s"] for case in cases} == {3.0}
     by_devices = {(case["case"]["devices"], case["measured"][0]["total_s"]) for case in cases}
     assert by_devices == {(1, 2.0), (2, 4.0), (4, 4.0)}
 

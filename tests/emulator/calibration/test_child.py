@@ -59,6 +59,12 @@ def test_a_child_that_fails_is_an_error_with_its_last_words(child):
         known.measured(quick=True)
 
 
+def test_a_child_that_dies_while_its_parent_is_at_work_is_an_error_with_its_last_words(child):
+    started = child(f"say('{known.PAUSED}\\n'); sys.exit('no memory')")
+    with pytest.raises(HostError, match="Calibrating this machine failed: no memory"):
+        known.measured(True, between=lambda: started[0].wait())
+
+
 def test_ctrl_c_ends_the_child(child):
     started = child(f"say('{known.PROGRESS}kernels\\n'); sys.stderr.flush(); signal.pause()")
 

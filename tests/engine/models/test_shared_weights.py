@@ -75,6 +75,16 @@ def test_a_store_that_owns_its_memory_has_the_same_numbers_apart_from_the_files(
     assert owned.get(table)["tokens"] is owned.get(head)["weight"], "a tied table is in memory once"
 
 
+def test_a_tied_table_that_is_loaded_later_is_the_owned_one(tmp_path):
+    model = MODEL.model_copy(update={"tied_head": True})
+    head, table = Slice(layer=-1, part="lm_head"), Slice(layer=-1, part="embed")
+    store = WeightStore(model, WeightsRef(), 5, tmp_path)
+    store.load(head)
+    store.own()
+    store.load(table)
+    assert store.get(table)["tokens"] is store.get(head)["weight"]
+
+
 def test_what_operations_looked_up_is_forgotten_when_the_tensors_change(tmp_path):
     store = WeightStore(MODEL, WeightsRef(), 5, tmp_path)
     store.load(PIECES[0])
