@@ -59,6 +59,8 @@ export interface Design {
   /** Everything that is not varied. Its strategy and parameters are those of `methods`. */
   run: Draft;
   methods: readonly Method[];
+  /** What a stored experiment calls its factor of strategies: its tables and claims name it. */
+  strategyFactor?: string;
   factors: readonly FactorDraft[];
   repeats: number;
   view: View;
@@ -179,7 +181,7 @@ export function lacks(design: Design, cluster: ClusterSpec | null): string | nul
 /** The factors of the experiment: the strategies first. */
 export function factorsOf(design: Design): Factor[] {
   const strategies: Factor = {
-    name: 'strategy',
+    name: design.strategyFactor ?? 'strategy',
     title: 'Strategy',
     unit: '',
     paths: ['strategy'],
@@ -187,6 +189,9 @@ export function factorsOf(design: Design): Factor[] {
   };
   return [strategies, ...design.factors.map(factorOf)];
 }
+
+/** Whether the values of this factor are strategies. */
+export const isOfStrategies = ({ paths }: Factor) => paths.length === 1 && paths[0] === 'strategy';
 
 /** A strategy that takes part twice is told apart by its title, since both have the same name. */
 function levelOf({ strategy, title, params }: Method, methods: readonly Method[]): Level {
@@ -231,14 +236,12 @@ export function viewOf(factors: readonly Factor[], view: View): FigureSpec {
   const chosenX = known(view.x) || null;
   const x =
     chosenX ??
-    (varied.find(isNumeric) ?? varied.find(({ name }) => name !== 'strategy') ?? factors[0])?.name ??
+    (varied.find(isNumeric) ?? varied.find((factor) => !isOfStrategies(factor)) ?? factors[0])?.name ??
     '';
   const others = varied.filter(({ name }) => name !== x);
   const wanted = known(view.series);
   const series =
-    wanted !== null && wanted !== x
-      ? wanted
-      : ((others.find(({ name }) => name === 'strategy') ?? others[0])?.name ?? '');
+    wanted !== null && wanted !== x ? wanted : ((others.find(isOfStrategies) ?? others[0])?.name ?? '');
   const left = others.filter(({ name }) => name !== series);
   const asked = known(view.facet);
   const facet = asked !== null && asked !== x && asked !== series ? asked : (left[0]?.name ?? '');

@@ -38,6 +38,18 @@ describe('an experiment that is opened again', () => {
     expect(toExperiment(again().design!, cluster, undefined)).toEqual(document);
   });
 
+  it('keeps what its factor of strategies is called, as its tables and claims name it', () => {
+    const [strategies, ...others] = document.factors;
+    const stored = { ...document, factors: [{ ...strategies!, name: 'method' }, ...others] };
+    const { design: found } = reopened(stored, [], []);
+    const [first] = toExperiment(found!, cluster, undefined, stored).factors;
+    expect(first).toMatchObject({ name: 'method', paths: ['strategy'] });
+    expect(toExperiment({ ...found!, view: FIRST_VIEW }, cluster, undefined).figures[0]).toMatchObject({
+      x: 'rate',
+      series: 'method',
+    });
+  });
+
   it('may have one strategy twice, with different parameters', () => {
     const [single, trimmed] = design.methods as [Method, Method];
     const twice = { ...design, methods: [single, trimmed, { ...trimmed, title: 'Voltage', params: {} }] };

@@ -9,6 +9,7 @@ import {
   FIRST_VIEW,
   type Method,
   quantityOf,
+  isOfStrategies,
 } from './design';
 import { levelsText, unitOf } from './levels';
 import type { ExperimentDocument, Factor, Level } from './types';
@@ -23,7 +24,7 @@ export function reopened(
   strategies: readonly StrategyRow[],
 ): Reopened {
   const { base, factors, seeds, figures, title } = experiment;
-  const strategy = factors.find(({ paths }) => paths.length === 1 && paths[0] === 'strategy');
+  const strategy = factors.find(isOfStrategies);
   const others = factors.filter((factor) => factor !== strategy);
   if (!strategy) return refused('it has no factor for the strategy');
   if (experiment.zipped?.length || experiment.points?.length || experiment.grid === false)
@@ -41,6 +42,7 @@ export function reopened(
       title: title || '',
       run,
       methods: strategy.values.map((level) => methodOf(level, strategies)),
+      ...(strategy.name === 'strategy' ? {} : { strategyFactor: strategy.name }),
       factors: others.map((factor) => factorDraft(factor, cluster)),
       repeats: seeds.length,
       view: figure

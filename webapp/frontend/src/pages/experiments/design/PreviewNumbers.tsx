@@ -12,6 +12,7 @@ interface Props {
 /** How many points there are, and how long they take. */
 export function PreviewNumbers({ count, preview, stale }: Props) {
   const waiting = preview?.waiting ?? 0;
+  const unknown = count === 0 ? '–' : '…';
   const known = preview !== undefined && !stale;
   const done = preview ? preview.num_points - waiting : 0;
   return (
@@ -25,14 +26,14 @@ export function PreviewNumbers({ count, preview, stale }: Props) {
           <b>all predicted</b>
         ) : (
           <>
-            <b>{known && preview.predict_s !== null ? duration(preview.predict_s) : '…'}</b>
+            <b>{known && preview.predict_s !== null ? duration(preview.predict_s) : unknown}</b>
             to predict
           </>
         )}
       </span>
       <span className={classes.number}>
         <b data-testid="emulate-time">
-          {preview?.emulate_s != null && !stale ? duration(preview.emulate_s) : '…'}
+          {preview?.emulate_s != null && !stale ? duration(preview.emulate_s) : unknown}
         </b>
         to emulate all
       </span>
