@@ -14,6 +14,7 @@ import { queryClient } from './api/queries';
 import { Navigation } from './components/navigation';
 import { ahead, Pages } from './routes';
 import { Notices } from './shell/Notices';
+import { PageErrors } from './shell/PageErrors';
 import { Shell } from './shell/Shell';
 import { theme } from './theme/theme';
 
@@ -27,10 +28,12 @@ if (root) {
       <MantineProvider theme={theme} defaultColorScheme="auto">
         <QueryClientProvider client={queryClient}>
           <Navigation>
-            <Shell>
-              <Pages />
-            </Shell>
-            <Notices />
+            <PageErrors path="">
+              <Shell>
+                <Pages />
+              </Shell>
+              <Notices />
+            </PageErrors>
           </Navigation>
         </QueryClientProvider>
       </MantineProvider>

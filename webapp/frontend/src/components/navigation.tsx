@@ -74,6 +74,7 @@ export function useGuard(active: boolean) {
     const { href, pathname } = location;
     const ask = (go: Go) => (leaving.current ? go() : setWay({ go }));
     const goBack = (event: PopStateEvent) => {
+      if (location.pathname === pathname) leaving.current = false; // back before the other page was there
       if (leaving.current || location.pathname === pathname) return;
       event.stopImmediatePropagation(); // before the page changes
       history.pushState(null, '', href);

@@ -4,7 +4,7 @@ import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 
 interface Props {
-  /** Where the page is: another one begins without the error. */
+  /** Where the page is: another one begins without the error. Around everything, '': only loading again helps. */
   path: string;
   children: ReactNode;
 }

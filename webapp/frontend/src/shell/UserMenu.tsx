@@ -4,6 +4,8 @@ import { later } from '@/components/later';
 import { UserButton } from './UserButton';
 
 const load = () => import('./UserMenuItems');
+/** A failure is told when the menu is opened. */
+const loadAhead = () => void load().catch(() => undefined);
 const UserMenuItems = later(async () => (await load()).UserMenuItems);
 
 /** The menu of the user who is logged in: loaded when somebody points at it, shown when it is pressed. */
@@ -14,8 +16,8 @@ export function UserMenu({ session }: { session: Session }) {
       user={session.user}
       aria-haspopup="menu"
       aria-expanded={false}
-      onPointerEnter={load}
-      onFocus={load}
+      onPointerEnter={loadAhead}
+      onFocus={loadAhead}
       onClick={() => setOpened(true)}
     />
   );
