@@ -217,6 +217,18 @@ def test_an_operator_uploads_a_model_and_it_is_offered(alice: Browser, mine: Pat
     assert alice.get("/models").json()["models"] == []
 
 
+def test_the_catalogue_has_an_added_model_once_and_no_longer_when_it_is_removed(
+    alice: Browser, mine: Path
+) -> None:
+    def times_offered() -> int:
+        return [row["name"] for row in alice.get("/catalogue").json()["models"]].count("mine")
+
+    model_library.add(mine, "mine", "alice")
+    assert [times_offered(), times_offered()] == [1, 1]
+    model_library.remove("mine")
+    assert times_offered() == 0
+
+
 def test_only_who_added_a_model_removes_it_and_the_log_says_who(alice: Browser, demo: Path) -> None:
     model_library.add(demo, "mine", by="alice")
     person("bob", "operator")
