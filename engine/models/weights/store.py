@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -132,21 +133,28 @@ class WeightStore:
     def own(self) -> None:
         """Copy what is held into memory of this process (`own_memory.py`), as products then read it faster.
 
-        Other devices of this host no longer share these pages. Quantised slices stay as they are, and so do
-        tables that only look-ups read.
+        Slice by slice, so that one is in memory twice at a time. Other devices of this host no longer share
+        these pages. Quantised slices stay as they are, and so do tables that only look-ups read.
         """
-        copied: dict[int, Tensor] = {}
-        originals = []  # they keep the keys of `copied` unique
-        for piece, tensors in sorted(self.held.items(), key=lambda item: item[0].part == "embed"):
-            if isinstance(tensors, Restoring):
+        names = {id(tensor): identity for identity, tensor in self.by_name.items()}
+        plain = {piece: held for piece, held in self.held.items() if not isinstance(held, Restoring)}
+        uses = Counter(id(tensor) for tensors in plain.values() for tensor in tensors.values())
+        shared: dict[int, Tensor] = {}
+        originals = []  # of those in several slices: they keep the keys of `shared` unique
+        for piece in sorted(plain, key=lambda piece: piece.part == "embed"):
+            tensors = plain.pop(piece)
+            if piece.part == "embed":
+                self.held[piece] = {key: shared.get(id(old), old) for key, old in tensors.items()}
                 continue
-            new = [tensor for tensor in tensors.values() if id(tensor) not in copied]
-            if piece.part != "embed":
-                originals += new
-                copied |= {id(old): copy for old, copy in zip(new, copies(new), strict=True)}
-            self.held[piece] = {key: copied.get(id(tensor), tensor) for key, tensor in tensors.items()}
-        for identity, tensor in list(self.by_name.items()):
-            self.by_name[identity] = copied.get(id(tensor), tensor)
+            new = [tensor for tensor in tensors.values() if id(tensor) not in shared]
+            made = {id(old): copy for old, copy in zip(new, copies(new), strict=True)}
+            for old in new:
+                if id(old) in names:
+                    self.by_name[names[id(old)]] = made[id(old)]
+                if uses[id(old)] > 1:
+                    shared[id(old)] = made[id(old)]
+                    originals.append(old)
+            self.held[piece] = {key: (shared | made)[id(old)] for key, old in tensors.items()}
         self._forget()
 
     def evict(self, piece: Slice) -> None:

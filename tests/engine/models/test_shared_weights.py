@@ -1,5 +1,6 @@
 """Random weights in files that the devices of a run share: the same numbers, drawn once."""
 
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,7 @@ from engine.domain.plan import Slice
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.models.weights.drawn import RandomSource
+from engine.models.weights.own_memory import copies
 from engine.models.weights.store import WeightStore
 
 MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
@@ -73,6 +75,28 @@ def test_a_store_that_owns_its_memory_has_the_same_numbers_apart_from_the_files(
     assert owned.get(PIECES[0])["up.weight"].count_nonzero()
     assert owned.get(head)["weight"].count_nonzero()
     assert owned.get(table)["tokens"] is owned.get(head)["weight"], "a tied table is in memory once"
+
+
+def test_weights_become_owned_slice_by_slice_so_that_one_is_in_memory_twice_at_a_time(monkeypatch):
+    store = WeightStore(MODEL, WeightsRef(), 5)
+    pieces = [
+        Slice(layer=0, part="attention", axis="heads", stop=MODEL.num_heads),
+        Slice(layer=0, part="ffn", axis="columns", stop=MODEL.intermediate_size),
+        Slice(layer=1, part="attention", axis="heads", stop=MODEL.num_heads),
+        Slice(layer=1, part="ffn", axis="columns", stop=MODEL.intermediate_size),
+    ]
+    for piece in pieces:
+        store.load(piece)
+    originals = [[weakref.ref(tensor) for tensor in store.get(piece).values()] for piece in pieces]
+    copy, left = copies, []
+
+    def counting(tensors):
+        left.append(sum(all(tensor() is not None for tensor in of_piece) for of_piece in originals))
+        return copy(tensors)
+
+    monkeypatch.setattr("engine.models.weights.store.copies", counting)
+    store.own()
+    assert left == [4, 3, 2, 1]
 
 
 def test_a_tied_table_that_is_loaded_later_is_the_owned_one(tmp_path):
