@@ -11,7 +11,7 @@ from engine.domain.events import EVENTS, StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
 from webapp.errors import Conflict
-from webapp.runs import archive, closing, control, services, stream, tasks, workers
+from webapp.runs import archive, closing, control, recording, services, stream, workers
 from webapp.runs.event_log import EventLog
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.ownership import Lost, owner_of
@@ -125,11 +125,11 @@ def test_only_states_of_a_run_that_goes_on_become_its_status() -> None:
 
 def test_the_ending_among_the_emulators_events_waits_until_the_database_has_it() -> None:
     events, _ = recorded()
-    endings = [event for event in events if tasks.is_ending(event)]
+    endings = [event for event in events if recording.is_ending(event)]
     assert [event.type for event in endings] == ["report"]
     for state in ("finished", "failed", "cancelled"):
-        assert tasks.is_ending(StateChanged(state=state))
-    assert not tasks.is_ending(StateChanged(state="verifying"))
+        assert recording.is_ending(StateChanged(state=state))
+    assert not recording.is_ending(StateChanged(state="verifying"))
 
 
 def test_a_deleted_run_leaves_neither_events_nor_commands_in_redis(live_redis) -> None:
