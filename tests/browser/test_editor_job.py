@@ -97,3 +97,26 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     assert drawn(page)["links"] == before["links"]
     keys.press("?")
     expect(page.get_by_test_id("shortcuts")).to_contain_text("Link the selected nodes")
+    keys.press("Escape")
+    expect(page.get_by_test_id("shortcuts")).to_have_count(0)
+    leave_only_when_asked(page)
+
+
+def leave_only_when_asked(page: Page) -> None:
+    """By a link and by the browser's way back, from a drawing that is not saved."""
+    page.get_by_test_id("nav-clusters").click()
+    page.get_by_test_id("stay").click()
+    expect(page.get_by_test_id("save-state")).to_have_text("not saved")
+    page.get_by_test_id("nav-clusters").click()
+    page.get_by_test_id("leave").click()
+    page.get_by_test_id("new-cluster").click()
+    page.get_by_test_id("palette-switch").click()
+    expect(page.get_by_test_id("save-state")).to_have_text("not saved")
+    page.evaluate("history.back()")
+    page.get_by_test_id("stay").click()
+    expect(page).to_have_url(re.compile(r"/clusters/new$"))
+    expect(page.get_by_test_id("save-state")).to_have_text("not saved")
+    expect(page.get_by_test_id("stay")).to_have_count(0)
+    page.evaluate("history.back()")
+    page.get_by_test_id("leave").click()
+    page.get_by_test_id("new-cluster").wait_for()
