@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +24,7 @@ from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.readiness import READY_S
 from engine.runs.service import recorded, without_record
 from engine.runs.supervisor import Callbacks, Supervisor
+from engine.runs.torch_import import TorchImport
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
 from engine.worlds.real.dilation import choose_dilation
@@ -83,10 +82,9 @@ class _Execution:
         self._lap("planning")
 
         self._state("building", f"dilation {dilation:g}")
-        importing = threading.Thread(target=import_torch)
-        importing.start()
+        importing = TorchImport()
         with open_network(spec, dilation) as network, tempfile.TemporaryDirectory() as results:
-            importing.join()
+            importing.finish()
             use_host_kernels()
             self._lap("building")
             self._state("calibrating", f"links by {network.backend}")
@@ -149,17 +147,3 @@ class _Execution:
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         kept = [request.index for request in prepared.requests]
         return compare_with_reference(prepared.spec, outputs, lossy, kept)
-
-
-def import_torch() -> None:
-    """Import torch once, in the parent of all devices; with one thread, because a process with OpenMP threads
-    cannot be forked safely, and without MKL's buffers.
-
-    MKL keeps buffers by thread in a table with spin locks. In the first product of a thread of a forked
-    process, once in thousands of times, a lock was never free, and the thread spun for ever. With `malloc`
-    for these buffers, products take as long (measured from 8·32 to 128·3072 results).
-    """
-    os.environ["MKL_DISABLE_FAST_MM"] = "1"  # MKL reads it once, while torch is imported
-    import torch
-
-    torch.set_num_threads(1)
