@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 
 import { Pace } from './paint';
 
-/** Paints for a second on a screen with 60 frames per second; every picture takes so long. */
-function pictures(pace: Pace, cost_ms: number, from_ms: number): number {
+/** The pictures of a second on a screen with 60 frames per second; every picture takes `cost_ms`. */
+function pictures(pace: Pace, cost_ms: number, from_ms: number, reason: 'data' | 'time'): number {
   let count = 0;
   for (let frame = 0; frame < 60; frame += 1) {
     const now_ms = from_ms + (frame * 1000) / 60;
-    if (!pace.isDue(now_ms)) continue;
+    if (!pace.isDue(now_ms, reason)) continue;
     pace.begin(now_ms);
     pace.end(now_ms + cost_ms);
     count += 1;
@@ -17,23 +17,34 @@ function pictures(pace: Pace, cost_ms: number, from_ms: number): number {
 
 describe('Pace', () => {
   it('paints every second frame where it costs little', () => {
-    expect(pictures(new Pace(), 2, 0)).toBe(30);
+    expect(pictures(new Pace(), 2, 0, 'data')).toBe(30);
+    expect(pictures(new Pace(), 2, 0, 'time')).toBe(30);
   });
 
-  it('takes about three tenths of the time at most, but for the slowest machines', () => {
-    for (const cost_ms of [10, 20, 40, 80]) {
-      const pace = new Pace();
-      const share = (pictures(pace, cost_ms, 0) * cost_ms) / 1000;
-      expect(share).toBeGreaterThan(0.19);
-      expect(share).toBeLessThan(0.38);
-    }
-    expect(pictures(new Pace(), 500, 0)).toBe(3);
+  it('takes about 0.6 of the time for data and 0.15 for time that passes, but for the slowest machines', () => {
+    for (const [reason, cost_ms, count] of [
+      ['data', 24, 20],
+      ['data', 60, 10],
+      ['data', 120, 5],
+      ['data', 500, 3],
+      ['time', 20, 8],
+      ['time', 40, 4],
+      ['time', 500, 3],
+    ] as const)
+      expect(pictures(new Pace(), cost_ms, 0, reason), `${reason} ${cost_ms}`).toBe(count);
   });
 
   it('becomes quicker when painting does', () => {
     const pace = new Pace();
-    expect(pictures(pace, 60, 0)).toBeLessThan(6);
-    expect(pictures(pace, 2, 1000)).toBeGreaterThan(15);
-    expect(pictures(pace, 2, 2000)).toBe(30);
+    expect(pictures(pace, 60, 0, 'time')).toBeLessThan(4);
+    expect(pictures(pace, 2, 1000, 'time')).toBeGreaterThan(4);
+    expect(pictures(pace, 2, 2000, 'time')).toBeGreaterThan(20);
+  });
+
+  it('begins no picture while the last one is on its way, but for one that never got there', () => {
+    const pace = new Pace();
+    pace.begin(0);
+    expect(pace.isDue(399, 'data')).toBe(false);
+    expect(pace.isDue(400, 'data')).toBe(true);
   });
 });

@@ -1,33 +1,37 @@
-/** One animation loop for all canvases. What a person does is painted with the next frame; what is new in the data as
- * often as painting leaves the page free for other work. */
+/** One animation loop for all canvases. What a person does is painted with the next frame, new data soon after it has
+ * come, and time that passes as often as painting leaves the page free for other work. */
 
-/** Of the time, what painting new data may take. */
-const SHARE = 0.3;
+/** Of the time, what painting may take where data keeps coming, and where only time passes. */
+const SHARE = { data: 0.6, time: 0.15 };
 const FASTEST_MS = 30;
 const SLOWEST_MS = 400;
 /** How much the newest cost counts. */
 const NEWEST = 0.3;
 
-/** When new data is painted: the sooner again, the less it took. */
-export class Pace {
-  private began_ms = 0;
-  private cost_ms: number | null = null;
-  private next_ms = -Infinity;
+type Reason = keyof typeof SHARE;
 
-  isDue(now_ms: number): boolean {
-    return now_ms >= this.next_ms;
+/** When the next picture is due: the sooner again, the less the last ones took. */
+export class Pace {
+  private began_ms = -Infinity;
+  private cost_ms: number | null = null;
+  private ended = true;
+
+  isDue(now_ms: number, reason: Reason): boolean {
+    const cost_ms = this.ended ? (this.cost_ms ?? 0) : SLOWEST_MS;
+    const pause_ms = Math.min(Math.max(cost_ms / SHARE[reason], FASTEST_MS), SLOWEST_MS);
+    return now_ms >= this.began_ms + pause_ms;
   }
 
   begin(now_ms: number): void {
     this.began_ms = now_ms;
-    this.next_ms = now_ms + SLOWEST_MS;
+    this.ended = false;
   }
 
   /** `now_ms`: when the picture was on its way to the screen. */
   end(now_ms: number): void {
     const cost_ms = now_ms - this.began_ms;
     this.cost_ms = this.cost_ms === null ? cost_ms : this.cost_ms + NEWEST * (cost_ms - this.cost_ms);
-    this.next_ms = this.began_ms + Math.min(Math.max(this.cost_ms / SHARE, FASTEST_MS), SLOWEST_MS);
+    this.ended = true;
   }
 }
 
@@ -36,12 +40,16 @@ export interface Frame {
   wall_ms: number;
   /** Milliseconds since the page was opened. */
   now_ms: number;
-  /** Whether new data may be painted. */
+  /** Whether new data, and the time that has passed, are to be painted. */
   due: boolean;
 }
 
-/** Paints if it has to, and says whether it did. */
-type Painter = (frame: Frame) => boolean;
+export interface Painter {
+  /** Whether it shows data that has changed since its last picture. */
+  hasNews: () => boolean;
+  /** Paints if it has to, and says whether it did. */
+  paint: (frame: Frame) => boolean;
+}
 
 const painters = new Set<Painter>();
 const pace = new Pace();
@@ -51,13 +59,19 @@ let painted: MessageChannel | null = null;
 function frame(): void {
   handle = requestAnimationFrame(frame);
   const now_ms = performance.now();
-  const due = pace.isDue(now_ms);
+  const due = pace.isDue(now_ms, 'time') || (pace.isDue(now_ms, 'data') && anyNews());
   const now = { wall_ms: Date.now(), now_ms, due };
   let count = 0;
-  for (const painter of painters) count += Number(painter(now));
+  for (const painter of painters) count += Number(painter.paint(now));
   if (count === 0 || !due) return;
   pace.begin(now_ms);
   painted?.port2.postMessage(null);
+}
+
+/** All canvases share one picture of the same instant, so the news of one is a reason for all. */
+function anyNews(): boolean {
+  for (const painter of painters) if (painter.hasNews()) return true;
+  return false;
 }
 
 /** Calls `painter` on every frame until the returned function is called. */

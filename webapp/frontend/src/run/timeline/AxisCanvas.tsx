@@ -1,6 +1,6 @@
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, type ReactNode } from 'react';
-import { onPaint } from '@/run/charts/paint';
+import { onPaint, type Frame } from '@/run/charts/paint';
 import { useCanvasColors } from '../charts/colors';
 import type { Plane } from './axis';
 import { useDrag, useSeen, useWheel } from './pointer';
@@ -56,24 +56,26 @@ export function AxisCanvas(props: Props) {
     const ctx = canvas.current?.getContext('2d');
     if (!ctx || width === 0) return;
     const plane = { ctx, width, height, colors, density: { labelWidth }, viewport };
-    let drawn = '';
+    let drawn = { view: -1, data: -1 };
     let touches = -1;
     let at_ms = -Infinity;
-    return onPaint(({ wall_ms, now_ms, due }) => {
+    const hasNews = () => seen.current && latest.current.version() !== drawn.data;
+    const paint = ({ wall_ms, now_ms, due }: Frame) => {
       const touched = seen.current && viewport.touches !== touches;
       const mayPaint = touched || (seen.current ? due : now_ms - at_ms >= UNSEEN_MS);
       if (!mayPaint) return false;
       at_ms = now_ms;
       const now_s = latest.current.now(wall_ms);
       viewport.follow(now_s);
-      const state = `${viewport.version} ${latest.current.version()}`;
-      if (state === drawn) return false;
+      const state = { view: viewport.version, data: latest.current.version() };
+      if (state.view === drawn.view && state.data === drawn.data) return false;
       drawn = state;
       touches = viewport.touches;
       fit(ctx, width, height);
       draw(plane, now_s);
       return true;
-    });
+    };
+    return onPaint({ hasNews, paint });
   }, [viewport, width, height, colors, labelWidth, draw, seen]);
   useWheel(canvas, viewport, width, labelWidth);
   const drag = useDrag(viewport, width, labelWidth);
