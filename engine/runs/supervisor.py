@@ -33,6 +33,7 @@ from engine.runs.conclude import RealResult
 from engine.runs.deadlock import DeadlockDetector
 from engine.runs.failover import Failover
 from engine.runs.failures import FailureDetector
+from engine.runs.late import log_stacks, used
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
 from engine.runs.predict import OUTCOMES
@@ -186,10 +187,15 @@ class Supervisor:
 
     def _give_up(self, late: Sequence[int], state: str) -> None:
         run = self.active
-        names = ", ".join(run.cluster.devices[rank].name for rank in late)
+        children = [self.pool.children[rank] for rank in late]
+        log_stacks(self.pool, children, self._read)
+        if run.outcome is not None:
+            return
+        names = ", ".join(child.name for child in children)
         sentence = (
-            f"{names} did not report the state {state!r} within {self.ready_limit_s:.0f} s of wall time: "
-            "a device process hangs, or this machine is too busy. LOOM_READY_S allows more time."
+            f"{names} did not report the state {state!r} within {self.ready_limit_s:.0f} s of wall time: a "
+            f"device process hangs, or this machine is too busy (processor time used: {used(children)}). The "
+            "device's log says where it is; LOOM_READY_S allows more time."
         )
         run.end("failed", sentence, run.cluster.devices[late[0]].name)
 

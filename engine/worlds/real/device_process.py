@@ -7,6 +7,7 @@ JSON lines; tensors go over the emulated network.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import os
 import resource
@@ -47,6 +48,7 @@ class Assignment(NamedTuple):
 def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
     """Run device `rank` until the supervisor sends "exit". Never returns."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    faulthandler.register(signal.SIGUSR1)  # writes where every thread is, also while one computes or waits
     control = ControlSocket(sock)
     status = 0
     try:

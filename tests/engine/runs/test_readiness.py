@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
 from engine.runs import readiness
+from engine.runs.late import processor_s
 from engine.runs.predict import prepare
 from engine.runs.readiness import ready_limit_s
 from tests.support.fake_devices import small_spec
@@ -25,7 +27,7 @@ def test_the_limit_is_longer_for_more_devices_and_more_weights():
     assert ready_limit_s(prepared.spec, prepared.plan, 100.0) == pytest.approx(106.0 + held / 20e6)
 
 
-def test_a_device_process_that_is_stopped_before_it_is_ready_ends_the_run(tmp_path):
+def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp_path):
     result = tmp_path / "result.json"
     subprocess.run(
         [sys.executable, "-m", "tests.support.stopped_run", str(result)],
@@ -33,8 +35,21 @@ def test_a_device_process_that_is_stopped_before_it_is_ready_ends_the_run(tmp_pa
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         timeout=PATIENCE_S,
     )
-    outcome, left = json.loads(result.read_text())
+    outcome, left, logs = json.loads(result.read_text())
     assert outcome["kind"] == "failed"
-    assert "d1 did not report the state 'listening' within 3 s of wall time" in outcome["sentence"]
+    said = (
+        r"d1, d2 did not report the state 'listening' within 3 s of wall time: .*d1 \d+\.\d s, d2 \d+\.\d s"
+    )
+    assert re.match(said, outcome["sentence"])
     assert "LOOM_READY_S" in outcome["sentence"]
+    assert any("in wait_for_ever" in line for line in logs["d2"])
     assert left == 0
+
+
+def test_processor_time_is_that_of_the_process():
+    """What it used between two readings of the system's own counter lies between two of `os.times`."""
+    before = sum(os.times()[:2])
+    found = processor_s(os.getpid())
+    after = sum(os.times()[:2])
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    assert before - tick_s <= found <= after + tick_s
