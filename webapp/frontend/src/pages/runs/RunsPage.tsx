@@ -1,5 +1,5 @@
 import { Button, Card, Skeleton, Text } from '@mantine/core';
-import { useLocalStorage } from '@mantine/hooks';
+import { useLocalStorage, useSessionStorage } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { Link } from '@/components/navigation';
@@ -33,7 +33,11 @@ export function RunsPage() {
     key: 'edgeloom-runs-columns',
     defaultValue: COLUMNS.filter((column) => column.usual).map((column) => column.key),
   });
-  const [shownAs, setShownAs] = useState(FIRST);
+  const [shownAs, setShownAs] = useSessionStorage({
+    key: 'edgeloom-runs-shown',
+    defaultValue: FIRST,
+    getInitialValueInEffect: false,
+  });
   const runs = useMemo(() => query.data ?? [], [query.data]);
   const all = useMemo(() => [...COLUMNS, ...paramColumns(runs)], [runs]);
   const { filter, sort, groupBy } = shownAs;
@@ -53,7 +57,7 @@ export function RunsPage() {
       title="Runs"
       about={
         query.data &&
-        `${query.data.length} ${query.data.length === 1 ? 'run' : 'runs'}; select some to compare, tag, export or delete them.`
+        `${countText(rows.length, runs.length)}; select some to compare, tag, export or delete them.`
       }
       actions={start}
       wide
@@ -105,4 +109,10 @@ export function RunsPage() {
       )}
     </Page>
   );
+}
+
+/** `8 runs`, `3 of 8 runs`. */
+function countText(shownRuns: number, all: number): string {
+  const text = `${all} ${all === 1 ? 'run' : 'runs'}`;
+  return shownRuns === all ? text : `${shownRuns} of ${text}`;
 }
