@@ -58,8 +58,11 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     for _ in range(4):
         keys.press("Shift+ArrowDown")
     expect(page.get_by_test_id("validity")).to_have_text("valid")
+    keys.press("Escape")
+    page.get_by_test_id("cluster-name").fill("by-keys")
     keys.press("Control+s")
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
+    expect(page.get_by_role("heading", level=1)).to_have_text("by-keys")
     page.wait_for_url(re.compile(r"/clusters/\d+$"))
 
     before = drawn(page)

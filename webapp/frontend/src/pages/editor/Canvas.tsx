@@ -21,6 +21,7 @@ import {
 import { type DragEvent, type MouseEvent, useEffect, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
 import type { Point } from '@/cluster/autoLayout';
+import { type Add, addAround } from '@/cluster/additions';
 import {
   addDevice,
   addSwitch,
@@ -33,7 +34,7 @@ import {
 } from '@/cluster/drawing';
 import { groupId, middleOf } from '@/cluster/groups';
 import { addBend } from '@/cluster/linkEdits';
-import { afterChanges, isShownSelected } from './canvasSelection';
+import { afterChanges, isShownSelected, withParallels } from './canvasSelection';
 import { CollapsedCard } from './CollapsedCard';
 import { DeviceCard } from './DeviceCard';
 import { editor, useDrawing, useEditor } from './editorStore';
@@ -126,13 +127,15 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
 
   const onDrop = (event: DragEvent) => {
     event.preventDefault();
-    const item = event.dataTransfer.getData(PALETTE_TYPE);
-    const at = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const [count, item] = event.dataTransfer.getData(PALETTE_TYPE).split(' ', 2);
     const preset = presets?.find((candidate) => candidate.name === item);
     if (!preset && item !== SWITCH_ITEM) return;
-    const added = preset ? addDevice(drawing, preset, at) : addSwitch(drawing, at);
-    edit(() => added.drawing);
-    select({ nodes: [added.name], links: [] });
+    const add: Add = preset ? (old, spot) => addDevice(old, preset, spot) : addSwitch;
+    const at = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    const first = add(drawing, at);
+    const more = addAround(first.drawing, at, Number(count) - 1, add);
+    edit(() => more.drawing);
+    select({ nodes: [first.name, ...more.names], links: [] });
   };
 
   const onBend = (event: MouseEvent, edge: LinkEdge) => {
@@ -167,6 +170,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
       deleteKeyCode={null}
       disableKeyboardA11y
       multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
+      onSelectionEnd={() => select(withParallels(editor().selection, drawing.spec.links))}
       selectionOnDrag={boxSelects}
       selectionMode={SelectionMode.Partial}
       panOnDrag={boxSelects ? MIDDLE_AND_RIGHT_BUTTON : true}

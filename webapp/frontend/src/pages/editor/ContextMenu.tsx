@@ -6,7 +6,7 @@ import classes from './editor.module.css';
 import { editor, useEditor } from './editorStore';
 
 const MENU = { item: { padding: '5px 10px', fontSize: 13 } };
-const ON_ITEMS = ['link', 'toggle', 'source', 'copy', 'cut', 'duplicate', 'delete'];
+const ON_ITEMS = ['link', 'toggle', 'isolate', 'source', 'copy', 'cut', 'duplicate', 'delete'];
 const ON_CANVAS = ['add', 'paste', 'select-all', 'search', 'tidy', 'fit', 'help'];
 
 /**

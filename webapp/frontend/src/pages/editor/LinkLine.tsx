@@ -6,10 +6,10 @@ import {
   useInternalNode,
 } from '@xyflow/react';
 import { memo } from 'react';
-import type { LinkSpec } from '@/api/types';
-import { percent, rate, seconds } from '@/format/units';
+import { rate } from '@/format/units';
 import { boxAt } from '@/cluster/border';
 import { lineOf, pointAlong } from '@/cluster/labels';
+import { both, conditionsOf, extrasOf } from './linkText';
 import { BendHandles } from './BendHandles';
 import { editor } from './editorStore';
 import type { LinkEdge } from './flow';
@@ -47,7 +47,7 @@ export const LinkLine = memo(({ id, source, target, selected, data }: EdgeProps<
           data-id={id}
           data-testid={`link-${id}`}
           data-problem={problem ? 'yes' : undefined}
-          title={problem || id}
+          title={problem || conditionsOf(link)}
           onClick={(event) => selectLink(id, event.shiftKey || event.ctrlKey || event.metaKey)}
           style={{
             transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
@@ -77,23 +77,6 @@ function selectLink(id: string, more: boolean) {
 }
 
 const boxOf = ({ internals, measured }: InternalNode) => boxAt(internals.positionAbsolute, measured);
-
-function extrasOf(link: LinkSpec): string[] {
-  const lossy = Math.max(link.loss_frac, link.reverse_loss_frac ?? 0) > 0;
-  return [
-    ...(Math.max(link.delay_s, link.reverse_delay_s ?? 0) > 0
-      ? [both(link.delay_s, link.reverse_delay_s, seconds)]
-      : []),
-    ...(link.jitter_s > 0 ? [`± ${seconds(link.jitter_s)}`] : []),
-    ...(lossy ? [`${both(link.loss_frac, link.reverse_loss_frac, percent)} packet loss`] : []),
-  ];
-}
-
-/** `30 ⇄ 50 Mbit/s`: from a to b, then back; one value if both are the same, one unit if both have it. */
-function both(there: number, back: number | null, text: (value: number) => string): string {
-  if (back === null || back === there) return text(there);
-  return `${text(there)} ⇄ ${text(back)}`.replace(/^(\S+) (\S+)( ⇄ \S+ \2)$/, '$1$3');
-}
 
 /** Line width by decade of the rate: 1 Mbit/s thin, 10 Gbit/s thick. */
 function widthOf(bitPerS: number): number {

@@ -5,11 +5,12 @@ import { type DragEvent, useState } from 'react';
 import { useCatalogue } from '@/api/queries';
 import type { DevicePreset } from '@/api/types';
 import { bytes, flopRate } from '@/format/units';
-import { addDevice, addSwitch, type Drawing } from '@/cluster/drawing';
+import { type Add, addAround } from '@/cluster/additions';
+import { addDevice, addSwitch } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { editor } from './editorStore';
 
-/** The data of a dragged palette item: a preset's name, or that it is a switch. */
+/** The data of a dragged palette item: how many, a space, and a preset's name or that it is a switch. */
 export const PALETTE_TYPE = 'application/x-edgeloom-item';
 export const SWITCH_ITEM = '(switch)';
 const MAX_AT_ONCE = 64;
@@ -66,7 +67,7 @@ export function Palette() {
             type="button"
             className={classes.item}
             draggable
-            onDragStart={(event) => carry(event, SWITCH_ITEM)}
+            onDragStart={(event) => carry(event, SWITCH_ITEM, count)}
             onClick={() => add(count, (drawing, at) => addSwitch(drawing, at))}
             data-testid="palette-switch"
           >
@@ -80,6 +81,7 @@ export function Palette() {
             <PresetItem
               key={preset.name}
               preset={preset}
+              count={count}
               onAdd={() => add(count, (drawing, at) => addDevice(drawing, preset, at))}
             />
           ))}
@@ -98,13 +100,20 @@ export function Palette() {
   );
 }
 
-function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void }) {
+interface ItemProps {
+  preset: DevicePreset;
+  /** How many are added at once. */
+  count: number;
+  onAdd: () => void;
+}
+
+function PresetItem({ preset, count, onAdd }: ItemProps) {
   return (
     <button
       type="button"
       className={classes.item}
       draggable
-      onDragStart={(event) => carry(event, preset.name)}
+      onDragStart={(event) => carry(event, preset.name, count)}
       onClick={onAdd}
       title={
         preset.assumed_efficiency
@@ -125,41 +134,22 @@ function PresetItem({ preset, onAdd }: { preset: DevicePreset; onAdd: () => void
   );
 }
 
-function carry(event: DragEvent, item: string) {
-  event.dataTransfer.setData(PALETTE_TYPE, item);
+function carry(event: DragEvent, item: string, count: number) {
+  event.dataTransfer.setData(PALETTE_TYPE, `${count} ${item}`);
   event.dataTransfer.effectAllowed = 'copy';
 }
-
-type Add = (drawing: Drawing, at: { x: number; y: number }) => { drawing: Drawing; name: string };
 
 /** Adds nodes in the middle of the visible canvas, beside nodes that are there, as one step to undo. */
 function useAddInView() {
   const flow = useReactFlow();
   return (count: number, add: Add) => {
-    const { history, edit, select } = editor();
     const canvas = document.querySelector('.react-flow')?.getBoundingClientRect();
     const middle = flow.screenToFlowPosition({
       x: (canvas?.left ?? 0) + (canvas?.width ?? 0) / 2,
       y: (canvas?.top ?? 0) + (canvas?.height ?? 0) / 2,
     });
-    let drawing = history.present;
-    const names: string[] = [];
-    for (let number = 0; number < count; number += 1) {
-      const added = add(drawing, freeSpot(middle, Object.values(drawing.layout.positions)));
-      drawing = added.drawing;
-      names.push(added.name);
-    }
-    edit(() => drawing);
-    select({ nodes: names, links: [] });
+    const { drawing, names } = addAround(editor().history.present, middle, count, add);
+    editor().edit(() => drawing);
+    editor().select({ nodes: names, links: [] });
   };
-}
-
-/** The first free spot from the middle, row by row; a link's label has room between two nodes. */
-function freeSpot(middle: { x: number; y: number }, taken: { x: number; y: number }[]) {
-  for (let row = 0; ; row += 1) {
-    for (const column of [0, -1, 1]) {
-      const at = { x: middle.x + column * 320, y: middle.y + row * 136 };
-      if (taken.every(({ x, y }) => Math.abs(x - at.x) > 200 || Math.abs(y - at.y) > 90)) return at;
-    }
-  }
 }

@@ -1,7 +1,8 @@
 /** The selection as the canvas tells it: a collapsed group stands for its nodes. */
 import type { EdgeChange, NodeChange } from '@xyflow/react';
-import type { CanvasLayout } from '@/api/types';
+import type { CanvasLayout, LinkSpec } from '@/api/types';
 import { groupId } from '@/cluster/groups';
+import { linkName } from '@/format/links';
 import type { Selection } from './editorStore';
 
 type Change = Pick<NodeChange | EdgeChange, 'type'> & { id?: string; selected?: boolean };
@@ -16,6 +17,17 @@ export function afterChanges(
   const nodes = applied(now.nodes, nodeChanges, (id) => nodesOf(id, layout));
   const links = applied(now.links, edgeChanges, (id) => [id]);
   return nodes === now.nodes && links === now.links ? now : { nodes, links };
+}
+
+/** The selection with all parallel links of those in it: a box that is drawn finds only one of them. */
+export function withParallels(selection: Selection, links: readonly LinkSpec[]): Selection {
+  const ends = (link: LinkSpec) => [link.a, link.b].toSorted().join();
+  const found = new Set(links.filter((link) => selection.links.includes(linkName(link))).map(ends));
+  const missing = links
+    .filter((link) => found.has(ends(link)))
+    .map(linkName)
+    .filter((name) => !selection.links.includes(name));
+  return missing.length > 0 ? { ...selection, links: [...selection.links, ...missing] } : selection;
 }
 
 /** The nodes that an item of the canvas stands for. */

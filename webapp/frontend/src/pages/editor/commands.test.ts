@@ -54,6 +54,18 @@ describe('keys', () => {
 });
 
 describe('commands', () => {
+  it('isolate a node by its links, and join it again', () => {
+    editor().select({ nodes: ['device-2'], links: [] });
+    const off = () => editor().history.present.layout.disabled;
+    commandOf('isolate').run(view);
+    expect(off()).toEqual(['device-2--switch-1']);
+    editor().select({ nodes: ['switch-1'], links: [] });
+    commandOf('isolate').run(view);
+    expect(off().toSorted()).toEqual(['device-1--switch-1', 'device-2--switch-1', 'device-3--switch-1']);
+    commandOf('isolate').run(view);
+    expect(off()).toEqual([]);
+  });
+
   it('select all nodes with all links, so that one key deletes everything', () => {
     commandOf('select-all').run(view);
     expect(selected().nodes).toHaveLength(4);

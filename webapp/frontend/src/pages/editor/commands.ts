@@ -1,7 +1,8 @@
 /** Everything that the editor does on a key or from its menus: shortcuts, context menu and help derive from it. */
+import type { ClusterSpec } from '@/api/types';
 import { align, type Axis, distribute, type Edge } from '@/cluster/alignment';
 import { autoLayout } from '@/cluster/autoLayout';
-import { type Drawing, move, setDisabled, withSpec } from '@/cluster/drawing';
+import { type Drawing, linkName, move, setDisabled, withSpec } from '@/cluster/drawing';
 import { canGroup, chosenIn, group, groupsOf, setCollapsed, ungroup } from '@/cluster/groups';
 import { straighten } from '@/cluster/linkEdits';
 import type { Selection } from './editorStore';
@@ -35,6 +36,10 @@ const nodes =
   (least: number) =>
   ({ nodes: chosen }: Selection) =>
     chosen.length >= least;
+
+/** The links that end at one of these nodes, by name. */
+const linksAt = (spec: ClusterSpec, names: readonly string[]): string[] =>
+  spec.links.filter(({ a, b }) => names.includes(a) || names.includes(b)).map(linkName);
 
 const edit = (change: (drawing: Drawing, selection: Selection) => Drawing) => () => {
   const { selection } = editor();
@@ -90,6 +95,18 @@ export const COMMANDS: readonly Command[] = [
     run: edit((drawing, { nodes: chosen, links }) => {
       const names = [...chosen, ...links];
       return setDisabled(drawing, names, !names.some((name) => drawing.layout.disabled.includes(name)));
+    }),
+  },
+  {
+    id: 'isolate',
+    label: 'Isolate: switch all links there off or on',
+    section: 'Draw',
+    keys: ['i'],
+    writes: true,
+    able: ({ nodes: chosen }, { spec }) => linksAt(spec, chosen).length > 0,
+    run: edit((drawing, { nodes: chosen }) => {
+      const names = linksAt(drawing.spec, chosen);
+      return setDisabled(drawing, names, !names.every((name) => drawing.layout.disabled.includes(name)));
     }),
   },
   {

@@ -2,9 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { NO_LAYOUT, setDisabled } from '@/cluster/drawing';
 import { board, star } from '@/cluster/fixtures';
 import { group, setCollapsed } from '@/cluster/groups';
+import { withParallels } from './canvasSelection';
 import { keepingCanvasState, toEdges, toNodes, withFrames } from './flow';
 
 describe('the canvas', () => {
+  it('selects parallel links together with the one that a box has found, in whichever direction they were drawn', () => {
+    const [first, other] = star().spec.links;
+    const links = [first!, other!, { ...first!, a: first!.b, b: first!.a, parallel: 2 }];
+    const box = { nodes: ['device-1'], links: ['device-1--switch-1'] };
+    expect(withParallels(box, links).links).toEqual(['device-1--switch-1', 'switch-1--device-1--2']);
+    expect(withParallels({ nodes: [], links: [] }, links).links).toEqual([]);
+  });
+
   it('greys what is switched off, links at a switched-off device included', () => {
     const drawing = setDisabled(star(), ['device-2'], true);
     expect(

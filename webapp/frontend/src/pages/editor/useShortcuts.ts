@@ -26,11 +26,19 @@ export function useShortcuts(view: View) {
         : (selecting(event) ?? (!readOnly && nudging(event)));
       if (!action && !isSave) return;
       event.preventDefault();
+      if (isSave) finishField(event.target);
       if (action) action();
     };
     window.addEventListener('keydown', onKey);
     return () => window.removeEventListener('keydown', onKey);
   }, [readOnly, view]);
+}
+
+/** A field reports what was typed when it loses the focus: what is saved has it too. */
+function finishField(target: EventTarget | null) {
+  if (!(target instanceof HTMLElement) || !isBusy(target)) return;
+  target.blur();
+  target.focus();
 }
 
 /** Moves the selected nodes; presses one after the other are one step to undo. */
