@@ -24,7 +24,7 @@ const AccountPage = later(async () => (await import('./pages/account/AccountPage
 const MachinesPage = later(async () => (await import('./pages/machines/MachinesPage')).MachinesPage);
 
 /** The first one that fits an address is its page. */
-const PAGES = [
+export const PAGES = [
   { path: '/clusters', page: ClustersPage },
   { path: '/clusters/new', page: EditorPage },
   { path: '/clusters/:id', page: EditorPage },
@@ -41,6 +41,11 @@ const PAGES = [
   { path: '/machines', page: MachinesPage },
 ];
 
+/** The addresses of a page; `:id` is the number of an item, so that a malformed address has no page. */
+export function addressesOf(path: string): RegExp {
+  return new RegExp(`^${path.replace(':id', '(?<id>[1-9]\\d{0,14})')}/?$`, 'i');
+}
+
 /** The page of the present address. All pages except the first are loaded when they are opened. */
 export function Pages() {
   // Without keys: the editor stays when a new cluster gets its number.
@@ -48,17 +53,17 @@ export function Pages() {
     Switch,
     null,
     createElement(Route, { path: '/', component: StartPage }),
-    ...PAGES.map(({ path, page }) => createElement(Route, { path, component: page })),
+    ...PAGES.map(({ path, page }) => createElement(Route, { path: addressesOf(path), component: page })),
     createElement(Route, { component: NotFound }),
   );
 }
 
 /** Loads the page of an address and asks for what it shows, while it is not yet known who is logged in. */
 export function ahead(address: string): void {
-  const fits = (path: string) => new RegExp(`^${path.replace(':id', '(\\d+)')}$`).exec(address);
+  const fits = (path: string) => addressesOf(path).exec(address);
   askForSession();
   if (address === '/') void askForStart();
-  const number = fits('/runs/:id')?.[1];
+  const number = fits('/runs/:id')?.groups?.id;
   if (number !== undefined) askForRun(Number(number));
   const found = PAGES.find(({ path }) => fits(path));
   found?.page.load().catch(() => undefined); // the page says what is wrong when it is shown

@@ -2,7 +2,10 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { api, askAhead } from './client';
 
-afterEach(() => vi.unstubAllGlobals());
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 /** A server that answers the n-th request with the byte n, or refuses it; returns what was asked. */
 function server(refused: readonly number[] = []): string[] {
@@ -34,5 +37,69 @@ describe('askAhead', () => {
     await expect(api.bytes('/past')).rejects.toThrow('503');
     expect(await byteOf('/past')).toBe(3);
     expect(asked).toEqual(['/api/past', '/api/past', '/api/past']);
+  });
+});
+
+describe('the answer to a request for bytes', () => {
+  /** A server whose answer comes part by part, as the test sends them. */
+  function slowServer() {
+    let body!: ReadableStreamDefaultController<Uint8Array>;
+    vi.useFakeTimers();
+    vi.stubGlobal('document', { cookie: '' });
+    vi.stubGlobal('fetch', (_: string, { signal }: { signal: AbortSignal }) => {
+      const stream = new ReadableStream<Uint8Array>({
+        start: (controller) => {
+          body = controller;
+          signal.addEventListener('abort', () => controller.error(signal.reason));
+        },
+      });
+      return Promise.resolve(new Response(stream));
+    });
+    return { send: (byte: number) => body.enqueue(Uint8Array.of(byte)), end: () => body.close() };
+  }
+
+  it('may take any time while something of it comes', async () => {
+    const { send, end } = slowServer();
+    const whole = api.bytes('/past');
+    for (let byte = 0; byte < 20; byte += 1) {
+      await vi.advanceTimersByTimeAsync(19_000);
+      send(byte);
+    }
+    end();
+    expect([...new Uint8Array(await whole)]).toEqual(Array.from({ length: 20 }, (_, byte) => byte));
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('ends with a sentence once nothing of it comes any more', async () => {
+    const { send } = slowServer();
+    const failed = expect(api.bytes('/past')).rejects.toThrow('nothing for 20 s');
+    await vi.advanceTimersByTimeAsync(10_000);
+    send(1);
+    await vi.advanceTimersByTimeAsync(20_000);
+    await failed;
+  });
+
+  it('is not waited for without end where the server does not begin it', async () => {
+    vi.useFakeTimers();
+    vi.stubGlobal('document', { cookie: '' });
+    vi.stubGlobal(
+      'fetch',
+      (_: string, { signal }: { signal: AbortSignal }) =>
+        new Promise((_answer, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error)),
+        ),
+    );
+    const failed = expect(api.bytes('/past')).rejects.toThrow('try again');
+    await vi.advanceTimersByTimeAsync(20_000);
+    await failed;
+  });
+
+  it('is no failure of the server when the page itself has stopped asking', async () => {
+    slowServer();
+    const page = new AbortController();
+    const failed = expect(api.bytes('/past', page.signal)).rejects.toThrow('aborted');
+    await vi.advanceTimersByTimeAsync(1_000);
+    page.abort();
+    await failed;
   });
 });

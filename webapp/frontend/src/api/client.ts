@@ -119,6 +119,9 @@ async function toError(response: Response, path: string): Promise<ApiError> {
   return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}.`);
 }
 
+/** An answer that brings nothing for so long has stalled: its connection is dead, or the server hangs. */
+const SILENCE_MS = 20_000;
+
 /** Answers to requests that were made before the page needed them; null for one that failed. */
 const ahead = new Map<string, Promise<ArrayBuffer | null>>();
 
@@ -137,8 +140,34 @@ async function bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
   return (await asked) ?? bytesOf(path, signal);
 }
 
+/** The answer as long as it makes progress: it may take any time, but may not be silent for long. */
 async function bytesOf(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
-  return (await answer('GET', path, undefined, signal)).arrayBuffer();
+  const silence = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const heard = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  };
+  const signals = signal ? [signal, silence.signal] : [silence.signal];
+  try {
+    heard();
+    const response = await answer('GET', path, undefined, AbortSignal.any(signals));
+    const parts = new TransformStream<Uint8Array<ArrayBuffer>, Uint8Array<ArrayBuffer>>({
+      transform: (part, out) => {
+        heard();
+        out.enqueue(part);
+      },
+    });
+    return await new Response(response.body?.pipeThrough(parts)).arrayBuffer();
+  } catch (error) {
+    if (!silence.signal.aborted) throw error;
+    throw new ApiError(
+      0,
+      `The server has sent nothing for ${SILENCE_MS / 1_000} s: check that EdgeLoom is running, then try again.`,
+    );
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 export const api = {
@@ -152,6 +181,11 @@ export const api = {
   patch: <T>(path: string, body: unknown) => request<T>('PATCH', path, body),
   delete: <T>(path: string) => request<T>('DELETE', path),
 };
+
+/** Whether the server has said that there is no such thing. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && error.status === 404;
+}
 
 /** The message of whatever was thrown. */
 export function sentence(error: unknown): string {

@@ -4,14 +4,18 @@ import type { ReactNode } from 'react';
 interface Props {
   title: string;
   text: string;
+  /** Level of the heading: 1 where it is the page's. */
+  level?: 1 | 3;
   children?: ReactNode;
 }
 
 /** Shown instead of an empty list: why it is empty, and what to do next. */
-export function EmptyState({ title, text, children }: Props) {
+export function EmptyState({ title, text, level = 3, children }: Props) {
   return (
     <Stack align="center" gap="sm" py={72} px="md">
-      <Title order={3}>{title}</Title>
+      <Title order={level} fz={22}>
+        {title}
+      </Title>
       <Text c="dimmed" maw={460} ta="center">
         {text}
       </Text>

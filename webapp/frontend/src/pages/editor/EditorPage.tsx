@@ -2,7 +2,7 @@ import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useParams } from '@/components/navigation';
-import { ApiError, api, sentence } from '@/api/client';
+import { api, isMissing, sentence } from '@/api/client';
 import { useClusters } from '@/api/queries';
 import type { ClusterRow } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -47,8 +47,7 @@ export function EditorPage() {
     }
   }, [id, opened, stored.data, stored.isFetching, others]);
 
-  if (!Number.isInteger(id) || (stored.error instanceof ApiError && stored.error.status === 404))
-    return <NotFound />;
+  if (isMissing(stored.error)) return <NotFound />;
   if (stored.isError)
     return (
       <Center p="xl">

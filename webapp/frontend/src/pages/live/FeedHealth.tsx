@@ -1,4 +1,4 @@
-import { Text, Tooltip } from '@mantine/core';
+import { Button, Text, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { Feed } from '@/run/feed/feed';
 import classes from './live.module.css';
@@ -34,6 +34,11 @@ export function FeedHealth({ feed, over, complete, events }: Props) {
         <Text size="xs" component="span">
           {words(feed, over, complete, events)}
         </Text>
+        {feed.state === 'reconnecting' && (
+          <Button size="compact-xs" variant="subtle" onClick={() => feed.retry()} data-testid="feed-retry">
+            Try now
+          </Button>
+        )}
         {!over && feed.state === 'live' && (
           <Text size="xs" c="dimmed" component="span" className={classes.age}>
             lag <span data-testid="feed-lag">{Math.round(feed.lag_ms)} ms</span>

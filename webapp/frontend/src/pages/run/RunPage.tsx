@@ -1,7 +1,7 @@
 import { Center, Loader } from '@mantine/core';
 import { lazy, Suspense } from 'react';
 import { useParams, useSearchParams } from '@/components/navigation';
-import { ApiError, sentence } from '@/api/client';
+import { isMissing, sentence } from '@/api/client';
 import { useRun } from '@/api/queries';
 import { isOver, isReadable } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -18,8 +18,7 @@ export function RunPage() {
   const [params] = useSearchParams();
   const run = useRun(id);
   const watched = useWasWatched(id, run.data?.status);
-  if (!Number.isInteger(id) || (run.error instanceof ApiError && run.error.status === 404))
-    return <NotFound />;
+  if (isMissing(run.error)) return <NotFound />;
   if (run.isPending) return <Waiting />;
   if (!run.data) {
     return (

@@ -1,45 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-import type { RunEvent, Span, SpanKind } from '@/api/types';
+import type { RunEvent, SpanKind } from '@/api/types';
 import { Columns, pageOf } from './columns';
-import { cluster, model, span } from './fixtures';
+import { cluster, encoded, model, span } from './fixtures';
 import { RunData } from './runData';
 import { snapshotAt, takeSnapshot } from './snapshot';
-
-const REALS = ['start_s', 'end_s', 'bytes', 'payload_bytes', 'flops'] as const;
-const INTEGERS = ['layer', 'request', 'token', 'message'] as const;
-const TEXTS = ['device', 'kind', 'name', 'peer'] as const;
-
-/** The events as a chunk, after the description in `webapp/runs/columns.py`. */
-function encoded(events: readonly RunEvent[], cursor: string): ArrayBuffer {
-  const spans: Span[] = [];
-  const others: [RunEvent, number][] = [];
-  for (const event of events) {
-    if (event.type === 'span') spans.push(event);
-    else others.push([event, spans.length]);
-  }
-  const names = [...new Set(spans.flatMap((one) => TEXTS.map((field) => one[field])))];
-  let head = JSON.stringify({ cursor, spans: spans.length, names, others });
-  const bytes = () => new TextEncoder().encode(head);
-  while ((4 + bytes().length) % 8 !== 0) head += ' ';
-  const columns = [
-    new Uint8Array(Uint32Array.of(bytes().length).buffer),
-    bytes(),
-    ...REALS.map((field) => new Uint8Array(Float64Array.from(spans, (one) => one[field]).buffer)),
-    ...INTEGERS.map((field) => new Uint8Array(Int32Array.from(spans, (one) => one[field]).buffer)),
-    ...TEXTS.map(
-      (field) => new Uint8Array(Int32Array.from(spans, (one) => names.indexOf(one[field])).buffer),
-    ),
-  ];
-  const chunk = new Uint8Array(columns.reduce((sum, column) => sum + column.length, 0));
-  let at = 0;
-  for (const column of columns) {
-    chunk.set(column, at);
-    at += column.length;
-  }
-  return chunk.buffer;
-}
 
 /** Numbers in [0, 1), the same for the same seed (Park and Miller's generator). */
 function generator(seed: number): () => number {

@@ -1,6 +1,6 @@
 /** Small clusters and spans for tests. */
 import { DEVICE } from '@/api/fixtures';
-import type { ClusterSpec, DeviceSpec, ModelSpec, Span } from '@/api/types';
+import type { ClusterSpec, DeviceSpec, ModelSpec, RunEvent, Span } from '@/api/types';
 
 export const device = (name: string): DeviceSpec => ({ ...DEVICE, name, disk_byte_per_s: 2e8 });
 
@@ -90,4 +90,38 @@ export function span(fields: Partial<Span> = {}): { type: 'span' } & Span {
     message: -1,
     ...fields,
   };
+}
+
+const REALS = ['start_s', 'end_s', 'bytes', 'payload_bytes', 'flops'] as const;
+const INTEGERS = ['layer', 'request', 'token', 'message'] as const;
+const TEXTS = ['device', 'kind', 'name', 'peer'] as const;
+
+/** The events as a chunk, after the description in `webapp/runs/columns.py`. */
+export function encoded(events: readonly RunEvent[], cursor: string): ArrayBuffer {
+  const spans: Span[] = [];
+  const others: [RunEvent, number][] = [];
+  for (const event of events) {
+    if (event.type === 'span') spans.push(event);
+    else others.push([event, spans.length]);
+  }
+  const names = [...new Set(spans.flatMap((one) => TEXTS.map((field) => one[field])))];
+  let head = JSON.stringify({ cursor, spans: spans.length, names, others });
+  const bytes = () => new TextEncoder().encode(head);
+  while ((4 + bytes().length) % 8 !== 0) head += ' ';
+  const columns = [
+    new Uint8Array(Uint32Array.of(bytes().length).buffer),
+    bytes(),
+    ...REALS.map((field) => new Uint8Array(Float64Array.from(spans, (one) => one[field]).buffer)),
+    ...INTEGERS.map((field) => new Uint8Array(Int32Array.from(spans, (one) => one[field]).buffer)),
+    ...TEXTS.map(
+      (field) => new Uint8Array(Int32Array.from(spans, (one) => names.indexOf(one[field])).buffer),
+    ),
+  ];
+  const chunk = new Uint8Array(columns.reduce((sum, column) => sum + column.length, 0));
+  let at = 0;
+  for (const column of columns) {
+    chunk.set(column, at);
+    at += column.length;
+  }
+  return chunk.buffer;
 }

@@ -254,6 +254,22 @@ describe('Feed', () => {
     expect(server.sockets.length).toBe(1);
   });
 
+  it('connects at once when it is told not to wait, and only if it waits', () => {
+    const server = new Server();
+    const { feed } = watch(server);
+    feed.retry();
+    expect(server.sockets.length).toBe(1);
+    server.current.cut();
+    feed.retry();
+    expect(server.sockets.length).toBe(2);
+    feed.retry();
+    vi.advanceTimersByTime(5_000);
+    expect(server.sockets.length).toBe(2);
+    feed.stop();
+    feed.retry();
+    expect(server.sockets.length).toBe(2);
+  });
+
   it('gives up with a sentence when the server refuses', () => {
     const server = new Server();
     const { feed } = watch(server);
@@ -322,12 +338,14 @@ describe('a Feed with a past', () => {
     feed.stop();
   });
 
-  it('has the connection bring what could not be read', async () => {
+  it('has the connection bring what could not be read, and says why until it does', async () => {
     const { server, data, feed, done } = opened(past.slice(0, 1), true);
     await done();
+    expect([feed.state, feed.reason]).toEqual(['reconnecting', 'the server does not answer']);
     expect(server.current.url).toBe('ws://lab/ws/runs/7?since=1');
     server.current.send('4', past[1]!.events, '4');
     expect(tokensOf(data)).toEqual([0, 1, 2]);
+    expect([feed.state, feed.reason]).toEqual(['live', '']);
     feed.stop();
   });
 

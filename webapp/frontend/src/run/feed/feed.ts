@@ -68,7 +68,7 @@ export class Feed {
   stop(): void {
     this.reading?.abort();
     this.reading = null;
-    clearTimeout(this.timer);
+    this.cancelRetry();
     clearInterval(this.watchdog);
     const socket = this.socket;
     this.socket = null;
@@ -83,8 +83,9 @@ export class Feed {
         if (reading.signal.aborted) return;
         this.take(part.cursor, part);
       }
-    } catch {
+    } catch (error) {
       // The WebSocket brings what is missing, or says why it cannot.
+      if (!reading.signal.aborted) this.lose(error instanceof Error ? error.message : String(error));
     }
     if (reading.signal.aborted) return;
     if (this.options.isComplete?.()) this.end();
@@ -99,6 +100,7 @@ export class Feed {
   }
 
   private connect(): void {
+    this.cancelRetry();
     const open = this.options.open ?? ((url: string) => new WebSocket(url));
     const socket = open(`${this.options.url}?since=${encodeURIComponent(this.cursor)}`);
     this.socket = socket;
@@ -126,6 +128,11 @@ export class Feed {
     this.change(isAfter(frame.head, this.cursor) ? 'catching up' : 'live', '');
   }
 
+  private cancelRetry(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+
   private end(): void {
     this.stop();
     this.change('ended', '');
@@ -138,10 +145,19 @@ export class Feed {
       clearInterval(this.watchdog);
       return this.change('refused', refusal);
     }
-    this.reconnects += 1;
     this.timer = setTimeout(() => this.connect(), this.retry_ms);
     this.retry_ms = Math.min(this.retry_ms * 2, MAX_RETRY_MS);
-    this.change('reconnecting', 'Connection lost; reconnecting.');
+    this.lose('Connection lost; reconnecting.');
+  }
+
+  private lose(reason: string): void {
+    this.reconnects += 1;
+    this.change('reconnecting', reason);
+  }
+
+  /** Connects now if it waits for the next attempt. */
+  retry(): void {
+    if (this.timer !== undefined) this.connect();
   }
 
   /** A half-open connection never closes by itself: close it and reconnect. */

@@ -1,10 +1,11 @@
 import { Center, Group, Loader, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useParams } from '@/components/navigation';
-import { sentence } from '@/api/client';
+import { isMissing, sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
+import { NotFound } from '@/components/NotFound';
 import { Page } from '@/components/Page';
 import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
@@ -30,6 +31,7 @@ export function ResultPage() {
   const id = Number(useParams().id);
   const stored = useExperiment(id);
   const rows = useRows(id);
+  if (isMissing(stored.error)) return <NotFound />;
   if (stored.isError) {
     return (
       <Page title={`Experiment ${id}`}>
