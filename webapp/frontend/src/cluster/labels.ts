@@ -10,6 +10,7 @@ import { lanesOf, sideways } from './lanes';
 export const LANE = 20;
 export const GROUP_SIZE = { width: 184, height: 76 };
 const LABEL = { width: 116, height: 27 };
+const DOT = { width: 14, height: 14 };
 const BEND = { width: 20, height: 20 };
 const ALONG = [0.5, 0.42, 0.58, 0.33, 0.67, 0.25, 0.75] as const;
 const ASIDE = [0, 24, -24, 48, -48, 72, -72, 96, -96] as const;
@@ -22,6 +23,8 @@ export interface Spot {
   along: number;
   /** Canvas units beside the line. */
   aside: number;
+  /** There is room for a dot only. */
+  small?: true;
 }
 
 /** A link between two cards that are shown. */
@@ -30,7 +33,11 @@ export interface Route {
   /** Names of the cards. */
   ends: readonly [string, string];
   bends?: readonly Point[];
+  /** Of its label. */
+  size?: Size;
 }
+
+type Size = Omit<Box, 'center'>;
 
 /** The spot of every link of a drawing that is shown, by name. */
 export function spotsOf(drawing: Drawing): Map<string, Spot> {
@@ -42,24 +49,32 @@ export function spotsOf(drawing: Drawing): Map<string, Spot> {
   return spotsAmong(routes, boxesOf(drawing));
 }
 
-/** The spot of every link, by name: no label covers a card or another label if that is possible. */
+/**
+ * The spot of every link, by name: no label covers a card or another label if that is possible.
+ *
+ * With `dots` a label is near its line, and one that would cover something becomes a dot.
+ */
 export function spotsAmong(
   routes: readonly Route[],
   boxes: ReadonlyMap<string, Box>,
-  size = LABEL,
+  dots = false,
 ): Map<string, Spot> {
   const lanes = lanesOf(routes);
   const taken = [...boxes.values()];
   const spots = new Map<string, Spot>();
-  for (const { name, ends, bends: through = [] } of routes) {
+  const asides = dots ? ASIDE.slice(0, 3) : ASIDE;
+  for (const { name, ends, bends: through = [], size = LABEL } of routes) {
     const [a, b] = [boxes.get(ends[0]), boxes.get(ends[1])];
     if (!a || !b) continue;
     const lane = lanes.get(name) ?? 0;
     const line = lineOf(a, b, through, lane);
     const bends = line.slice(1, -1).map((center) => ({ center, ...BEND }));
-    const [label, along, aside] = freePlace(line, [...taken, ...bends], size);
+    let place = freePlace(line, [...taken, ...bends], size, asides);
+    const small = dots && place.covered > 0;
+    if (small) place = freePlace(line, taken, DOT, [0]);
+    const { label, along, aside } = place;
     taken.push(label);
-    spots.set(name, { lane, along, aside });
+    spots.set(name, { lane, along, aside, ...(small ? { small } : {}) });
   }
   return spots;
 }
@@ -122,16 +137,28 @@ function boxesOf(drawing: Drawing): Map<string, Box> {
   return boxes;
 }
 
+interface Place {
+  label: Box;
+  along: number;
+  aside: number;
+  /** The area that it shares with others. */
+  covered: number;
+}
+
 /** The first place of a label that touches no box; the one that touches least if there is none. */
-function freePlace(line: readonly Point[], taken: readonly Box[], size: typeof LABEL): [Box, number, number] {
-  let best: [Box, number, number] | null = null;
-  let least = Infinity;
-  for (const aside of ASIDE) {
+function freePlace(
+  line: readonly Point[],
+  taken: readonly Box[],
+  size: Size,
+  asides: readonly number[],
+): Place {
+  let best: Place | null = null;
+  for (const aside of asides) {
     for (const along of ALONG) {
       const label = { center: pointAlong(line, along, aside), ...size };
       const covered = taken.reduce((sum, box) => sum + overlap(label, box), 0);
-      if (covered < least) [best, least] = [[label, along, aside], covered];
-      if (least === 0) return best!;
+      if (covered < (best?.covered ?? Infinity)) best = { label, along, aside, covered };
+      if (covered === 0) return best!;
     }
   }
   return best!;

@@ -57,7 +57,7 @@ export function LivePage({ run }: { run: RunDetail }) {
     [store, changes],
   );
   const pick = useCallback((instant_s: number | null) => viewport.showInstant(instant_s), [viewport]);
-  const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout.positions;
+  const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout;
   const generates = spec.workload.new_tokens > 0;
   const serves = spec.workload.pattern === 'serve';
   const isPresent = shown.instant_s === null;

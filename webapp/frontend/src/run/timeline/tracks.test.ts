@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { outline, type TrackLine } from './tracks';
+import type { CanvasColors } from '../charts/colors';
+import { drawTrack, outline, type TrackLine } from './tracks';
+import { Viewport } from './viewport';
 
 const WIDTH = 20;
 const viewport = { start_s: 0, end_s: 10 };
@@ -48,5 +50,35 @@ describe('outline', () => {
       [4, 6],
       [20, 6],
     ]);
+  });
+});
+
+describe('drawTrack', () => {
+  it('leaves room above the largest value for the text that says it', () => {
+    const heights: number[] = [];
+    const texts = new Map<string, number>();
+    const ctx = new Proxy({} as CanvasRenderingContext2D, {
+      get: (_, name) => (x: unknown, y: number, z: number) => {
+        if (name === 'lineTo' && typeof x === 'number' && x > 100) heights.push(y);
+        if (name === 'fillText') texts.set(String(x), z);
+      },
+      set: () => true,
+    });
+    drawTrack({
+      ctx,
+      width: 300,
+      height: 60,
+      colors: {} as CanvasColors,
+      density: { labelWidth: 100 },
+      viewport: Object.assign(new Viewport(false), { start_s: 0, end_s: 10 }),
+      lines: [line([2, 4, 6], [5, 8, 8], false)],
+      top: null,
+      title: 'Latency',
+      values: [],
+      format: (value) => `${value} ms`,
+      changes: [],
+    });
+    // Its text is 11 px high, around this height.
+    expect(Math.min(...heights)).toBeGreaterThanOrEqual(texts.get('8 ms')! + 5.5);
   });
 });

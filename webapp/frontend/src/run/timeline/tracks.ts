@@ -35,6 +35,8 @@ export interface TrackScene {
 }
 
 const PAD = 4;
+/** Above the largest value, for the text that says what it is. */
+const ABOVE = 15;
 const MAX_DOTS = 160;
 
 export function drawTrack(scene: TrackScene): void {
@@ -43,12 +45,12 @@ export function drawTrack(scene: TrackScene): void {
   ctx.fillRect(0, 0, width, height);
   drawTicks(scene, 0);
   const ranges = scene.lines.map((line) => visible(line, viewport));
-  const top = scene.top ?? largest(scene.lines, ranges) * 1.12;
+  const top = scene.top ?? largest(scene.lines, ranges);
   ctx.save();
   ctx.beginPath();
   ctx.rect(density.labelWidth, 0, width - density.labelWidth, height);
   ctx.clip();
-  const y = (value: number) => height - PAD - (value / (top || 1)) * (height - 2 * PAD);
+  const y = (value: number) => height - PAD - (value / (top || 1)) * (height - PAD - ABOVE);
   scene.lines.forEach((line, at) => drawLine(scene, line, ranges[at]!, y));
   ctx.restore();
   drawMoments(scene, scene.changes, 0);

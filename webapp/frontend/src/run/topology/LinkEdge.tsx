@@ -8,6 +8,7 @@ import {
 import { memo } from 'react';
 import { boxAt } from '@/cluster/border';
 import { lineOf, pointAlong, type Spot } from '@/cluster/labels';
+import { beside, pathOf } from '@/cluster/polyline';
 import type { Point } from '@/cluster/point';
 import { namedWords } from '@/format/links';
 import { percent } from '@/format/units';
@@ -16,7 +17,14 @@ import type { LinkView } from '@/run/data/snapshot';
 import classes from './topology.module.css';
 
 export type LinkEdgeType = Edge<
-  { view: LinkView; spot: Spot; selected: boolean; onSelect: (name: string) => void },
+  {
+    view: LinkView;
+    spot: Spot;
+    bends: readonly Point[];
+    compact: boolean;
+    selected: boolean;
+    onSelect: (name: string) => void;
+  },
   'link'
 >;
 
@@ -29,22 +37,17 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   const from = useInternalNode(source);
   const to = useInternalNode(target);
   if (!from || !to || !data) return null;
-  const { view, spot, selected, onSelect } = data;
-  const [start, end] = lineOf(boxOf(from), boxOf(to), [], spot.lane) as [Point, Point];
-  const label = pointAlong([start, end], spot.along, spot.aside);
-  const length = Math.hypot(end.x - start.x, end.y - start.y) || 1;
-  const off = { x: (-(end.y - start.y) / length) * OFFSET, y: ((end.x - start.x) / length) * OFFSET };
-  const path = (sign: number) =>
-    `M ${start.x + sign * off.x} ${start.y + sign * off.y} L ${end.x + sign * off.x} ${end.y + sign * off.y}`;
+  const { view, spot, bends, compact, selected, onSelect } = data;
+  const line = lineOf(boxOf(from), boxOf(to), bends, spot.lane);
+  const label = pointAlong(line, spot.along, spot.aside);
+  const path = (sign: number) => pathOf(beside(line, sign * OFFSET));
   const use = Math.max(utilisation(view.forward), utilisation(view.backward));
+  const text = view.up ? describeRate(view) : 'down';
+  const isDot = spot.small && !selected && view.up;
   return (
     <>
       <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
-        <path
-          d={`M ${start.x} ${start.y} L ${end.x} ${end.y}`}
-          className={classes.hit}
-          onClick={() => onSelect(view.name)}
-        />
+        <path d={pathOf(line)} className={classes.hit} onClick={() => onSelect(view.name)} />
         <path d={path(1)} className={classes.wire} />
         <path d={path(-1)} className={classes.wire} />
         {view.up && <Flow path={path(1)} use={utilisation(view.forward)} way="forward" />}
@@ -56,15 +59,17 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
           className={`${classes.rate} nodrag nopan`}
           data-down={!view.up || undefined}
           data-selected={selected || undefined}
+          data-small={isDot || undefined}
           data-testid={`link-${view.name}`}
-          title={namedWords(view.name)}
+          title={`${namedWords(view.name)}: ${text}`}
+          aria-label={`${namedWords(view.name)}: ${text}`}
           onClick={() => onSelect(view.name)}
           style={{
             transform: `translate(-50%, -50%) translate(${label.x}px, ${label.y}px)`,
           }}
         >
-          {view.up ? describeRate(view) : 'down'}
-          {view.up && use > BUSY && <span className={classes.dim}>{percent(use)}</span>}
+          {!isDot && text}
+          {!isDot && !compact && view.up && use > BUSY && <span className={classes.dim}>{percent(use)}</span>}
         </button>
       </EdgeLabelRenderer>
     </>

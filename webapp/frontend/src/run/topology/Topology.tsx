@@ -7,17 +7,19 @@ import {
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
+  type FitViewOptions,
   type NodeOrigin,
   type NodeTypes,
 } from '@xyflow/react';
 import { useEffect, useMemo } from 'react';
 import type { ClusterSpec } from '@/api/types';
 import type { Spot } from '@/cluster/labels';
+import type { Point } from '@/cluster/point';
 import { deviceColor } from '@/theme/deviceColors';
 import type { DeviceView, LinkView } from '@/run/data/snapshot';
 import { LinkEdge, type LinkEdgeType } from './LinkEdge';
 import { DeviceNode, SwitchNode, type DeviceNodeType, type SwitchNodeType } from './nodes';
-import { fitted, positionsOf, spotsIn, type Positions } from './positions';
+import { arranged, arrangement, drawingOf, type Drawn } from './positions';
 import classes from './topology.module.css';
 
 const nodeTypes: NodeTypes = { device: DeviceNode, switch: SwitchNode };
@@ -27,7 +29,7 @@ export type Selection = { kind: 'link' | 'device'; name: string } | null;
 
 interface Props {
   cluster: ClusterSpec;
-  drawn: Positions | undefined;
+  drawn: Drawn | undefined;
   devices: DeviceView[];
   links: LinkView[];
   selection: Selection;
@@ -35,13 +37,18 @@ interface Props {
 }
 
 /** Text of cards has 13 px: at this zoom it is not smaller than 11. A cluster that does not fit can be dragged. */
-const FIT = { padding: 0.06, minZoom: 0.85, maxZoom: 1.15 };
+const FIT = { minZoom: 0.85, maxZoom: 1.15 };
+const VIEW = {
+  ...FIT,
+  padding: { left: '14px', right: '46px', top: '12px', bottom: '12px' },
+} satisfies FitViewOptions;
 /** Positions are those of middles, as in the editor. */
 const ORIGIN: NodeOrigin = [0.5, 0.5];
 /** Where the label of a link without a spot is. */
 const MIDDLE: Spot = { lane: 0, along: 0.5, aside: 0 };
-/** Pixels of the canvas that stay free around the cards. */
-const EDGE = 44;
+const NO_BENDS: readonly Point[] = [];
+/** Pixels of the canvas that stay free around the cards; at the right are the buttons. */
+const EDGE = { left: 14, right: 46, y: 12 };
 
 /** The cluster as it was drawn, with the present state of devices and links; read-only. */
 export function Topology(props: Props) {
@@ -55,15 +62,17 @@ export function Topology(props: Props) {
 function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
   const scheme = useComputedColorScheme('light');
   const { ref, width, height } = useElementSize();
-  const positions = useMemo(() => {
-    const room = { width: (width - EDGE) / FIT.minZoom, height: (height - EDGE) / FIT.minZoom };
-    const given = positionsOf(cluster, drawn);
-    return width > 0 ? fitted(cluster, given, room) : given;
+  const { positions, bends, spots, compact } = useMemo(() => {
+    const given = drawingOf(cluster, drawn);
+    if (width === 0) return arrangement(cluster, given, false);
+    return arranged(cluster, given, {
+      width: (width - EDGE.left - EDGE.right) / FIT.minZoom,
+      height: (height - 2 * EDGE.y) / FIT.minZoom,
+    });
   }, [cluster, drawn, width, height]);
-  const spots = useMemo(() => spotsIn(cluster, positions), [cluster, positions]);
   const { fitView } = useReactFlow();
   useEffect(() => {
-    if (width > 0 && height > 0 && positions) void fitView(FIT);
+    if (width > 0 && height > 0 && positions) void fitView(VIEW);
   }, [fitView, positions, width, height]);
   const nodes = useMemo(
     (): (DeviceNodeType | SwitchNodeType)[] => [
@@ -75,6 +84,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
           view,
           color: deviceColor(rank),
           isSource: view.name === cluster.source,
+          compact,
           selected: selection?.kind === 'device' && selection.name === view.name,
         },
       })),
@@ -85,7 +95,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         data: { name },
       })),
     ],
-    [cluster, devices, positions, selection],
+    [cluster, devices, positions, compact, selection],
   );
   const edges = useMemo(
     () =>
@@ -97,11 +107,13 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         data: {
           view,
           spot: spots.get(view.name) ?? MIDDLE,
+          bends: bends[view.name] ?? NO_BENDS,
+          compact,
           selected: selection?.kind === 'link' && selection.name === view.name,
           onSelect: (name) => onSelect({ kind: 'link', name }),
         },
       })),
-    [links, spots, selection, onSelect],
+    [links, spots, bends, compact, selection, onSelect],
   );
   return (
     <div ref={ref} className={classes.canvas} data-testid="topology">
@@ -113,7 +125,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         colorMode={scheme}
         nodeOrigin={ORIGIN}
         fitView
-        fitViewOptions={FIT}
+        fitViewOptions={VIEW}
         minZoom={0.2}
         maxZoom={2}
         nodesDraggable={false}
@@ -125,7 +137,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
         onPaneClick={() => onSelect(null)}
       >
         <Background gap={22} size={1} color="var(--loom-line)" />
-        <Controls showInteractive={false} orientation="horizontal" position="top-right" />
+        <Controls showInteractive={false} position="top-right" />
       </ReactFlow>
     </div>
   );

@@ -6,20 +6,21 @@ import type { DeviceView } from '@/run/data/snapshot';
 import classes from './topology.module.css';
 
 export type DeviceNodeType = Node<
-  { view: DeviceView; color: string; isSource: boolean; selected: boolean },
+  { view: DeviceView; color: string; isSource: boolean; compact: boolean; selected: boolean },
   'device'
 >;
 export type SwitchNodeType = Node<{ name: string }, 'switch'>;
 
 /** A device: what it does at the instant that is shown, and how full its memory is. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {
-  const { view, color, isSource, selected } = data;
+  const { view, color, isSource, compact, selected } = data;
   const { state, layer } = view.activity;
   const full = view.memoryBytes > 0 ? view.residentBytes / view.memoryBytes : 0;
   return (
     <div
       className={classes.device}
       data-state={state}
+      data-compact={compact || undefined}
       data-selected={selected || undefined}
       style={{ '--device': color } as React.CSSProperties}
       data-testid={`device-${view.name}`}
@@ -31,8 +32,8 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
       </div>
       <div className={classes.state} data-testid={`device-state-${view.name}`}>
         <span className={classes.lamp} />
-        {state === 'failed' ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
-        {layer !== null && layer >= 0 && <span className={classes.dim}>layer {layer}</span>}
+        {state === 'failed' && !compact ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
+        {layer !== null && layer >= 0 && !compact && <span className={classes.dim}>layer {layer}</span>}
       </div>
       <div
         className={classes.meter}

@@ -1,95 +1,178 @@
-/** Positions of the middles of nodes for a cluster without a drawing, and where the labels of its links are. */
+/** How a cluster is arranged on the live page: as it was drawn, if that fits; else so that all of it can be seen. */
 import { graphlib, layout } from '@dagrejs/dagre';
 import type { ClusterSpec, CanvasLayout } from '@/api/types';
 import type { Box } from '@/cluster/border';
-import { type Route, type Spot, spotsAmong } from '@/cluster/labels';
+import { lineOf, type Route, type Spot, spotsAmong } from '@/cluster/labels';
+import type { Point } from '@/cluster/point';
+import { crosses } from '@/cluster/polyline';
 import { linkName } from '@/format/links';
 
 export type Positions = CanvasLayout['positions'];
+/** Middles of nodes, and bends of links. */
+export type Drawn = Pick<CanvasLayout, 'positions' | 'bends'>;
+
+interface Size {
+  width: number;
+  height: number;
+}
+
+export interface Arrangement extends Drawn {
+  /** Cards are one line high. */
+  compact: boolean;
+  /** Where the lines and labels of links are, by name. */
+  spots: Map<string, Spot>;
+}
 
 const NODE = { width: 176, height: 92 };
 
-/** The drawn positions if every node has one, otherwise a computed arrangement. */
-export function positionsOf(cluster: ClusterSpec, drawn?: Positions): Positions {
+/** The drawing if it has every node, otherwise a computed one. */
+export function drawingOf(cluster: ClusterSpec, drawn?: Drawn): Drawn {
   const names = [...cluster.devices, ...cluster.switches].map((node) => node.name);
-  if (drawn && names.every((name) => drawn[name])) return drawn;
+  if (drawn && names.every((name) => drawn.positions[name])) return drawn;
   const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 56, ranksep: 84 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const name of names) graph.setNode(name, { ...NODE });
   for (const link of cluster.links) graph.setEdge(link.a, link.b);
   layout(graph);
-  return Object.fromEntries(
+  const positions = Object.fromEntries(
     names.map((name) => {
       const { x, y } = graph.node(name);
       return [name, { x, y }];
     }),
   );
+  return { positions, bends: {} };
 }
 
-const CARD = { width: 158, height: 62 };
+/** Sizes of cards as the style sheet has them. */
+const CARD = { full: { width: 158, height: 62 }, compact: { width: 148, height: 32 } };
 /** A switch with a short name. */
 const SWITCH = { width: 84, height: 34 };
-/** The rate of a link and how much of it is used. */
-const LABEL = { width: 142, height: 24 };
-/** Between the cards of two devices, for the rate of a link. */
-const GAP = { x: 20, y: 44 };
+const LABEL_HEIGHT = 24;
+/** The rate of a link in one direction; in both, where they differ; and how much of it is used. */
+const LABEL_WIDTH = { one: 92, both: 164, use: 44 };
+/** The least distance between two cards. */
+const GAP = { x: 12, y: 12 };
+
+/** Prices of what is worse than the cluster as it was drawn, with all labels. */
+const PRICE = { dot: 1.5, covered: 1, compact: 1, turned: 2, rows: 2 };
 
 /**
- * The positions pushed together until all cards fit into `room`, if they do so without touching; else, for devices
- * around one switch, rows above and below it; else the positions as they are.
+ * The best arrangement that fits into `room`: of the drawing, pushed together as far as necessary, the drawing with its
+ * rows as columns, and, for devices around one switch, rows above and below it, each with full and with compact cards.
+ * Where none fits, what is nearest; it can be dragged.
  */
-export function fitted(
-  cluster: ClusterSpec,
-  positions: Positions,
-  room: { width: number; height: number },
-): Positions {
-  const all = Object.values(positions);
-  const [left, top] = [Math.min(...all.map(({ x }) => x)), Math.min(...all.map(({ y }) => y))];
-  const width = Math.max(...all.map(({ x }) => x)) - left;
-  const height = Math.max(...all.map(({ y }) => y)) - top;
-  if (width + CARD.width <= room.width && height + CARD.height <= room.height) return positions;
-  const sx = Math.min(1, Math.max(room.width - CARD.width, 1) / Math.max(width, 1));
-  const sy = Math.min(1, Math.max(room.height - CARD.height, 1) / Math.max(height, 1));
-  const together = Object.fromEntries(
-    Object.entries(positions).map(([name, { x, y }]) => [name, { x: (x - left) * sx, y: (y - top) * sy }]),
-  );
-  if (!touching(Object.values(together))) return together;
-  return aroundSwitch(cluster, room) ?? positions;
+export function arranged(cluster: ClusterSpec, drawn: Drawn, room: Size): Arrangement {
+  let best: Arrangement | null = null;
+  let least = Infinity;
+  for (const compact of [false, true]) {
+    const card = CARD[compact ? 'compact' : 'full'];
+    const choices: [Drawn | null, number][] = [
+      [pushed(drawn, room, card), 0],
+      [pushed(turned(drawn), room, card), PRICE.turned],
+      [aroundSwitch(cluster, room, card), PRICE.rows],
+    ];
+    for (const [one, price] of choices) {
+      if (!one || !isClear(cluster, one, room, card)) continue;
+      const found = arrangement(cluster, one, compact);
+      const sum = price + (compact ? PRICE.compact : 0) + faults(cluster, found);
+      if (sum < least) [best, least] = [found, sum];
+    }
+  }
+  return best ?? arrangement(cluster, aroundSwitch(cluster, room, CARD.compact) ?? drawn, true);
 }
 
-/** Where the lines and labels of links are, by name. */
-export function spotsIn(cluster: ClusterSpec, positions: Positions): Map<string, Spot> {
-  const boxed = (nodes: readonly { name: string }[], size: typeof CARD) =>
+export function arrangement(cluster: ClusterSpec, drawn: Drawn, compact: boolean): Arrangement {
+  const boxes = boxesOf(cluster, drawn, CARD[compact ? 'compact' : 'full']);
+  return { ...drawn, compact, spots: spotsAmong(routesOf(cluster, drawn, compact), boxes, true) };
+}
+
+function routesOf(cluster: ClusterSpec, { bends }: Drawn, compact: boolean): Route[] {
+  return cluster.links.map((link) => {
+    const name = linkName(link);
+    const isSame = link.reverse_bit_per_s === null || link.reverse_bit_per_s === link.bit_per_s;
+    const width = (isSame ? LABEL_WIDTH.one : LABEL_WIDTH.both) + (compact ? 0 : LABEL_WIDTH.use);
+    return { name, ends: [link.a, link.b], bends: bends[name], size: { width, height: LABEL_HEIGHT } };
+  });
+}
+
+function boxesOf(cluster: ClusterSpec, { positions }: Drawn, card: Size): Map<string, Box> {
+  const boxed = (nodes: readonly { name: string }[], size: Size) =>
     nodes.map(({ name }): [string, Box] => [name, { center: positions[name] ?? { x: 0, y: 0 }, ...size }]);
-  const routes = cluster.links.map((link): Route => ({ name: linkName(link), ends: [link.a, link.b] }));
-  return spotsAmong(
-    routes,
-    new Map([...boxed(cluster.devices, CARD), ...boxed(cluster.switches, SWITCH)]),
-    LABEL,
-  );
+  return new Map([...boxed(cluster.devices, card), ...boxed(cluster.switches, SWITCH)]);
 }
 
-function touching(list: readonly { x: number; y: number }[]): boolean {
-  return list.some((one, at) =>
-    list
+/** The price of labels without room, and of links that pass below cards. */
+function faults(cluster: ClusterSpec, { spots, compact, ...drawn }: Arrangement): number {
+  const boxes = boxesOf(cluster, drawn, CARD[compact ? 'compact' : 'full']);
+  let sum = 0;
+  for (const { name, ends, bends = [] } of routesOf(cluster, drawn, compact)) {
+    const [a, b, spot] = [boxes.get(ends[0]), boxes.get(ends[1]), spots.get(name)];
+    if (!a || !b || !spot) continue;
+    const line = lineOf(a, b, bends, spot.lane);
+    for (const [node, box] of boxes) if (!ends.includes(node) && crosses(line, box)) sum += PRICE.covered;
+    if (spot.small) sum += PRICE.dot;
+  }
+  return sum;
+}
+
+/** Moved together, if it is too large, so that the middles of cards stay half a card within the room. */
+function pushed({ positions, bends }: Drawn, room: Size, card: Size): Drawn {
+  const all = [...Object.values(positions), ...Object.values(bends).flat()];
+  const [left, right] = [Math.min(...all.map(({ x }) => x)), Math.max(...all.map(({ x }) => x))];
+  const [top, bottom] = [Math.min(...all.map(({ y }) => y)), Math.max(...all.map(({ y }) => y))];
+  const sx = Math.min(1, Math.max(room.width - card.width, 1) / Math.max(right - left, 1));
+  const sy = Math.min(1, Math.max(room.height - card.height, 1) / Math.max(bottom - top, 1));
+  if (sx === 1 && sy === 1) return { positions, bends };
+  return moved({ positions, bends }, ({ x, y }) => ({ x: (x - left) * sx, y: (y - top) * sy }));
+}
+
+/** Rows become columns: wide panels have more room for these. */
+function turned(drawn: Drawn): Drawn {
+  return moved(drawn, ({ x, y }) => ({ x: y, y: x }));
+}
+
+function moved({ positions, bends }: Drawn, to: (point: Point) => Point): Drawn {
+  return {
+    positions: Object.fromEntries(Object.entries(positions).map(([name, point]) => [name, to(point)])),
+    bends: Object.fromEntries(Object.entries(bends).map(([name, points]) => [name, points.map(to)])),
+  };
+}
+
+/** Whether everything is within the room, and no two cards touch. */
+function isClear(cluster: ClusterSpec, drawn: Drawn, room: Size, card: Size): boolean {
+  const boxes = [...boxesOf(cluster, drawn, card).values()];
+  const span = (at: (box: Box) => number, half: (box: Box) => number) =>
+    Math.max(...boxes.map((box) => at(box) + half(box))) -
+    Math.min(...boxes.map((box) => at(box) - half(box)));
+  const width = span(
+    (box) => box.center.x,
+    (box) => box.width / 2,
+  );
+  const height = span(
+    (box) => box.center.y,
+    (box) => box.height / 2,
+  );
+  if (width > room.width + 1 || height > room.height + 1) return false;
+  return boxes.every((one, at) =>
+    boxes
       .slice(at + 1)
-      .some(
+      .every(
         (other) =>
-          Math.abs(one.x - other.x) < CARD.width + GAP.x / 2 &&
-          Math.abs(one.y - other.y) < CARD.height + GAP.y,
+          Math.abs(one.center.x - other.center.x) >= (one.width + other.width) / 2 + GAP.x ||
+          Math.abs(one.center.y - other.center.y) >= (one.height + other.height) / 2 + GAP.y,
       ),
   );
 }
 
 /** Rows of devices above and below their only switch; null for another shape. */
-function aroundSwitch(cluster: ClusterSpec, room: { width: number; height: number }): Positions | null {
+function aroundSwitch(cluster: ClusterSpec, room: Size, card: Size): Drawn | null {
   const [hub, ...others] = cluster.switches;
   const isStar =
     hub && others.length === 0 && cluster.links.every(({ a, b }) => (a === hub.name) !== (b === hub.name));
   if (!isStar) return null;
   const { devices } = cluster;
-  const columnWidth = CARD.width + GAP.x;
+  const columnWidth = card.width + GAP.x;
   const perRow = Math.max(
     1,
     Math.min(Math.ceil(devices.length / 2), Math.floor((room.width + GAP.x) / columnWidth)),
@@ -97,8 +180,9 @@ function aroundSwitch(cluster: ClusterSpec, room: { width: number; height: numbe
   const rows = Math.ceil(devices.length / perRow);
   const above = Math.ceil(rows / 2);
   // The row of the switch is one more; the rows move together where the room is low.
-  const lowest = CARD.height + GAP.y / 2;
-  const rowHeight = Math.max(lowest, Math.min(CARD.height + GAP.y, (room.height - CARD.height) / rows));
+  const lowest = card.height + GAP.y;
+  const highest = card.height + LABEL_HEIGHT + GAP.y;
+  const rowHeight = Math.max(lowest, Math.min(highest, (room.height - card.height) / rows));
   const middle = (perRow * columnWidth - GAP.x) / 2;
   const placed = devices.map(({ name }, rank) => {
     const row = Math.floor(rank / perRow);
@@ -106,5 +190,6 @@ function aroundSwitch(cluster: ClusterSpec, room: { width: number; height: numbe
     const x = middle - ((inRow - 1) * columnWidth) / 2 + (rank % perRow) * columnWidth;
     return [name, { x, y: (row + (row >= above ? 1 : 0)) * rowHeight }] as const;
   });
-  return Object.fromEntries([...placed, [hub.name, { x: middle, y: above * rowHeight }]]);
+  const positions = Object.fromEntries([...placed, [hub.name, { x: middle, y: above * rowHeight }]]);
+  return { positions, bends: {} };
 }
