@@ -1,7 +1,8 @@
-import { Table, UnstyledButton } from '@mantine/core';
+import { SegmentedControl, Table, UnstyledButton } from '@mantine/core';
+import { useState } from 'react';
 import type { RunRow } from '@/api/types';
 import { FIGURES } from '@/run/table/figures';
-import { type Average, groupsOf } from '@/run/table/groups';
+import { type Average, groupsOf, type Statistic, statisticText, STATISTICS } from '@/run/table/groups';
 import classes from './runs.module.css';
 
 interface Props {
@@ -12,11 +13,21 @@ interface Props {
   onSelect: (selected: ReadonlySet<number>) => void;
 }
 
-/** A row per group of runs: how many, and of every chosen figure the mean with its 95 % confidence interval. */
+/** A row per group of runs: how many, and of every chosen figure the mean with its interval, the median or the extremes. */
 export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props) {
   const figures = FIGURES.filter(({ key }) => columns.includes(key));
+  const [statistic, setStatistic] = useState<Statistic>('mean');
   return (
     <div className={classes.scroll}>
+      <SegmentedControl
+        size="xs"
+        m={10}
+        aria-label="Of every figure"
+        value={statistic}
+        onChange={(value) => setStatistic(value as Statistic)}
+        data={Object.entries(STATISTICS).map(([value, label]) => ({ value, label }))}
+        data-testid="group-statistic"
+      />
       <Table data-testid="run-groups" highlightOnHover>
         <Table.Thead>
           <Table.Tr>
@@ -25,7 +36,7 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
             ))}
             <Table.Th ta="right">runs</Table.Th>
             {figures.map(({ key, title, about }) => (
-              <Table.Th key={key} ta="right" title={`${about}: mean ± 95 % interval`}>
+              <Table.Th key={key} ta="right" title={`${about}: ${STATISTICS[statistic]}`}>
                 {title}
               </Table.Th>
             ))}
@@ -50,7 +61,7 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
               </Table.Td>
               {figures.map(({ key, text }) => (
                 <Table.Td key={key} ta="right" style={{ whiteSpace: 'nowrap' }}>
-                  <AverageText average={group.averages[key]} text={text} />
+                  <Cell average={group.averages[key]} statistic={statistic} text={text} />
                 </Table.Td>
               ))}
             </Table.Tr>
@@ -61,12 +72,19 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
   );
 }
 
-function AverageText({ average, text }: { average: Average | undefined; text: (value: number) => string }) {
+interface CellProps {
+  average: Average | undefined;
+  statistic: Statistic;
+  text: (value: number) => string;
+}
+
+function Cell({ average, statistic, text }: CellProps) {
   if (!average) return '–';
+  const [main, more] = statisticText(average, statistic, text);
   return (
-    <span title={`mean of ${average.count}`}>
-      {text(average.mean)}
-      {average.margin !== null && <span className={classes.margin}> ± {text(average.margin)}</span>}
+    <span title={`of ${average.count}`}>
+      {main}
+      {more && <span className={classes.margin}>{more}</span>}
     </span>
   );
 }

@@ -180,6 +180,7 @@ function Verdicts({ run }: { run: RunRow }) {
           color={color}
           leftSection={<Icon size={11} stroke={2.4} />}
           size="sm"
+          fz={11}
           px={6}
           style={{ flex: 'none' }}
         >

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { averageOf, groupsOf } from './groups';
+import { averageOf, groupsOf, statisticText } from './groups';
 import { runRow as run } from './fixtures';
 
 describe('groups of runs', () => {
@@ -12,10 +12,21 @@ describe('groups of runs', () => {
 
   it('have no interval of one value, and a narrow one of many', () => {
     expect(averageOf([])).toBeNull();
-    expect(averageOf([5])).toEqual({ mean: 5, margin: null, count: 1 });
+    expect(averageOf([5])).toEqual({ mean: 5, margin: null, median: 5, least: 5, most: 5, count: 1 });
     // 40 values, 0 and 2 in turn: standard deviation √(40/39), 1.96 beyond 30 degrees of freedom.
     const many = Array.from({ length: 40 }, (_, at) => (at % 2) * 2);
     expect(averageOf(many)!.margin).toBeCloseTo((1.96 * Math.sqrt(40 / 39)) / Math.sqrt(40), 6);
+  });
+
+  it('have a median and extremes, which one value far away leaves or shows', () => {
+    const average = averageOf([10, 9, 300, 8])!; // in order 8, 9, 10, 300
+    expect([average.median, average.least, average.most]).toEqual([9.5, 8, 300]);
+    const text = (value: number) => `${value} s`;
+    expect(statisticText(average, 'median', text)).toEqual(['9.5 s', '']);
+    expect(statisticText(average, 'extremes', text)).toEqual(['8 s – 300 s', '']);
+    expect(statisticText(averageOf([5])!, 'extremes', text)).toEqual(['5 s', '']);
+    expect(statisticText(averageOf([5])!, 'mean', text)).toEqual(['5 s', '']);
+    expect(statisticText(averageOf([2, 2])!, 'mean', text)).toEqual(['2 s', ' ± 0 s']);
   });
 
   it('are runs of equal values, in the order of these, without those that lack a figure in its mean', () => {

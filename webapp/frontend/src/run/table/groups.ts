@@ -1,4 +1,4 @@
-/** Runs in groups of equal values, with the mean of every figure and its 95 % confidence interval. */
+/** Runs in groups of equal values, with the mean of every figure, its 95 % confidence interval, median and extremes. */
 import type { RunRow } from '@/api/types';
 import { FIGURES } from './figures';
 import { valueOf } from './table';
@@ -7,8 +7,19 @@ export interface Average {
   mean: number;
   /** Half of the 95 % interval; null with fewer than two values. */
   margin: number | null;
+  median: number;
+  least: number;
+  most: number;
   count: number;
 }
+
+/** What a table of groups shows of a figure. */
+export const STATISTICS = {
+  mean: 'mean ± 95 % interval',
+  median: 'median',
+  extremes: 'least to most',
+} as const;
+export type Statistic = keyof typeof STATISTICS;
 
 export interface Group {
   /** The common value of each key, as text. */
@@ -25,12 +36,30 @@ const T = [
 
 export function averageOf(values: readonly number[]): Average | null {
   const count = values.length;
-  if (count === 0) return null;
+  const ordered = values.toSorted((a, b) => a - b);
+  const [least, most] = [ordered[0], ordered.at(-1)];
+  if (least === undefined || most === undefined) return null;
   const mean = values.reduce((sum, value) => sum + value, 0) / count;
-  if (count === 1) return { mean, margin: null, count };
+  const median = (ordered[(count - 1) >> 1]! + ordered[count >> 1]!) / 2;
+  const some = { mean, median, least, most, count };
+  if (count === 1) return { ...some, margin: null };
   const squares = values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
   const error = Math.sqrt(squares / (count - 1) / count);
-  return { mean, margin: (T[count - 2] ?? 1.96) * error, count };
+  return { ...some, margin: (T[count - 2] ?? 1.96) * error };
+}
+
+/** A statistic as text, and what is said more quietly beside it. */
+export function statisticText(
+  average: Average,
+  statistic: Statistic,
+  text: (value: number) => string,
+): readonly [string, string] {
+  if (statistic === 'median') return [text(average.median), ''];
+  if (statistic === 'extremes') {
+    const [least, most] = [text(average.least), text(average.most)];
+    return [least === most ? least : `${least} – ${most}`, ''];
+  }
+  return [text(average.mean), average.margin === null ? '' : ` ± ${text(average.margin)}`];
 }
 
 /** The groups by these keys of `valueOf` (`tags`: the tags of a run together), in the order of their values. */
