@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { BestAnswer, PointAnswer, PreviewAnswer, RowAnswer } from './answers';
 import { bestDigests, emulationTime } from './choose';
+import { labelOf } from './design';
 import type { Factor } from './types';
 
 const factors: Factor[] = [
@@ -49,6 +50,14 @@ describe('the best of each place', () => {
       'voltage-2000000-0',
       'voltage-2000000-1',
     ]);
+  });
+
+  it('is found also where numbers with a unit compete', () => {
+    const rows = [1e6, 2e6].map((rate) => row('single', rate, 0));
+    const fastest = { ...best(0, '2 Mbit/s'), coordinates: { strategy: 'single' }, of: 'rate' };
+    expect(bestDigests([fastest], factors, rows)).toEqual(['single-2000000-0']);
+    expect(labelOf(factors, 'rate', 1.2345678e6)).toBe('1.23457 Mbit/s');
+    expect(labelOf(factors, 'strategy', 'single')).toBe('One device');
   });
 
   it('leaves out a point that cannot be run, which has no digest', () => {

@@ -5,11 +5,13 @@ import {
   BIT_RATE,
   BYTE_RATE,
   FLOP_RATE,
+  fromSI,
   PERCENT,
   POWER,
   type Quantity,
   SIZE,
   TIME,
+  unitFor,
 } from '@/format/quantities';
 import { quantityText } from '@/format/metrics';
 import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
@@ -355,12 +357,14 @@ export function factorTitle(factors: readonly Factor[], name: string): string {
   return factors.find((factor) => factor.name === name)?.title || name.replaceAll('_', ' ');
 }
 
-/** How the experiment calls a level of a factor. */
+/** How the experiment calls a level of a factor, as the server does: its label, or a number with the factor's unit. */
 export function labelOf(factors: readonly Factor[], name: string, value: Coordinate | undefined): string {
   if (value === undefined) return '–';
   if (name === 'world') return value === 'simulated' ? 'predicted' : String(value);
-  const level = factors
-    .find((factor) => factor.name === name)
-    ?.values.find((one) => coordinateOf(one) === value);
-  return level?.label || String(value);
+  const factor = factors.find((one) => one.name === name);
+  const level = factor?.values.find((one) => coordinateOf(one) === value);
+  if (level?.label) return level.label;
+  if (typeof value !== 'number' || !factor?.unit) return String(value);
+  const unit = unitFor(value, quantityOf(factor.unit));
+  return `${Number(fromSI(value, unit).toPrecision(6))} ${unit.label}`;
 }
