@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -152,6 +155,32 @@ def events_of(page: Page, run_id: int) -> int:
     return count
 
 
+def read_without_the_server(page: Page, run_id: int) -> None:
+    """The report as one HTML file: it shows what the page shows, loads nothing and carries out nothing."""
+    page.get_by_test_id("timeline-panel").wait_for()
+    page.get_by_test_id("export").click()
+    with page.expect_download() as download:
+        page.get_by_test_id("export-report.html").click()
+    assert download.value.suggested_filename == f"run-{run_id}.html"
+    reader = page.context.new_page()
+    asked: list[str] = []
+    reader.on("request", lambda request: asked.append(request.url))
+    reader.set_content(Path(download.value.path()).read_text(encoding="utf-8"))
+    finding = page.get_by_test_id("finding")
+    expect(reader.get_by_test_id("finding")).to_have_text(finding.inner_text().replace("\n", ""))
+    for style in ("background-color", "border-radius"):
+        own = finding.evaluate("(element, style) => getComputedStyle(element)[style]", style)
+        expect(reader.get_by_test_id("finding")).to_have_css(style, own)
+    expect(reader.get_by_test_id("timeline-panel").locator("img")).to_have_count(1)
+    reader.get_by_text("Spec", exact=True).click()
+    expect(reader.locator("details[open] pre")).to_contain_text('"strategy": "gpipe"')
+    report = reader.get_by_text("the report as JSON").get_attribute("href") or ""
+    assert json.loads(unquote(report.partition(",")[2]))["spec"]["strategy"] == "gpipe"
+    assert [url for url in asked if not url.startswith("data:")] == []
+    assert reader.locator("canvas, button, input, script").count() == 0
+    reader.close()
+
+
 def look_at_every_page(page: Page, run_id: int, others: tuple[int, int]) -> None:
     """axe-core finds nothing serious, in light and in dark; no window needs scrolling sideways."""
     size = page.viewport_size
@@ -254,6 +283,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
     expect(page.get_by_test_id("finding")).to_contain_text("8 tokens took")
+    read_without_the_server(page, second)
     for figure in ("latency_s", "ttft_s", "tpot_s"):
         expect(page.get_by_test_id(f"figure-{figure}")).to_contain_text("s")
         expect(page.get_by_test_id(f"predicted-{figure}")).to_contain_text("s")
@@ -268,7 +298,11 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     page.get_by_test_id("nav-runs").click()
     page.get_by_test_id("group-by").click()
     page.get_by_role("option", name="Strategy").click()
-    expect(page.get_by_test_id("run-groups")).to_contain_text("gpipe")
+    groups = page.get_by_test_id("run-groups")
+    expect(groups).to_contain_text("gpipe")
+    page.get_by_test_id("group-statistic").get_by_text("median").click()
+    expect(groups).not_to_contain_text("±")
+    page.get_by_test_id("group-by").click()
     page.keyboard.press("Backspace")
     page.keyboard.press("Escape")
     page.get_by_test_id("runs-search").fill("on drawn")

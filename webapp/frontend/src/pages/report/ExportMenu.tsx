@@ -1,5 +1,10 @@
 import { Button, Menu } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
 import { IconDownload } from '@tabler/icons-react';
+import type { ReactNode, RefObject } from 'react';
+import { sentence } from '@/api/client';
+import type { RunDetail } from '@/api/types';
+import { standalone } from './standalone';
 
 const FILES = [
   { name: 'report.json', title: 'Report, JSON', about: 'everything, for scripts' },
@@ -7,8 +12,28 @@ const FILES = [
   { name: 'trace.json', title: 'Trace for Perfetto', about: 'open it in ui.perfetto.dev' },
 ];
 
+interface Props {
+  run: RunDetail;
+  title: string;
+  about: string;
+  /** What the page shows of the report. */
+  body: RefObject<HTMLElement | null>;
+  /** Whether the page shows all of it: the recording has come, or there is none. */
+  complete: boolean;
+}
+
 /** The report as files. */
-export function ExportMenu({ runId, hasReport }: { runId: number; hasReport: boolean }) {
+export function ExportMenu({ run, title, about, body, complete }: Props) {
+  const write = async () => {
+    if (!body.current) return;
+    try {
+      const json = await jsonOf(run.id);
+      const address = `${location.origin}/runs/${run.id}`;
+      save(standalone({ body: body.current, title, about, address, json }), `run-${run.id}.html`);
+    } catch (error) {
+      notifications.show({ title: 'Not exported', message: sentence(error), color: 'red' });
+    }
+  };
   return (
     <Menu position="bottom-end" width={260}>
       <Menu.Target>
@@ -17,20 +42,51 @@ export function ExportMenu({ runId, hasReport }: { runId: number; hasReport: boo
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
+        <Menu.Item
+          onClick={() => void write()}
+          disabled={!run.report || !complete}
+          data-testid="export-report.html"
+        >
+          <Words title="This page, HTML" about="one file, to read without the server" />
+        </Menu.Item>
         {FILES.map(({ name, title, about }) => (
           <Menu.Item
             key={name}
             component="a"
-            href={`/api/runs/${runId}/${name}`}
+            href={`/api/runs/${run.id}/${name}`}
             download
             data-testid={`export-${name}`}
-            disabled={!hasReport && name.startsWith('report')}
+            disabled={!run.report && name.startsWith('report')}
           >
-            {title}
-            <div style={{ color: 'var(--loom-dim)', fontSize: 12 }}>{about}</div>
+            <Words title={title} about={about} />
           </Menu.Item>
         ))}
       </Menu.Dropdown>
     </Menu>
   );
+}
+
+function Words({ title, about }: { title: ReactNode; about: ReactNode }) {
+  return (
+    <>
+      {title}
+      <div style={{ color: 'var(--loom-dim)', fontSize: 12 }}>{about}</div>
+    </>
+  );
+}
+
+/** The report as the server exports it. */
+async function jsonOf(runId: number): Promise<string> {
+  const answer = await fetch(`/api/runs/${runId}/report.json`);
+  if (!answer.ok)
+    throw new Error(`The report of run ${runId} could not be loaded (status ${answer.status}).`);
+  return answer.text();
+}
+
+function save(html: string, name: string) {
+  const anchor = document.createElement('a');
+  anchor.href = URL.createObjectURL(new Blob([html], { type: 'text/html' }));
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(anchor.href), 60_000);
 }

@@ -40,6 +40,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const { report, spec } = run;
   const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
+  const about = `${run.strategy} · ${run.model} on ${run.cluster_name} · ${when(run)}`;
   return (
     <Page
       wide
@@ -48,7 +49,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Group gap={8} component="span">
           <StatusBadge state={run.status} />
           <Text size="sm" component="span">
-            {run.strategy} · {run.model} on {run.cluster_name} · {when(run)} ·{' '}
+            {about} ·{' '}
             <Anchor component={Link} to="/runs" size="sm" c="dimmed">
               all runs
             </Anchor>
@@ -67,7 +68,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             Recording
           </Button>
           {mayWrite && <RepeatMenu run={run} />}
-          <ExportMenu runId={run.id} hasReport={report !== null} />
+          <ExportMenu run={run} title={title} about={about} body={body} complete={!recording.isPending} />
           <ReplayButton run={run} enabled={mayWrite} />
         </>
       }
