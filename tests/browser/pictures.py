@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from PIL import Image
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page, expect, sync_playwright
 
 from edgeloom import Client
 from engine.experiments.design.shipped_files import FOLDER
@@ -107,6 +107,7 @@ def _of_page(page: Page, directory: Path, name: str, path: str, shown: str) -> I
             page.set_viewport_size({"width": width, "height": height})
             open_page(page, path, shown)
             page.wait_for_load_state("networkidle")
+            expect(page.locator(".mantine-Loader-root")).to_have_count(0, timeout=PATIENCE_MS)
             file = directory / f"{name}-{scheme}-{width}x{height}.webp"
             Image.open(BytesIO(page.screenshot())).save(file, quality=QUALITY, method=6)
             yield file

@@ -4,6 +4,9 @@ import type { Correctness, Fidelity } from '@/api/types';
 import classes from './report.module.css';
 import { correctLines, correctTitle, validLines, validTitle } from './verdicts';
 
+/** A number and its unit stay on one line. */
+const BEFORE_UNIT = /(\d) (?=\S)/g;
+
 interface Props {
   correctness: Correctness;
   fidelity: Fidelity;
@@ -51,7 +54,7 @@ function Verdict(props: {
           <Text fw={600}>{title}</Text>
           {lines.map((line) => (
             <Text key={line} size="sm" c="dimmed">
-              {line}
+              {line.replaceAll(BEFORE_UNIT, '$1\u00a0')}
             </Text>
           ))}
         </div>

@@ -75,7 +75,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
 function UnderWay({ runs }: { runs: readonly RunRow[] }) {
   const waits = runs.filter((run) => run.status === 'queued').toSorted((a, b) => placeOf(a) - placeOf(b));
   const runsNow = runs.filter((run) => run.status !== 'queued');
-  const about = `${runsNow.length} ${runsNow.length === 1 ? 'runs' : 'run'}, ${waits.length} ${waits.length === 1 ? 'waits' : 'wait'}`;
+  const about = `${runsNow.length} running, ${waits.length} waiting`;
   return (
     <Panel title="Under way" about={runs.length > 0 && about} testId="under-way" flush={runs.length > 0}>
       {runs.length === 0 ? (
