@@ -19,7 +19,12 @@ export function ViewsMenu({ now, onOpen }: Props) {
     setName('');
   };
   return (
-    <Menu position="bottom-end" width={260} closeOnItemClick={false}>
+    <Menu
+      position="bottom-end"
+      width={260}
+      closeOnItemClick={false}
+      withInitialFocusPlaceholder={views.length > 0}
+    >
       <Menu.Target>
         <Button variant="default" leftSection={<IconBookmark size={16} />} data-testid="views">
           Views
@@ -30,6 +35,10 @@ export function ViewsMenu({ now, onOpen }: Props) {
           <Menu.Item
             key={view.name}
             onClick={() => onOpen(completed(view))}
+            onKeyDown={(event) => {
+              if (event.key === 'Delete') setViews(views.filter((one) => one !== view));
+            }}
+            aria-keyshortcuts="Delete"
             data-testid={`view-${view.name}`}
             rightSection={
               <ActionIcon
@@ -37,7 +46,7 @@ export function ViewsMenu({ now, onOpen }: Props) {
                 size="xs"
                 variant="subtle"
                 color="gray"
-                title={`Delete the view ${view.name}`}
+                title={`Delete the view ${view.name} (Del)`}
                 onClick={(event) => {
                   event.stopPropagation();
                   setViews(views.filter((one) => one !== view));
@@ -56,6 +65,7 @@ export function ViewsMenu({ now, onOpen }: Props) {
             placeholder="Keep this view as …, then Enter"
             aria-label="Name of the view"
             value={name}
+            data-autofocus={views.length === 0 || undefined}
             onChange={(event) => setName(event.currentTarget.value)}
             onKeyDown={(event) => {
               event.stopPropagation();
