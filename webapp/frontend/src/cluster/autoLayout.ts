@@ -10,13 +10,43 @@ export type { Point };
 export const DEVICE_SIZE = { width: 184, height: 76 };
 export const SWITCH_SIZE = { width: 112, height: 40 };
 
+/** Between the centres of nodes that stand in rows. */
+const ROW = { across: DEVICE_SIZE.width + 80, down: DEVICE_SIZE.height + 60 };
+
 /**
  * Computed positions for every node. A tree, such as a star, and a ring look like it; of anything else, levels below
- * the node with the most links, with few crossings.
+ * the node with the most links, with few crossings. Nodes without links stand in rows below.
  */
 export function autoLayout(spec: ClusterSpec): Record<string, Point> {
-  const shape = shapeLayout(spec);
-  if (shape) return shape;
+  const linked = new Set(spec.links.flatMap(({ a, b }) => [a, b]));
+  const lone = [...spec.devices, ...spec.switches]
+    .map(({ name }) => name)
+    .filter((name) => !linked.has(name));
+  if (lone.length === 0) return shapeLayout(spec) ?? levels(spec);
+  const joined = {
+    ...spec,
+    devices: spec.devices.filter(({ name }) => linked.has(name)),
+    switches: spec.switches.filter(({ name }) => linked.has(name)),
+  };
+  const above = linked.size > 0 ? (shapeLayout(joined) ?? levels(joined)) : {};
+  return { ...above, ...inRows(lone, Object.values(above)) };
+}
+
+/** Nodes in rows that are about as many as their columns, below other places. */
+function inRows(names: readonly string[], above: readonly Point[]): Record<string, Point> {
+  const columns = Math.ceil(Math.sqrt(names.length));
+  const left = above.length > 0 ? Math.min(...above.map(({ x }) => x)) : 0;
+  const top = above.length > 0 ? Math.max(...above.map(({ y }) => y)) + ROW.down : 0;
+  return Object.fromEntries(
+    names.map((name, at) => [
+      name,
+      { x: left + (at % columns) * ROW.across, y: top + Math.floor(at / columns) * ROW.down },
+    ]),
+  );
+}
+
+/** Levels below the node with the most links. */
+function levels(spec: ClusterSpec): Record<string, Point> {
   const graph = new Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 80, ranksep: 112, edgesep: 40 });
   graph.setDefaultEdgeLabel(() => ({}));

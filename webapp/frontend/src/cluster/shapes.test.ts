@@ -54,7 +54,18 @@ describe('tidying up', () => {
     expect(shapeLayout(connect(star(3), 'device-1', 'switch-1').spec)).not.toBeNull();
     expect(shapeLayout(connect(star(4), 'device-1', 'device-2').spec)).toBeNull();
     expect(shapeLayout(nodes(4, false).spec)).toBeNull();
-    const apart = addDevice(star(3), board, { x: 0, y: 0 }).drawing;
-    expect(Object.keys(autoLayout(apart.spec))).toHaveLength(5);
+  });
+
+  it('puts nodes without links in rows below the others, which keep their shape', () => {
+    let apart = star(3);
+    for (let number = 0; number < 3; number += 1) apart = addDevice(apart, board, { x: 0, y: 0 }).drawing;
+    const { 'device-4': four, 'device-5': five, 'device-6': six, ...rest } = autoLayout(apart.spec);
+    expect(rest).toEqual(autoLayout(star(3).spec));
+    const lowest = Math.max(...Object.values(rest).map(({ y }) => y));
+    expect([four!.y, five!.y, six!.y]).toEqual([lowest + 136, lowest + 136, lowest + 272]);
+    expect([five!.x - four!.x, six!.x - four!.x]).toEqual([264, 0]);
+    const alone = Object.values(autoLayout(nodes(30, false).spec));
+    expect(Math.max(...alone.map(({ x }) => x))).toBe(5 * 264);
+    expect(Math.max(...alone.map(({ y }) => y))).toBe(4 * 136);
   });
 });

@@ -20,6 +20,7 @@ import { SidePanel } from './SidePanel';
 import { type Drawer, Toolbar } from './Toolbar';
 import { useClipboard } from './useClipboard';
 import { UnsavedGuard } from './UnsavedGuard';
+import { useFit } from './useFit';
 import { useSave } from './useSave';
 import { useShortcuts } from './useShortcuts';
 import { type FitQuestion, useValidation } from './useValidation';
@@ -47,10 +48,8 @@ function Workbench({ onReload }: { onReload: () => void }) {
   const saving = useSave();
   const clipboard = useClipboard();
   const { save } = saving;
-  const view = useMemo<View>(
-    () => ({ save, clipboard, fit: () => void flow.fitView({ maxZoom: 1, padding: 0.2, duration: 250 }) }),
-    [save, clipboard, flow],
-  );
+  const fit = useFit();
+  const view = useMemo<View>(() => ({ save, clipboard, fit }), [save, clipboard, fit]);
   useShortcuts(view);
   useEffect(() => editor().setReadOnly(readOnly), [readOnly]);
   useDocumentTitle(spec.title || spec.name);

@@ -127,7 +127,7 @@ export function Toolbar(props: Props) {
           </Tool>
         </>
       )}
-      <Tool label="Show everything (F)" onClick={view.fit} disabled={empty} testId="fit-view">
+      <Tool label="Show everything (F)" onClick={() => view.fit()} disabled={empty} testId="fit-view">
         <IconFocusCentered size={18} />
       </Tool>
       <Tool label="Find a node (/)" onClick={() => ask('search')} disabled={empty} testId="find-node">

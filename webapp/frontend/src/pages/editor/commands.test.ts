@@ -54,6 +54,14 @@ describe('keys', () => {
 });
 
 describe('commands', () => {
+  it('tidy up and show the new places, not those of before', () => {
+    const shown: unknown[] = [];
+    commandOf('tidy').run({ ...view, fit: (places) => shown.push(places) });
+    const { positions } = editor().history.present.layout;
+    expect(shown).toHaveLength(1);
+    expect(new Set(shown[0] as unknown[])).toEqual(new Set(Object.values(positions)));
+  });
+
   it('isolate a node by its links, and join it again', () => {
     editor().select({ nodes: ['device-2'], links: [] });
     const off = () => editor().history.present.layout.disabled;

@@ -1,7 +1,7 @@
 /** Everything that the editor does on a key or from its menus: shortcuts, context menu and help derive from it. */
 import type { ClusterSpec } from '@/api/types';
 import { align, type Axis, distribute, type Edge } from '@/cluster/alignment';
-import { autoLayout } from '@/cluster/autoLayout';
+import { autoLayout, type Point } from '@/cluster/autoLayout';
 import { type Drawing, linkName, move, setDisabled, withSpec } from '@/cluster/drawing';
 import { canGroup, chosenIn, group, groupsOf, setCollapsed, ungroup } from '@/cluster/groups';
 import { straighten } from '@/cluster/linkEdits';
@@ -11,7 +11,8 @@ import { editor } from './editorStore';
 /** What commands need from the page. */
 export interface View {
   save: () => void;
-  fit: () => void;
+  /** Shows everything, or these places. */
+  fit: (places?: readonly Point[]) => void;
   /** Copies or pastes through the browser's clipboard. */
   clipboard: (action: 'copy' | 'cut' | 'paste') => void;
 }
@@ -288,10 +289,9 @@ export const COMMANDS: readonly Command[] = [
     writes: true,
     able: (_, { spec }) => spec.devices.length > 0,
     run: (view) => {
-      editor().edit((drawing) =>
-        move(straighten(drawing, Object.keys(drawing.layout.bends)), autoLayout(drawing.spec)),
-      );
-      requestAnimationFrame(() => requestAnimationFrame(view.fit));
+      const places = autoLayout(editor().history.present.spec);
+      editor().edit((drawing) => move(straighten(drawing, Object.keys(drawing.layout.bends)), places));
+      view.fit(Object.values(places));
     },
   },
   {
