@@ -26,8 +26,8 @@ class Child:
     """A device process. `state` is the last that it reported: listening, ready, halted, stuck, finished…
 
     `last_message_s` is the wall time of its last message, `last_ping_s` that of the last ping to it.
-    `killed`: the process was killed, but its end has not been read from the socket yet. `output`: what it
-    writes to its standard output and error.
+    `killed`: the process was killed, but its end has not been read from the socket yet. `ending`: how it has
+    ended. `output`: what it writes to its standard output and error.
     """
 
     def __init__(self, rank: int, name: str, pid: int, sock: socket.socket, output: Output | None = None):
@@ -37,6 +37,7 @@ class Child:
         self.last_message_s = self.last_ping_s = time.monotonic()
         self.state = "forked"
         self.killed = False
+        self.ending = ""
 
     def send(self, **message: Any) -> None:
         """Send a message. A process that has ended gets none: `receive` reports its end."""
@@ -80,6 +81,18 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
     theirs.close()
     os.close(writing)
     return Child(rank, name, pid, ours, Output(reading, name))
+
+
+def ending_of(pid: int) -> str:
+    """How a process ends that has closed its socket, in words; "" if it is not a child of this one."""
+    try:
+        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    except OSError:
+        return ""
+    assert found is not None, "without WNOHANG it waits"
+    if found.si_code == os.CLD_EXITED:
+        return f"its process ended with status {found.si_status}"
+    return f"its process was ended by {signal.Signals(found.si_status).name}"
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:

@@ -86,9 +86,9 @@ class FailureDetector:
 
     def handle_end(self, child: Child) -> None:
         """A process has ended by itself, or was killed."""
-        self.lose(child.rank)
+        self.lose(child.rank, "" if child.killed else child.ending)
 
-    def lose(self, rank: int) -> None:
+    def lose(self, rank: int, why: str = "") -> None:
         """Device `rank` has failed: record the failure, and tell the others or end the run."""
         run, name = self.run, self.run.cluster.devices[rank].name
         facts = self._failure(rank, name)
@@ -97,7 +97,7 @@ class FailureDetector:
         run.away.add(rank)
         run.frozen.discard(rank)
         run.joining.discard(rank)
-        sentence = f"{name} failed at {run.now_s:.3f} s"
+        sentence = f"{name} failed at {run.now_s:.3f} s" + (f" ({why})" if why else "")
         if rank == run.cluster.source_rank:
             run.end("peer_lost", f"{sentence}, and it is the source: no other device has the prompt.", name)
         elif not run.is_needed(rank):

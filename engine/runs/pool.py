@@ -14,7 +14,7 @@ from typing import Any
 from engine.domain.plan import Plan
 from engine.domain.scenario import Change, LinkChange, SlowDevice
 from engine.runs.active_run import Pairs
-from engine.runs.children import Child, Message, end_all, kill
+from engine.runs.children import Child, Message, end_all, ending_of, kill
 
 Fork = Callable[[int, Plan, Collection[Child]], Child]
 """Starts the process of a device with the weights that a plan gives it; the others are running already."""
@@ -85,6 +85,7 @@ class DevicePool:
         self._close_output(child)
         self._selector.unregister(child.sock)
         self._ended.append(self.children.pop(child.rank))
+        child.ending = ending_of(child.pid)
         self._connected = {pair for pair in self._connected if child.rank not in pair}
 
     def connect(self, pairs: Pairs, **message: Any) -> None:

@@ -161,10 +161,16 @@ class _MessageHandler:
         """Open the connections in `message` and wait for those of the peers. False after "halt" or "exit"."""
         device = self.device
         device.connections.addresses = {rank: (host, port) for rank, host, port in message["addresses"]}
-        for peer in message["peers"]:
-            if not device.connections.open(peer):
-                device.watchdog.suspect(peer)
-        while device.connections.num_connected < message["expect"]:
+        unopened = set(message["peers"])
+        while True:
+            unopened = {peer for peer in unopened if not device.connections.open(peer)}
+            if message["type"] == "resume":
+                for peer in unopened:
+                    device.watchdog.suspect(peer)
+                unopened.clear()
+            # before a run starts no device has failed: this machine is busy, so try again
+            if not unopened and device.connections.num_connected >= message["expect"]:
+                break
             newer = self.control.receive()
             if newer is None:
                 device.connections.wait(CONNECT_CHECK_S)

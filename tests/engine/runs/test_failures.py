@@ -149,6 +149,17 @@ def test_a_run_that_must_stop_at_a_failure_ends():
     case.pool.close(at_once=True)
 
 
+@pytest.mark.parametrize(("killed", "why"), [(False, " (its process ended with status 3)"), (True, "")])
+def test_a_run_says_how_a_process_ended_that_nobody_killed(monkeypatch, killed, why):
+    monkeypatch.setattr("engine.runs.pool.ending_of", lambda pid: "its process ended with status 3")
+    case = Case(failover="stop")
+    if killed:
+        case.pool.kill(2)
+    case.end(2)
+    assert case.run.outcome.sentence == f"d2 failed at 0.000 s{why} and has a part in the plan."
+    case.pool.close(at_once=True)
+
+
 def test_a_failure_before_the_start_ends_the_run():
     case = Case(started=False)
     case.end(2)
