@@ -1,3 +1,4 @@
+import { VisuallyHidden } from '@mantine/core';
 import {
   EdgeLabelRenderer,
   useInternalNode,
@@ -62,12 +63,14 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
           data-small={isDot || undefined}
           data-testid={`link-${view.name}`}
           title={`${namedWords(view.name)}: ${text}`}
-          aria-label={`${namedWords(view.name)}: ${text}`}
           onClick={() => onSelect(view.name)}
           style={{
             transform: `translate(-50%, -50%) translate(${label.x}px, ${label.y}px)`,
           }}
         >
+          <VisuallyHidden>
+            {namedWords(view.name)}: {isDot && text}
+          </VisuallyHidden>
           {!isDot && text}
           {!isDot && !compact && view.up && use > BUSY && <span className={classes.dim}>{percent(use)}</span>}
         </button>
