@@ -1,18 +1,17 @@
-/** Paints a timeline. Spans narrower than a pixel are merged, so the cost depends on pixels, not spans. */
+/** Paints a timeline. Narrow spans are merged into pixels, so the cost depends on the screen, not on the spans. */
 import type { Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
 import { OVERLAPPING, SPAN_KINDS, type SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
 import { laneTop, rowHeight, type Density } from './layout';
 import { drawMoments, drawTicks } from './axis';
+import { Crowd } from './crowd';
 import { xOf } from './scale';
 import type { Viewport } from './viewport';
 
 const NAME_MIN_WIDTH = 34;
 /** Pixels below which a span is drawn together with its neighbours. */
-const NARROW = 1.5;
-const FAINTEST = 0.2;
-const LEVELS = 6;
+const NARROW = 4;
 
 export interface Scene {
   ctx: CanvasRenderingContext2D;
@@ -31,6 +30,7 @@ export function drawTimeline(scene: Scene): void {
   ctx.fillStyle = colors.surface;
   ctx.fillRect(0, 0, width, height);
   drawTicks(scene, scene.density.axisHeight);
+  drawLanes(scene);
   scene.data.devices.forEach((_, row) => drawRow(scene, row));
   if (scene.path) drawPath(scene, scene.path);
   drawMoments(scene, scene.data.injections, scene.density.axisHeight);
@@ -76,7 +76,6 @@ function drawRow(scene: Scene, row: number): void {
   ctx.moveTo(0, top + 0.5);
   ctx.lineTo(width, top + 0.5);
   ctx.stroke();
-  density.lanes.forEach((lane, at) => drawLane(scene, device.lanes[lane], laneTop(row, at, density)));
   if (device.failedAt_s !== null) drawFailure(scene, device.failedAt_s, top);
   ctx.fillStyle = colors.surface;
   ctx.fillRect(0, top + 1, density.labelWidth, rowHeight(density) - 1);
@@ -103,75 +102,51 @@ function drawRow(scene: Scene, row: number): void {
   });
 }
 
-function drawLane(scene: Scene, ring: SpanRing, top: number): void {
+/** The spans of all devices: wide ones each by itself, the others as pixels of the screen. */
+function drawLanes(scene: Scene): void {
+  const { ctx, width, colors, density, data } = scene;
+  const perLane = density.lanes.length;
+  const ratio = ctx.getTransform().a;
+  const crowd = new Crowd(Math.ceil(width * ratio), data.devices.length * perLane);
+  const topOf = (lane: number) => laneTop(Math.floor(lane / perLane), lane % perLane, density);
+  data.devices.forEach((device, row) =>
+    density.lanes.forEach((name, at) => {
+      const lane = row * perLane + at;
+      const narrow = (from: number, to: number, kind: number) =>
+        crowd.add(lane, from * ratio, to * ratio, kind);
+      drawWide(scene, device.lanes[name], topOf(lane), narrow);
+    }),
+  );
+  const byKind = SPAN_KINDS.map((kind) => colors.span[kind]);
+  crowd.draw(ctx, byKind, crowd.width / ratio, spanHeight(density), topOf);
+}
+
+function spanHeight({ laneHeight }: Density): number {
+  return laneHeight - (laneHeight >= 9 ? 2 : 1);
+}
+
+function drawWide(
+  scene: Scene,
+  ring: SpanRing,
+  top: number,
+  narrow: (from: number, to: number, kind: number) => void,
+): void {
   const { ctx, width, colors, density, viewport } = scene;
   const left = density.labelWidth;
   const scale = (width - left) / (viewport.end_s - viewport.start_s);
-  const height = density.laneHeight - (density.laneHeight >= 9 ? 2 : 1);
+  const height = spanHeight(density);
   const named = density.laneHeight >= 9;
-  const crowd = new Crowd(Math.ceil(width));
   const first = ring.firstEndingAfter(viewport.start_s);
   const last = Math.min(ring.length, ring.firstEndingAfter(viewport.end_s) + OVERLAPPING);
   ring.forEach(first, last, (start_s, end_s, kind, index) => {
     if (end_s < viewport.start_s || start_s > viewport.end_s) return;
     const from = Math.max(left, left + (start_s - viewport.start_s) * scale);
     const to = Math.min(width, left + (end_s - viewport.start_s) * scale);
-    if (to - from < NARROW) return crowd.add(from, to, kind);
+    if (to - from < NARROW) return narrow(from, to, kind);
     ctx.fillStyle = colors.span[SPAN_KINDS[kind]!];
-    ctx.fillRect(from, top, to - from - (to - from > 3 ? 0.75 : 0), height);
+    ctx.fillRect(from, top, to - from - 0.75, height);
     if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
   });
-  crowd.draw(ctx, colors, top, height);
-}
-
-const NOTHING = 255;
-
-/** Spans too narrow to be drawn alone: a column's opacity is the busy share of its time, its colour that of its newest
- * span. */
-class Crowd {
-  private readonly busy: Float32Array;
-  private readonly kind: Uint8Array;
-
-  constructor(width: number) {
-    this.busy = new Float32Array(width + 1);
-    this.kind = new Uint8Array(width + 1).fill(NOTHING);
-  }
-
-  add(from: number, to: number, kind: number): void {
-    const first = Math.floor(from);
-    const last = Math.min(Math.floor(to), this.busy.length - 1);
-    for (let column = first; column <= last; column += 1) {
-      const begin = column === first ? from : column;
-      const end = column + 1 < to ? column + 1 : to;
-      this.busy[column]! += end - begin;
-      this.kind[column] = kind;
-    }
-  }
-
-  /** Neighbours of the same opacity are one rectangle. */
-  draw(ctx: CanvasRenderingContext2D, colors: CanvasColors, top: number, height: number): void {
-    let first = 0;
-    for (let column = 1; column <= this.busy.length; column += 1) {
-      if (
-        column < this.busy.length &&
-        this.level(column) === this.level(first) &&
-        this.kind[column] === this.kind[first]
-      )
-        continue;
-      const kind = this.kind[first]!;
-      if (kind !== NOTHING) {
-        ctx.globalAlpha = FAINTEST + (1 - FAINTEST) * (this.level(first) / LEVELS);
-        ctx.fillStyle = colors.span[SPAN_KINDS[kind]!];
-        ctx.fillRect(first, top, column - first, height);
-      }
-      first = column;
-    }
-    ctx.globalAlpha = 1;
-  }
-
-  private level(column: number): number {
-    return Math.ceil(Math.min(1, this.busy[column]!) * LEVELS);
-  }
 }
 
 function drawName(

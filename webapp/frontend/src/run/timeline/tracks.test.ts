@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { CanvasColors } from '../charts/colors';
-import { drawTrack, outline, type TrackLine } from './tracks';
+import { drawTrack, extent, outline, type TrackLine } from './tracks';
 import { Viewport } from './viewport';
 
 const WIDTH = 20;
@@ -50,6 +50,46 @@ describe('outline', () => {
       [4, 6],
       [20, 6],
     ]);
+  });
+});
+
+describe('extent', () => {
+  it('has the least and the largest value of a line in every column, also of one that only crosses it', () => {
+    const corners: [number, number][] = [
+      [0.5, 0],
+      [1.5, 4],
+      [1.75, -1],
+      [4, 8],
+    ];
+    expect(extent(corners, 6)).toEqual([
+      [0, 2],
+      [-1, 4],
+      [0, 4],
+      [4, 8],
+      [8, 8],
+      [NaN, NaN],
+    ]);
+  });
+
+  it('agrees with a fine walk along the line', () => {
+    const times = Array.from({ length: 60 }, (_, index) => (index + (index % 3) / 4) / 6.1);
+    const values = times.map((_, index) => (index * 29) % 17);
+    for (const step of [false, true]) {
+      const corners = outline(line(times, values, step), [0, times.length], viewport, WIDTH);
+      const walked = Array.from({ length: WIDTH }, (): number[] => []);
+      for (let index = 1; index < corners.length; index += 1) {
+        const [x0, value0] = corners[index - 1]!;
+        const [x1, value1] = corners[index]!;
+        for (let part = 0; part <= 1000; part += 1) {
+          const x = x0 + ((x1 - x0) * part) / 1000;
+          walked[Math.floor(x)]?.push(value0 + ((value1 - value0) * part) / 1000);
+        }
+      }
+      extent(corners, WIDTH).forEach(([least, most], column) => {
+        expect(Math.abs(least - Math.min(...walked[column]!))).toBeLessThan(0.1);
+        expect(Math.abs(most - Math.max(...walked[column]!))).toBeLessThan(0.1);
+      });
+    }
   });
 });
 
