@@ -92,7 +92,8 @@ def ending_of(pid: int) -> str:
     assert found is not None, "without WNOHANG it waits"
     if found.si_code == os.CLD_EXITED:
         return f"its process ended with status {found.si_status}"
-    return f"its process was ended by {signal.Signals(found.si_status).name}"
+    known = {one.value: one.name for one in signal.Signals}
+    return f"its process was ended by {known.get(found.si_status, f'signal {found.si_status}')}"
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:

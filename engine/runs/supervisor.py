@@ -181,23 +181,24 @@ class Supervisor:
             self._check_token_limit()
             if self.calls.should_stop():
                 self._stop()
-            if run.clock() > deadline_s:
-                self._give_up(sorted(late), state)
+            if run.outcome is None and run.clock() > deadline_s:
+                self._give_up(sorted(late & pool.children.keys()), state)
         return False
 
     def _give_up(self, late: Sequence[int], state: str) -> None:
         run = self.active
         children = [self.pool.children[rank] for rank in late]
         log_stacks(self.pool, children, self._read)
-        if run.outcome is not None:
+        children = [child for child in children if child.rank in self.pool.children]
+        if run.outcome is not None or not children:
             return
         names = ", ".join(child.name for child in children)
         sentence = (
             f"{names} did not report the state {state!r} within {self.ready_limit_s:.0f} s of wall time: a "
             f"device process hangs, or this machine is too busy (processor time used: {used(children)}). The "
-            "device's log says where it is; LOOM_READY_S allows more time."
+            "log of a device that is not stopped says where it is; LOOM_READY_S allows more time."
         )
-        run.end("failed", sentence, run.cluster.devices[late[0]].name)
+        run.end("failed", sentence, children[0].name)
 
     def _check_token_limit(self) -> None:
         """End the run if a token is overdue, and not only on its way to the supervisor."""

@@ -15,12 +15,13 @@ from engine.experiments.results.units import better_of
 class Best(Value):
     """The best level of factor `of` at `coordinates` (those of the other factors, and the world).
 
-    `winners` starts with the best; the others are those whose 95 % intervals overlap with its own, so that
+    `winners` starts with the best, whose coordinate is `level`; the others are those whose 95 % intervals overlap with its own, so that
     `distinguishable` is False where there are any. `next` is the best of the rest, if there is one.
     """
 
     coordinates: Coordinates
     of: str
+    level: Coordinate
     winners: tuple[str, ...]
     distinguishable: bool
     mean: float
@@ -76,6 +77,7 @@ def _best(experiment: Experiment, place: Coordinates, of: str, ranked: Sequence[
     return Best(
         coordinates=place,
         of=of,
+        level=first.coordinates[of],
         winners=tuple(label_of(experiment, of, cell.coordinates[of]) for cell in (first, *alike)),
         distinguishable=not alike,
         mean=first.mean,

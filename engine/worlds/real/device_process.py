@@ -161,14 +161,19 @@ class _MessageHandler:
         """Open the connections in `message` and wait for those of the peers. False after "halt" or "exit"."""
         device = self.device
         device.connections.addresses = {rank: (host, port) for rank, host, port in message["addresses"]}
-        unopened = set(message["peers"])
+        unopened, told = set(message["peers"]), False
         while True:
             unopened = {peer for peer in unopened if not device.connections.open(peer)}
             if message["type"] == "resume":
                 for peer in unopened:
                     device.watchdog.suspect(peer)
                 unopened.clear()
-            # before a run starts no device has failed: this machine is busy, so try again
+            if unopened and not told:  # before a run starts no device has failed: this machine is busy
+                names = ", ".join(
+                    self.assignment.spec.cluster.devices[peer].name for peer in sorted(unopened)
+                )
+                self.control.say(f"It cannot reach {names} yet, and tries again.")
+                told = True
             if not unopened and device.connections.num_connected >= message["expect"]:
                 break
             newer = self.control.receive()

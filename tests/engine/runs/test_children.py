@@ -10,6 +10,7 @@ from engine.runs.children import ending_of
 ENDS = {
     "its process ended with status 3": "raise SystemExit(3)",
     "its process was ended by SIGSEGV": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
+    "its process was ended by signal 35": "import os; os.kill(os.getpid(), 35)",
     "its process was ended by SIGKILL": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
 }
 

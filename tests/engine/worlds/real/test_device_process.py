@@ -26,8 +26,8 @@ class Connections:
 
 
 def connected(kind, refusals, messages=()):
-    """Whether all was opened, the peers opened, and those suspected."""
-    connections, suspected, waiting = Connections(refusals), [], list(messages)
+    """Whether all was opened, the peers opened, those suspected, and what the log says of the others."""
+    connections, suspected, waiting, said = Connections(refusals), [], list(messages), []
     handler = object.__new__(_MessageHandler)
     handler.device = SimpleNamespace(
         connections=connections,
@@ -36,7 +36,7 @@ def connected(kind, refusals, messages=()):
         halt=lambda: None,
     )
     handler.control = SimpleNamespace(
-        receive=lambda: waiting.pop(0) if waiting else None, say=lambda line: None, send=lambda message: None
+        receive=lambda: waiting.pop(0) if waiting else None, say=said.append, send=lambda message: None
     )
     handler.trace = SimpleNamespace(finish=lambda: None)
     handler.assignment = SimpleNamespace(
@@ -46,17 +46,28 @@ def connected(kind, refusals, messages=()):
     )
     handler.warm = handler.exited = False
     message = {"type": kind, "addresses": [], "peers": sorted(refusals), "expect": len(refusals)}
-    return handler._connect(message), connections.opened, suspected
+    done = handler._connect(message)
+    return done, connections.opened, suspected, [line for line in said if "cannot reach" in line]
 
 
 def test_before_a_run_starts_a_peer_that_is_slow_to_answer_is_tried_again_and_no_device_has_failed():
-    assert connected("connect", {1: 0, 2: 3, 3: 1}) == (True, [1, 3, 2], [])
+    assert connected("connect", {1: 0, 2: 3, 3: 1}) == (
+        True,
+        [1, 3, 2],
+        [],
+        ["It cannot reach d2, d3 yet, and tries again."],
+    )
 
 
 def test_a_device_that_cannot_connect_ends_when_the_supervisor_gives_up():
-    assert connected("connect", {1: 10**9}, [{"type": "exit"}]) == (False, [], [])
+    assert connected("connect", {1: 10**9}, [{"type": "exit"}]) == (
+        False,
+        [],
+        [],
+        ["It cannot reach d1 yet, and tries again."],
+    )
 
 
 @pytest.mark.parametrize("refusals", [1, 5])
 def test_under_a_new_plan_a_peer_that_cannot_be_reached_is_suspected_at_once(refusals):
-    assert connected("resume", {1: 0, 2: refusals}) == (True, [1], [2])
+    assert connected("resume", {1: 0, 2: refusals}) == (True, [1], [2], [])

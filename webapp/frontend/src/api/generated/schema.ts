@@ -1301,6 +1301,7 @@ export interface components {
             };
             distinguishable: boolean;
             high: number;
+            level: boolean | number | string;
             low: number;
             mean: number;
             next: string;

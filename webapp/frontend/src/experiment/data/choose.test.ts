@@ -27,11 +27,12 @@ function row(strategy: string, rate: number, seed: number): RowAnswer {
   } as unknown as RowAnswer;
 }
 
-const best = (rate: number, ...winners: string[]): BestAnswer => ({
+const best = (rate: number, level: BestAnswer['level'], ...alike: string[]): BestAnswer => ({
   coordinates: { rate, world: 'simulated' },
   of: 'strategy',
-  winners,
-  distinguishable: winners.length === 1,
+  level,
+  winners: [labelOf(factors, 'strategy', level), ...alike],
+  distinguishable: alike.length === 0,
   mean: 1,
   low: 1,
   high: 1,
@@ -40,11 +41,11 @@ const best = (rate: number, ...winners: string[]): BestAnswer => ({
 });
 
 describe('the best of each place', () => {
-  it('is every seed of its first winner, found by the label that figures show', () => {
+  it('is every seed of its first winner, found by its coordinate', () => {
     const rows = [1e6, 2e6].flatMap((rate) =>
       ['single', 'voltage'].flatMap((strategy) => [row(strategy, rate, 0), row(strategy, rate, 1)]),
     );
-    expect(bestDigests([best(1e6, 'One device', 'voltage'), best(2e6, 'voltage')], factors, rows)).toEqual([
+    expect(bestDigests([best(1e6, 'single', 'voltage'), best(2e6, 'voltage')], rows)).toEqual([
       'single-1000000-0',
       'single-1000000-1',
       'voltage-2000000-0',
@@ -53,17 +54,16 @@ describe('the best of each place', () => {
   });
 
   it('is found also where numbers with a unit compete', () => {
-    const rows = [1e6, 2e6].map((rate) => row('single', rate, 0));
-    const fastest = { ...best(0, '2 Mbit/s'), coordinates: { strategy: 'single' }, of: 'rate' };
-    expect(bestDigests([fastest], factors, rows)).toEqual(['single-2000000-0']);
+    const rows = [0, 1e6, 2e12].map((rate) => row('single', rate, 0));
+    const fastest = { ...best(0, 2e12), coordinates: { strategy: 'single' }, of: 'rate' };
+    expect(bestDigests([fastest], rows)).toEqual(['single-2000000000000-0']);
+    expect(bestDigests([{ ...fastest, level: 0 }], rows)).toEqual(['single-0-0']);
     expect(labelOf(factors, 'rate', 1.2345678e6)).toBe('1.23457 Mbit/s');
     expect(labelOf(factors, 'strategy', 'single')).toBe('One device');
   });
 
   it('leaves out a point that cannot be run, which has no digest', () => {
-    expect(bestDigests([best(1e6, 'voltage')], factors, [{ ...row('voltage', 1e6, 0), digest: '' }])).toEqual(
-      [],
-    );
+    expect(bestDigests([best(1e6, 'voltage')], [{ ...row('voltage', 1e6, 0), digest: '' }])).toEqual([]);
   });
 });
 

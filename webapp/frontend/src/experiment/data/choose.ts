@@ -1,7 +1,5 @@
 /** Which points to emulate. */
 import type { BestAnswer, PreviewAnswer, RowAnswer } from './answers';
-import { labelOf } from './design';
-import type { Factor } from './types';
 
 /** Wall seconds that the emulation of these points takes; null if none of them is predicted yet. */
 export function emulationTime({ points }: PreviewAnswer, digests: readonly string[]): number | null {
@@ -14,15 +12,11 @@ export function emulationTime({ points }: PreviewAnswer, digests: readonly strin
 }
 
 /** The points, with all of their seeds, of the best level of every place. */
-export function bestDigests(
-  best: readonly BestAnswer[],
-  factors: readonly Factor[],
-  rows: readonly RowAnswer[],
-): string[] {
-  const chosen = best.flatMap(({ of, winners, coordinates }) =>
+export function bestDigests(best: readonly BestAnswer[], rows: readonly RowAnswer[]): string[] {
+  const chosen = best.flatMap(({ of, level, coordinates }) =>
     rows.filter(
       (row) =>
-        labelOf(factors, of, row.coordinates[of]) === winners[0] &&
+        row.coordinates[of] === level &&
         Object.entries(coordinates).every(
           ([name, value]) => name === 'world' || row.coordinates[name] === value,
         ),

@@ -357,7 +357,7 @@ export function factorTitle(factors: readonly Factor[], name: string): string {
   return factors.find((factor) => factor.name === name)?.title || name.replaceAll('_', ' ');
 }
 
-/** How the experiment calls a level of a factor, as the server does: its label, or a number with the factor's unit. */
+/** How the experiment calls a level of a factor: its label, or a number with the factor's unit. */
 export function labelOf(factors: readonly Factor[], name: string, value: Coordinate | undefined): string {
   if (value === undefined) return '–';
   if (name === 'world') return value === 'simulated' ? 'predicted' : String(value);

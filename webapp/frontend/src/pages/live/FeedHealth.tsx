@@ -34,7 +34,7 @@ export function FeedHealth({ feed, over, complete, events }: Props) {
         <Text size="xs" component="span">
           {words(feed, over, complete, events)}
         </Text>
-        {feed.state === 'reconnecting' && (
+        {feed.waits && (
           <Button size="compact-xs" variant="subtle" onClick={() => feed.retry()} data-testid="feed-retry">
             Try now
           </Button>
@@ -57,7 +57,7 @@ export function FeedHealth({ feed, over, complete, events }: Props) {
 
 function words(feed: Feed, over: boolean, complete: boolean, events: number): string {
   if (feed.state === 'refused') return feed.reason;
-  if (feed.state === 'reconnecting') return 'connection lost, reconnecting';
+  if (feed.state === 'reconnecting') return feed.reason;
   if (feed.state === 'connecting') return 'connecting';
   if (feed.state === 'catching up') return `catching up, ${events.toLocaleString('en')} events`;
   if (!over) return 'live';
@@ -66,7 +66,10 @@ function words(feed: Feed, over: boolean, complete: boolean, events: number): st
 
 function tip(feed: Feed): string {
   const again = feed.reconnects === 1 ? 'once' : `${feed.reconnects} times`;
-  const lost = feed.reconnects === 0 ? '' : ` Reconnected ${again}; no event is missing.`;
+  const lost =
+    feed.reconnects === 0
+      ? ''
+      : ` Connected again ${again}${feed.state === 'live' ? '; no event is missing' : ''}.`;
   return `${feed.reason || 'Events arrive in order and complete, also after a reload.'}${lost}`;
 }
 

@@ -82,7 +82,7 @@ function Cell({ average, statistic, text }: CellProps) {
   if (!average) return '–';
   const [main, more] = statisticText(average, statistic, text);
   return (
-    <span title={`of ${average.count}`}>
+    <span title={`of ${average.count} runs`}>
       {main}
       {more && <span className={classes.margin}>{more}</span>}
     </span>

@@ -14,7 +14,7 @@ import { GroupsTable } from './GroupsTable';
 import { RunsTable } from './RunsTable';
 import { SelectionBar } from './SelectionBar';
 import { choices, NO_FILTER, shown, sorted } from '@/run/table/table';
-import type { View } from '@/run/table/views';
+import { completed, type View } from '@/run/table/views';
 
 /** As many as the server lists at once. */
 const MANY = 5000;
@@ -40,7 +40,7 @@ export function RunsPage() {
   });
   const runs = useMemo(() => query.data ?? [], [query.data]);
   const all = useMemo(() => [...COLUMNS, ...paramColumns(runs)], [runs]);
-  const { filter, sort, groupBy } = shownAs;
+  const { filter, sort, groupBy } = useMemo(() => completed(shownAs), [shownAs]);
   const rows = useMemo(() => sorted(shown(runs, filter), sort), [runs, filter, sort]);
   const chosen = runs.filter((run) => selected.has(run.id));
   const onView = ({ columns, ...patch }: Partial<Omit<View, 'name'>>) => {

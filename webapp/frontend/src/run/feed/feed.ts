@@ -85,7 +85,8 @@ export class Feed {
       }
     } catch (error) {
       // The WebSocket brings what is missing, or says why it cannot.
-      if (!reading.signal.aborted) this.lose(error instanceof Error ? error.message : String(error));
+      if (!reading.signal.aborted)
+        this.change('reconnecting', error instanceof Error ? error.message : String(error));
     }
     if (reading.signal.aborted) return;
     if (this.options.isComplete?.()) this.end();
@@ -147,17 +148,18 @@ export class Feed {
     }
     this.timer = setTimeout(() => this.connect(), this.retry_ms);
     this.retry_ms = Math.min(this.retry_ms * 2, MAX_RETRY_MS);
-    this.lose('Connection lost; reconnecting.');
-  }
-
-  private lose(reason: string): void {
     this.reconnects += 1;
-    this.change('reconnecting', reason);
+    this.change('reconnecting', 'Connection lost; reconnecting.');
   }
 
-  /** Connects now if it waits for the next attempt. */
+  /** Whether it waits for the next attempt to connect. */
+  get waits(): boolean {
+    return this.timer !== undefined;
+  }
+
+  /** Connects now if it waits. */
   retry(): void {
-    if (this.timer !== undefined) this.connect();
+    if (this.waits) this.connect();
   }
 
   /** A half-open connection never closes by itself: close it and reconnect. */

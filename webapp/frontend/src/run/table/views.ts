@@ -15,7 +15,7 @@ export function withView(views: readonly View[], view: View): View[] {
   return at < 0 ? [...views, view] : views.with(at, view);
 }
 
-/** A stored view, whose filter may lack fields that came later. */
-export function completed(view: View): View {
+/** What was stored, whose filter may lack fields that came later. */
+export function completed<Stored extends Pick<View, 'filter'>>(view: Stored): Stored {
   return { ...view, filter: { ...NO_FILTER, ...view.filter } };
 }

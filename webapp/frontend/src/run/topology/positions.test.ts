@@ -111,8 +111,17 @@ describe('arranged', () => {
 
 describe('drawingOf', () => {
   it('is the drawing only if it has every node', () => {
-    expect(drawingOf(star(5), inALine)).toBe(inALine);
+    expect(drawingOf(star(5), inALine)).toEqual(inALine);
     const some = { ...inALine, positions: { a: { x: 0, y: 0 } } };
     expect(Object.keys(drawingOf(star(5), some).positions)).toEqual(['a', 'b', 'c', 'd', 'e', 'hub']);
+  });
+
+  it('leaves out nodes and links that are not in the cluster: they would push the others together', () => {
+    const away = { x: 3000, y: 0 };
+    const more = {
+      positions: { ...inALine.positions, away },
+      bends: { ...inALine.bends, 'a--away': [away] },
+    };
+    expect(drawingOf(star(5), more)).toEqual(inALine);
   });
 });

@@ -28,7 +28,8 @@ const NODE = { width: 176, height: 92 };
 /** The drawing if it has every node, otherwise a computed one. */
 export function drawingOf(cluster: ClusterSpec, drawn?: Drawn): Drawn {
   const names = [...cluster.devices, ...cluster.switches].map((node) => node.name);
-  if (drawn && names.every((name) => drawn.positions[name])) return drawn;
+  if (drawn && names.every((name) => drawn.positions[name]))
+    return among(drawn, names, cluster.links.map(linkName));
   const graph = new graphlib.Graph();
   graph.setGraph({ rankdir: 'TB', nodesep: 56, ranksep: 84 });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -42,6 +43,14 @@ export function drawingOf(cluster: ClusterSpec, drawn?: Drawn): Drawn {
     }),
   );
   return { positions, bends: {} };
+}
+
+/** What a drawing has of these nodes and links: it may have others too, which were added or switched off. */
+function among({ positions, bends }: Drawn, nodes: readonly string[], links: readonly string[]): Drawn {
+  return {
+    positions: Object.fromEntries(nodes.map((name) => [name, positions[name]!])),
+    bends: Object.fromEntries(links.flatMap((name) => (bends[name] ? [[name, bends[name]]] : []))),
+  };
 }
 
 /** Sizes of cards as the style sheet has them. */

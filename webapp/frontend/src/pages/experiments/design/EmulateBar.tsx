@@ -46,7 +46,7 @@ export function EmulateBar({ stored, experiment, preview, selection, disabled }:
         <Button
           size="xs"
           variant="default"
-          onClick={() => selection.set(bestDigests(preview.best, experiment.factors, preview.rows))}
+          onClick={() => selection.set(bestDigests(preview.best, preview.rows))}
           data-testid="choose-best"
         >
           Best of each

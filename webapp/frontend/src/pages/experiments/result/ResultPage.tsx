@@ -126,9 +126,7 @@ function Result({ stored, rows, rowsError }: Props) {
                   best={analysis.data.best}
                   factors={experiment.factors}
                   format={(value) => quantityText(value, analysis.data?.figures[0]?.y.unit ?? '')}
-                  onSelect={() =>
-                    selection.set(bestDigests(analysis.data?.best ?? [], experiment.factors, all))
-                  }
+                  onSelect={() => selection.set(bestDigests(analysis.data?.best ?? [], all))}
                 />
               </>
             )}
