@@ -15,8 +15,9 @@ from engine.experiments.results.units import better_of
 class Best(Value):
     """The best level of factor `of` at `coordinates` (those of the other factors, and the world).
 
-    `winners` starts with the best, whose coordinate is `level`; the others are those whose 95 % intervals overlap with its own, so that
-    `distinguishable` is False where there are any. `next` is the best of the rest, if there is one.
+    `winners` starts with the best, whose coordinate is `level`; the others are those whose 95 % intervals
+    overlap with its own, so that `distinguishable` is False where there are any. `next` is the best of the
+    rest, if there is one.
     """
 
     coordinates: Coordinates

@@ -169,10 +169,8 @@ class _MessageHandler:
                     device.watchdog.suspect(peer)
                 unopened.clear()
             if unopened and not told:  # before a run starts no device has failed: this machine is busy
-                names = ", ".join(
-                    self.assignment.spec.cluster.devices[peer].name for peer in sorted(unopened)
-                )
-                self.control.say(f"It cannot reach {names} yet, and tries again.")
+                away = ", ".join(self.assignment.spec.cluster.devices[peer].name for peer in sorted(unopened))
+                self.control.say(f"It cannot reach {away} yet, and tries again.")
                 told = True
             if not unopened and device.connections.num_connected >= message["expect"]:
                 break
