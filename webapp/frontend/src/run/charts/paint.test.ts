@@ -1,6 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
-import { Pace } from './paint';
+import { onPaint, Pace } from './paint';
 
 /** The pictures of a second on a screen with 60 frames per second; every picture takes `cost_ms`. */
 function pictures(pace: Pace, cost_ms: number, from_ms: number, reason: 'data' | 'time'): number {
@@ -46,5 +46,31 @@ describe('Pace', () => {
     pace.begin(0);
     expect(pace.isDue(399, 'data')).toBe(false);
     expect(pace.isDue(400, 'data')).toBe(true);
+  });
+});
+
+describe('onPaint', () => {
+  it('paints news soon after a picture, and passing time only after the longer pause', async () => {
+    const frames: (() => void)[] = [];
+    vi.stubGlobal('requestAnimationFrame', (frame: () => void) => frames.push(frame));
+    vi.stubGlobal('cancelAnimationFrame', () => undefined);
+    const clock = vi.spyOn(performance, 'now');
+    let news = false;
+    const due: boolean[] = [];
+    const stop = onPaint({ hasNews: () => news, paint: (frame) => (due.push(frame.due), frame.due) });
+    const at = (now_ms: number) => {
+      clock.mockReturnValue(now_ms);
+      frames.shift()!();
+      return due.at(-1);
+    };
+    expect(at(0)).toBe(true);
+    clock.mockReturnValue(24); // the picture took so long
+    await vi.waitFor(() => expect(clock.mock.calls.length).toBeGreaterThan(1));
+    expect(at(100)).toBe(false);
+    news = true;
+    expect(at(101)).toBe(true);
+    stop();
+    vi.unstubAllGlobals();
+    clock.mockRestore();
   });
 });
