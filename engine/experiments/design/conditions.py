@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.quantity import Coordinate
+from engine.experiments.design.syntax import parsed
 
 MAX_CHARS = 500
 MAX_NODES = 200
@@ -63,7 +64,7 @@ def _parsed(text: str) -> ast.Expression:
     if len(text) > MAX_CHARS:
         raise SpecError(f"condition {text[:40]!r}…: {len(text)} characters, and the limit is {MAX_CHARS}.")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree: ast.Expression = parsed(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise SpecError(
             f"condition {text!r}: cannot be read: expected something like rate <= 1e8."

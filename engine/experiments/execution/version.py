@@ -7,7 +7,8 @@ import hashlib
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from threading import Lock
+
+from engine.experiments.design.syntax import parsed
 
 ENGINE = Path(__file__).parents[2]
 ROOMS = ("domain", "ops", "models", "program", "strategies", "worlds", "runs", "reports")
@@ -18,10 +19,6 @@ TENSORS_ONLY = ("worlds/real", "ops/torch_kernels")
 
 ENDINGS = (".py", ".toml")
 DIGITS = 12
-PARSING = Lock()
-"""CPython 3.11 counts the depth of syntax trees for all threads together: of two that parse at the same time,
-one can end with a SystemError.
-"""
 
 
 @cache
@@ -52,8 +49,7 @@ def _content(path: Path) -> bytes:
     """What a file does: of code its syntax tree as text, of a table its bytes."""
     if path.suffix != ".py":
         return path.read_bytes()
-    with PARSING:
-        tree = ast.parse(path.read_bytes())
+    tree: ast.Module = parsed(path.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -19,9 +19,11 @@ from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
+from engine.experiments.design import syntax
+from engine.experiments.design.conditions import check_condition
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.sources import Sources
-from engine.experiments.execution import campaign, version
+from engine.experiments.execution import campaign
 from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
@@ -222,17 +224,20 @@ def test_what_was_done_before_a_kill_is_not_done_again(tmp_path: Path) -> None:
     assert [task.spec.strategy for task in left] == ["gpipe", "voltage"]
 
 
-def test_the_code_is_parsed_by_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_and_conditions_are_parsed_by_one_thread_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "one.py").write_text("x = 1\n", encoding="utf-8")
     parse, alone = ast.parse, []
 
-    def watched(text: bytes) -> ast.Module:
-        alone.append(version.PARSING.locked())
-        return parse(text)
+    def watched(text: str | bytes, mode: str) -> ast.AST:
+        alone.append(syntax.PARSING.locked())
+        return parse(text, mode=mode)
 
-    monkeypatch.setattr(version.ast, "parse", watched)
+    monkeypatch.setattr(ast, "parse", watched)
     hash_of([tmp_path])
-    assert alone == [True]
+    check_condition("rate <= 123456", ["rate"])
+    assert alone == [True, True]
 
 
 def test_the_version_of_the_code_changes_with_a_byte_of_it(tmp_path: Path) -> None:
