@@ -13,6 +13,6 @@ one can end with a SystemError.
 
 
 def parsed(source: str | bytes, mode: Literal["exec", "eval"] = "exec") -> Any:
-    """The tree of `source`: an `ast.Module`, or with "eval" an `ast.Expression`. Raises what `ast.parse` raises."""
+    """The tree of `source`: `ast.Module`, with "eval" `ast.Expression`. Raises what `ast.parse` raises."""
     with PARSING:
         return ast.parse(source, mode=mode)
