@@ -78,7 +78,7 @@ class Token(HttpBearer):
 def check_operator(user: User | None) -> None:
     """Raises 403 for somebody who is known and may only look."""
     if user is not None and role(user) == "viewer":
-        why = "with this token" if isinstance(user, Bearer) else "ask an administrator for the group operator"
+        why = "with this token" if isinstance(user, Bearer) else "ask an administrator for the role operator"
         raise HttpError(403, f"{user.username} may look but not change: {why}.")
 
 

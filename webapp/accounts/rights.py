@@ -30,7 +30,7 @@ class Rights:
     def locked(self, owner: User | None) -> str | None:
         """Why this person may not change what belongs to `owner`; None if they may."""
         if self.role == "viewer":
-            return "You may look but not change: ask an administrator for the group operator."
+            return "You may look but not change: ask an administrator for the role operator."
         mine = owner is not None and owner.pk == self.person
         if mine or self.role == "admin" or settings.SHARED:
             return None

@@ -1,5 +1,6 @@
 import { Group, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
+import classes from './page.module.css';
 
 interface Props {
   title: string;
@@ -16,8 +17,8 @@ export function Page({ title, about, actions, wide = false, children }: Props) {
   useDocumentTitle(title);
   return (
     <Stack gap="lg" w="100%" maw={wide ? 1760 : 1320} mx="auto" px={24} pt={24} pb={56}>
-      <Group justify="space-between" align="flex-end" wrap="nowrap">
-        <div>
+      <Group justify="space-between" align="flex-end">
+        <div className={classes.title}>
           <Title order={1} fz={24}>
             {title}
           </Title>
@@ -28,7 +29,7 @@ export function Page({ title, about, actions, wide = false, children }: Props) {
           )}
         </div>
         {actions && (
-          <Group gap="sm" wrap="nowrap" data-no-print>
+          <Group gap="sm" data-no-print>
             {actions}
           </Group>
         )}

@@ -12,6 +12,7 @@ import classes from './start.module.css';
  * expectations. */
 export function Showcases({ compact = false }: { compact?: boolean }) {
   const { data, error } = useShowcases();
+  const mayWrite = useMayWrite();
   return (
     <section>
       <Title order={2} fz={compact ? 14 : 18} mb={compact ? 0 : 4}>
@@ -19,7 +20,7 @@ export function Showcases({ compact = false }: { compact?: boolean }) {
       </Title>
       <Text size="sm" c="dimmed" mb={compact ? 'sm' : 'md'} maw={720}>
         For every paper’s method a cluster on which it does what it was invented for, with other runs beside
-        it.
+        it.{mayWrite ? '' : ' Starting one needs the role operator: ask an administrator.'}
       </Text>
       {error && <ErrorPanel message={sentence(error)} />}
       <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md">
@@ -76,20 +77,19 @@ function ShowcaseCard({ showcase, compact }: { showcase: Showcase; compact: bool
           </Text>
         )}
         {start.error && <ErrorPanel message={sentence(start.error)} />}
-        <Group gap="xs" mt="auto" pt="xs">
-          {emulated && (
-            <Button
-              size="xs"
-              leftSection={<IconPlayerPlay size={15} />}
-              onClick={go}
-              disabled={!mayWrite}
-              loading={start.isPending || start.isSuccess}
-              data-testid={`start-showcase-${name}`}
-            >
-              Run it
-            </Button>
-          )}
-          {mayWrite && (
+        {mayWrite && (
+          <Group gap="xs" mt="auto" pt="xs">
+            {emulated && (
+              <Button
+                size="xs"
+                leftSection={<IconPlayerPlay size={15} />}
+                onClick={go}
+                loading={start.isPending || start.isSuccess}
+                data-testid={`start-showcase-${name}`}
+              >
+                Run it
+              </Button>
+            )}
             <Button
               size="xs"
               variant={emulated ? 'default' : 'filled'}
@@ -99,8 +99,8 @@ function ShowcaseCard({ showcase, compact }: { showcase: Showcase; compact: bool
             >
               {emulated ? 'Settings' : 'Predict it'}
             </Button>
-          )}
-        </Group>
+          </Group>
+        )}
       </div>
     </Card>
   );

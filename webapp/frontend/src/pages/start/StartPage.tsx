@@ -1,4 +1,4 @@
-import { Text, Title } from '@mantine/core';
+import { Box, Text, Title } from '@mantine/core';
 import { useRuns, useSession } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { TourOffer } from '@/tour/TourOffer';
@@ -54,7 +54,11 @@ function Hero() {
             </li>
           ))}
         </ol>
-        {me && <TourOffer user={me} />}
+        {me && (
+          <Box mt="lg">
+            <TourOffer user={me} />
+          </Box>
+        )}
       </div>
       <Demo />
     </div>

@@ -53,7 +53,11 @@ export function ExperimentsPage() {
         <Card>
           <EmptyState
             title="No experiment yet"
-            text="Choose a cluster, tick strategies and vary what you like: the predicted figure appears at once."
+            text={
+              mayWrite
+                ? 'Choose a cluster, tick strategies and vary what you like: the predicted figure appears at once.'
+                : 'Predicting and emulating needs the role operator: ask an administrator.'
+            }
           >
             {start}
           </EmptyState>
