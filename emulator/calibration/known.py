@@ -10,14 +10,16 @@ import contextlib
 import json
 import os
 import platform
+import queue
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from emulator.host.places import cache_directory
 from engine.domain.calibration import Calibration, read_calibration
@@ -30,6 +32,9 @@ PROGRESS = "calibrating: "
 
 PAUSED = "a round of calibrating is over"
 """A child's line that says that it waits for a line of its parent."""
+
+CHECK_S = 0.2
+"""Seconds between two calls of `check`."""
 
 GRACE_S = 5.0
 """How long the child may take to end after Ctrl-C."""
@@ -56,9 +61,15 @@ def with_profile(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"profile": known.profile}) if known else spec
 
 
-def measured_calibration() -> Calibration:
-    """Measure now, as fast as is useful, and write the result to the cache. Raises `HostError`."""
-    result = Calibration.parse(measured(quick=True)["calibration"], "calibration")
+def measured_calibration(
+    progress: Callable[[str], None] = lambda what: None, check: Callable[[], None] = lambda: None
+) -> Calibration:
+    """Measure now, as fast as is useful, and write the result to the cache. Raises `HostError`.
+
+    `progress` gets what is being measured; `check` is called several times a second and may raise, which ends
+    the measurement.
+    """
+    result = Calibration.parse(measured(True, progress=progress, check=check)["calibration"], "calibration")
     keep(result)
     return result
 
@@ -69,12 +80,13 @@ def measured(
     rows: Sequence[int] = (),
     progress: Callable[[str], None] = lambda what: None,
     between: Callable[[], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Measure now in a child process, and time operations of `models` on `rows` rows in turn.
 
-    `progress` gets what is being measured. After each round the child waits while `between` runs. Returns the
-    fields of a `Measured` (`calibrate.py`) as plain data. Raises `HostError` if that fails. Ctrl-C ends the
-    child.
+    `progress` gets what is being measured; `check` is called several times a second. After each round the
+    child waits while `between` runs. Returns the fields of a `Measured` (`calibrate.py`) as plain data.
+    Raises `HostError` if that fails. Ctrl-C, or what one of the three functions raises, ends the child.
     """
     extent = "quick" if quick else "full"
     arguments = [extent, ",".join(models), ",".join(map(str, rows)), "yes" if between else "no"]
@@ -88,7 +100,7 @@ def measured(
             text=True,
             process_group=0,  # Ctrl-C reaches this process alone, which then ends all of the child's
         )
-        said = _said(child, progress, between or (lambda: None))
+        said = _said(child, progress, between or (lambda: None), check)
         if child.returncode:
             reason = (said or ["no reason given"])[-1]
             raise HostError(f"Calibrating this machine failed: {reason}.")
@@ -98,13 +110,19 @@ def measured(
 
 
 def _said(
-    child: subprocess.Popen[str], progress: Callable[[str], None], between: Callable[[], None]
+    child: subprocess.Popen[str],
+    progress: Callable[[str], None],
+    between: Callable[[], None],
+    check: Callable[[], None],
 ) -> list[str]:
     """What `child` said on stderr until its end, without its progress. Ctrl-C here ends it, too."""
     said = []
     assert child.stdin is not None and child.stderr is not None, "it was started with pipes"
+    lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    reader = threading.Thread(target=_pass_on, args=(child.stderr, lines), daemon=True)
+    reader.start()
     try:
-        for line in child.stderr:
+        while (line := _next_line(lines, check)) is not None:
             if line.startswith(PROGRESS):
                 progress(line.removeprefix(PROGRESS).strip())
             elif line.strip() == PAUSED:
@@ -118,16 +136,31 @@ def _said(
     except BaseException:
         os.killpg(child.pid, signal.SIGINT)  # it removes its files
         try:
-            child.communicate(timeout=GRACE_S)
+            child.wait(timeout=GRACE_S)
         except subprocess.TimeoutExpired:  # a process that was started in the background ignores Ctrl-C
             os.killpg(child.pid, signal.SIGKILL)
-            child.communicate()
+            child.wait()
         raise
     finally:
+        reader.join(GRACE_S)
         with contextlib.suppress(BrokenPipeError):
             child.stdin.close()
-        child.stderr.close()
     return said
+
+
+def _pass_on(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    """Pass on the lines of `stream`, then None."""
+    with stream:
+        for line in stream:
+            lines.put(line)
+    lines.put(None)
+
+
+def _next_line(lines: queue.SimpleQueue[str | None], check: Callable[[], None]) -> str | None:
+    while True:
+        check()
+        with contextlib.suppress(queue.Empty):
+            return lines.get(timeout=CHECK_S)
 
 
 def keep(calibration: Calibration) -> None:

@@ -35,7 +35,7 @@ def emulate(
 
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
-    cannot, `SpecError`, `PlanError`, `Cancelled` if stopped before its turn, `RunError` if the session
+    cannot, `SpecError`, `PlanError`, `Cancelled` if stopped before its session, `RunError` if the session
     dies or exceeds a limit (`limits.py`).
     """
     probe().require()
@@ -50,7 +50,7 @@ def emulate(
 
     def give_up() -> None:
         if any(command.get("kind") == "stop" for command in _drain(asked)):
-            raise Cancelled("Stopped while it waited for its turn.")
+            raise Cancelled("Stopped before it began.")
 
     limits = limits_here()
     with (
@@ -58,18 +58,24 @@ def emulate(
         MemoryGroup(limits.memory_bytes) as group,
         Isolated("emulator.session.server", state, mine, group.procs) as session,
     ):
-        profiled = _with_profile(spec, on_events)
+        profiled = _with_profile(spec, on_events, give_up)
         return _SessionClient(session, on_events, asked, Guard(limits, group)).run(profiled)
 
 
-def _with_profile(spec: RunSpec, on_events: OnEvents) -> RunSpec:
-    """The spec with this host's profile, where the run depends on it: it is measured once per host."""
+def _with_profile(spec: RunSpec, on_events: OnEvents, give_up: Callable[[], None]) -> RunSpec:
+    """The spec with this host's profile, where the run depends on it: it is measured once per host.
+
+    `give_up` raises if the run is to be stopped.
+    """
     spec = with_profile(spec)
     if not needs_profile(spec):
         return spec
-    detail = "this machine's speed, about a minute, only once"
-    on_events([StateChanged(state="calibrating", detail=detail)])
-    return spec.model_copy(update={"profile": measured_calibration().profile})
+
+    def progress(what: str) -> None:
+        detail = f"how fast this machine computes, only once, about two minutes: {what}"
+        on_events([StateChanged(state="calibrating", detail=detail)])
+
+    return spec.model_copy(update={"profile": measured_calibration(progress, give_up).profile})
 
 
 class _SessionClient:

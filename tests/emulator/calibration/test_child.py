@@ -10,7 +10,7 @@ import pytest
 from emulator.calibration import known
 from emulator.calibration.contention import _block_s
 from emulator.calibration.operations import random_weights
-from engine.domain.errors import HostError
+from engine.domain.errors import Cancelled, HostError
 from engine.ops.core import Block
 
 ANSWER = {"calibration": {}, "steps": ["x" * 200_000]}  # longer than a pipe holds
@@ -73,6 +73,18 @@ def test_ctrl_c_ends_the_child(child):
 
     with pytest.raises(KeyboardInterrupt):
         known.measured(quick=True, progress=interrupt)
+    assert started[0].returncode is not None
+
+
+def test_a_child_that_says_nothing_is_ended_when_its_parent_no_longer_wants_it(child):
+    started = child("signal.pause()")
+
+    def give_up():
+        if started:  # the first call comes before the child has done anything
+            raise Cancelled("Stopped.")
+
+    with pytest.raises(Cancelled):
+        known.measured(quick=True, check=give_up)
     assert started[0].returncode is not None
 
 

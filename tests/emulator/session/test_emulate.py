@@ -3,6 +3,7 @@
 import os
 import queue
 import threading
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -44,6 +45,26 @@ def run(spec: RunSpec, commands: "queue.Queue[LiveCommand] | None" = None) -> tu
 
 def states(events: list[Event]) -> list[str]:
     return [event.state for event in events if isinstance(event, StateChanged)]
+
+
+def test_measuring_this_machine_before_its_first_run_shows_progress_and_can_be_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    commands: queue.Queue[LiveCommand] = queue.Queue()
+    events: list[Event] = []
+
+    def stop_once_it_measures(batch: list[Event]) -> None:
+        events.extend(batch)
+        if "calibrating" in states(batch):
+            commands.put({"kind": "stop"})
+
+    with pytest.raises(Cancelled, match="before it began"):
+        emulate(spec_for(star(2), dilation="auto"), stop_once_it_measures, commands)
+    measuring = [event for event in events if isinstance(event, StateChanged)]
+    assert measuring[-1].state == "calibrating"
+    assert measuring[-1].detail.endswith(": choice of kernels")
+    assert list(tmp_path.rglob("calibration.json")) == []
 
 
 @pytest.mark.alone
@@ -260,7 +281,7 @@ def test_a_waiting_run_can_be_stopped() -> None:
     assert first_runs.wait(60)
     commands: queue.Queue[LiveCommand] = queue.Queue()
     commands.put({"kind": "stop"})
-    with pytest.raises(Cancelled, match="while it waited"):
+    with pytest.raises(Cancelled, match="before it began"):
         emulate(spec_for(star(2)), lambda batch: None, commands)
     release.set()
     first.join()

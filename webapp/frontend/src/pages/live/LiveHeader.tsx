@@ -71,7 +71,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed }: Props) {
         </Alert>
       )}
       <div className={classes.facts}>
-        <Stages state={state} seen={picture.states} detail={picture.stateDetail || run.error || ''} />
+        <Stages state={state} seen={picture.states} detail={picture.stateDetail} />
         <Figures run={run} picture={picture} predicted={predicted} dilation={dilation} over={over} />
       </div>
     </header>

@@ -102,6 +102,7 @@ export function LivePage({ run }: { run: RunDetail }) {
               service={shown.data.service}
               version={picture.version}
               open={isPresent && picture.state === 'running' && !isOver(run.status)}
+              over={over}
               mayWrite={mayWrite}
             />
           ) : (

@@ -1,3 +1,4 @@
+import { Text } from '@mantine/core';
 import type { RunState } from '@/api/types';
 import classes from './live.module.css';
 
@@ -19,23 +20,30 @@ interface Props {
   detail: string;
 }
 
-/** The run's progress through its states, from queued to finished. */
+/** The run's progress through its states, from queued to finished, and what is being done now. */
 export function Stages({ state, seen, detail }: Props) {
   const ended = state === 'failed' || state === 'cancelled';
   const at = Math.max(WAY.indexOf(state), ...(ended ? seen.map((one) => WAY.indexOf(one.state)) : []));
   return (
-    <ol className={classes.stages} aria-label="Stages of the run" title={detail || undefined}>
-      {WAY.map((stage, index) => (
-        <li
-          key={stage}
-          data-done={(at >= 0 && index < at) || state === 'finished' || undefined}
-          data-now={(index === at && state !== 'finished' && !ended) || undefined}
-          data-broken={(index === at && ended) || undefined}
-          aria-current={index === at ? 'step' : undefined}
-        >
-          {stage}
-        </li>
-      ))}
-    </ol>
+    <div className={classes.way}>
+      <ol className={classes.stages} aria-label="Stages of the run">
+        {WAY.map((stage, index) => (
+          <li
+            key={stage}
+            data-done={(at >= 0 && index < at) || state === 'finished' || undefined}
+            data-now={(index === at && state !== 'finished' && !ended) || undefined}
+            data-broken={(index === at && ended) || undefined}
+            aria-current={index === at ? 'step' : undefined}
+          >
+            {stage}
+          </li>
+        ))}
+      </ol>
+      {detail && !ended && state !== 'queued' && (
+        <Text size="xs" c="dimmed" lh={1.25} lineClamp={2} title={detail} data-testid="stage-detail">
+          {detail}
+        </Text>
+      )}
+    </div>
   );
 }

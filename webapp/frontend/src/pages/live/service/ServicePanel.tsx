@@ -16,11 +16,12 @@ interface Props {
   version: number;
   /** Whether requests can be sent now. */
   open: boolean;
+  over: boolean;
   mayWrite: boolean;
 }
 
 /** A chat with the cluster: prompts, streaming answers, and where each request is in the queue. */
-export function ServicePanel({ run, service, version, open, mayWrite }: Props) {
+export function ServicePanel({ run, service, version, open, over, mayWrite }: Props) {
   const [asked, setAsked] = useState<readonly string[]>([]);
   const [ending, setEnding] = useState(false);
   const me = useSession().data?.user;
@@ -63,7 +64,9 @@ export function ServicePanel({ run, service, version, open, mayWrite }: Props) {
             <Text size="sm" c="dimmed" p="md">
               {takes
                 ? 'Nobody has asked yet. Ask here, or over /v1 with an API token.'
-                : 'No request was sent.'}
+                : over || service.ended
+                  ? 'No request was sent.'
+                  : 'Requests can be sent once the run is running.'}
             </Text>
           )}
           {service.requests.map((request) => (
