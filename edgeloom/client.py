@@ -69,6 +69,17 @@ class Client:
         rows: list[dict[str, Any]] = self.call("GET", "/api/clusters")
         return rows
 
+    def cluster_file(self, cluster_id: int, form: str = "toml") -> str:
+        """A stored cluster and how it is drawn, as a file in the format toml, json or yaml."""
+        with self._open("GET", f"/api/clusters/{cluster_id}/{form}", None) as answer:
+            text: str = answer.read().decode()
+        return text
+
+    def new_cluster(self, text: str, kind: str = "toml") -> int:
+        """Store the cluster of a file (toml, json, yaml) or drawing (mn, graphml, gml); its number."""
+        drawing = self.call("POST", "/api/clusters/import", {"text": text, "kind": kind})
+        return int(self.call("POST", "/api/clusters", drawing)["id"])
+
     # experiments
 
     def experiments(self) -> list[dict[str, Any]]:

@@ -6,26 +6,33 @@ from topologies.files import (
     dump_drawing,
     dump_toml,
     load,
-    load_file,
+    load_drawing,
     names,
     paper_names,
     parse_drawing,
     parse_toml,
+    read_drawing,
+    write_drawing,
 )
+from topologies.formats import FORMATS, Format
 from topologies.presets import DevicePreset, preset, presets
 
 __all__ = [
+    "FORMATS",
     "DevicePreset",
     "Drawn",
+    "Format",
     "dump_drawing",
     "dump_toml",
     "load",
-    "load_file",
+    "load_drawing",
     "names",
     "paper_names",
     "parse_drawing",
     "parse_toml",
     "preset",
     "presets",
+    "read_drawing",
     "shapes",
+    "write_drawing",
 ]

@@ -1,7 +1,8 @@
-"""Cluster files: TOML ⇄ `ClusterSpec`.
+"""Cluster files: TOML, JSON or YAML ⇄ `ClusterSpec` and how it is drawn.
 
-A file has the fields of `ClusterSpec`, with the tables `[[device]]`, `[[switch]]` and `[[link]]`. A device
-may name a `preset`: it takes all of the preset's fields, and those that it states itself override them.
+A file has the fields of `ClusterSpec`, with the tables `device`, `switch` and `link`, the same in every
+format (`topologies.formats`; TOML writes them `[[device]]`). A device may name a `preset`: it takes all of
+the preset's fields, and those that it states itself override them.
 A device with `copies = 3` stands for three: chip-1, chip-2 and chip-3 for one called chip; a link that ends
 at `chip-*` stands for one link of each. The keys of a drawing (`topologies.drawn`) may be in it: whatever has
 `enabled = false` takes no part in runs, in the browser and on the command line.
@@ -10,18 +11,16 @@ at `chip-*` stands for one link of each. The keys of a drawing (`topologies.draw
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
-
-import tomli_w
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from topologies.drawn import TABLE as GROUP_TABLE
-from topologies.drawn import Drawn, refusal, with_drawing, without_drawing
+from topologies.drawn import Drawn, with_drawing, without_drawing
 from topologies.foreign import kind_of
 from topologies.foreign import parse as parse_foreign
+from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import CanvasLayout, enabled
 from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import preset
@@ -47,18 +46,27 @@ def paper_names() -> tuple[str, ...]:
 
 
 def load(path_or_name: str | Path) -> ClusterSpec:
-    """A cluster of this folder by name, a published testbed too, or any file by path; raises `SpecError`."""
+    """A cluster of this folder by name, a published testbed too, or any file by path, without what is
+    switched off; raises `SpecError`.
+    """
+    return enabled(*load_drawing(path_or_name))
+
+
+def load_drawing(path_or_name: str | Path) -> Drawn:
+    """As `load`, with how the cluster is drawn and what is switched off."""
     if str(path_or_name) in (*names(), *paper_names()):
-        return load_file(FOLDER / f"{path_or_name}.toml")
+        return read_drawing(FOLDER / f"{path_or_name}.toml")
     path = Path(path_or_name)
     if not path.exists():
-        sentence = f"{path}: no such cluster: give a TOML file or one of {', '.join(names())}."
+        sentence = f"{path}: no such cluster: give a cluster file or one of {', '.join(names())}."
         raise SpecError(sentence, [("cluster", "unknown")])
-    return load_file(path)
+    return read_drawing(path)
 
 
-def load_file(path: Path) -> ClusterSpec:
-    """Without what is switched off. Raises `SpecError`."""
+def read_drawing(path: Path) -> Drawn:
+    """A cluster file or the drawing of another program, told apart by the end of the name: any other end is
+    that of a cluster file in TOML. Raises `SpecError`.
+    """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise SpecError(f"{path}: is larger than {MAX_BYTES:,} bytes, the limit of a cluster file.")
@@ -67,7 +75,20 @@ def load_file(path: Path) -> ClusterSpec:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SpecError(f"{path}: cannot read the cluster: {reason}.") from error
     kind = kind_of(path.name)
-    return parse_toml(text, path.name) if kind is None else enabled(*parse_foreign(text, kind, path.name))
+    if kind is not None:
+        return parse_foreign(text, kind, path.name)
+    return parse_drawing(text, path.name, format_of(path.name) or "toml")
+
+
+def write_drawing(drawn: Drawn, path: Path) -> None:
+    """Write a cluster file in the format that the end of its name says. Raises `SpecError`."""
+    form = format_of(path.name)
+    if form is None:
+        raise SpecError(f"{path}: expected a name that ends with .toml, .json, .yaml or .yml.")
+    try:
+        path.write_text(dump_drawing(drawn, form), encoding="utf-8")
+    except OSError as error:
+        raise SpecError(f"{path}: cannot write the cluster: {error.strerror}.") from error
 
 
 def parse_toml(text: str, where: str) -> ClusterSpec:
@@ -75,9 +96,9 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
     return enabled(*parse_drawing(text, where))
 
 
-def parse_drawing(text: str, where: str) -> Drawn:
+def parse_drawing(text: str, where: str, form: Format = "toml") -> Drawn:
     """Parse a cluster file. `where` names it in errors (`SpecError`): `lab-3.toml, device[1].name: …`."""
-    data = _read(text, where)
+    data = _checked_tables(read_text(text, form, where), form, where)
     plain = {key: data[key] for key in PLAIN if key in data}
     given = data.get("device", [])
     numbers = [_number(row, f"{where}, device[{i}]") for i, row in enumerate(given)]
@@ -113,30 +134,25 @@ def dump_toml(cluster: ClusterSpec) -> str:
     return dump_drawing(Drawn(cluster, CanvasLayout()))
 
 
-def dump_drawing(drawn: Drawn) -> str:
+def dump_drawing(drawn: Drawn, form: Format = "toml") -> str:
     """Text that `parse_drawing` reads back as an equal drawing."""
     data = drawn.spec.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     plain = {key: data[key] for key in PLAIN if key in data}
     tables = {table: data[field] for table, field in TABLES.items() if field in data}
-    return tomli_w.dumps({**plain, **with_drawing(tables, drawn.layout)})
+    return write_text({**plain, **with_drawing(tables, drawn.layout)}, form)
 
 
-def _read(text: str, where: str) -> dict[str, Any]:
-    """The tables and keys of a file. Raises `SpecError` for any other."""
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{where}: no valid TOML: {error}.", fields=[("toml", str(error))]) from error
-    except RecursionError as error:
-        raise refusal(where, "is nested too deeply: a cluster file has tables of plain values") from error
-    tables = (*TABLES, GROUP_TABLE)
+def _checked_tables(data: dict[str, Any], form: Format, where: str) -> dict[str, Any]:
+    """`data`, if it has the keys of a cluster file. Raises `SpecError` for any other."""
+    spelled = {table: f"[[{table}]]" if form == "toml" else table for table in (*TABLES, GROUP_TABLE)}
     for key in data:
-        if key not in (*tables, *PLAIN):
-            expected = ", ".join([*PLAIN, *(f"[[{table}]]" for table in tables)])
-            raise SpecError(f"{where}, {key}: unknown key: expected {expected}.", [(key, "unknown key")])
-    for table in tables:
+        if key not in (*spelled, *PLAIN):
+            expected = ", ".join([*PLAIN, *spelled.values()])
+            raise SpecError(f"{where}, {key[:40]}: unknown key: expected {expected}.", [(key, "unknown key")])
+    for table, spelling in spelled.items():
         if table in data and not _is_table_list(data[table]):
-            raise SpecError(f"{where}, {table}: expected [[{table}]] tables.", [(table, "expected tables")])
+            expected = f"{spelling} tables" if form == "toml" else "a list of tables"
+            raise SpecError(f"{where}, {table}: expected {expected}.", [(table, "expected tables")])
     return data
 
 
@@ -148,7 +164,7 @@ def _number(row: dict[str, Any], where: str) -> int:
     """How many devices a row stands for. Raises `SpecError` unless it is a number of at least one."""
     number = row.get("copies", 1)
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        sentence = f"{where}.copies: expected a whole number of at least 1, got {number!r}."
+        sentence = f"{where}.copies: expected a whole number of at least 1, got {number!r:.40}."
         raise SpecError(sentence, [("device.copies", "expected at least 1")])
     return number
 

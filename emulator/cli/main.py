@@ -1,7 +1,7 @@
 """Put the commands of the engine and the emulator together; `edgeloom` and `./loom` both run them.
 
-Listing, predicting and comparing need neither root nor Mininet nor torch. The emulator's commands (run,
-doctor, calibrate, bench, chaos) need the extra `emulator`, and root.
+Listing, showing, predicting and comparing need neither root nor Mininet nor torch. The emulator's commands
+(run, doctor, calibrate, bench, chaos) need the extra `emulator`, and root.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from emulator.session.points import emulation
 from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
+from topologies.show_command import SHOW
 from topologies.showcases import showcases
 
-COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, *EMULATOR_COMMANDS)
+COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, *EMULATOR_COMMANDS)
 
 ENVIRONMENT = Environment(
     load_cluster=topologies.load,

@@ -24,7 +24,10 @@ from engine.strategies.registry import strategy
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that describe a run: `run` and `predict` take the same ones."""
     parser.add_argument(
-        "cluster", nargs="?", metavar="CLUSTER", help="name or TOML file: see `loom list clusters`"
+        "cluster",
+        nargs="?",
+        metavar="CLUSTER",
+        help="name or cluster file: see `loom list clusters` and `loom show`",
     )
     parser.add_argument(
         "--spec", metavar="FILE", help="a whole run as JSON, or the run of a report: in place of all others"

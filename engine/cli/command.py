@@ -25,7 +25,7 @@ class Environment(NamedTuple):
     """
 
     load_cluster: Callable[[str], ClusterSpec]
-    """A cluster by name or TOML path; raises `SpecError`."""
+    """A cluster by name or path of a file; raises `SpecError`."""
 
     cluster_names: Callable[[], tuple[str, ...]]
     presets: Callable[[], tuple[DeviceSpec, ...]]

@@ -17,7 +17,8 @@ ONE_DEVICE = 'name = "one"\nsource = "a"\n[[device]]\nname = "a"\npreset = "rasp
 TWO_DEVICES = ONE_DEVICE + '[[device]]\nname = "b"\npreset = "raspberry-pi-3"\n'
 
 names = st.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=30)
+"""What databases store: no half of a surrogate pair, and no NUL."""
 GRID = tuple(
     Efficiency(rows=rows, width=width, frac=0.5, basis="predicted") for rows in (1, 16) for width in (8, 64)
 )

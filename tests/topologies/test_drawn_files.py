@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
-from tests.topologies.test_cluster_files import clusters
+from tests.topologies.test_cluster_files import clusters, texts
 from topologies import Drawn
 from topologies.layout import CanvasLayout, Group, Position, enabled
 
@@ -50,7 +50,7 @@ def drawings(draw: st.DrawFn) -> Drawn:
     nodes = [part.name for part in (*spec.devices, *spec.switches)]
     links = [link.name for link in spec.links]
     some = st.lists(st.sampled_from(nodes), unique=True).map(tuple)
-    groups = st.builds(Group, name=st.just("Rack"), members=some, collapsed=st.booleans())
+    groups = st.builds(Group, name=texts.filter(bool), members=some, collapsed=st.booleans())
     bends = st.lists(places, min_size=1, max_size=3)
     return Drawn(
         spec,
@@ -65,8 +65,9 @@ def drawings(draw: st.DrawFn) -> Drawn:
 
 @settings(max_examples=40)
 @given(drawings())
-def test_a_drawing_survives_a_cluster_file_and_json(drawn: Drawn) -> None:
-    assert topologies.parse_drawing(topologies.dump_drawing(drawn), "dumped") == drawn
+def test_a_drawing_survives_a_cluster_file_of_every_format_and_the_store(drawn: Drawn) -> None:
+    for form in topologies.FORMATS:
+        assert topologies.parse_drawing(topologies.dump_drawing(drawn, form), "dumped", form) == drawn
     document = json.loads(json.dumps(drawn.layout.model_dump(mode="json")))
     assert CanvasLayout.parse(document, "stored") == drawn.layout
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from io import BytesIO
 from itertools import combinations
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.http import HttpRequest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import topologies
+from edgeloom import Client
 from engine.domain.cluster import LinkSpec
+from engine.domain.errors import SpecError
 from tests.support.web import Browser
 from topologies.layout import CanvasLayout, arrange, enabled
 from topologies.shapes import copies, shape
 from topologies.showcases import showcases
+from webapp.clusters.api import ImportIn, import_drawing
 from webapp.clusters.models import Cluster
 
 
@@ -92,16 +98,42 @@ def test_a_bad_drawing_is_refused_with_the_field(alice: Browser, path: str, bad:
     assert not Cluster.objects.exists()
 
 
+@pytest.mark.parametrize("form", topologies.FORMATS)
 @pytest.mark.parametrize("name", topologies.names())
-def test_a_cluster_survives_export_and_import(alice: Browser, name: str) -> None:
+def test_a_cluster_survives_export_and_import(alice: Browser, name: str, form: str) -> None:
     number = alice.post("/clusters", drawing(name)).json()["id"]
-    exported = alice.get(f"/clusters/{number}/toml")
-    assert exported.headers["Content-Disposition"] == f'attachment; filename="{name}.toml"'
-    imported = alice.post("/clusters/import", {"text": exported.content.decode()})
+    exported = alice.get(f"/clusters/{number}/{form}")
+    assert exported.headers["Content-Disposition"] == f'attachment; filename="{name}.{form}"'
+    assert exported.headers["Content-Type"] == f"application/{form}; charset=utf-8"
+    imported = alice.post("/clusters/import", {"text": exported.content.decode(), "kind": form})
     assert imported.json()["spec"] == drawing(name)["spec"]
 
 
-def test_export_and_import_return_the_same_drawing(alice: Browser) -> None:
+def test_a_notebook_stores_a_cluster_and_gets_its_file(alice: Browser) -> None:
+    class Notebook(Client):
+        def _open(self, method: str, path: str, body: Any) -> Any:
+            return BytesIO(alice.send(method, path.removeprefix("/api"), body).content)
+
+    notebook = Notebook("http://testserver", "")
+    text = topologies.dump_toml(topologies.load("lab-3"))
+    number = notebook.new_cluster(text)
+    stored = notebook.cluster_file(number, "yaml")
+    assert stored.startswith("name: lab-3\n")
+    spec, layout = topologies.parse_drawing(stored, "stored", "yaml")
+    assert spec == topologies.load("lab-3")
+    assert set(layout.positions) == {"desk", "shelf", "window", "hub"}
+    assert notebook.cluster_file(number).startswith('name = "lab-3"\n')
+
+
+def test_there_are_no_other_formats(alice: Browser) -> None:
+    number = alice.post("/clusters", drawing()).json()["id"]
+    response = alice.get(f"/clusters/{number}/docx")
+    assert response.status_code == 422
+    assert "'toml', 'json' or 'yaml'" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("form", topologies.FORMATS)
+def test_export_and_import_return_the_same_drawing(alice: Browser, form: str) -> None:
     layout = {
         "positions": {
             name: {"x": 10.5 * rank, "y": 3} for rank, name in enumerate(("desk", "shelf", "window", "hub"))
@@ -113,8 +145,9 @@ def test_export_and_import_return_the_same_drawing(alice: Browser) -> None:
     links = drawing()["spec"]["links"]
     spec = drawing()["spec"] | {"links": [*links, {**links[0], "parallel": 2, "bit_per_s": 1e6}]}
     number = alice.post("/clusters", {"spec": spec, "layout": layout}).json()["id"]
-    exported = alice.get(f"/clusters/{number}/toml").content.decode()
-    assert alice.post("/clusters/import", {"text": exported}).json() == {"spec": spec, "layout": layout}
+    exported = alice.get(f"/clusters/{number}/{form}").content.decode()
+    imported = alice.post("/clusters/import", {"text": exported, "kind": form}).json()
+    assert imported == {"spec": spec, "layout": layout}
 
 
 def test_a_drawing_of_another_program_is_imported_and_a_large_one_refused(alice: Browser) -> None:
@@ -137,10 +170,51 @@ def test_an_import_names_the_wrong_field(alice: Browser) -> None:
     assert [field["path"] for field in response.json()["fields"]] == ["link[0].bit_per_s"]
 
 
-def test_text_that_is_no_toml_is_refused(alice: Browser) -> None:
-    response = alice.post("/clusters/import", {"text": "[[device"})
+@pytest.mark.parametrize(
+    ("kind", "text", "sentence"),
+    [
+        ("toml", "[[device", "no valid TOML"),
+        ("toml", "a" + ".a" * 400_000 + " = 1", "has more than 30 parts"),
+        ("json", '{"title": "\\ud800"}', "U+D800"),
+        ("json", "[" * 100_000, "nested too deeply"),
+        ("yaml", "a: &x [1]\nb: *x", "cluster file: no valid YAML: the alias *x is not read"),
+        ("yaml", "- " * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_text_that_is_no_cluster_file_is_refused(
+    alice: Browser, kind: str, text: str, sentence: str
+) -> None:
+    response = alice.post("/clusters/import", {"text": text, "kind": kind})
     assert response.status_code == 422
-    assert "no valid TOML" in response.json()["detail"]
+    assert sentence in response.json()["detail"]
+
+
+START = {
+    "toml": 'name = "x"\nsource = "a"\n[[device]]\nname = "a"\n',
+    "json": '{"name": "x", "source": "a", "device": [{"name": "a", "preset": "mcu"}], ',
+    "yaml": "name: x\nsource: a\ndevice:\n- name: a\n  ",
+}
+signs = st.sampled_from(
+    [
+        *"abn=:-[]{}'\"#&*!|>%@,.~\n\t 019",
+        "\\ud800",
+        "\\u0000",
+        "1e999",
+        ".inf",
+        "nan",
+        "0xff",
+        "copies",
+        "at",
+    ]
+)
+
+
+@pytest.mark.parametrize("kind", topologies.FORMATS)
+@given(text=st.lists(signs, max_size=30).map("".join), begun=st.booleans())
+def test_no_text_breaks_the_import(kind: str, text: str, begun: bool) -> None:
+    body = ImportIn(text=(START[kind] if begun else "") + text, kind=kind)
+    with suppress(SpecError):
+        import_drawing(HttpRequest(), body).model_dump_json().encode()
 
 
 def test_validation_lists_problems_instead_of_refusing(victor: Browser) -> None:

@@ -17,6 +17,7 @@ from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import NonNegative, Positive
 from topologies import foreign
 from topologies.foreign import Defaults
+from topologies.formats import MEDIA_TYPES, Format
 from topologies.layout import CanvasLayout, arrange, placed
 from topologies.shapes import copies, shape
 from webapp import budgets, planning
@@ -58,7 +59,7 @@ class ClusterOut(Drawing):
 
 class ImportIn(Schema):
     text: str
-    kind: Literal["toml", "mn", "graphml", "gml"] = Field(
+    kind: Literal["toml", "json", "yaml", "mn", "graphml", "gml"] = Field(
         default="toml", description="A cluster file, or a drawing of MiniEdit, in GraphML or in GML."
     )
     name: str = Field(default="", max_length=200, description="Of the file: the cluster is called after it.")
@@ -126,8 +127,8 @@ def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]
 def import_drawing(request: HttpRequest, body: ImportIn) -> Drawing:
     """Read a cluster file or the drawing of another program; nothing is stored."""
     budgets.check_drawing_text(body.text)
-    if body.kind == "toml":
-        drawn = topologies.parse_drawing(body.text, "cluster file")
+    if body.kind == "toml" or body.kind == "json" or body.kind == "yaml":
+        drawn = topologies.parse_drawing(body.text, "cluster file", body.kind)
     else:
         where = body.name or f"drawing.{body.kind}"
         drawn = foreign.parse(body.text, body.kind, where, Defaults(body.preset, body.bit_per_s))
@@ -183,13 +184,13 @@ def delete_cluster(request: UserRequest, cluster_id: int) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/{int:cluster_id}/toml")
-def export_toml(request: HttpRequest, cluster_id: int) -> HttpResponse:
+@router.get("/{int:cluster_id}/{form}")
+def export_cluster(request: HttpRequest, cluster_id: int, form: Format) -> HttpResponse:
+    """The cluster as a file: `import` reads it back as the same drawing."""
     cluster = services.find(cluster_id)
+    drawn = topologies.Drawn(services.spec_of(cluster), services.layout_of(cluster))
     return HttpResponse(
-        topologies.dump_drawing(topologies.Drawn(services.spec_of(cluster), services.layout_of(cluster))),
-        content_type="application/toml; charset=utf-8",
-        headers={
-            "Content-Disposition": f'attachment; filename="{cluster.name}.toml"',
-        },
+        topologies.dump_drawing(drawn, form),
+        content_type=f"{MEDIA_TYPES[form]}; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{cluster.name}.{form}"'},
     )

@@ -16,6 +16,7 @@ import tomli_w
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.factor import Level
+from engine.domain.toml_text import read_toml
 
 TABLES = {"factor": "factors", "point": "points", "figure": "figures", "table": "tables", "claim": "claims"}
 MAX_BYTES = 5_000_000
@@ -50,7 +51,7 @@ def parse_json(text: str, where: str) -> Experiment:
 def parse_toml(text: str, where: str) -> Experiment:
     """`where` names the text in errors (`SpecError`): `rates.toml, factor[1].path: …`."""
     try:
-        data = tomllib.loads(text)
+        data = read_toml(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise SpecError(f"{where}: no valid TOML: {error}.", fields=[("toml", str(error))]) from error
     for table in TABLES:

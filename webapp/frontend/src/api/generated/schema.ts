@@ -194,15 +194,15 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/clusters/{cluster_id}/toml": {
+    "/api/clusters/{cluster_id}/{form}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        /** Export Toml */
-        get: operations["export_toml"];
+        /** Export Cluster */
+        get: operations["export_cluster"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2131,7 +2131,7 @@ export interface components {
         ImportIn: {
             bit_per_s?: number;
             /** @enum {string} */
-            kind?: "toml" | "mn" | "graphml" | "gml";
+            kind?: "toml" | "json" | "yaml" | "mn" | "graphml" | "gml";
             name?: string;
             preset?: string;
             text: string;
@@ -4019,12 +4019,13 @@ export interface operations {
             };
         };
     };
-    export_toml: {
+    export_cluster: {
         parameters: {
             query?: never;
             header?: never;
             path: {
                 cluster_id: number;
+                form: "toml" | "json" | "yaml";
             };
             cookie?: never;
         };

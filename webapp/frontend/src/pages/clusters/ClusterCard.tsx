@@ -1,6 +1,6 @@
 import { ActionIcon, Anchor, Card, Group, Menu, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconCopy, IconDots, IconDownload, IconFlask, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
+import { IconCopy, IconDots, IconFlask, IconPlayerPlay, IconTrash } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useClusters } from '@/api/queries';
@@ -9,6 +9,7 @@ import { useConfirm } from '@/components/useConfirm';
 import { useNow } from '@/components/useNow';
 import { ago } from '@/format/units';
 import { freeName } from '@/cluster/drawing';
+import { ExportItems } from '@/cluster/ExportItems';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import classes from './ClusterCard.module.css';
 
@@ -99,14 +100,6 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
           >
             New experiment on it
           </Menu.Item>
-          <Menu.Item
-            leftSection={<IconDownload size={15} />}
-            component="a"
-            href={`/api/clusters/${id}/toml`}
-            download={`${name}.toml`}
-          >
-            Export TOML
-          </Menu.Item>
           {mayWrite && (
             <>
               <Menu.Item
@@ -116,7 +109,6 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
               >
                 Duplicate
               </Menu.Item>
-              <Menu.Divider />
               <Menu.Item
                 leftSection={<IconTrash size={15} />}
                 color="red"
@@ -129,6 +121,8 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
               </Menu.Item>
             </>
           )}
+          <Menu.Divider />
+          <ExportItems id={id} name={name} />
         </Menu.Dropdown>
       </Menu>
     </>

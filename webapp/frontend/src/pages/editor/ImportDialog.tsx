@@ -18,7 +18,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { QuantityInput } from '@/components/QuantityInput';
 import { BIT_RATE } from '@/format/quantities';
 import type { Drawing } from '@/cluster/drawing';
-import { fileKindOf, KINDS, type Kind, textKindOf } from './importKinds';
+import { fileKindOf, isComplete, KINDS, type Kind, textKindOf } from './importKinds';
 
 interface Props {
   opened: boolean;
@@ -58,7 +58,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
     setText(content);
     setFile(given.name);
     setKind(as);
-    if (as === 'toml') await read(content, as, given.name); // the others may need a preset and a rate first
+    if (isComplete(as)) await read(content, as, given.name); // the others may need a preset and a rate first
   };
   const more = error instanceof ApiError ? error.fields.slice(1) : [];
   return (
@@ -66,10 +66,10 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
       <Stack>
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm" c="dimmed">
-            A cluster file (TOML), as ./loom reads it and Export writes it; or a drawing of MiniEdit (.mn), in
-            GraphML or in GML.
+            A cluster file in TOML, YAML or JSON, as ./loom reads it and Export writes it; or a drawing of
+            MiniEdit (.mn), in GraphML or in GML.
           </Text>
-          <FileButton accept=".toml,.mn,.graphml,.gml,text/plain" onChange={take}>
+          <FileButton accept={[...KINDS.flatMap(({ ends }) => ends), 'text/plain'].join()} onChange={take}>
             {(props) => (
               <Button
                 {...props}
@@ -110,7 +110,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
             onChange={(value) => setKind(value as Kind)}
             data-testid="import-kind"
           />
-          {kind !== 'toml' && (
+          {!isComplete(kind) && (
             <>
               <Select
                 label="Each device is a"

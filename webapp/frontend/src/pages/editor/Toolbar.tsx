@@ -8,7 +8,6 @@ import {
   IconMarquee2,
   IconSearch,
   IconDots,
-  IconDownload,
   IconFileImport,
   IconFlask,
   IconFocusCentered,
@@ -18,6 +17,7 @@ import {
 import type { ReactNode } from 'react';
 import { Link } from '@/components/navigation';
 import { useClusters } from '@/api/queries';
+import { ExportItems } from '@/cluster/ExportItems';
 import classes from './editor.module.css';
 import { commandOf, type View } from './commands';
 import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
@@ -166,16 +166,7 @@ export function Toolbar(props: Props) {
               </Menu.Item>
             </>
           )}
-          <Menu.Item
-            leftSection={<IconDownload size={15} />}
-            disabled={id === 0 || unsaved}
-            component="a"
-            href={`/api/clusters/${id}/toml`}
-            download={`${spec.name}.toml`}
-            data-testid="menu-export"
-          >
-            Export TOML{unsaved ? ' (save first)' : ''}
-          </Menu.Item>
+          <ExportItems id={id} name={spec.name} unsaved={id === 0 || unsaved} />
         </Menu.Dropdown>
       </Menu>
       <Divider orientation="vertical" my={14} />
