@@ -17,6 +17,8 @@ interface Props {
   /** Digests of the selected points. */
   selected?: ReadonlySet<string>;
   onSelect?: (digests: readonly string[], how: 'toggle' | 'add') => void;
+  /** The points of the mark below the pointer or the arrow keys; none if there is no such mark. */
+  onHover?: (digests: readonly string[]) => void;
   showsRepeats?: boolean;
   /** Pixels of one facet, axes included: given, so that nothing moves when values arrive. */
   height?: number;
@@ -34,6 +36,7 @@ export function Figure({
   data,
   selected = NONE,
   onSelect = () => undefined,
+  onHover,
   showsRepeats = false,
   height = 380,
   testId,
@@ -56,7 +59,10 @@ export function Figure({
     ...inner,
     selected,
     onSelect,
-    onHover: setHover,
+    onHover: (placed: Placed | null) => {
+      setHover(placed);
+      if (placed?.key !== hover?.key) onHover?.(placed?.mark.digests ?? []);
+    },
     formatY,
     left: LEFT,
     showsRepeats,

@@ -56,6 +56,7 @@ export function HeatMap({
         mark,
         cx: (column(mark.x) ?? 0) + column.bandwidth() / 2,
         cy: (row(series.label) ?? 0) + row.bandwidth() / 2,
+        box: null,
         low: null,
         high: null,
         width: column.bandwidth(),

@@ -1,6 +1,6 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
-import { figure } from './fixtures';
+import { figure, markOf } from './fixtures';
 import { NOTHING_HIDDEN } from './model';
 import { Plot } from './Plot';
 import { xScale, yScale } from './scales';
@@ -64,6 +64,13 @@ describe('the value of a mark', () => {
     const repeats = [1, 2, 3].map((value) => ({ value, digest: String(value), runId: null }));
     expect(valueText({ ...figure.facets[0]!.series[1]!.marks[0]!, repeats }, format)).toBe(
       '4 s ± 1 s (3 repeats)',
+    );
+  });
+
+  it('of a box has its median, its quartiles and extremes, and how many values they are of', () => {
+    const box = { least: 1, lower: 2, median: 3, upper: 4, most: 5, count: 7 };
+    expect(valueText({ ...markOf(1e7, 3), box }, format)).toBe(
+      'median 3 s, half of 7 values from 2 s to 4 s, all from 1 s to 5 s',
     );
   });
 });

@@ -15,7 +15,7 @@ import {
   type Step,
 } from './geometry';
 import { Marker } from './Marker';
-import type { FigureData, Hidden } from './model';
+import { isBanded, type FigureData, type Hidden } from './model';
 import type { XScale, YScale } from './scales';
 import { spoken } from './texts';
 
@@ -45,6 +45,9 @@ const KEYS: Record<string, Step> = {
   End: 'last',
 };
 const DRAG_PX = 5;
+const WIDEST_BOX_PX = 70;
+/** A bar that is narrower has no room for the shape of its series. */
+const SHAPE_PX = 14;
 
 /** One facet as SVG: lines or bars with their intervals, and marks that mouse and arrow keys can select. */
 export function Plot(props: PlotProps) {
@@ -101,7 +104,9 @@ export function Plot(props: PlotProps) {
         yTitle={props.yTitle}
         left={props.left}
       />
-      {data.kind === 'bars' ? <Bars placed={placed} y={y} /> : <Lines placed={placed} kind={data.kind} />}
+      {data.kind === 'bars' && <Bars placed={placed} y={y} />}
+      {data.kind === 'boxes' && <Boxes placed={placed} />}
+      {!isBanded(data.kind) && <Lines placed={placed} kind={data.kind} />}
       {props.showsRepeats && <Repeats placed={placed} y={y} />}
       {placed.map((one) => (
         <g
@@ -117,7 +122,8 @@ export function Plot(props: PlotProps) {
         >
           <MarkOf
             one={one}
-            bars={data.kind === 'bars'}
+            banded={isBanded(data.kind)}
+            named={data.labels.length > 1}
             height={height}
             chosen={isChosen(one, selected)}
             active={one === current}
@@ -149,15 +155,17 @@ function Lines({ placed, kind }: { placed: readonly Placed[]; kind: FigureData['
         const color = seriesColor(place);
         return (
           <g key={key}>
-            <path className={classes.band} d={bandPath(segment)} fill={color} />
             {kind === 'lines' && (
-              <path
-                className={classes.line}
-                d={linePath(segment)}
-                stroke={color}
-                data-source={source}
-                strokeDasharray={source === 'emulated' ? undefined : '5 4'}
-              />
+              <>
+                <path className={classes.band} d={bandPath(segment)} fill={color} />
+                <path
+                  className={classes.line}
+                  d={linePath(segment)}
+                  stroke={color}
+                  data-source={source}
+                  strokeDasharray={source === 'emulated' ? undefined : '5 4'}
+                />
+              </>
             )}
           </g>
         );
@@ -206,6 +214,34 @@ function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
   );
 }
 
+/** Whiskers from the least to the most value, boxes of the middle half, and a line at the median. */
+function Boxes({ placed }: { placed: readonly Placed[] }) {
+  return (
+    <g aria-hidden data-testid="boxes">
+      {placed.map(({ key, cx, width, place, source, box }) => {
+        if (!box) return null;
+        const half = Math.min(width, WIDEST_BOX_PX) / 2;
+        return (
+          <g key={key} stroke={seriesColor(place)} fill="none" strokeWidth={1.6}>
+            <path d={`M${cx} ${box.least}V${box.lower}M${cx} ${box.upper}V${box.most}`} />
+            <path d={`M${cx - half / 2} ${box.least}h${half}M${cx - half / 2} ${box.most}h${half}`} />
+            <rect
+              x={cx - half}
+              width={2 * half}
+              y={box.upper}
+              height={Math.max(box.lower - box.upper, 0)}
+              fill={seriesColor(place)}
+              fillOpacity={source === 'emulated' ? 0.35 : 0.1}
+              strokeDasharray={source === 'emulated' ? undefined : '4 3'}
+            />
+            <path d={`M${cx - half} ${box.median}h${2 * half}`} strokeWidth={2.6} />
+          </g>
+        );
+      })}
+    </g>
+  );
+}
+
 /** The single repeats behind each mean. */
 function Repeats({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
   return (
@@ -230,14 +266,16 @@ function Repeats({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
 
 interface MarkOfProps {
   one: Placed;
-  bars: boolean;
+  banded: boolean;
+  /** Whether the series is told by its shape, too. */
+  named: boolean;
   height: number;
   chosen: boolean;
   active: boolean;
 }
 
 /** The marker with a larger area that reacts to the mouse; a cell without a value is a small sign on the axis. */
-function MarkOf({ one, bars, height, chosen, active }: MarkOfProps) {
+function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
   const color = seriesColor(one.place);
   const cy = one.cy ?? height - 7;
   const ring = (chosen || active) && (
@@ -252,11 +290,14 @@ function MarkOf({ one, bars, height, chosen, active }: MarkOfProps) {
       </>
     );
   }
-  const asBar = bars && one.source !== 'published';
+  const asBar = banded && one.source !== 'published';
   return (
     <>
       {ring}
       {!asBar && <Marker source={one.source} place={one.place} color={color} x={one.cx} y={cy} />}
+      {asBar && named && one.width >= SHAPE_PX && (
+        <Marker source="predicted" place={one.place} color={color} x={one.cx} y={height - 9} />
+      )}
       {one.mark.stale && <circle className={classes.stale} cx={one.cx + 6} cy={cy - 6} r={2.4} />}
       {asBar ? (
         <rect

@@ -111,4 +111,76 @@ describe('bars', () => {
     expect(predicted!.cx).toBe(emulated!.cx);
     expect(predicted!.cx - single!.cx).toBeGreaterThanOrEqual(predicted!.width);
   });
+
+  it('have the whole band where no category has two labels', () => {
+    const one = (label: string, category: string) => ({
+      label,
+      source: 'predicted' as const,
+      marks: [{ ...markOf(0, 1), x: category, xText: category }],
+    });
+    const place = (...series: ReturnType<typeof one>[]) =>
+      placeMarks({ ...bars, facets: [{ label: '', series }] }, 0, NOTHING_HIDDEN, { x: band, y });
+    const apart = place(one('single', 'a'), one('voltage', 'b'));
+    expect(apart.map(({ cx }) => cx)).toEqual([band.of('a'), band.of('b')]);
+    expect(apart[0]!.width).toBeCloseTo(band.band * 0.86);
+    expect(place(one('single', 'a'), one('voltage', 'a'))[0]!.width).toBeCloseTo((band.band / 2) * 0.86);
+  });
+});
+
+describe('boxes', () => {
+  const spread = { least: 1, lower: 2, median: 3, upper: 4, most: 40, count: 9 };
+  const boxes = {
+    ...figure,
+    kind: 'boxes' as const,
+    categories: ['a'],
+    facets: [
+      {
+        label: '',
+        series: [
+          {
+            label: 'single',
+            source: 'predicted' as const,
+            marks: [{ ...markOf(0, 8), x: 'a', xText: 'a', box: spread }],
+          },
+        ],
+      },
+    ],
+  };
+
+  it('lie between their quartiles, with all of their values on the axis', () => {
+    const scale = yScale(boxes, NOTHING_HIDDEN, 200, String);
+    const [one] = placeMarks(boxes, 0, NOTHING_HIDDEN, { x: xScale(boxes, 400), y: scale });
+    expect(one!.box).toEqual({
+      least: scale.of(1),
+      lower: scale.of(2),
+      median: scale.of(3),
+      upper: scale.of(4),
+      most: scale.of(40),
+    });
+    expect(scale.of(40)).toBeGreaterThanOrEqual(0);
+    expect(one!.width).toBeGreaterThan(0);
+  });
+});
+
+describe('points at a category', () => {
+  it('of two labels stand a little apart, in the order of the labels', () => {
+    const points = {
+      ...figure,
+      kind: 'scatter' as const,
+      categories: ['a'],
+      facets: [
+        {
+          label: '',
+          series: ['single', 'voltage'].map((label) => ({
+            label,
+            source: 'predicted' as const,
+            marks: [{ ...markOf(0, 1), x: 'a', xText: 'a' }],
+          })),
+        },
+      ],
+    };
+    const [single, voltage] = placeMarks(points, 0, NOTHING_HIDDEN, { x: xScale(points, 400), y });
+    expect(voltage!.cx - single!.cx).toBe(16);
+    expect(single!.width).toBe(0);
+  });
 });

@@ -1,6 +1,6 @@
 /** Where the marks of a figure lie, in pixels, and which of them a box or an arrow key reaches. */
-import type { FigureData, Hidden, Mark, Source } from './model';
-import { shownSeries } from './model';
+import type { FigureData, Hidden, Mark, Source, Spread } from './model';
+import { isBanded, shownSeries } from './model';
 import type { XScale, YScale } from './scales';
 
 export interface Placed {
@@ -17,8 +17,18 @@ export interface Placed {
   cy: number | null;
   low: number | null;
   high: number | null;
-  /** Width of the bar; 0 where there are no bars. */
+  /** The box of the values, in a figure of boxes. */
+  box: PlacedBox | null;
+  /** Width of the bar or box; 0 where there are none. */
   width: number;
+}
+
+export interface PlacedBox {
+  least: number;
+  lower: number;
+  median: number;
+  upper: number;
+  most: number;
 }
 
 interface Frame {
@@ -26,16 +36,20 @@ interface Frame {
   y: YScale;
 }
 
-/** All visible marks of one facet. In a bar chart the sources of a label share one slot of its band. */
+/**
+ * All visible marks of one facet. In a bar chart the sources of a label share one slot of its band; where no x has
+ * marks of two labels, a slot is the whole band.
+ */
 export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x, y }: Frame): Placed[] {
   const shown = shownSeries(data.facets[facet] ?? { label: '', series: [] }, data.labels, hidden);
   const slots = [...new Set(shown.map(({ place }) => place))].toSorted((a, b) => a - b);
-  const slot = data.kind === 'bars' ? x.band / Math.max(slots.length, 1) : 0;
+  const alone = !hasCompany(shown);
+  const slot = slotOf(data, x, alone ? 1 : Math.max(slots.length, 1));
   return shown.flatMap(({ series, place }) =>
     series.marks
       .filter(({ mean }) => mean === null || !data.y.log || mean > 0)
       .map((mark): Placed => {
-        const shift = (slots.indexOf(place) - (slots.length - 1) / 2) * slot;
+        const shift = alone ? 0 : (slots.indexOf(place) - (slots.length - 1) / 2) * slot;
         return {
           key: `${facet}/${series.label}/${series.source}/${mark.x}`,
           facet,
@@ -47,10 +61,41 @@ export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x,
           cy: mark.mean === null ? null : y.of(mark.mean),
           low: mark.low === null ? null : y.of(mark.low),
           high: mark.high === null ? null : y.of(mark.high),
-          width: slot * 0.86,
+          box: data.kind === 'boxes' && mark.box ? placeBox(mark.box, y) : null,
+          width: isBanded(data.kind) ? slot * 0.86 : 0,
         };
       }),
   );
+}
+
+/** Points at one category stand a little apart, so that their intervals do not cover each other. */
+const APART_PX = 16;
+
+function slotOf({ kind, categories }: FigureData, { band }: XScale, count: number): number {
+  if (isBanded(kind)) return band / count;
+  return kind === 'scatter' && categories ? Math.min(APART_PX, band / count) : 0;
+}
+
+/** Whether some x has marks of several labels. */
+function hasCompany(shown: ReturnType<typeof shownSeries>): boolean {
+  const first = new Map<number | string, number>();
+  return shown.some(({ series, place }) =>
+    series.marks.some(({ x }) => {
+      const there = first.get(x) ?? place;
+      first.set(x, there);
+      return there !== place;
+    }),
+  );
+}
+
+function placeBox({ least, lower, median, upper, most }: Spread, y: YScale): PlacedBox {
+  return {
+    least: y.of(least),
+    lower: y.of(lower),
+    median: y.of(median),
+    upper: y.of(upper),
+    most: y.of(most),
+  };
 }
 
 /** Marks of one series between gaps: what a line connects. Published values are never connected by a line. */

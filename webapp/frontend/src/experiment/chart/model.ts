@@ -20,10 +20,22 @@ export interface Mark {
   /** Points of the experiment in this cell, also those without a result. */
   digests: readonly string[];
   problem: string | null;
+  /** Where the values lie, in a figure of boxes. */
+  box?: Spread | null;
   /** One more thing to know: the place in the paper, runs that do not count, the point in a scatter plot. */
   note?: string;
   /** Made by another version of the code, or another calibration, than the present one. */
   stale: boolean;
+}
+
+/** Least, quartiles and most of `count` values. */
+export interface Spread {
+  least: number;
+  lower: number;
+  median: number;
+  upper: number;
+  most: number;
+  count: number;
 }
 
 export interface Series {
@@ -46,7 +58,10 @@ export interface Axis {
   log: boolean;
 }
 
-export type FigureKind = 'lines' | 'bars' | 'scatter' | 'heat map';
+export type FigureKind = 'lines' | 'bars' | 'boxes' | 'scatter' | 'heat map';
+
+/** Whether marks have a width, and stand beside each other at one x. */
+export const isBanded = (kind: FigureKind): boolean => kind === 'bars' || kind === 'boxes';
 
 export interface FigureData {
   kind: FigureKind;

@@ -1,7 +1,7 @@
 /** Scales and ticks of a figure's axes (d3-scale). */
 import { scaleBand, scaleLinear, scaleLog, scalePoint } from 'd3-scale';
 import type { FigureData, Hidden, Mark } from './model';
-import { shownSeries } from './model';
+import { isBanded, shownSeries } from './model';
 
 export interface Tick {
   at: number;
@@ -30,9 +30,10 @@ export function visibleMarks(data: FigureData, hidden: Hidden): Mark[] {
 }
 
 const PADDING_FRAC = 0.06;
+const CHARACTER_PX = 7;
 
 export function xScale(data: FigureData, width: number): XScale {
-  if (data.categories) return categorical(data.categories, data.kind === 'bars', width);
+  if (data.categories) return categorical(data.categories, isBanded(data.kind), width);
   const marks = data.facets.flatMap((facet) => facet.series.flatMap((series) => [...series.marks]));
   const texts = new Map(
     marks.flatMap(({ x, xText }) => (typeof x === 'number' ? [[x, xText] as const] : [])),
@@ -51,7 +52,7 @@ export function xScale(data: FigureData, width: number): XScale {
     band: 0,
     ticks: apart(
       values.map((value) => ({ at: scale(value), text: texts.get(value) ?? String(value) })),
-      7,
+      CHARACTER_PX,
     ),
   };
 }
@@ -60,8 +61,8 @@ function around(value: number): [number, number] {
   return value > 0 ? [value / 2, value * 2] : [value - 1, value + 1];
 }
 
-function categorical(categories: readonly string[], bars: boolean, width: number): XScale {
-  if (bars) {
+function categorical(categories: readonly string[], banded: boolean, width: number): XScale {
+  if (banded) {
     const scale = scaleBand<string>()
       .domain(categories)
       .range([0, width])
@@ -71,14 +72,20 @@ function categorical(categories: readonly string[], bars: boolean, width: number
     return {
       of: (x) => (scale(String(x)) ?? 0) + half,
       band: scale.bandwidth(),
-      ticks: categories.map((text) => ({ at: (scale(text) ?? 0) + half, text })),
+      ticks: apart(
+        categories.map((text) => ({ at: (scale(text) ?? 0) + half, text })),
+        CHARACTER_PX,
+      ),
     };
   }
   const scale = scalePoint<string>().domain(categories).range([0, width]).padding(0.5);
   return {
     of: (x) => scale(String(x)) ?? 0,
     band: scale.step(),
-    ticks: categories.map((text) => ({ at: scale(text) ?? 0, text })),
+    ticks: apart(
+      categories.map((text) => ({ at: scale(text) ?? 0, text })),
+      CHARACTER_PX,
+    ),
   };
 }
 
@@ -99,8 +106,10 @@ export function yScale(
   height: number,
   format: (value: number) => string,
 ): YScale {
-  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats }) =>
-    [mean, low, high, ...repeats.map(({ value }) => value)].filter((value) => value !== null),
+  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats, box }) =>
+    [mean, low, high, box?.least, box?.most, ...repeats.map(({ value }) => value)].filter(
+      (value) => value !== null && value !== undefined,
+    ),
   );
   const top = Math.max(...values, 0);
   const positive = values.filter((value) => value > 0);

@@ -12,8 +12,15 @@ export const SOURCE_TEXT: Record<Source, string> = {
 type Format = (value: number) => string;
 
 /** "1.2 s ± 0.1 s (3 repeats)", or why there is no value. */
-export function valueText({ mean, low, high, repeats, problem }: Mark, format: Format): string {
+export function valueText({ mean, low, high, repeats, problem, box }: Mark, format: Format): string {
   if (mean === null) return problem ?? 'no result yet';
+  if (box) {
+    const [least, lower, median, upper, most] = [box.least, box.lower, box.median, box.upper, box.most].map(
+      format,
+    );
+    if (box.count === 1) return `${median} (1 value)`;
+    return `median ${median}, half of ${box.count} values from ${lower} to ${upper}, all from ${least} to ${most}`;
+  }
   if (low === null || high === null) return format(mean);
   return `${format(mean)} ± ${format((high - low) / 2)} (${repeats.length} repeats)`;
 }

@@ -12,13 +12,17 @@ import { seconds } from '@/format/units';
 import { LineChart } from '@/run/charts/LineChart';
 import { Panel } from '@/components/Panel';
 import { seriesColor } from '@/theme/seriesColors';
-import { Bars } from './Bars';
+import { isGroupedAtFirst } from './columns';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
+import { download } from './download';
+import { Highlighting } from './highlight';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
 import { Placements } from './Placements';
+import { RunFigure } from './RunFigure';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
+import { addressOf, chosenIn, comparedOf } from './view';
 
 /** As many as the server compares. */
 const MOST = 50;
@@ -48,11 +52,13 @@ export function ComparePage() {
       queryFn: ({ signal }: { signal: AbortSignal }) => api.get<StoredRun>(`/runs/${id}`, signal),
     })),
   });
+  const address = params.toString();
+  const chosen = useMemo(() => chosenIn(new URLSearchParams(address)), [address]);
+  const compared = useMemo(() => comparison.data && comparedOf(comparison.data), [comparison.data]);
+  const choose = (choices: Record<string, string>) =>
+    setParams((before) => ({ ...Object.fromEntries(before), ...choices }), { replace: true });
   const change = (next: number[], base: number | undefined) =>
-    setParams(
-      { ids: next.join(','), ...(base && next.includes(base) ? { baseline: String(base) } : {}) },
-      { replace: true },
-    );
+    choose({ ids: next.join(','), baseline: String(base && next.includes(base) ? base : next[0]) });
 
   if (!enough) {
     return (
@@ -79,13 +85,14 @@ export function ComparePage() {
       </Page>
     );
   }
-  if (!comparison.data)
+  if (!comparison.data || !compared)
     return (
       <Center mih="60vh">
         <Loader type="dots" />
       </Center>
     );
   const data = comparison.data;
+  const grouped = params.get('grouped');
   const runs = details
     .map((query) => query.data)
     .filter((run) => run !== undefined)
@@ -106,7 +113,7 @@ export function ComparePage() {
         <Button
           variant="default"
           leftSection={<IconDownload size={16} />}
-          onClick={() => download(csvOf(data))}
+          onClick={() => download(csvOf(data), 'comparison.csv')}
           data-testid="export-csv"
         >
           Export CSV
@@ -114,20 +121,24 @@ export function ComparePage() {
       }
     >
       <Stack gap={14}>
-        <MetricTable
-          comparison={data}
-          onBaseline={(id) => change(ids, id)}
-          onRemove={
-            ids.length > 2
-              ? (id) =>
-                  change(
-                    ids.filter((one) => one !== id),
-                    baseline,
-                  )
-              : undefined
-          }
-        />
-        <Bars comparison={data} />
+        <Highlighting>
+          <RunFigure compared={compared} chosen={chosen} onChoose={(choice) => choose(addressOf(choice))} />
+          <MetricTable
+            compared={compared}
+            grouped={grouped === null ? isGroupedAtFirst(compared) : grouped === '1'}
+            onGrouped={(on) => choose({ grouped: on ? '1' : '0' })}
+            onBaseline={(id) => change(ids, id)}
+            onRemove={
+              ids.length > 2
+                ? (id) =>
+                    change(
+                      ids.filter((one) => one !== id),
+                      baseline,
+                    )
+                : undefined
+            }
+          />
+        </Highlighting>
         <ParamTable comparison={data} />
         <Latency comparison={data} />
         {runs.length === ids.length && <Stacks runs={runs} />}
@@ -180,12 +191,4 @@ function Latency({ comparison }: { comparison: Comparison }) {
       />
     </Panel>
   );
-}
-
-function download(text: string) {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/csv' }));
-  link.download = 'comparison.csv';
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

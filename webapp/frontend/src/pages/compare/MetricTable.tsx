@@ -3,25 +3,48 @@ import { IconArrowDownRight, IconArrowUpRight, IconFlag } from '@tabler/icons-re
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
 import { metricText } from '@/format/metrics';
-import { deltaText, judge, type ComparedRun, type Comparison, type MetricRow } from './comparison';
+import { statisticText } from '@/run/table/groups';
+import { cellOf, type Column, columnsOf } from './columns';
+import { deltaText, type MetricRow } from './comparison';
 import classes from './compare.module.css';
+import { GroupHead } from './GroupHead';
 import { RunHead } from './RunHead';
+import type { Compared } from './view';
 
 interface Props {
-  comparison: Comparison;
+  compared: Compared;
+  /** Repeats are one column. */
+  grouped: boolean;
+  onGrouped: (grouped: boolean) => void;
   onBaseline: (id: number) => void;
   /** Absent if only two runs are left. */
   onRemove: ((id: number) => void) | undefined;
 }
 
-/** Every figure of every run, with its difference from the baseline; a column per run, or a row per run. */
-export function MetricTable(props: Props) {
-  const { runs, metrics } = props.comparison;
-  const [transposed, setTransposed] = useState(runs.length > 6);
+/** Every figure of every run or group of repeats, with its difference from the baseline; a column per run, or a row. */
+export function MetricTable({ compared, grouped, onGrouped, onBaseline, onRemove }: Props) {
+  const { metrics, runs } = compared.comparison;
+  const hasRepeats = compared.groups.length < runs.length;
+  const columns = columnsOf(compared, grouped && hasRepeats);
+  const [turned, setTurned] = useState<boolean | null>(null);
+  const transposed = turned ?? columns.length > 6;
   const [all, setAll] = useState(false);
   const known = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
   const common = known.filter((row) => row.values.filter((value) => value !== null).length > 1);
   const shown = all ? known : common;
+  const headOf = (column: Column) =>
+    column.label ? (
+      <GroupHead column={column} onBaseline={onBaseline} />
+    ) : (
+      <RunHead
+        run={column.runs[0]!}
+        at={column.places[0]!}
+        isBase={column.isBase}
+        onBaseline={onBaseline}
+        onRemove={onRemove}
+      />
+    );
+  const Body = transposed ? RowPerRun : ColumnPerRun;
   return (
     <Panel
       title="Results"
@@ -39,42 +62,51 @@ export function MetricTable(props: Props) {
               data-testid="all-metrics"
             />
           )}
+          {hasRepeats && (
+            <Switch
+              size="xs"
+              label="group repeats"
+              checked={grouped}
+              onChange={(event) => onGrouped(event.currentTarget.checked)}
+              data-testid="group-repeats"
+            />
+          )}
           <Switch
             size="xs"
-            label="a row per run"
+            label={grouped && hasRepeats ? 'a row per group' : 'a row per run'}
             checked={transposed}
-            onChange={(event) => setTransposed(event.currentTarget.checked)}
+            onChange={(event) => setTurned(event.currentTarget.checked)}
             data-testid="transpose"
           />
         </Group>
       }
     >
-      <Table.ScrollContainer minWidth={transposed ? 260 + shown.length * 150 : 260 + runs.length * 170}>
-        {transposed ? <RowPerRun {...props} shown={shown} /> : <ColumnPerRun {...props} shown={shown} />}
+      <Table.ScrollContainer minWidth={260 + (transposed ? shown.length * 150 : columns.length * 170)}>
+        <Body columns={columns} headOf={headOf} shown={shown} grouped={grouped && hasRepeats} />
       </Table.ScrollContainer>
     </Panel>
   );
 }
 
-type Shown = Props & { shown: MetricRow[] };
+interface BodyProps {
+  columns: readonly Column[];
+  headOf: (column: Column) => React.ReactNode;
+  shown: readonly MetricRow[];
+  grouped: boolean;
+}
 
-function ColumnPerRun({ comparison: { runs, baseline }, onBaseline, onRemove, shown }: Shown) {
+function ColumnPerRun({ columns, headOf, shown, grouped }: BodyProps) {
+  const base = columns.find(({ isBase }) => isBase);
   return (
     <Table className={classes.table} verticalSpacing={7}>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th w={220} className={classes.corner}>
-            run
+          <Table.Th miw={190} className={classes.corner}>
+            {grouped ? 'group' : 'run'}
           </Table.Th>
-          {runs.map((run, at) => (
-            <Table.Th key={run.id} data-base={run.id === baseline || undefined}>
-              <RunHead
-                run={run}
-                at={at}
-                isBase={run.id === baseline}
-                onBaseline={onBaseline}
-                onRemove={onRemove}
-              />
+          {columns.map((column) => (
+            <Table.Th key={column.key} data-base={column.isBase || undefined}>
+              {headOf(column)}
             </Table.Th>
           ))}
         </Table.Tr>
@@ -85,9 +117,9 @@ function ColumnPerRun({ comparison: { runs, baseline }, onBaseline, onRemove, sh
             <Table.Td>
               <Title row={row} />
             </Table.Td>
-            {runs.map((run, at) => (
-              <Table.Td key={run.id} data-base={run.id === baseline || undefined}>
-                <Value row={row} run={run} at={at} isBase={run.id === baseline} />
+            {columns.map((column, at) => (
+              <Table.Td key={column.key} data-base={column.isBase || undefined}>
+                <Value row={row} column={column} base={base} at={at} />
               </Table.Td>
             ))}
           </Table.Tr>
@@ -97,12 +129,13 @@ function ColumnPerRun({ comparison: { runs, baseline }, onBaseline, onRemove, sh
   );
 }
 
-function RowPerRun({ comparison: { runs, baseline }, onBaseline, onRemove, shown }: Shown) {
+function RowPerRun({ columns, headOf, shown, grouped }: BodyProps) {
+  const base = columns.find(({ isBase }) => isBase);
   return (
     <Table className={classes.table} verticalSpacing={7}>
       <Table.Thead>
         <Table.Tr>
-          <Table.Th w={220}>run</Table.Th>
+          <Table.Th miw={220}>{grouped ? 'group' : 'run'}</Table.Th>
           {shown.map((row) => (
             <Table.Th key={row.name}>
               <Title row={row} />
@@ -111,20 +144,12 @@ function RowPerRun({ comparison: { runs, baseline }, onBaseline, onRemove, shown
         </Table.Tr>
       </Table.Thead>
       <Table.Tbody>
-        {runs.map((run, at) => (
-          <Table.Tr key={run.id} data-base={run.id === baseline || undefined}>
-            <Table.Td>
-              <RunHead
-                run={run}
-                at={at}
-                isBase={run.id === baseline}
-                onBaseline={onBaseline}
-                onRemove={onRemove}
-              />
-            </Table.Td>
+        {columns.map((column, at) => (
+          <Table.Tr key={column.key} data-base={column.isBase || undefined}>
+            <Table.Td>{headOf(column)}</Table.Td>
             {shown.map((row) => (
               <Table.Td key={row.name}>
-                <Value row={row} run={run} at={at} isBase={run.id === baseline} />
+                <Value row={row} column={column} base={base} at={at} />
               </Table.Td>
             ))}
           </Table.Tr>
@@ -150,25 +175,34 @@ function Title({ row }: { row: MetricRow }) {
 
 interface ValueProps {
   row: MetricRow;
-  run: ComparedRun;
+  column: Column;
+  base: Column | undefined;
   at: number;
-  isBase: boolean;
 }
 
-function Value({ row, run, at, isBase }: ValueProps) {
-  const value = row.values[at] ?? null;
-  const delta = row.deltas[at] ?? null;
-  const verdict = isBase ? null : judge(delta, row.better, run.cautions);
+const VERDICT_TITLES = {
+  unclear: 'The 95 % intervals overlap: chance alone may make the difference.',
+} as const;
+
+function Value({ row, column, base, at }: ValueProps) {
+  const { average, delta, verdict } = cellOf(row, column, base);
+  if (!average) return <span data-testid={`value-${row.name}-${at}`}>–</span>;
+  const [text, margin] = statisticText(average, 'mean', (value) => metricText(value, row.unit));
   const Arrow = delta !== null && delta < 0 ? IconArrowDownRight : IconArrowUpRight;
-  const deciding = run.cautions.filter(({ decides }) => decides).map(({ sentence }) => sentence);
+  const deciding = column.cautions.filter(({ decides }) => decides).map(({ sentence }) => sentence);
+  const lacking = column.places.length - average.count;
   return (
     <span className={classes.value}>
-      <span data-testid={`value-${row.name}-${at}`}>{metricText(value, row.unit)}</span>
-      {!isBase && delta !== null && value !== null && (
+      <span data-testid={`value-${row.name}-${at}`}>
+        {text}
+        {margin && <span className={classes.margin}>{margin}</span>}
+        {lacking > 0 && <span className={classes.margin}> of {average.count} runs</span>}
+      </span>
+      {delta !== null && (
         <span
           className={classes.delta}
           data-verdict={verdict ?? undefined}
-          title={verdict ?? undefined}
+          title={verdict === 'unclear' ? VERDICT_TITLES.unclear : (verdict ?? undefined)}
           data-testid={`delta-${row.name}-${at}`}
         >
           {verdict === 'same' ? (

@@ -31,7 +31,7 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
           Nothing differs: the same spec, run {comparison.runs.length} times.
         </Text>
       ) : (
-        <div className={classes.params}>
+        <div className={classes.params} role="region" aria-label="Parameters of the runs" tabIndex={0}>
           <Table className={classes.table} verticalSpacing={5} stickyHeader>
             <Table.Thead>
               <Table.Tr>

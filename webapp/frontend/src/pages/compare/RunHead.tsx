@@ -1,9 +1,11 @@
-import { ActionIcon, Anchor, Badge, Group, Radio, Tooltip } from '@mantine/core';
-import { IconFlag, IconX } from '@tabler/icons-react';
+import { ActionIcon, Anchor, Badge, Group, Radio } from '@mantine/core';
+import { IconX } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { seriesColor } from '@/theme/seriesColors';
-import type { Caution, ComparedRun } from './comparison';
+import { CautionBadge } from './CautionBadge';
+import type { ComparedRun } from './comparison';
 import classes from './compare.module.css';
+import { useHighlighted } from './highlight';
 
 interface Props {
   run: ComparedRun;
@@ -13,20 +15,11 @@ interface Props {
   onRemove: ((id: number) => void) | undefined;
 }
 
-const LABELS: Record<Caution['kind'], string> = {
-  outcome: 'not finished',
-  fidelity: 'not valid',
-  model: 'other model',
-  numbers: 'other numbers',
-  workload: 'other workload',
-  seed: 'other seed',
-  world: 'predicted and measured',
-};
-
 /** A run's name, whether it is the baseline, and why its figures cannot simply be compared. */
 export function RunHead({ run, at, isBase, onBaseline, onRemove }: Props) {
+  const highlighted = useHighlighted([run.id]);
   return (
-    <div className={classes.head}>
+    <div className={classes.head} {...highlighted}>
       <Group gap={6} wrap="nowrap" justify="space-between">
         <Anchor component={Link} to={`/runs/${run.id}`} className={classes.runName} title={run.name}>
           <span className={classes.dot} style={{ background: seriesColor(at) }} />
@@ -69,20 +62,8 @@ export function RunHead({ run, at, isBase, onBaseline, onRemove }: Props) {
             predicted
           </Badge>
         )}
-        {run.cautions.map(({ kind, sentence, decides }) => (
-          <Tooltip key={kind} label={sentence}>
-            <Badge
-              size="xs"
-              color={decides ? 'orange' : 'gray'}
-              variant="light"
-              tt="none"
-              leftSection={decides && <IconFlag size={10} />}
-              tabIndex={0}
-              data-testid={`caution-${kind}-${run.id}`}
-            >
-              {LABELS[kind]}
-            </Badge>
-          </Tooltip>
+        {run.cautions.map((caution) => (
+          <CautionBadge key={caution.kind} caution={caution} of={run.id} />
         ))}
       </Group>
     </div>

@@ -61,18 +61,31 @@ export function deltaText(delta: number): string {
   return `${size < 10 ? size.toFixed(1) : size.toFixed(0)} %`;
 }
 
+/** A caution about a run or several repeats, each once. */
+export function cautionsOf(runs: readonly ComparedRun[]): Caution[] {
+  const all = runs.flatMap(({ cautions }) => cautions);
+  return all.filter(({ sentence }, at) => all.findIndex((one) => one.sentence === sentence) === at);
+}
+
 /** Metrics and parameters as CSV: a column per run, values in SI units. */
 export function csvOf(comparison: Comparison): string {
   const head = ['kind', 'name', 'unit', ...comparison.runs.map((run) => `${run.id} ${run.name}`)];
   const metrics = comparison.metrics.map((row) => ['metric', row.name, row.unit, ...row.values]);
   const deltas = comparison.metrics.map((row) => ['delta to baseline', row.name, 'fraction', ...row.deltas]);
   const params = comparison.params.map((row) => ['parameter', row.path, '', ...row.values]);
-  return [head, ...metrics, ...deltas, ...params].map((row) => row.map(cell).join(',')).join('\n') + '\n';
+  return csvText([head, ...metrics, ...deltas, ...params]);
 }
+
+export const csvText = (rows: readonly (readonly unknown[])[]): string =>
+  rows.map((row) => row.map(cell).join(',')).join('\n') + '\n';
+
+/** A spreadsheet takes a text for a formula that begins so. */
+const FORMULA = /^[=+\-@\t\r]/;
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return '';
-  const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const plain = typeof value === 'object' ? JSON.stringify(value) : String(value);
+  const text = typeof value === 'string' && FORMULA.test(plain) ? `'${plain}` : plain;
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -20,7 +20,7 @@ import {
 import type { StoredExperiment } from '@/experiment/data/answers';
 import { toFigure } from '@/experiment/data/figure';
 import { useFactorOptions, useMetrics, usePreview } from '@/experiment/data/queries';
-import { FigurePanel } from '../FigurePanel';
+import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
 import { Base } from './Base';
 import { CellProblems } from './CellProblems';

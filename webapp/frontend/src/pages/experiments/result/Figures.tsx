@@ -9,7 +9,7 @@ import { useFigure, useMetrics } from '@/experiment/data/queries';
 import { runsOf } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { ViewControls } from '../design/ViewControls';
-import { FigurePanel } from '../FigurePanel';
+import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import type { Selection } from '../selection';
 
 interface Props {

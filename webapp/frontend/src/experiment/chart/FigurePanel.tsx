@@ -1,9 +1,9 @@
 import { Center, Group, SegmentedControl, Switch, Text } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
 import { Panel } from '@/components/Panel';
-import { Figure } from '@/experiment/chart/Figure';
-import { FigureTable } from '@/experiment/chart/FigureTable';
-import type { FigureData } from '@/experiment/chart/model';
+import { Figure } from './Figure';
+import { FigureTable } from './FigureTable';
+import type { FigureData } from './model';
 
 interface Props {
   title: string;
@@ -14,6 +14,10 @@ interface Props {
   stale?: boolean;
   selected: ReadonlySet<string>;
   onSelect: (digests: readonly string[], how: 'toggle' | 'add') => void;
+  /** The points of the mark below the pointer. */
+  onHover?: (digests: readonly string[]) => void;
+  /** Whether the single repeats are drawn at first. */
+  repeatsShown?: boolean;
   height?: number;
   /** Above the figure: which axes. */
   controls?: ReactNode;
@@ -21,6 +25,8 @@ interface Props {
   extra?: ReactNode;
   /** What is said while there is no data. */
   nothing?: string;
+  /** Below the figure: what is to be known of it. */
+  children?: ReactNode;
 }
 
 const EMPTY_HEIGHT = 34;
@@ -33,13 +39,16 @@ export function FigurePanel({
   stale = false,
   selected,
   onSelect,
+  onHover,
+  repeatsShown = false,
   height = 390,
   controls,
   extra,
   nothing,
+  children,
 }: Props) {
   const [shown, setShown] = useState<'figure' | 'table'>('figure');
-  const [showsRepeats, setShowsRepeats] = useState(false);
+  const [showsRepeats, setShowsRepeats] = useState(repeatsShown);
   const repeated = data?.facets.some((facet) =>
     facet.series.some((series) => series.marks.some((mark) => mark.repeats.length > 1)),
   );
@@ -93,6 +102,7 @@ export function FigurePanel({
             data={data}
             selected={selected}
             onSelect={onSelect}
+            onHover={onHover}
             showsRepeats={showsRepeats}
             height={height}
             testId="figure"
@@ -100,6 +110,7 @@ export function FigurePanel({
         )}
         {data && shown === 'table' && <FigureTable data={data} />}
       </div>
+      {children}
     </Panel>
   );
 }

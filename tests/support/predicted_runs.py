@@ -1,0 +1,65 @@
+"""Stores finished runs whose reports are predictions, in the database of a server: many runs in a second.
+
+A process of its own, so that its settings are those of the server: `LOOM_STATE_DIR=… python -m
+tests.support.predicted_runs` reads a JSON list of requests from its input and writes the ids of the runs.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import django
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def store_predicted(requests: Sequence[Mapping[str, Any]], environment: Mapping[str, str]) -> list[int]:
+    """One finished run per request body, on the server that was started with `environment`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.predicted_runs"],
+        input=json.dumps(list(requests)),
+        env={**environment, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    ids: list[int] = json.loads(done.stdout)
+    return ids
+
+
+def _store(body: Mapping[str, Any]) -> int:
+    from django.db import transaction
+
+    from engine.domain.events import Event, to_json
+    from engine.domain.stored import SCHEMA
+    from engine.runs.predict import predict
+    from webapp.runs import closing, services
+    from webapp.runs.models import EventSegment, Run
+    from webapp.runs.ownership import Ownership
+    from webapp.runs.requests import RunRequest, spec_of
+
+    request = RunRequest.model_validate(body)
+    spec = spec_of(request)
+    events: list[Event] = []
+    report = predict(spec, events.append)
+    segment = gzip.compress(json.dumps(to_json(events)).encode())
+    with transaction.atomic():  # or the server would settle a run that has ended without an archive
+        run = services.store(request, spec, services.planned(spec), None)
+        closing.finish(Ownership(run.pk, run.fence), report)
+        EventSegment.objects.create(run=run, first=1, last=1, batches=segment, schema=SCHEMA)
+        Run.objects.filter(pk=run.pk).update(archived=True)
+    return run.pk
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    django.setup()
+    sys.stdout.write(json.dumps([_store(body) for body in json.load(sys.stdin)]))

@@ -1,0 +1,57 @@
+import { Anchor, Badge, Group, Radio, Text } from '@mantine/core';
+import { Link } from '@/components/navigation';
+import { CautionBadge } from './CautionBadge';
+import type { Column } from './columns';
+import classes from './compare.module.css';
+import { useHighlighted } from './highlight';
+
+interface Props {
+  column: Column;
+  onBaseline: (id: number) => void;
+}
+
+/** What tells a group of repeats from others, its runs, and why their figures cannot simply be compared. */
+export function GroupHead({ column: { runs, label, isBase, cautions }, onBaseline }: Props) {
+  const [first] = runs;
+  const highlighted = useHighlighted(runs.map(({ id }) => id));
+  const wrong = runs.filter(({ correct }) => correct === false);
+  return (
+    <div className={classes.head} data-testid={`group-${first?.id}`} {...highlighted}>
+      <span className={classes.groupName}>{label}</span>
+      <Text size="xs" c="dimmed">
+        {runs.length === 1 ? 'run' : `${runs.length} runs:`}{' '}
+        {runs.map(({ id, name }, at) => (
+          <span key={id}>
+            {at > 0 && ', '}
+            <Anchor component={Link} to={`/runs/${id}`} size="xs" title={name}>
+              {id}
+            </Anchor>
+          </span>
+        ))}
+      </Text>
+      <Group gap={6}>
+        <Radio
+          size="xs"
+          label="baseline"
+          checked={isBase}
+          onChange={() => first && onBaseline(first.id)}
+          name="baseline"
+          data-testid={`baseline-${first?.id}`}
+        />
+        {wrong.length > 0 && (
+          <Badge size="xs" color="red" variant="light" tt="none">
+            {wrong.length} not correct
+          </Badge>
+        )}
+        {first?.world === 'simulated' && (
+          <Badge size="xs" color="gray" variant="light" tt="none">
+            predicted
+          </Badge>
+        )}
+        {cautions.map((caution) => (
+          <CautionBadge key={caution.sentence} caution={caution} of={first?.id ?? 0} />
+        ))}
+      </Group>
+    </div>
+  );
+}
