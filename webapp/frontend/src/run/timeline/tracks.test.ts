@@ -43,6 +43,21 @@ describe('outline', () => {
     ]);
   });
 
+  it('ends before a point that begins another line, also where the line is drawn as columns', () => {
+    const broken = { ...line([1, 2, 6, 7], [5, 6, 7, 8], false), beginsAt: (index: number) => index === 2 };
+    const corners = outline(broken, [0, 4], viewport, WIDTH);
+    expect(corners).toEqual([
+      [2, 5],
+      [4, 6],
+      [12, NaN],
+      [12, 7],
+      [14, 8],
+    ]);
+    const drawn = extent(corners, WIDTH).map(([least]) => !Number.isNaN(least));
+    expect(drawn.slice(5, 12)).toEqual(Array.from({ length: 7 }, () => false));
+    expect([drawn[2], drawn[3], drawn[12], drawn[13]]).toEqual([true, true, true, true]);
+  });
+
   it('keeps the value of a step until the next one, and the last one until the edge', () => {
     expect(outline(line([1, 2], [5, 6], true), [0, 2], viewport, WIDTH)).toEqual([
       [2, 5],

@@ -9,6 +9,8 @@ export interface TrackLine {
   length: number;
   timeAt: (index: number) => number;
   valueAt: (index: number) => number;
+  /** Whether no line leads to a point from the one before it. */
+  beginsAt?: (index: number) => boolean;
   /** A value that holds until the next one. */
   step?: boolean;
   dashed?: boolean;
@@ -84,7 +86,8 @@ function largest(lines: readonly TrackLine[], ranges: readonly [number, number][
 }
 
 /** The corners of a line, x in pixels: of the points in one column of pixels only the first and the last, and those
- * with the smallest and the largest value. A path of all points takes as long as there are points. */
+ * with the smallest and the largest value. A path of all points takes as long as there are points. A corner without
+ * a value (NaN) ends the line; the next one begins another. */
 export function outline(
   line: TrackLine,
   [first, last]: readonly [number, number],
@@ -98,6 +101,7 @@ export function outline(
   for (let index = first; index < last;) {
     const x = xAt(line.timeAt(index));
     if (line.step && index > first) found.push([x, value]);
+    if (line.beginsAt?.(index)) found.push([x, NaN]);
     column = Math.floor(x);
     value = line.valueAt(index);
     found.push([x, value]);
@@ -123,6 +127,7 @@ export function extent(corners: readonly (readonly [number, number])[], width: n
   for (let index = 1; index < corners.length; index += 1) {
     const [x0, value0] = corners[index - 1]!;
     const [x1, value1] = corners[index]!;
+    if (Number.isNaN(value0) || Number.isNaN(value1)) continue;
     const valueAt = (x: number) => (x1 > x0 ? value0 + ((x - x0) / (x1 - x0)) * (value1 - value0) : value1);
     const last = Math.min(Math.floor(x1), found.length - 1);
     for (let column = Math.max(0, Math.floor(x0)); column <= last; column += 1) {
@@ -170,7 +175,13 @@ function drawLine(
     fillColumns(ctx, extent(corners, span), density.labelWidth, y);
   } else {
     ctx.beginPath();
-    for (const [x, value] of corners) ctx.lineTo(density.labelWidth + x, y(value));
+    let isDown = false;
+    for (const [x, value] of corners) {
+      const hasValue = !Number.isNaN(value);
+      if (hasValue && isDown) ctx.lineTo(density.labelWidth + x, y(value));
+      else if (hasValue) ctx.moveTo(density.labelWidth + x, y(value));
+      isDown = hasValue;
+    }
     ctx.stroke();
   }
   if (line.dots && last - first <= MAX_DOTS) {

@@ -14,7 +14,8 @@ interface Point {
   index: number;
 }
 
-/** The tokens after the first of each request, and the prediction of the undisturbed run as a dashed line. */
+/** The tokens after the first of each request, a line per request (one for requests served together), and the
+ * prediction of the undisturbed run, dashed. */
 export function latencyTrack(
   data: RunData,
   predicted: readonly PredictedToken[],
@@ -43,6 +44,7 @@ function points(list: readonly Point[], color: string): TrackLine {
     length: list.length,
     timeAt: (index) => list[index]!.time_s,
     valueAt: (index) => list[index]!.latency_s,
+    beginsAt: (index) => index > 0 && list[index]!.index < list[index - 1]!.index,
   };
 }
 

@@ -36,7 +36,7 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
   const takes = open && !service.ended;
   return (
     <CockpitPanel
-      title="Chat with the cluster"
+      title="Chat"
       testId="service"
       about={<span data-testid="service-count">{countText(service)}</span>}
       extra={
