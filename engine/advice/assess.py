@@ -17,7 +17,7 @@ from engine.domain.plan import Plan
 from engine.domain.report import DeviceReport, RequestReport
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.domain.workload import Workload
+from engine.domain.workload import Request, Workload
 from engine.ops.sizes import kv_bytes_per_row
 from engine.reports.fold import fold_devices, fold_links, fold_requests
 from engine.runs.predict import Prepared, prepare, simulate
@@ -30,11 +30,12 @@ LARGE = 128
 
 
 class _Played(NamedTuple):
-    """The simulated beginning of a run of `spec`."""
+    """The simulated beginning of a run of `spec`: `tokens` of every answer, of `answers` in all."""
 
     spec: RunSpec
     plan: Plan
     tokens: int
+    answers: tuple[int, ...]
     spans: list[Span]
     marks: list[Mark]
 
@@ -58,7 +59,8 @@ def assess(spec: RunSpec) -> Assessment:
         prepared = prepare(spec)
         short = spec.model_copy(update={"workload": shortened(spec)})
         requests = prepared.requests[: short.workload.requests]
-        trace, outcome = simulate(Prepared(short, requests, prepared.plan))
+        cut = tuple(_cut(request, short.workload.new_tokens) for request in requests)
+        trace, outcome = simulate(Prepared(short, cut, prepared.plan))
     except EdgeLoomError as error:
         return Assessment(strategy=spec.strategy, lossless=lossless, reason=_own_words(spec, str(error)))
     lossless = not strategy(spec.strategy).is_lossy(prepared.plan)
@@ -68,10 +70,18 @@ def assess(spec: RunSpec) -> Assessment:
         spec=spec,
         plan=prepared.plan,
         tokens=short.workload.new_tokens,
+        answers=tuple(spec.workload.new_tokens if r.new_tokens is None else r.new_tokens for r in requests),
         spans=[item for item in trace if isinstance(item, Span)],
         marks=[item for item in trace if isinstance(item, Mark)],
     )
     return _assessment(played, lossless)
+
+
+def _cut(request: Request, tokens: int) -> Request:
+    """Only the first `tokens` of the answer, also where the request says how many it gets."""
+    if request.new_tokens is None:
+        return request
+    return request.model_copy(update={"new_tokens": min(request.new_tokens, tokens)})
 
 
 def _own_words(spec: RunSpec, sentence: str) -> str:
@@ -81,7 +91,7 @@ def _own_words(spec: RunSpec, sentence: str) -> str:
 
 
 def _assessment(played: _Played, lossless: bool) -> Assessment:
-    spec, tokens = played.spec, played.spec.workload.new_tokens
+    spec, tokens = played.spec, max(played.answers)
     requests, ends_s = fold_requests(played.marks)
     first_s = sum(request.ttft_s for request in requests) / len(requests)
     steps_s = [later - earlier for request in requests for earlier, later in pairwise(request.token_s)]
@@ -99,7 +109,7 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
         first_token_s=first_s,
         per_token_s=per_token_s,
         total_s=total_s,
-        tokens_per_s=len(requests) * tokens / total_s if tokens else None,
+        tokens_per_s=sum(played.answers) / total_s if tokens else None,
         peak_memory_bytes=max(device.peak_memory_bytes for device in devices),
         peak_memory_frac=fullest.peak_memory_bytes / fullest.memory_bytes,
         fullest=fullest.name,

@@ -11,7 +11,7 @@ from engine.advice.assess import assess
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
-from engine.domain.workload import Workload
+from engine.domain.workload import TracedRequest, Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
 
@@ -73,6 +73,20 @@ def test_one_of_several_sporadic_requests_is_assessed() -> None:
         update={"workload": Workload(prompt_tokens=8, new_tokens=3, requests=5)}
     )
     assert assess(several).total_s == assess(spec_of("gpipe")).total_s
+
+
+def test_requests_that_say_how_many_tokens_they_get_are_assessed_to_their_end_and_no_further() -> None:
+    serves = Workload(prompt_tokens=8, new_tokens=40, requests=9, pattern="serve", max_batch=4)
+    service = spec_of("gpipe").model_copy(update={"workload": serves})
+    found, report = assess(service), predict(service)
+    assert len(report.requests) == 4, "the example that a service is predicted by"
+    assert found.simulated_tokens == 3
+    assert found.total_s == pytest.approx(report.latency_s, rel=0.02)
+    assert found.tokens_per_s == pytest.approx(4 * 40 / report.latency_s, rel=0.02)
+    rows = [TracedRequest(at_s=0.0, prompt_tokens=8, new_tokens=20)]
+    rows.append(TracedRequest(at_s=9.0, prompt_tokens=8, new_tokens=40))
+    traced = spec_of("gpipe").model_copy(update={"workload": Workload(pattern="trace", trace=tuple(rows))})
+    assert assess(traced).total_s == pytest.approx(assess(spec_of("gpipe", new_tokens=20)).total_s)
 
 
 def test_an_encoder_has_no_time_per_token() -> None:
