@@ -43,11 +43,16 @@ class StateChanged(Value):
 
 
 class ClockTicked(Value):
-    """The run's virtual time, and the wall seconds since its start."""
+    """The run's virtual time, and the wall seconds since its start.
+
+    `silent_s` has the devices whose process has sent nothing for longer than it should, and since how many
+    wall seconds: it is frozen, swaps or hangs.
+    """
 
     type: Literal["clock"] = "clock"
     time_s: float
     wall_s: float
+    silent_s: dict[str, float] = Field(default_factory=dict, exclude_if=lambda silent_s: not silent_s)
 
 
 class LinkSample(Value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -64,9 +65,13 @@ class Child:
 
 
 def fork_device(rank: int, name: str, assignment: Assignment, others: Collection[Child]) -> Child:
-    """Start a process that runs device `rank`. It closes what it inherits of `others`."""
+    """Start a process that runs device `rank`. It closes what it inherits of `others`.
+
+    It begins with SIGUSR1 blocked: until it knows what to do with that signal, the signal would end it.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     reading, writing = os.pipe()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     pid = os.fork()
     if pid == 0:
         ours.close()
@@ -78,22 +83,40 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
         os.close(writing)
         sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
         device_process(rank, assignment, theirs)
+    signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     os.close(writing)
     return Child(rank, name, pid, ours, Output(reading, name))
 
 
-def ending_of(pid: int) -> str:
-    """How a process ends that has closed its socket, in words; "" if it is not a child of this one."""
+def ending_of(pid: int, timeout_s: float = EXIT_TIMEOUT_S) -> str:
+    """How a process ends that has closed its socket, in words; "" if it is not a child of this one.
+
+    One that lives on without its socket gets no message any more, so it is killed after `timeout_s`.
+    """
     try:
+        if not _has_ended(pid, timeout_s):
+            kill(pid)
+            return f"its process closed its socket, did not end within {timeout_s:g} s and was killed"
         found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    except OSError:
+    except ChildProcessError:
         return ""
     assert found is not None, "without WNOHANG it waits"
     if found.si_code == os.CLD_EXITED:
         return f"its process ended with status {found.si_status}"
     known = {one.value: one.name for one in signal.Signals}
     return f"its process was ended by {known.get(found.si_status, f'signal {found.si_status}')}"
+
+
+def _has_ended(pid: int, timeout_s: float) -> bool:
+    """Whether this child ends within `timeout_s`; ChildProcessError if it is no child of this process."""
+    if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+        return True
+    ending = os.pidfd_open(pid)
+    try:
+        return bool(select.select([ending], [], [], timeout_s)[0])
+    finally:
+        os.close(ending)
 
 
 def end_all(children: Collection[Child], at_once: bool) -> None:

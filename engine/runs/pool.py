@@ -29,6 +29,7 @@ class DevicePool:
         self._fork, self._address_of, self._clock = fork, address_of, clock
         self._connected: set[tuple[int, int]] = set()
         self._selector = selectors.DefaultSelector()
+        self._read_s = clock()
 
     def fork(self, rank: int, plan: Plan) -> None:
         """Start device `rank` with the weights that `plan` gives it."""
@@ -49,7 +50,9 @@ class DevicePool:
     def read(self, timeout_s: float) -> list[tuple[Child, Message | None]]:
         """Wait up to `timeout_s` for messages of the devices. None: that process has ended."""
         found: list[tuple[Child, Message | None]] = []
-        for key, _ in self._selector.select(timeout_s):
+        ready = self._selector.select(timeout_s)
+        self._read_s = self._clock()
+        for key, _ in ready:
             child: Child = key.data
             if key.fileobj is not child.sock:
                 found += self._read_output(child)
@@ -65,6 +68,13 @@ class DevicePool:
                 found += self._read_output(child)  # what it wrote before
             found += [(child, message) for message in messages]
         return found
+
+    def silent_s(self, least_s: float) -> dict[str, float]:
+        """The devices whose process had sent nothing for longer than `least_s` at the last reading, and for
+        how long. While nobody reads, no device becomes silent.
+        """
+        silent = {child.name: self._read_s - child.last_message_s for child in self.children.values()}
+        return {name: seconds for name, seconds in silent.items() if seconds > least_s}
 
     def _read_output(self, child: Child) -> list[tuple[Child, Message | None]]:
         """The lines that the process wrote since the last call, as a message like those that it sends."""

@@ -45,6 +45,11 @@ from engine.worlds.real.device_process import Assignment
 CLOCK_PERIOD_S = 0.25
 """Wall seconds between two events with the run's clock and the state of its links."""
 
+SILENT_S = 2.0
+"""Wall seconds without a message from a process that says every second that it is alive (`SIGN_S` in
+`trace_writer.py`); the other second is for a busy host.
+"""
+
 TRACE_DELAY_S = 0.5
 """Wall seconds that a mark may take from the device to the supervisor on a busy host."""
 
@@ -237,7 +242,9 @@ class Supervisor:
 
     def _tick(self) -> None:
         run = self.active
-        run.emit(ClockTicked(time_s=run.now_s, wall_s=run.clock() - (run.start_wall_s or 0.0)))
+        wall_s = run.clock() - (run.start_wall_s or 0.0)
+        silent_s = {name: round(seconds, 1) for name, seconds in self.pool.silent_s(SILENT_S).items()}
+        run.emit(ClockTicked(time_s=run.now_s, wall_s=wall_s, silent_s=silent_s))
         self.sample_links()
 
     def sample_links(self) -> None:
@@ -285,6 +292,8 @@ class Supervisor:
                     device=child.name, time_s=self.active.now_s, lines=tuple(message["lines"])
                 )
                 self.active.emit(said)
+            case "alive":
+                pass  # the pool has noted when it came
             case "pong":
                 self.failures.handle_pong(child)
             case "error":

@@ -16,6 +16,10 @@ from tests.support.small_cases import spec_of, star
 MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
 
 
+NO_PROCESS = 2**22 + 1
+"""A process id above the highest that Linux gives; see proc(5), pid_max."""
+
+
 def small_spec(devices=3, strategy="megatron", **more):
     spec = spec_of(strategy, MODEL, star((1e8,) * devices), new_tokens=3)
     return spec.model_copy(update={"weights": WEIGHTS, "dilation": 2.0, **more})
@@ -66,7 +70,7 @@ class FakePool(DevicePool):
     def _fake_fork(self, rank, plan, others):
         ours, theirs = socket.socketpair()
         self.devices[rank], self.plans[rank] = FakeDevice(theirs), plan
-        child = Child(rank, f"d{rank}", -1, ours)
+        child = Child(rank, f"d{rank}", NO_PROCESS, ours)
         child.last_message_s = child.last_ping_s = self._clock()
         return child
 

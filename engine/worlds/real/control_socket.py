@@ -7,6 +7,7 @@ import os
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,16 @@ if TYPE_CHECKING:
 
 
 class ControlSocket(threading.Thread):
-    """The device's end of the socket pair. A thread reads it, and ends the process when the parent ends."""
+    """The device's end of the socket pair. A thread reads it, and ends the process when the parent ends.
+
+    `sent_s` is the wall time of the last message to the supervisor.
+    """
 
     def __init__(self, sock: socket.socket):
         super().__init__(name="control", daemon=True)
         self.sock = sock
         self.lock = threading.Lock()
+        self.sent_s = time.monotonic()
         self.received: queue.SimpleQueue[ControlMessage] = queue.SimpleQueue()
         self.on_message: Callable[[], None] = lambda: None
         self.start()
@@ -41,6 +46,7 @@ class ControlSocket(threading.Thread):
         data = (json.dumps(message) + "\n").encode()
         with self.lock:
             self.sock.sendall(data)
+            self.sent_s = time.monotonic()
 
     def say(self, line: str) -> None:
         """Show `line` in the log of this process; not while the program runs."""

@@ -48,7 +48,7 @@ class Assignment(NamedTuple):
 def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
     """Run device `rank` until the supervisor sends "exit". Never returns."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    faulthandler.register(signal.SIGUSR1)  # writes where every thread is, also while one computes or waits
+    write_stacks_on_request()
     control = ControlSocket(sock)
     status = 0
     try:
@@ -72,6 +72,14 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
         continue  # keep the connections open until "exit", or peers would report this device as failed
     sys.stderr.flush()
     os._exit(status)
+
+
+def write_stacks_on_request() -> None:
+    """From now on SIGUSR1, which the parent blocked for the fork, writes where every thread is, also while
+    one computes or waits.
+    """
+    faulthandler.register(signal.SIGUSR1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
 
 
 def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> None:

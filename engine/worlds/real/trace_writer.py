@@ -6,10 +6,14 @@ import contextlib
 import threading
 import time
 from collections import deque
+from typing import TYPE_CHECKING
 
 from engine.domain.events import to_json
 from engine.domain.trace import Mark, Span
 from engine.worlds.real.control_socket import ControlSocket
+
+if TYPE_CHECKING:
+    from engine.worlds.real.loop import ControlMessage
 
 FLUSH_S = 0.025
 """Wall seconds between two batches."""
@@ -17,9 +21,13 @@ FLUSH_S = 0.025
 CALM_FLUSH_S = 0.1
 """The same where the spans are held: what the thread does takes time from the program."""
 
+SIGN_S = 1.0
+"""Wall seconds without a message after which the process says that it is alive."""
+
 
 class TraceWriter(threading.Thread):
-    """Sends the trace to the supervisor in batches, because a message per span would slow the run down.
+    """Sends the trace to the supervisor in batches, because a message per span would slow the run down. While
+    there is nothing to send, it tells that the process is alive; a long operation does not hold it up.
 
     With `holds` only marks are sent during a run, and spans after it: at native speed, encoding spans and
     reading them in the supervisor would take time from the cores that are being measured.
@@ -39,14 +47,23 @@ class TraceWriter(threading.Thread):
         while True:
             time.sleep(period_s)  # not a wait for a condition
             self.flush()
+            self.tell_alive(time.monotonic())
+
+    def tell_alive(self, now_s: float) -> None:
+        """Send a sign of life if this process has sent nothing for `SIGN_S`."""
+        if now_s - self.control.sent_s > SIGN_S:
+            self._send({"type": "alive"})
 
     def flush(self) -> None:
         """Send what is in the buffer, by this thread or by one that is sending already."""
         with self.flushing:
             batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
             if batch:
-                with contextlib.suppress(OSError):  # the parent has ended, and so has the run
-                    self.control.send({"type": "trace", "items": to_json(batch)})
+                self._send({"type": "trace", "items": to_json(batch)})
+
+    def _send(self, message: ControlMessage) -> None:
+        with contextlib.suppress(OSError):  # the parent has ended, and so has the run
+            self.control.send(message)
 
     def emit(self, item: Span | Mark) -> None:
         if self.holds and isinstance(item, Span):

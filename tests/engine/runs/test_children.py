@@ -1,11 +1,15 @@
 """How device processes end, as the run says it."""
 
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
-from engine.runs.children import ending_of
+from engine.runs import children
+from engine.runs.children import end_all, ending_of, fork_device
+from engine.worlds.real.device_process import write_stacks_on_request
 
 ENDS = {
     "its process ended with status 3": "raise SystemExit(3)",
@@ -21,3 +25,29 @@ def test_the_ending_of_a_process_is_said_and_still_there_for_who_waits_for_it(se
     assert ending_of(process.pid) == sentence
     assert process.wait() != 0
     assert ending_of(process.pid) == "", "nobody's child any more"
+
+
+def test_a_process_that_lives_on_without_its_socket_is_killed_and_said_to_be():
+    process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    assert ending_of(process.pid, timeout_s=0.05) == (
+        "its process closed its socket, did not end within 0.05 s and was killed"
+    )
+    assert process.wait() == -signal.SIGKILL
+
+
+def test_a_process_that_is_asked_for_its_stacks_before_it_can_write_them_writes_them_later(monkeypatch):
+    def device(rank, assignment, sock):
+        """The beginning of a device process, held up until it was sent the signal."""
+        sock.recv(1)
+        write_stacks_on_request()
+        os._exit(0)
+
+    monkeypatch.setattr(children, "device_process", device)
+    child = fork_device(0, "d0", None, ())
+    os.kill(child.pid, signal.SIGUSR1)
+    child.sock.sendall(b"\n")
+    assert ending_of(child.pid) == "its process ended with status 0"
+    lines, _ = child.output.read()
+    assert any("in device" in line for line in lines)
+    end_all([child], at_once=False)
+    assert signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ()), "blocked for the fork only"

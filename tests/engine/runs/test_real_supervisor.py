@@ -209,6 +209,12 @@ def test_the_clock_is_emitted_while_the_run_goes_on():
     assert case.of(LinksSampled) == []  # loopback has no links to sample
 
 
+def test_a_device_that_has_finished_and_is_alive_has_still_finished():
+    finished = {"type": "finished", "pacing": STATS}
+    case = Case({"start": [finished, {"type": "alive"}]}, stop_after=200)
+    assert case.run().outcome.kind == "finished"
+
+
 def test_frozen_devices_are_not_waited_for_but_a_frozen_source_is():
     case = Case()
     for rank in range(3):

@@ -1474,6 +1474,9 @@ export interface components {
             probability: number;
         };
         ClockTicked: {
+            silent_s?: {
+                [key: string]: number;
+            };
             time_s: number;
             /** @constant */
             type: "clock";
