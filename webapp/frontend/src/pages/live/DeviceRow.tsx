@@ -1,7 +1,9 @@
-import { Badge, Group, Text } from '@mantine/core';
+import { Badge, Group, Text, Tooltip } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import { useEffect, useRef } from 'react';
 import type { DeviceSpec } from '@/api/types';
 import { bytes, flopRate, percent, three } from '@/format/units';
+import { aboutState, stateText, type DeviceState } from '@/run/data/activity';
 import { sendChange } from '@/run/feed/commands';
 import type { DeviceView } from '@/run/data/snapshot';
 import { deviceColor } from '@/theme/deviceColors';
@@ -9,6 +11,8 @@ import { DeviceControls } from './DeviceControls';
 import { ProcessLog } from './ProcessLog';
 import { usePending } from './usePending';
 import classes from './live.module.css';
+
+const WARNINGS = new Set<DeviceState>(['no sign', 'frozen']);
 
 interface Props {
   runId: number;
@@ -23,7 +27,6 @@ interface Props {
 
 /** One device: memory, activity and controls. */
 export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen, onChoose }: Props) {
-  const failed = device.failedAt_s !== null;
   const [pending, submit] = usePending(device.changes, refusals);
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -44,13 +47,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
           <Text size="sm" fw={600} truncate>
             {device.name}
           </Text>
-          <Text
-            size="xs"
-            c={failed || device.frozenAt_s !== null ? 'red' : 'dimmed'}
-            data-testid={`device-row-state-${device.name}`}
-          >
-            {stateOf(device)}
-          </Text>
+          <State device={device} />
         </Group>
         <Group gap={8} wrap="nowrap">
           {pending && (
@@ -91,10 +88,23 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
   );
 }
 
-function stateOf(device: DeviceView): string {
-  if (device.failedAt_s !== null) return `failed at ${device.failedAt_s.toFixed(2)} s`;
-  if (device.frozenAt_s !== null) return `frozen since ${device.frozenAt_s.toFixed(2)} s`;
-  return device.slowdown === 1
-    ? device.activity.state
-    : `${device.activity.state}, ${three(device.slowdown)} × slower`;
+/** What the device does; a sign and a colour where something is wrong with it, and what that means. */
+function State({ device }: { device: DeviceView }) {
+  const { state } = device.activity;
+  const color = state === 'failed' ? 'var(--loom-bad)' : WARNINGS.has(state) ? 'var(--loom-warn)' : undefined;
+  const slower = device.slowdown === 1 || color ? '' : `, ${three(device.slowdown)} × slower`;
+  return (
+    <Tooltip label={aboutState(device)} disabled={!aboutState(device)} multiline maw={300}>
+      <Text
+        size="xs"
+        c={color ?? 'dimmed'}
+        className={classes.rowState}
+        data-testid={`device-row-state-${device.name}`}
+      >
+        {color && <IconAlertTriangle size={13} aria-hidden />}
+        {stateText(device)}
+        {slower}
+      </Text>
+    </Tooltip>
+  );
 }

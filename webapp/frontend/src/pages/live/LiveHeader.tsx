@@ -42,7 +42,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed }: Props) {
           </Text>
         </Group>
         <Group gap="sm" wrap="nowrap">
-          <FeedHealth feed={feed} over={over} complete={isOver(picture.state)} events={picture.events} />
+          <FeedHealth feed={feed} state={picture.state} ended={over} events={picture.events} />
           {over ? (
             <ReportButton />
           ) : (

@@ -5,6 +5,7 @@ import { isOver, type RunDetail } from '@/api/types';
 import { useDocumentTitle } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { predictedTokens } from '@/run/data/progress';
+import type { Snapshot } from '@/run/data/snapshot';
 import { useRunStore, useSnapshot, type RunStore } from '@/run/feed/store';
 import { LayerPanel } from '@/run/panels/LayerPanel';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
@@ -21,11 +22,14 @@ import { TimePanel, TimeTracks, TrackChoice } from './cockpit/TimePanel';
 import { ControlPanel } from './ControlPanel';
 import { dilationOf } from './dilation';
 import { EventLog } from './EventLog';
+import { isStalled } from './feedHealth';
 import { LiveHeader } from './LiveHeader';
 import classes from './live.module.css';
 import { Recorder } from './recorder/Recorder';
 import { ServicePanel } from './service/ServicePanel';
 import { useShown, type Shown } from './useShown';
+
+const LOOK_MS = 500;
 
 /** The live page of a run: its events as charts, and controls to change or stop it. */
 export function LivePage({ run }: { run: RunDetail }) {
@@ -61,17 +65,19 @@ export function LivePage({ run }: { run: RunDetail }) {
   const generates = spec.workload.new_tokens > 0;
   const serves = spec.workload.pattern === 'serve';
   const isPresent = shown.instant_s === null;
+  const isCurrent = useIsCurrent(store, newest);
   return (
     <div className={classes.page}>
       <LiveHeader run={run} picture={newest} predicted={predicted} dilation={dilation} feed={store.feed} />
       <Cockpit
         topology={
-          <CockpitPanel title="Cluster" about={instantText(shown, over)}>
+          <CockpitPanel title="Cluster" about={instantText(shown, over, isCurrent)}>
             <Topology
               cluster={spec.cluster}
               drawn={drawn}
               devices={picture.devices}
               links={picture.links}
+              still={!isPresent || !isCurrent}
               selection={selection}
               onSelect={setSelection}
             />
@@ -190,10 +196,23 @@ function Details({ run, shown, over }: { run: RunDetail; shown: Shown; over: boo
   );
 }
 
-function instantText({ instant_s, picture }: Shown, over: boolean): string {
+function instantText({ instant_s, picture }: Shown, over: boolean, isCurrent: boolean): string {
   const at_s = instant_s ?? picture.instant_s;
   if (at_s === null) return over ? 'at the end' : '';
-  return `as it was at ${at_s.toFixed(3)} s`;
+  const text = `as it was at ${at_s.toFixed(3)} s`;
+  return instant_s === null && !isCurrent ? `${text}; nothing newer is known` : text;
+}
+
+/** Whether the newest state of a running run is its present, as far as it can be: events keep coming. */
+function useIsCurrent(store: RunStore, newest: Snapshot): boolean {
+  const { feed } = store;
+  const [stalled, setStalled] = useState(false);
+  useEffect(() => {
+    const look = () => setStalled(isStalled(feed, store.snapshot().state, Date.now()));
+    const timer = setInterval(look, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [store, feed]);
+  return newest.state !== 'running' || (feed.state === 'live' && !stalled);
 }
 
 /** A viewport that follows the run's virtual clock, and that clock, extrapolated between events. */

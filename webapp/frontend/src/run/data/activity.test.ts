@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { activity, busyIn } from './activity';
+import { aboutState, activity, busyIn, knownInstant_s, stateText } from './activity';
 import { cluster, model, span } from './fixtures';
 import { Names, SpanRing } from './rings';
 import { RunData } from './runData';
@@ -57,5 +57,43 @@ describe('activity', () => {
     expect(activity(data.device('b')!, 1, 1).state).toBe('frozen');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);
     expect(activity(data.device('a')!, 1, 1).state).toBe('failed');
+  });
+});
+
+describe('a device whose process makes no sign', () => {
+  const silent = (): RunData => {
+    const data = new RunData(cluster, model);
+    data.apply([
+      span({ end_s: 0.5 }),
+      span({ device: 'b', end_s: 4 }),
+      { type: 'clock', time_s: 4, wall_s: 4, silent_s: { a: 7.9 } },
+    ]);
+    return data;
+  };
+  const known = (data: RunData) => {
+    const device = data.devices[0]!;
+    return { ...device, activity: activity(device, 0.4, 0.2) };
+  };
+
+  it('is said to make none, whatever it did last', () => {
+    const device = known(silent());
+    expect(device.activity.state).toBe('no sign');
+    expect(stateText(device)).toBe('no sign for 7 s');
+    expect(aboutState(device)).toContain('sent nothing for 7 s of wall time');
+  });
+
+  it('is frozen or failed where that is known', () => {
+    const data = silent();
+    data.devices[0]!.frozenAt_s = 1.5;
+    expect(stateText(known(data))).toBe('frozen since 1.50 s');
+    data.devices[0]!.failedAt_s = 2;
+    expect(stateText(known(data))).toBe('failed at 2.00 s');
+  });
+
+  it('does not hold back what is shown of the others', () => {
+    const data = silent();
+    expect(knownInstant_s(data, 10)).toBe(4);
+    data.apply([{ type: 'clock', time_s: 4, wall_s: 4 }]);
+    expect(knownInstant_s(data, 10)).toBe(0.5);
   });
 });

@@ -3,7 +3,7 @@ import { LANES, type DeviceData, type Lane, type RunData } from './runData';
 import { OVERLAPPING, type SpanRing } from './rings';
 
 export type DeviceState =
-  'computing' | 'sending' | 'receiving' | 'waiting' | 'idle' | 'no news' | 'frozen' | 'failed';
+  'computing' | 'sending' | 'receiving' | 'waiting' | 'idle' | 'no news' | 'no sign' | 'frozen' | 'failed';
 
 export interface Activity {
   state: DeviceState;
@@ -12,6 +12,9 @@ export interface Activity {
   /** Share of the window before the instant that each lane was busy. */
   shares: Record<Lane, number>;
 }
+
+/** What is known of a device at an instant. */
+type Known = Pick<DeviceData, 'failedAt_s' | 'frozenAt_s' | 'silent_s'> & { activity: Activity };
 
 /** Spans arrive when they end, nearly in order: older ones than these are before the window. */
 const MAX_LOOK_BACK = 600;
@@ -32,10 +35,35 @@ export function knownInstant_s(data: RunData, patience_s: number): number {
   let known_s = data.time_s;
   for (const device of data.devices) {
     const newest_s = newestEnd_s(device);
-    if (newest_s > -Infinity && device.failedAt_s === null && device.frozenAt_s === null)
-      known_s = Math.min(known_s, newest_s);
+    if (newest_s > -Infinity && !isAway(device)) known_s = Math.min(known_s, newest_s);
   }
   return Math.max(known_s, data.time_s - patience_s, 0);
+}
+
+/** A device's state in a few words. */
+export function stateText(device: Known): string {
+  const { state } = device.activity;
+  if (state === 'failed') return `failed at ${device.failedAt_s?.toFixed(2)} s`;
+  if (state === 'frozen') return `frozen since ${device.frozenAt_s?.toFixed(2)} s`;
+  if (state === 'no sign') return `no sign for ${Math.floor(device.silent_s ?? 0)} s`;
+  return state;
+}
+
+/** What a state means where its name does not say it all; '' for the others. */
+export function aboutState(device: Known): string {
+  switch (device.activity.state) {
+    case 'no sign':
+      return `Its process has sent nothing for ${Math.floor(device.silent_s ?? 0)} s of wall time, though it says every second that it is alive. It is stopped, swaps or hangs, or this machine is too busy.`;
+    case 'frozen':
+      return 'A change has stopped its process: its connections stay open, and it sends nothing until it is restored.';
+    case 'no news':
+      return 'It has reported nothing about this instant yet: an operation is reported when it has ended.';
+  }
+  return '';
+}
+
+function isAway({ failedAt_s, frozenAt_s, silent_s }: DeviceData): boolean {
+  return failedAt_s !== null || frozenAt_s !== null || silent_s !== null;
 }
 
 /** Activity at `at_s`, and in the `window_s` before it. */
@@ -48,6 +76,7 @@ export function activity(device: DeviceData, at_s: number, window_s: number): Ac
 function stateAt(device: DeviceData, at_s: number): Pick<Activity, 'state' | 'layer'> {
   if (device.failedAt_s !== null) return { state: 'failed', layer: null };
   if (device.frozenAt_s !== null) return { state: 'frozen', layer: null };
+  if (device.silent_s !== null) return { state: 'no sign', layer: null };
   if (at_s === Infinity) return { state: 'idle', layer: null };
   // A span that ends at the newest known instant still counts there: look just before it.
   const before_s = at_s - Math.max(at_s, 1) * 1e-12;

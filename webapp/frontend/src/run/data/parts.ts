@@ -49,6 +49,8 @@ export interface DeviceData {
   peakBytes: number;
   failedAt_s: number | null;
   frozenAt_s: number | null;
+  /** Wall seconds since its process made a sign; null while it makes them, as it does every second. */
+  silent_s: number | null;
   /** Factor on the time of every operation. */
   slowdown: number;
   /** Number of applied changes, as for a link. */
@@ -86,6 +88,7 @@ export function deviceData(spec: DeviceSpec, lanes: DeviceData['lanes']): Device
     peakBytes: 0,
     failedAt_s: null,
     frozenAt_s: null,
+    silent_s: null,
     slowdown: 1,
     changes: 0,
     loadedBytes: 0,

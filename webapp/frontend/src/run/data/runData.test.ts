@@ -191,6 +191,33 @@ describe('the clock of RunData', () => {
   });
 });
 
+describe('devices that make no sign', () => {
+  const silent = (silent_s: Record<string, number> | undefined, time_s: number): RunEvent =>
+    silent_s
+      ? { type: 'clock', time_s, wall_s: time_s, silent_s }
+      : { type: 'clock', time_s, wall_s: time_s };
+  const silences = (data: RunData) => data.devices.map(({ silent_s }) => silent_s);
+
+  it('are those of the newest clock, until it names them no more', () => {
+    const data = new RunData(cluster, model);
+    data.apply([silent(undefined, 1)]);
+    expect(silences(data)).toEqual([null, null]);
+    data.apply([silent({ b: 2.1 }, 2)]);
+    expect(silences(data)).toEqual([null, 2.1]);
+    data.apply([silent({ b: 2.4, a: 2 }, 3), span({})]);
+    expect(silences(data)).toEqual([2, 2.4]);
+    data.apply([silent(undefined, 4)]);
+    expect(silences(data)).toEqual([null, null]);
+    expect(silences(data.at(2.5))).toEqual([null, 2.1]);
+  });
+
+  it('are none once the run is over', () => {
+    const data = new RunData(cluster, model);
+    data.apply([silent({ b: 9 }, 2), { type: 'state', state: 'failed', detail: '' }]);
+    expect(silences(data)).toEqual([null, null]);
+  });
+});
+
 describe('describeMark', () => {
   const mark = (name: string, device: string, facts: Record<string, unknown>) =>
     describeMark({ time_s: 1, name, device, facts });

@@ -1,6 +1,16 @@
 /** The state of one run, folded from its events. Mutable and outside React on purpose: thousands of
  * events per second are applied here; `snapshot.ts` (4 Hz) and the canvases (30 Hz) read it. */
-import type { ClusterSpec, Mark, ModelSpec, Plan, RunEvent, RunReport, RunState, Span } from '@/api/types';
+import {
+  isOver,
+  type ClusterSpec,
+  type Mark,
+  type ModelSpec,
+  type Plan,
+  type RunEvent,
+  type RunReport,
+  type RunState,
+  type Span,
+} from '@/api/types';
 import { text } from './facts';
 import { HeadMap } from './headMap';
 import { LayerTimes } from './layerTimes';
@@ -180,6 +190,7 @@ export class RunData {
         this.state = event.state;
         this.stateDetail = event.detail;
         this.states.push({ state: event.state, detail: event.detail });
+        if (isOver(event.state)) this.applySilence({});
         return this.addLog(null, 'state', event.detail ? `${event.state}: ${event.detail}` : event.state);
       case 'plan':
         return this.plans.begin(this.time_s, event);
@@ -188,7 +199,7 @@ export class RunData {
       case 'clock':
         this.clock = { time_s: event.time_s, wall_s: event.wall_s, at_ms: now_ms };
         this.time_s = Math.max(this.time_s, event.time_s);
-        return;
+        return this.applySilence(event.silent_s ?? {});
       case 'log':
         return this.addLog(null, event.level, event.text);
       case 'process_log': {
@@ -217,6 +228,11 @@ export class RunData {
     }
     this.time_s = Math.max(this.time_s, span.end_s);
     this.layers.add(span);
+  }
+
+  /** Devices that are not named have made a sign, or have no process any more. */
+  private applySilence(silent_s: Readonly<Record<string, number>>): void {
+    for (const device of this.devices) device.silent_s = silent_s[device.name] ?? null;
   }
 
   private applyLinks(event: Extract<RunEvent, { type: 'links' }>): void {

@@ -32,6 +32,8 @@ interface Props {
   drawn: Drawn | undefined;
   devices: DeviceView[];
   links: LinkView[];
+  /** Whether it shows a state that is not known to last: nothing moves. */
+  still: boolean;
   selection: Selection;
   onSelect: (selection: Selection) => void;
 }
@@ -59,7 +61,7 @@ export function Topology(props: Props) {
   );
 }
 
-function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
+function Graph({ cluster, drawn, devices, links, still, selection, onSelect }: Props) {
   const scheme = useComputedColorScheme('light');
   const { ref, width, height } = useElementSize();
   const { positions, bends, spots, compact } = useMemo(() => {
@@ -116,7 +118,7 @@ function Graph({ cluster, drawn, devices, links, selection, onSelect }: Props) {
     [links, spots, bends, compact, selection, onSelect],
   );
   return (
-    <div ref={ref} className={classes.canvas} data-testid="topology">
+    <div ref={ref} className={classes.canvas} data-still={still || undefined} data-testid="topology">
       <ReactFlow
         nodes={nodes}
         edges={edges}

@@ -1,7 +1,8 @@
 import { Handle, Position, type Node, type NodeProps } from '@xyflow/react';
-import { IconArrowsExchange, IconHome } from '@tabler/icons-react';
+import { IconAlertTriangle, IconArrowsExchange, IconHome } from '@tabler/icons-react';
 import { memo } from 'react';
 import { bytes } from '@/format/units';
+import { aboutState, stateText, type DeviceState } from '@/run/data/activity';
 import type { DeviceView } from '@/run/data/snapshot';
 import classes from './topology.module.css';
 
@@ -10,6 +11,8 @@ export type DeviceNodeType = Node<
   'device'
 >;
 export type SwitchNodeType = Node<{ name: string }, 'switch'>;
+
+const isWarning = (state: DeviceState) => state === 'no sign' || state === 'frozen' || state === 'failed';
 
 /** A device: what it does at the instant that is shown, and how full its memory is. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {
@@ -30,9 +33,17 @@ export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNod
         <span className={classes.title}>{view.name}</span>
         {isSource && <IconHome size={14} aria-label="source: it holds the prompt and receives the result" />}
       </div>
-      <div className={classes.state} data-testid={`device-state-${view.name}`}>
-        <span className={classes.lamp} />
-        {state === 'failed' && !compact ? `failed at ${view.failedAt_s?.toFixed(2)} s` : state}
+      <div
+        className={classes.state}
+        title={aboutState(view) || undefined}
+        data-testid={`device-state-${view.name}`}
+      >
+        {isWarning(state) ? (
+          <IconAlertTriangle size={13} className={classes.warning} aria-hidden />
+        ) : (
+          <span className={classes.lamp} />
+        )}
+        {compact ? state : stateText(view)}
         {layer !== null && layer >= 0 && !compact && <span className={classes.dim}>layer {layer}</span>}
       </div>
       <div
