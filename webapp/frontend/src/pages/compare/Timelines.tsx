@@ -32,7 +32,7 @@ export function Timelines({ runs }: { runs: RunDetail[] }) {
   return (
     <Panel
       title="Timelines"
-      about="one scale for all; scroll to zoom, drag to pan"
+      about="one scale for all; scroll or drag along an axis to zoom, drag to pan"
       testId="timelines"
       extra={
         <Group gap="xs" wrap="nowrap">

@@ -121,7 +121,7 @@ export function LivePage({ run }: { run: RunDetail }) {
           <CockpitPanel
             title="Over time"
             testId="timeline-panel"
-            about="virtual time; click: show that instant, scroll: zoom, drag: pan"
+            about="virtual time; click: show that instant, scroll or drag along the axis: zoom, drag: pan"
             extra={
               <>
                 <TrackChoice />

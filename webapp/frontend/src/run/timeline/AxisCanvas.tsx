@@ -2,8 +2,8 @@ import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, type ReactNode } from 'react';
 import { onPaint, type Frame } from '@/run/charts/paint';
 import { useCanvasColors } from '../charts/colors';
-import type { Plane } from './axis';
-import { useDrag, useSeen, useWheel } from './pointer';
+import { drawMarked, type Plane } from './axis';
+import { steer, useDrag, useSeen, useWheel } from './pointer';
 import { timeAt } from './scale';
 import classes from './timeline.module.css';
 import type { Viewport } from './viewport';
@@ -26,6 +26,8 @@ interface Props {
   viewport: Viewport;
   labelWidth: number;
   height: number;
+  /** Height of the axis at the top, along which a drag marks a stretch; it gets the keys. */
+  axisHeight?: number;
   /** Paints everything; another function when it would paint something else from the same data. */
   draw: (plane: Plane, now_s: number) => void;
   /** Grows when there is more data. */
@@ -41,9 +43,14 @@ interface Props {
   children?: ReactNode;
 }
 
-/** A canvas over the shared time axis: painted when there is something new; the wheel zooms it, dragging pans. */
+export const AXIS_KEYS = 'arrow keys move it, plus and minus zoom, 0 shows all';
+const AXIS_HINT = 'Drag along the axis, or with Shift anywhere, to zoom to that stretch; Esc cancels';
+
+/** A canvas over the shared time axis: painted when there is something new; the wheel zooms it, dragging pans, or
+ * zooms where it marks a stretch. */
 export function AxisCanvas(props: Props) {
   const { viewport, labelWidth, height, draw, version, now, label, testId, onPick, onPoint } = props;
+  const { axisHeight = 0 } = props;
   const { ref: box, width } = useElementSize();
   const canvas = useRef<HTMLCanvasElement>(null);
   const colors = useCanvasColors();
@@ -73,12 +80,13 @@ export function AxisCanvas(props: Props) {
       touches = viewport.touches;
       fit(ctx, width, height);
       draw(plane, now_s);
+      drawMarked(plane, axisHeight);
       return true;
     };
     return onPaint({ hasNews, paint });
-  }, [viewport, width, height, colors, labelWidth, draw, seen]);
+  }, [viewport, width, height, axisHeight, colors, labelWidth, draw, seen]);
   useWheel(canvas, viewport, width, labelWidth);
-  const drag = useDrag(viewport, width, labelWidth);
+  const drag = useDrag(viewport, { width, labelWidth, axisHeight });
   const pointed = (event: React.PointerEvent<HTMLCanvasElement>): Pointed => {
     const rect = event.currentTarget.getBoundingClientRect();
     const x = event.clientX - rect.left;
@@ -92,7 +100,20 @@ export function AxisCanvas(props: Props) {
     };
   };
   return (
-    <div ref={box} className={classes.box} style={{ height }}>
+    <div
+      ref={box}
+      className={classes.box}
+      style={{ height }}
+      {...(axisHeight > 0 && {
+        tabIndex: 0,
+        role: 'group',
+        'aria-label': `Time axis: ${AXIS_KEYS}`,
+        onKeyDown: (event: React.KeyboardEvent) => {
+          const plain = !event.ctrlKey && !event.metaKey && !event.altKey;
+          if (plain && steer(viewport, event.key, now(Date.now()))) event.preventDefault();
+        },
+      })}
+    >
       <canvas
         ref={canvas}
         className={classes.canvas}
@@ -104,12 +125,15 @@ export function AxisCanvas(props: Props) {
         onPointerDown={drag.down}
         onPointerUp={(event) => {
           const { time_s } = pointed(event);
-          if (!drag.moved() && time_s !== null) onPick?.(time_s);
+          if (drag.clicked() && time_s !== null) onPick?.(time_s);
           drag.up();
         }}
-        onPointerCancel={drag.up}
+        onPointerCancel={drag.cancel}
         onPointerMove={(event) => {
           drag.move(event);
+          const marks = viewport.marked !== null || (event.buttons === 0 && drag.marks(event));
+          event.currentTarget.dataset['marks'] = String(marks);
+          event.currentTarget.title = axisHeight > 0 && marks && event.buttons === 0 ? AXIS_HINT : '';
           const at = pointed(event);
           viewport.point(at.time_s);
           onPoint?.(at);

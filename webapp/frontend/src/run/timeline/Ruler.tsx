@@ -58,6 +58,7 @@ export function Ruler({ viewport, now, flags, labelWidth, onPick }: Props) {
         viewport={viewport}
         labelWidth={labelWidth}
         height={AXIS}
+        axisHeight={AXIS}
         draw={draw}
         version={() => 0}
         now={now}

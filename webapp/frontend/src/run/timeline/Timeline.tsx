@@ -45,6 +45,7 @@ export function Timeline({ data, viewport, now, density = roomy, label, path, on
       viewport={viewport}
       labelWidth={density.labelWidth}
       height={totalHeight(data.devices.length, density)}
+      axisHeight={density.axisHeight}
       draw={draw}
       version={() => data.events}
       now={now}

@@ -1,4 +1,5 @@
 /** What all canvases over one viewport have in common: ticks, changes of the cluster, the cursor, the shown instant. */
+import { seconds } from '@/format/units';
 import type { CanvasColors } from '../charts/colors';
 import { xOf } from './scale';
 import { tickLabel, tickStep, type Viewport } from './viewport';
@@ -59,6 +60,38 @@ export function drawMoments(plane: Plane, changes: readonly { time_s: number }[]
   ctx.save();
   ctx.lineWidth = 2;
   at(viewport.instant_s, (x) => line(ctx, colors.instant, x, 0, height));
+  ctx.restore();
+}
+
+/** The stretch that a person marks, and on the axis how long it is. */
+export function drawMarked(
+  { ctx, width, height, colors, density, viewport }: Plane,
+  axisHeight: number,
+): void {
+  const { marked } = viewport;
+  if (!marked) return;
+  const at = (time_s: number) =>
+    Math.min(Math.max(xOf(time_s, viewport, width, density.labelWidth), density.labelWidth), width);
+  const from = at(Math.min(marked.from_s, marked.to_s));
+  const to = at(Math.max(marked.from_s, marked.to_s));
+  ctx.save();
+  ctx.fillStyle = colors.instant;
+  ctx.globalAlpha = 0.18;
+  ctx.fillRect(from, 0, to - from, height);
+  ctx.globalAlpha = 1;
+  for (const x of [from, to]) line(ctx, colors.instant, x, 0, height);
+  const label = seconds(Math.abs(marked.to_s - marked.from_s));
+  ctx.font = colors.font;
+  const wide = ctx.measureText(label).width + 8;
+  if (axisHeight > 0 && wide < to - from) {
+    const left = (from + to - wide) / 2;
+    ctx.fillStyle = colors.surface;
+    ctx.fillRect(left, 1, wide, axisHeight - 4);
+    ctx.fillStyle = colors.text;
+    ctx.textAlign = 'center';
+    ctx.textBaseline = 'middle';
+    ctx.fillText(label, (from + to) / 2, axisHeight / 2 - 1);
+  }
   ctx.restore();
 }
 

@@ -1,4 +1,4 @@
-/** What the pointer does on a canvas over a viewport: the wheel zooms, dragging pans; and whether it is seen. */
+/** What pointer and keys do on a canvas over a viewport: they zoom, pan and mark; and whether it is seen. */
 import { useEffect, useMemo, useRef } from 'react';
 import { timeAt } from './scale';
 import type { Viewport } from './viewport';
@@ -42,31 +42,89 @@ export function useWheel(
   }, [canvas, viewport, width, labelWidth]);
 }
 
-export function useDrag(viewport: Viewport, width: number, labelWidth: number) {
-  const active = useRef(false);
-  const last = useRef(0);
+/** So many pixels make a drag along the axis, and fewer a click. */
+const LEAST_MARK = 4;
+
+type Gesture = { kind: 'pan'; last: number } | { kind: 'mark'; from: number; from_s: number };
+
+/** Where the axis is on a canvas: right of the names, which take `labelWidth`, and above `axisHeight`. */
+interface Axis {
+  width: number;
+  labelWidth: number;
+  axisHeight: number;
+}
+
+type CanvasPointer = React.PointerEvent<HTMLCanvasElement>;
+
+/** Dragging pans; along the axis, or with Shift anywhere, it marks a stretch, which is shown when it is let go. */
+export function useDrag(viewport: Viewport, { width, labelWidth, axisHeight }: Axis) {
+  const gesture = useRef<Gesture | null>(null);
   const moved = useRef(false);
-  return useMemo(
-    () => ({
-      down: (event: React.PointerEvent<HTMLCanvasElement>) => {
-        active.current = true;
+  return useMemo(() => {
+    const xOf = (event: CanvasPointer) => event.clientX - event.currentTarget.getBoundingClientRect().left;
+    const timeOf = (x: number) =>
+      timeAt(Math.min(Math.max(x, labelWidth), width), viewport, width, labelWidth);
+    const cancelByKey = (event: KeyboardEvent) => {
+      if (event.key !== 'Escape') return;
+      event.stopPropagation(); // a panel that fills the window stays so
+      moved.current = true;
+      cancel();
+    };
+    const cancel = () => {
+      gesture.current = null;
+      window.removeEventListener('keydown', cancelByKey, true);
+      viewport.mark(null);
+    };
+    /** Whether a drag that begins here marks. */
+    const marks = (event: CanvasPointer) => {
+      const y = event.clientY - event.currentTarget.getBoundingClientRect().top;
+      return xOf(event) >= labelWidth && (event.shiftKey || y < axisHeight);
+    };
+    return {
+      marks,
+      down: (event: CanvasPointer) => {
+        if (event.button !== 0) return;
         moved.current = false;
-        last.current = event.clientX;
         event.currentTarget.setPointerCapture(event.pointerId);
+        if (!marks(event)) {
+          gesture.current = { kind: 'pan', last: event.clientX };
+          return;
+        }
+        gesture.current = { kind: 'mark', from: xOf(event), from_s: timeOf(xOf(event)) };
+        window.addEventListener('keydown', cancelByKey, true);
       },
-      move: (event: React.PointerEvent<HTMLCanvasElement>) => {
-        if (!active.current || event.clientX === last.current) return;
-        const span = viewport.end_s - viewport.start_s;
-        viewport.pan((-(event.clientX - last.current) / Math.max(width - labelWidth, 1)) * span);
-        last.current = event.clientX;
-        moved.current = true;
+      move: (event: CanvasPointer) => {
+        const now = gesture.current;
+        if (now?.kind === 'mark') {
+          if (Math.abs(xOf(event) - now.from) >= LEAST_MARK) moved.current = true;
+          if (moved.current) viewport.mark({ from_s: now.from_s, to_s: timeOf(xOf(event)) });
+        } else if (now && event.clientX !== now.last) {
+          const span = viewport.end_s - viewport.start_s;
+          viewport.pan((-(event.clientX - now.last) / Math.max(width - labelWidth, 1)) * span);
+          now.last = event.clientX;
+          moved.current = true;
+        }
       },
-      /** Whether the pointer has moved since it was pressed. */
-      moved: () => moved.current,
+      /** Whether the pointer was only pressed and let go. */
+      clicked: () => gesture.current !== null && !moved.current,
       up: () => {
-        active.current = false;
+        if (gesture.current?.kind === 'mark') viewport.showMarked();
+        cancel();
       },
-    }),
-    [viewport, width, labelWidth],
-  );
+      cancel,
+    };
+  }, [viewport, width, labelWidth, axisHeight]);
+}
+
+/** What a key does on a focused axis: arrows pan, plus and minus zoom around the middle, 0 shows all. */
+export function steer(viewport: Viewport, key: string, now_s: number): boolean {
+  const span_s = viewport.end_s - viewport.start_s;
+  const middle_s = viewport.start_s + span_s / 2;
+  if (key === 'ArrowLeft') viewport.pan(-span_s / 10);
+  else if (key === 'ArrowRight') viewport.pan(span_s / 10);
+  else if (key === '+' || key === '=') viewport.zoom(1 / 1.5, middle_s);
+  else if (key === '-') viewport.zoom(1.5, middle_s);
+  else if (key === '0') viewport.show('all', now_s);
+  else return false;
+  return true;
 }

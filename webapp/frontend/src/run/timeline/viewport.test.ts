@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { RunData } from '@/run/data/runData';
 import { cluster, model, span } from '@/run/data/fixtures';
 import { hitTest, laneTop, roomy } from './layout';
-import { tickLabel, tickStep, Viewport } from './viewport';
+import { steer } from './pointer';
+import { shifted, tickLabel, tickStep, Viewport } from './viewport';
 
 describe('Viewport', () => {
   it('keeps its right edge at now while it follows', () => {
@@ -57,6 +58,89 @@ describe('Viewport', () => {
     viewport.follow(3);
     viewport.follow(7);
     expect([viewport.start_s, viewport.end_s]).toEqual([0, 7]);
+  });
+});
+
+describe('a marked stretch', () => {
+  it('is what the viewport shows next, in whichever direction it was marked', () => {
+    for (const [from_s, to_s] of [
+      [2, 3.5],
+      [3.5, 2],
+    ] as const) {
+      const viewport = new Viewport(true);
+      viewport.show('all', 10);
+      viewport.mark({ from_s, to_s });
+      expect([viewport.start_s, viewport.end_s]).toEqual([0, 10]);
+      viewport.showMarked();
+      expect([viewport.start_s, viewport.end_s]).toEqual([2, 3.5]);
+      expect([viewport.following, viewport.window, viewport.marked]).toEqual([false, null, null]);
+      viewport.follow(12);
+      expect([viewport.start_s, viewport.end_s]).toEqual([2, 3.5]);
+      viewport.show('all', 12);
+      expect([viewport.start_s, viewport.end_s]).toEqual([0, 12]);
+    }
+  });
+
+  it('changes nothing when it was given up', () => {
+    const viewport = new Viewport(true);
+    viewport.show(1, 10);
+    viewport.mark({ from_s: 9.2, to_s: 9.4 });
+    viewport.mark(null);
+    viewport.showMarked();
+    viewport.follow(11);
+    expect([viewport.start_s, viewport.end_s, viewport.following]).toEqual([10, 11, true]);
+  });
+
+  it('is at least so long that it can be shown', () => {
+    const viewport = new Viewport(false);
+    viewport.mark({ from_s: 4, to_s: 4 });
+    viewport.showMarked();
+    expect(viewport.end_s).toBeGreaterThan(viewport.start_s);
+  });
+
+  it('is the same stretch for a run whose times are later', () => {
+    const viewport = new Viewport(false);
+    viewport.show('all', 10);
+    const later = shifted(viewport, 100);
+    later.mark({ from_s: 103, to_s: 102 });
+    expect(viewport.marked).toEqual({ from_s: 3, to_s: 2 });
+    expect(later.marked).toEqual({ from_s: 103, to_s: 102 });
+    later.showMarked();
+    expect([viewport.start_s, viewport.end_s]).toEqual([2, 3]);
+    expect([later.start_s, later.end_s, later.marked]).toEqual([102, 103, null]);
+  });
+
+  it('is painted with the next frame, as all that a person does', () => {
+    const viewport = new Viewport(false);
+    viewport.mark({ from_s: 1, to_s: 2 });
+    expect(viewport.touches).toBe(1);
+    viewport.mark(null);
+    expect(viewport.touches).toBe(2);
+  });
+});
+
+describe('keys on the axis', () => {
+  const steered = (...keys: string[]): number[] => {
+    const viewport = new Viewport(false);
+    viewport.mark({ from_s: 2, to_s: 5 });
+    viewport.showMarked();
+    for (const key of keys) expect(steer(viewport, key, 8)).toBe(true);
+    return [viewport.start_s, viewport.end_s];
+  };
+
+  it('pan by a tenth, zoom around the middle, and show all', () => {
+    expect(steered('ArrowRight')[0]).toBeCloseTo(2.3);
+    expect(steered('ArrowLeft')[1]).toBeCloseTo(4.7);
+    expect(steered('+')).toEqual([2.5, 4.5]);
+    expect(steered('-')[1]).toBeCloseTo(5.75);
+    expect(steered('+', '-')[0]).toBeCloseTo(2);
+    expect(steered('0')).toEqual([0, 8]);
+  });
+
+  it('do nothing else', () => {
+    const viewport = new Viewport(true);
+    expect(steer(viewport, 'a', 8)).toBe(false);
+    expect(viewport.touches).toBe(0);
   });
 });
 

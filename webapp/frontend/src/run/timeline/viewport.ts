@@ -4,6 +4,12 @@ export type Window = 1 | 10 | 'all';
 
 const MIN_SPAN_S = 1e-6;
 
+/** From where a person began to mark to where they are: either may be the earlier. */
+export interface Marked {
+  from_s: number;
+  to_s: number;
+}
+
 export class Viewport {
   start_s = 0;
   end_s = 1;
@@ -16,6 +22,8 @@ export class Viewport {
   cursor_s: number | null = null;
   /** The instant that the page shows: null for the present or the end. */
   instant_s: number | null = null;
+  /** The stretch that a person is marking. */
+  marked: Marked | null = null;
   private readonly listeners = new Set<() => void>();
 
   constructor(following: boolean) {
@@ -69,6 +77,25 @@ export class Viewport {
     this.notify();
   }
 
+  /** Marks a stretch, to be shown by `showMarked`; null for none. */
+  mark(marked: Marked | null): void {
+    this.marked = marked;
+    this.version += 1;
+    this.touches += 1;
+  }
+
+  /** Shows the marked stretch, and no longer follows the run. */
+  showMarked(): void {
+    if (!this.marked) return;
+    const { from_s, to_s } = this.marked;
+    const start_s = Math.min(from_s, to_s);
+    this.marked = null;
+    this.window = null;
+    this.following = false;
+    this.move(start_s, Math.max(from_s, to_s, start_s + MIN_SPAN_S));
+    this.notify();
+  }
+
   point(cursor_s: number | null): void {
     if (cursor_s === this.cursor_s) return;
     this.cursor_s = cursor_s;
@@ -103,12 +130,15 @@ export class Viewport {
 /** `viewport` as a run sees it whose times are `by_s` later: what both show, or are told, is the same stretch. */
 export function shifted(viewport: Viewport, by_s: number): Viewport {
   const later = (time_s: number | null) => (time_s === null ? null : time_s + by_s);
+  const both = (marked: Marked | null, sign: 1 | -1) =>
+    marked && { from_s: marked.from_s + sign * by_s, to_s: marked.to_s + sign * by_s };
   const earlier = (time_s: number | null) => (time_s === null ? null : time_s - by_s);
   return Object.create(viewport, {
     start_s: { get: () => viewport.start_s + by_s },
     end_s: { get: () => viewport.end_s + by_s },
     cursor_s: { get: () => later(viewport.cursor_s) },
     instant_s: { get: () => later(viewport.instant_s) },
+    marked: { get: () => both(viewport.marked, 1) },
     version: { get: () => viewport.version },
     touches: { get: () => viewport.touches },
     following: { get: () => viewport.following },
@@ -119,6 +149,8 @@ export function shifted(viewport: Viewport, by_s: number): Viewport {
     resume: { value: (now_s: number) => viewport.resume(now_s) },
     pan: { value: (pan_s: number) => viewport.pan(pan_s) },
     zoom: { value: (factor: number, around_s: number) => viewport.zoom(factor, around_s - by_s) },
+    mark: { value: (marked: Marked | null) => viewport.mark(both(marked, -1)) },
+    showMarked: { value: () => viewport.showMarked() },
     point: { value: (cursor_s: number | null) => viewport.point(earlier(cursor_s)) },
     showInstant: { value: (instant_s: number | null) => viewport.showInstant(earlier(instant_s)) },
   }) as Viewport;
