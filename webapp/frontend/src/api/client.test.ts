@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
-import { api, askAhead } from './client';
+import { api, askAhead, SilentServer } from './client';
+import { queryClient } from './queries';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -37,6 +38,56 @@ describe('askAhead', () => {
     await expect(api.bytes('/past')).rejects.toThrow('503');
     expect(await byteOf('/past')).toBe(3);
     expect(asked).toEqual(['/api/past', '/api/past', '/api/past']);
+  });
+});
+
+describe('a server that says nothing', () => {
+  /** Takes requests, and ends one only when it is told to; returns how many there were. */
+  function silentServer(): { asked: number } {
+    const count = { asked: 0 };
+    vi.useFakeTimers();
+    vi.stubGlobal('document', { cookie: '' });
+    vi.stubGlobal('fetch', (_: string, { signal }: { signal: AbortSignal }) => {
+      count.asked += 1;
+      return new Promise((_answer, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason as Error)),
+      );
+    });
+    return count;
+  }
+
+  it('is waited for once where the request was made ahead', async () => {
+    const server = silentServer();
+    askAhead('/past');
+    await vi.advanceTimersByTimeAsync(5_000);
+    const failed = expect(api.bytes('/past')).rejects.toBeInstanceOf(SilentServer);
+    await vi.advanceTimersByTimeAsync(15_000);
+    await failed;
+    expect(server.asked).toBe(1);
+  });
+
+  it('is not waited for by a page that has been left', async () => {
+    silentServer();
+    askAhead('/past');
+    const page = new AbortController();
+    const failed = expect(api.bytes('/past', page.signal)).rejects.toThrow('aborted');
+    page.abort();
+    await failed;
+    askAhead('/past');
+    await expect(api.bytes('/past', page.signal)).rejects.toThrow('aborted');
+  });
+
+  it('is not asked again at once', async () => {
+    const server = silentServer();
+    const asked = queryClient.fetchQuery({
+      queryKey: ['silent'],
+      queryFn: ({ signal }) => api.read('/runs/7/events', signal),
+      ...queryClient.getDefaultOptions().queries,
+    });
+    const failed = expect(asked).rejects.toThrow('nothing for 20 s');
+    await vi.advanceTimersByTimeAsync(20_000);
+    await failed;
+    expect(server.asked).toBe(1);
   });
 });
 

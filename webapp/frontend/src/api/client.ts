@@ -17,6 +17,16 @@ export class ApiError extends Error {
   }
 }
 
+/** The server took a request and then sent nothing for so long that asking again at once is no use. */
+export class SilentServer extends ApiError {
+  constructor() {
+    super(
+      0,
+      `The server has sent nothing for ${SILENCE_MS / 1_000} s: check that EdgeLoom is running, then try again.`,
+    );
+  }
+}
+
 function isBelow(path: string, ancestor: string): boolean {
   return path === ancestor || path.startsWith(`${ancestor}.`) || path.startsWith(`${ancestor}[`);
 }
@@ -122,22 +132,39 @@ async function toError(response: Response, path: string): Promise<ApiError> {
 /** An answer that brings nothing for so long has stalled: its connection is dead, or the server hangs. */
 const SILENCE_MS = 20_000;
 
-/** Answers to requests that were made before the page needed them; null for one that failed. */
-const ahead = new Map<string, Promise<ArrayBuffer | null>>();
+/** Answers to requests that were made before the page needed them, or why there is none. */
+const ahead = new Map<string, Promise<ArrayBuffer | Error>>();
 
 /** Makes a request that the page is going to make: its next `bytes` of this path has the answer already. */
 export function askAhead(path: string): void {
-  // After a failure the page makes the request itself, and is told.
   ahead.set(
     path,
-    bytesOf(path).catch(() => null),
+    bytesOf(path).catch((error: Error) => error),
   );
 }
 
 async function bytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
   const asked = ahead.get(path);
   ahead.delete(path);
-  return (await asked) ?? bytesOf(path, signal);
+  const answer = asked && (await unlessAborted(asked, signal));
+  if (answer instanceof ArrayBuffer) return answer;
+  if (answer instanceof SilentServer) throw answer; // the page has waited long enough
+  return bytesOf(path, signal); // after a refusal the page makes the request itself, and is told
+}
+
+function unlessAborted<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T> {
+  if (!signal) return promise;
+  return new Promise((resolve, reject) => {
+    const stop = () => reject(signal.reason as Error);
+    if (signal.aborted) return stop();
+    signal.addEventListener('abort', stop);
+    void promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}
+
+/** JSON, as long as its answer makes progress. */
+async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return JSON.parse(new TextDecoder().decode(await bytesOf(path, signal))) as T;
 }
 
 /** The answer as long as it makes progress: it may take any time, but may not be silent for long. */
@@ -161,10 +188,7 @@ async function bytesOf(path: string, signal?: AbortSignal): Promise<ArrayBuffer>
     return await new Response(response.body?.pipeThrough(parts)).arrayBuffer();
   } catch (error) {
     if (!silence.signal.aborted) throw error;
-    throw new ApiError(
-      0,
-      `The server has sent nothing for ${SILENCE_MS / 1_000} s: check that EdgeLoom is running, then try again.`,
-    );
+    throw new SilentServer();
   } finally {
     clearTimeout(timer);
   }
@@ -173,6 +197,7 @@ async function bytesOf(path: string, signal?: AbortSignal): Promise<ArrayBuffer>
 export const api = {
   get: <T>(path: string, signal?: AbortSignal) => request<T>('GET', path, undefined, signal),
   bytes,
+  read,
   post: <T>(path: string, body?: unknown, signal?: AbortSignal) =>
     request<T>('POST', path, body ?? {}, signal),
   upload: <T>(path: string, form: FormData, signal?: AbortSignal) => request<T>('POST', path, form, signal),

@@ -1,5 +1,5 @@
 import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { ApiError, api, askAhead, setCsrfToken } from './client';
+import { ApiError, api, askAhead, setCsrfToken, SilentServer } from './client';
 import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun, Showcase } from './types';
 import { isOver } from './types';
 
@@ -8,10 +8,15 @@ export const queryClient = new QueryClient({
     queries: {
       staleTime: 10_000,
       // Retry only requests that got no answer or a redirect; an error status will not change.
-      retry: (failures, error) => failures < 2 && !(error instanceof ApiError && error.status >= 400),
+      retry: (failures, error) => failures < 2 && !isFinal(error),
     },
   },
 });
+
+/** Whether the same request would fail the same way, or only after a long wait. */
+function isFinal(error: unknown): boolean {
+  return error instanceof SilentServer || (error instanceof ApiError && error.status >= 400);
+}
 
 export interface Session {
   user: string;
@@ -106,7 +111,7 @@ export interface Health {
 export function useHealth() {
   return useQuery({
     queryKey: ['health'],
-    queryFn: ({ signal }) => api.get<Health>('/health', signal),
+    queryFn: ({ signal }) => api.read<Health>('/health', signal),
     refetchInterval: 5_000,
     staleTime: 0,
   });

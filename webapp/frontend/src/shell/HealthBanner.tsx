@@ -6,7 +6,7 @@ import classes from './Shell.module.css';
 /** A banner above every page while Redis or a worker is missing. */
 export function HealthBanner() {
   const health = useHealth();
-  const message = complaint(health.data, health.isError);
+  const message = complaint(health.data, health.error);
   if (!message) return null;
   return (
     <div className={classes.banner} role="alert" data-testid="health-banner">

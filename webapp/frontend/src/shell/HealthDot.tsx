@@ -5,8 +5,8 @@ import { complaint } from './health';
 
 /** A dot for the state of the server, and a link to the run that is being emulated. */
 export function HealthDot() {
-  const { data, isError } = useHealth();
-  const bad = complaint(data, isError);
+  const { data, error } = useHealth();
+  const bad = complaint(data, error);
   const busy = data?.busy_run ?? null;
   const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
   const waiting = data?.queue_length ? `, ${data.queue_length} waiting` : '';

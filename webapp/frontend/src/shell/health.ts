@@ -1,8 +1,9 @@
+import { ApiError, sentence, SilentServer } from '@/api/client';
 import type { Health } from '@/api/queries';
 
 /** What is missing, in one sentence with the remedy; null if nothing is. */
-export function complaint(health: Health | undefined, unreachable: boolean): string | null {
-  if (unreachable) return 'The server does not answer. This page reconnects by itself.';
+export function complaint(health: Health | undefined, error: unknown): string | null {
+  if (error) return whyUnknown(error);
   if (!health) return null;
   if (!health.redis)
     return 'Redis does not answer: runs can neither start nor be watched. Restart it; this page reconnects by itself.';
@@ -13,4 +14,14 @@ export function complaint(health: Health | undefined, unreachable: boolean): str
   if (!health.worker_plan)
     return 'No planning worker answers: predictions do not work. Start one with ./loom worker --queue plan.';
   return null;
+}
+
+/** Why the server has not said what is missing. */
+function whyUnknown(error: unknown): string | null {
+  if (error instanceof SilentServer)
+    return 'The server takes requests but does not answer them. This page asks again by itself.';
+  if (!(error instanceof ApiError)) return `The state of the server is not known: ${sentence(error)}`;
+  if (error.status === 0) return 'The server cannot be reached. This page reconnects by itself.';
+  if (error.status === 401) return null; // the page for logging in says it
+  return `The server could not say whether all its parts answer: ${error.message} This page asks again by itself.`;
 }

@@ -9,7 +9,7 @@ function pictures(pace: Pace, cost_ms: number, from_ms: number, reason: 'data' |
     const now_ms = from_ms + (frame * 1000) / 60;
     if (!pace.isDue(now_ms, reason)) continue;
     pace.begin(now_ms);
-    pace.end(now_ms + cost_ms);
+    pace.end(now_ms, now_ms + cost_ms);
     count += 1;
   }
   return count;
@@ -46,6 +46,18 @@ describe('Pace', () => {
     pace.begin(0);
     expect(pace.isDue(399, 'data')).toBe(false);
     expect(pace.isDue(400, 'data')).toBe(true);
+  });
+
+  it('counts a picture that was given up and came late for what it took, and still waits for the newer one', () => {
+    const pace = new Pace();
+    pace.begin(0);
+    pace.begin(400);
+    pace.end(0, 410);
+    expect(pace.isDue(799, 'time')).toBe(false);
+    pace.end(400, 500);
+    // The costs were 410 and 100 ms: 410 - 0.3 × 310 = 317 ms, of which 0.6 are 528 ms and more than the longest pause.
+    expect(pace.isDue(799, 'data')).toBe(false);
+    expect(pace.isDue(800, 'data')).toBe(true);
   });
 });
 

@@ -27,11 +27,14 @@ export class Pace {
     this.ended = false;
   }
 
-  /** `now_ms`: when the picture was on its way to the screen. */
-  end(now_ms: number): void {
-    const cost_ms = now_ms - this.began_ms;
+  /**
+   * The picture that was begun at `began_ms` was on its way to the screen at `now_ms`. It may be one that was given
+   * up: then the newest is not there yet.
+   */
+  end(began_ms: number, now_ms: number): void {
+    const cost_ms = now_ms - began_ms;
     this.cost_ms = this.cost_ms === null ? cost_ms : this.cost_ms + NEWEST * (cost_ms - this.cost_ms);
-    this.ended = true;
+    if (began_ms === this.began_ms) this.ended = true;
   }
 }
 
@@ -65,7 +68,7 @@ function frame(): void {
   for (const painter of painters) count += Number(painter.paint(now));
   if (count === 0 || !due) return;
   pace.begin(now_ms);
-  painted?.port2.postMessage(null);
+  painted?.port2.postMessage(now_ms);
 }
 
 /** All canvases share one picture of the same instant, so the news of one is a reason for all. */
@@ -79,7 +82,7 @@ export function onPaint(painter: Painter): () => void {
   if (!painted) {
     painted = new MessageChannel();
     // A message has its turn after the frame's own work, such as filling the canvas' pixels.
-    painted.port1.onmessage = () => pace.end(performance.now());
+    painted.port1.onmessage = ({ data }: MessageEvent<number>) => pace.end(data, performance.now());
   }
   painters.add(painter);
   if (painters.size === 1) handle = requestAnimationFrame(frame);

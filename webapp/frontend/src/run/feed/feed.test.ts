@@ -360,6 +360,28 @@ describe('a Feed with a past', () => {
     expect([stopped.data.events, stopped.server.sockets.length]).toEqual([0, 0]);
   });
 
+  it('loses no event that cannot be shown: it says so and ends', async () => {
+    for (const [ofPast, cursor] of [
+      [true, '0'],
+      [false, '4'],
+    ] as const) {
+      const { server, data, feed, done } = opened(past);
+      const fails = () => {
+        throw new Error('no such lane');
+      };
+      if (ofPast) data.apply = fails;
+      await done();
+      if (!ofPast) {
+        data.apply = fails;
+        server.current.send('5', [span({ token: 3 })], '5');
+      }
+      expect([feed.state, feed.cursor]).toEqual(['refused', cursor]);
+      expect(feed.reason).toBe('This page cannot show an event of the run (no such lane): reload it.');
+      expect(server.sockets.length).toBe(ofPast ? 0 : 1);
+      expect(feed.waits).toBe(false);
+    }
+  });
+
   it('goes on where it was when it is started again', async () => {
     const { feed, data, asked, done } = opened(past);
     await done();

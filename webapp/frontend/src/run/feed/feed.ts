@@ -81,7 +81,7 @@ export class Feed {
     try {
       for await (const part of past(this.cursor, reading.signal)) {
         if (reading.signal.aborted) return;
-        this.take(part.cursor, part);
+        if (!this.take(part.cursor, part)) return;
       }
     } catch (error) {
       // The WebSocket brings what is missing, or says why it cannot.
@@ -93,11 +93,20 @@ export class Feed {
     else this.connect();
   }
 
-  private take(cursor: string, events: Iterable<RunEvent>): void {
+  /** Hands events on. False if they cannot be shown: others after them would make a wrong picture, so it ends. */
+  private take(cursor: string, events: Iterable<RunEvent>): boolean {
     const now = this.now();
+    try {
+      this.options.onEvents(events, now);
+    } catch (error) {
+      this.stop();
+      const why = error instanceof Error ? error.message : String(error);
+      this.change('refused', `This page cannot show an event of the run (${why}): reload it.`);
+      return false;
+    }
     this.lastEventAt_ms = now;
     this.cursor = cursor;
-    this.options.onEvents(events, now);
+    return true;
   }
 
   private connect(): void {
@@ -122,7 +131,7 @@ export class Feed {
     this.smallestOffset_ms = Math.min(this.smallestOffset_ms, offset);
     this.lag_ms = offset - this.smallestOffset_ms;
     if (frame.events.length > 0 && isAfter(frame.cursor, this.cursor)) {
-      this.take(frame.cursor, frame.events);
+      if (!this.take(frame.cursor, frame.events)) return;
       if (this.options.isComplete?.()) return this.end();
     }
     this.head = frame.head;

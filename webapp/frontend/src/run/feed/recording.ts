@@ -26,7 +26,7 @@ export async function loadRecording(
     cursor = part.cursor;
   }
   for (;;) {
-    const page = await api.get<Page>(`/runs/${id}/events?since=${cursor}`, signal);
+    const page = await api.read<Page>(`/runs/${id}/events?since=${cursor}`, signal);
     data.apply(page.events);
     if (page.events.length === 0 || page.cursor === cursor) return data;
     cursor = page.cursor;

@@ -1,0 +1,39 @@
+import { describe, expect, it } from 'vitest';
+import { ApiError, SilentServer } from '@/api/client';
+import type { Health } from '@/api/queries';
+import { complaint } from './health';
+
+const GOOD: Health = {
+  redis: true,
+  worker_emulate: true,
+  worker_plan: true,
+  queue_length: 0,
+  busy_run: null,
+  storage: null,
+};
+
+describe('complaint', () => {
+  it('is none while all parts answer, and before it is known', () => {
+    expect(complaint(GOOD, null)).toBeNull();
+    expect(complaint(undefined, null)).toBeNull();
+  });
+
+  it('names the part that is missing', () => {
+    expect(complaint({ ...GOOD, redis: false, worker_emulate: false }, null)).toContain(
+      'Redis does not answer',
+    );
+    expect(complaint({ ...GOOD, storage: 'disk full' }, null)).toContain('(disk full)');
+    expect(complaint({ ...GOOD, worker_emulate: false }, null)).toContain('No emulation worker answers');
+    expect(complaint({ ...GOOD, worker_plan: false }, null)).toContain('No planning worker answers');
+  });
+
+  it('calls only a server that cannot be reached one', () => {
+    expect(complaint(GOOD, new ApiError(0, 'gone'))).toContain('cannot be reached');
+    expect(complaint(GOOD, new SilentServer())).toContain('takes requests but does not answer');
+    expect(complaint(GOOD, new ApiError(500, 'The server answered 500 Internal Server Error.'))).toBe(
+      'The server could not say whether all its parts answer: The server answered 500 Internal Server Error. This page asks again by itself.',
+    );
+    expect(complaint(GOOD, new SyntaxError('Unexpected token'))).toContain('Unexpected token');
+    expect(complaint(GOOD, new ApiError(401, 'Log in first.'))).toBeNull();
+  });
+});
