@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
+from tests.browser.zooming import zoom_by_dragging
 from webapp.ops.places import FRONTEND, ROOT
 from webapp.trials.browser_probe import wire_bytes
 
@@ -140,6 +141,7 @@ def look_back(page: Page, run_id: int, link: str) -> None:
     expect(page.get_by_test_id("recorder-row").first).to_be_visible()
     page.get_by_test_id("scrubber-reset").click()
     expect(state).to_contain_text("failed")
+    zoom_by_dragging(page)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.reload()  # colours that are fading from one scheme to the other are no finding
