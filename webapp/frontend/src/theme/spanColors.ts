@@ -13,12 +13,12 @@ export const spanColors: Record<SpanKind, string> = {
   stage: '#8fa0b5',
 };
 
-/** The parts of a report's attribution in the order in which they are stacked. */
+/** The parts of a report’s attribution in the order in which they are stacked, as colours of CSS. */
 export const attributionColors = {
   compute_s: spanColors.compute,
   link_s: spanColors.send,
   load_s: spanColors.load,
   staging_s: spanColors.stage,
   wait_s: spanColors.wait,
-  idle_s: '#e3e6ea',
+  idle_s: 'var(--loom-line)',
 } as const;
