@@ -1,4 +1,4 @@
-import { useEffect, useState, type RefObject } from 'react';
+import { useEffect, useRef, useState, type RefObject } from 'react';
 import classes from './report.module.css';
 
 interface Entry {
@@ -9,11 +9,12 @@ interface Entry {
 /** Links to the sections of a page, in their order; follows what appears below `of` while data arrive. */
 export function Contents({ of }: { of: RefObject<HTMLElement | null> }) {
   const entries = useSections(of);
+  const bar = useRef<HTMLElement>(null);
   if (entries.length < 3) return null;
   return (
-    <nav className={classes.contents} aria-label="Contents" data-testid="contents">
+    <nav ref={bar} className={classes.contents} aria-label="Contents" data-testid="contents">
       {entries.map(({ title, section }) => (
-        <button key={title} type="button" onClick={() => goTo(section)}>
+        <button key={title} type="button" onClick={() => goTo(section, bar.current)}>
           {title}
         </button>
       ))}
@@ -45,7 +46,15 @@ function useSections(of: RefObject<HTMLElement | null>): Entry[] {
   return entries;
 }
 
-function goTo(section: HTMLElement) {
+/** Pixels between the bar and the section that was gone to. */
+const GAP_PX = 16;
+
+function goTo(section: HTMLElement, bar: HTMLElement | null) {
+  if (bar) {
+    const { position, top } = getComputedStyle(bar);
+    const covered_px = position === 'sticky' ? parseFloat(top) + bar.offsetHeight : 0;
+    section.style.scrollMarginTop = `${covered_px + GAP_PX}px`;
+  }
   const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
   section.scrollIntoView({ behavior: calm ? 'auto' : 'smooth', block: 'start' });
   section.tabIndex = -1;

@@ -2,7 +2,7 @@ import { Button, Menu } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconDownload } from '@tabler/icons-react';
 import type { ReactNode, RefObject } from 'react';
-import { sentence } from '@/api/client';
+import { api, sentence } from '@/api/client';
 import type { RunDetail } from '@/api/types';
 import { standalone } from './standalone';
 
@@ -18,16 +18,16 @@ interface Props {
   about: string;
   /** What the page shows of the report. */
   body: RefObject<HTMLElement | null>;
-  /** Whether the page shows all of it: the recording has come, or there is none. */
-  complete: boolean;
+  /** Why the page does not show all of it; null if it does. */
+  lacks: string | null;
 }
 
 /** The report as files. */
-export function ExportMenu({ run, title, about, body, complete }: Props) {
+export function ExportMenu({ run, title, about, body, lacks }: Props) {
   const write = async () => {
     if (!body.current) return;
     try {
-      const json = await jsonOf(run.id);
+      const json = new TextDecoder().decode(await api.bytes(`/runs/${run.id}/report.json`));
       const address = `${location.origin}/runs/${run.id}`;
       save(standalone({ body: body.current, title, about, address, json }), `run-${run.id}.html`);
     } catch (error) {
@@ -44,10 +44,10 @@ export function ExportMenu({ run, title, about, body, complete }: Props) {
       <Menu.Dropdown>
         <Menu.Item
           onClick={() => void write()}
-          disabled={!run.report || !complete}
+          disabled={!run.report || lacks !== null}
           data-testid="export-report.html"
         >
-          <Words title="This page, HTML" about="one file, to read without the server" />
+          <Words title="This page, HTML" about={lacks ?? 'one file, to read without the server'} />
         </Menu.Item>
         {FILES.map(({ name, title, about }) => (
           <Menu.Item
@@ -73,14 +73,6 @@ function Words({ title, about }: { title: ReactNode; about: ReactNode }) {
       <div style={{ color: 'var(--loom-dim)', fontSize: 12 }}>{about}</div>
     </>
   );
-}
-
-/** The report as the server exports it. */
-async function jsonOf(runId: number): Promise<string> {
-  const answer = await fetch(`/api/runs/${runId}/report.json`);
-  if (!answer.ok)
-    throw new Error(`The report of run ${runId} could not be loaded (status ${answer.status}).`);
-  return answer.text();
 }
 
 function save(html: string, name: string) {

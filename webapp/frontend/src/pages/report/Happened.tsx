@@ -10,6 +10,7 @@ import classes from './report.module.css';
 export function Happened({ run, data }: { run: RunDetail; data: RunData | undefined }) {
   const rows = happenings(run.finding?.changes ?? [], data);
   if (rows.length === 0) return null;
+  const isKnownBy = rows.some(({ by }) => by !== '');
   return (
     <Panel
       title="What happened"
@@ -25,7 +26,7 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
                 at
               </Table.Th>
               <Table.Th>change</Table.Th>
-              <Table.Th>by</Table.Th>
+              {isKnownBy && <Table.Th>by</Table.Th>}
               <Table.Th ta="right">a token before</Table.Th>
               <Table.Th ta="right">after</Table.Th>
               <Table.Th ta="right">worst</Table.Th>
@@ -37,7 +38,7 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
               <Table.Tr key={key} data-testid="happening">
                 <Table.Td ta="right">{seconds(time_s)}</Table.Td>
                 <Table.Td fw={500}>{label}</Table.Td>
-                <Table.Td c="dimmed">{by || '–'}</Table.Td>
+                {isKnownBy && <Table.Td c="dimmed">{by}</Table.Td>}
                 <Table.Td ta="right">{maybe(effect?.before_s, seconds)}</Table.Td>
                 <Table.Td ta="right">{maybe(effect?.after_s, seconds)}</Table.Td>
                 <Table.Td ta="right">{maybe(effect?.worst_s, seconds)}</Table.Td>

@@ -13,6 +13,25 @@ interface Edit {
   tags: string[];
 }
 
+/** What an exported page has: not what somebody is typing. */
+function Stored({ name, notes, tags }: Edit) {
+  const rows = [
+    ['Name', name],
+    ['Tags', tags.join(', ')],
+    ['Notes', notes],
+  ];
+  return (
+    <dl className={classes.stored} data-only-exported hidden>
+      {rows.map(([title, text]) => (
+        <div key={title}>
+          <dt>{title}</dt>
+          <dd>{text || '–'}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 /** Edits the run's name, tags and notes. */
 export function Notes({ run }: { run: RunDetail }) {
   const mayWrite = run.locked === null;
@@ -27,7 +46,8 @@ export function Notes({ run }: { run: RunDetail }) {
     });
   return (
     <Panel title="Name, tags and notes" about={run.locked} testId="notes-panel">
-      <div className={classes.notes}>
+      <Stored {...stored} />
+      <div className={classes.notes} data-not-exported>
         <TextInput
           label="Name"
           value={edit.name}

@@ -27,7 +27,7 @@ export function Recorded({ run, recording }: { run: RunDetail; recording: UseQue
     return (
       <ErrorPanel
         title="The events could not be read"
-        message={sentence(recording.error)}
+        message={`${sentence(recording.error)} Without them this page has no charts of tokens and layers, no timeline and no view of the method; all else is from the report.`}
         onRetry={() => recording.refetch()}
       />
     );

@@ -68,7 +68,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             Recording
           </Button>
           {mayWrite && <RepeatMenu run={run} />}
-          <ExportMenu run={run} title={title} about={about} body={body} complete={!recording.isPending} />
+          <ExportMenu run={run} title={title} about={about} body={body} lacks={lackOf(recording)} />
           <ReplayButton run={run} enabled={mayWrite} />
         </>
       }
@@ -128,6 +128,12 @@ export function ReportPage({ run }: { run: RunDetail }) {
       </Stack>
     </Page>
   );
+}
+
+/** Why the page lacks charts and timeline; null once the events are there. */
+function lackOf({ isPending, isError }: ReturnType<typeof useRecording>): string | null {
+  if (isPending) return 'once the events of the run have been read';
+  return isError ? 'not now: the events of the run could not be read' : null;
 }
 
 /** The prediction that was made before the run; null if it knew all changes, as the one of the report does. */

@@ -2,10 +2,7 @@ import { Card, Group, Text, ThemeIcon } from '@mantine/core';
 import { IconCheck, IconMinus, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { Correctness, Fidelity } from '@/api/types';
 import classes from './report.module.css';
-import { correctLines, correctTitle, validLines, validTitle } from './verdicts';
-
-/** A number and its unit stay on one line. */
-const BEFORE_UNIT = /(\d) (?=\S)/g;
+import { correctLines, correctTitle, validLines, validTitle, withUnitsBound } from './verdicts';
 
 interface Props {
   correctness: Correctness;
@@ -54,7 +51,7 @@ function Verdict(props: {
           <Text fw={600}>{title}</Text>
           {lines.map((line) => (
             <Text key={line} size="sm" c="dimmed">
-              {line.replaceAll(BEFORE_UNIT, '$1\u00a0')}
+              {withUnitsBound(line)}
             </Text>
           ))}
         </div>

@@ -14,9 +14,13 @@ interface Contents {
 
 /** Nothing is loaded or carried out: styles and pictures are in the file itself. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-const CONTROLS = 'button, input, [role="radiogroup"], .mantine-Switch-root, [data-no-print]';
+const CONTROLS =
+  'button, input, [role="radiogroup"], .mantine-Switch-root, [data-no-print], [data-not-exported]';
 
-/** The text of the file: drawings become pictures, fields their text, folded parts can be unfolded, controls go. */
+/**
+ * The text of the file: drawings become pictures, folded parts can be unfolded, controls go. An element that is marked
+ * as `data-not-exported` goes too, and one as `data-only-exported`, hidden on the page, is shown in its place.
+ */
 export function standalone({ body, title, about, address, json }: Contents): string {
   const page = document.implementation.createHTMLDocument(title);
   for (const { name, value } of document.documentElement.attributes)
@@ -51,13 +55,10 @@ function still(body: HTMLElement): HTMLElement {
     return [...body.querySelectorAll<E>(selector)].map((own, at) => [own, copies[at]!] as const);
   };
   const drawings = pairs<HTMLCanvasElement>('canvas');
-  const fields = pairs<HTMLInputElement | HTMLTextAreaElement>(
-    'input:not([type]), input[type="text"], textarea',
-  );
   for (const [own, copied] of drawings) copied.replaceWith(picture(own));
-  for (const [own, copied] of fields) copied.replaceWith(fieldText(own));
   for (const item of copy.querySelectorAll('.mantine-Accordion-item')) item.replaceWith(folded(item));
   for (const control of copy.querySelectorAll(CONTROLS)) control.remove();
+  for (const shown of copy.querySelectorAll('[data-only-exported]')) shown.removeAttribute('hidden');
   for (const place of copy.querySelectorAll('a[href]'))
     place.setAttribute('href', new URL(place.getAttribute('href') ?? '', location.href).href);
   return copy;
@@ -72,14 +73,6 @@ function picture(canvas: HTMLCanvasElement): HTMLImageElement {
   image.style.width = `${canvas.clientWidth}px`;
   image.style.height = `${canvas.clientHeight}px`;
   return image;
-}
-
-/** A field's value; its label stays above it. */
-function fieldText(field: HTMLInputElement | HTMLTextAreaElement): HTMLElement {
-  const words = document.createElement('div');
-  words.style.whiteSpace = 'pre-wrap';
-  words.textContent = field.value;
-  return words;
 }
 
 /** A part of an accordion as a browser folds it without a script. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Correctness, Fidelity } from '@/api/types';
-import { correctLines, correctTitle, validLines, validTitle } from './verdicts';
+import { correctLines, correctTitle, validLines, validTitle, withUnitsBound } from './verdicts';
 
 const correctness: Correctness = {
   checked: true,
@@ -103,5 +103,18 @@ describe('the verdict on fidelity', () => {
 
   it('is not measured in the simulated world', () => {
     expect(validTitle({ ...fidelity, valid: null })).toBe('Fidelity not measured');
+  });
+});
+
+describe('a number and its unit', () => {
+  it('stay on one line, and no other word is bound to a number', () => {
+    const bound = (text: string) => withUnitsBound(text).replaceAll('\u00a0', '_');
+    expect(bound('by 0.2 % on average, 95 % of them by at most 1.5 ms.')).toBe(
+      'by 0.2_% on average, 95_% of them by at most 1.5_ms.',
+    );
+    expect(bound('is 0.01 nats per token at 10 Mbit/s, 3 MB')).toBe(
+      'is 0.01_nats per token at 10_Mbit/s, 3_MB',
+    );
+    expect(bound('in 3 of 4 cases, 2 stages and 16 Blocks')).toBe('in 3 of 4 cases, 2 stages and 16 Blocks');
   });
 });

@@ -103,3 +103,9 @@ function atMost(p95: number | null): string {
 function errorText(fraction: number): string {
   return percent(Math.abs(fraction) < 5e-5 ? 0 : fraction);
 }
+
+/** A space between a number and the unit after it. */
+const BEFORE_UNIT = /(?<=\d) (?=(?:%|[nµm]?s|[kMGT]?(?:B|bit\/s|FLOP\/s)|nats?)(?![\w/]))/g;
+
+/** The text with no-break spaces before units: a number and its unit stay on one line. */
+export const withUnitsBound = (text: string): string => text.replaceAll(BEFORE_UNIT, '\u00a0');
