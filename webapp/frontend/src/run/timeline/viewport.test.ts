@@ -13,6 +13,14 @@ describe('Viewport', () => {
     expect([viewport.start_s, viewport.end_s]).toEqual([4.5, 5.5]);
   });
 
+  it('shows a second before the run has begun, and then all of it', () => {
+    const viewport = new Viewport(true);
+    viewport.follow(0);
+    expect([viewport.start_s, viewport.end_s]).toEqual([0, 1]);
+    viewport.follow(0.02);
+    expect([viewport.start_s, viewport.end_s]).toEqual([0, 0.02]);
+  });
+
   it('stands still once somebody pans, until it is resumed', () => {
     const viewport = new Viewport(true);
     viewport.show(1, 5);

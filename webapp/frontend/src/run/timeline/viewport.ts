@@ -3,6 +3,10 @@
 export type Window = 1 | 10 | 'all';
 
 const MIN_SPAN_S = 1e-6;
+/** What "all" is before there is anything. */
+const EMPTY_SPAN_S = 1;
+
+const wholeSpan = (now_s: number) => (now_s > 0 ? Math.max(now_s, MIN_SPAN_S) : EMPTY_SPAN_S);
 
 /** From where a person began to mark to where they are: either may be the earlier. */
 export interface Marked {
@@ -33,14 +37,14 @@ export class Viewport {
   /** Follows the run; `now_s` is the present virtual time. */
   follow(now_s: number): void {
     if (!this.following && this.window !== 'all') return;
-    const width = this.window === 'all' ? Math.max(now_s, MIN_SPAN_S) : this.end_s - this.start_s;
+    const width = this.window === 'all' ? wholeSpan(now_s) : this.end_s - this.start_s;
     const end = this.window === 'all' ? width : Math.max(now_s, width);
     if (end !== this.end_s || end - width !== this.start_s) this.move(end - width, end);
   }
 
   show(window: Window, now_s: number): void {
     this.window = window;
-    const width = window === 'all' ? Math.max(now_s, MIN_SPAN_S) : window;
+    const width = window === 'all' ? wholeSpan(now_s) : window;
     const end = this.following ? Math.max(now_s, width) : Math.max(this.end_s, width);
     this.move(window === 'all' ? 0 : end - width, window === 'all' ? width : end);
     this.notify();
