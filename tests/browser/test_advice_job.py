@@ -28,6 +28,25 @@ def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:
     expect(first).not_to_contain_text("Computes on desk alone.")
 
 
+def test_new_run_says_once_why_a_run_cannot_be_and_leads_there(page: Page) -> None:
+    page.goto("/runs/new")
+    page.get_by_test_id("model").click()
+    page.get_by_role("option", name="opt-13b").click()
+    page.get_by_test_id("strategy-voltage").click()
+    panel = page.get_by_test_id("prediction")
+    expect(panel).to_have_text("PredictedNo prediction, and no start: the reason stands under Strategy.")
+    expect(page.get_by_text("voltage keeps all layers on every worker: give it more memory")).to_have_count(1)
+    expect(page.get_by_test_id("start-run")).to_be_disabled()
+    page.get_by_test_id("show-refusal").click()
+    reason = page.get_by_test_id("error-strategy")
+    expect(reason).to_be_focused()
+    expect(reason).to_be_in_viewport()
+    page.get_by_test_id("model").click()
+    page.get_by_role("option", name="demo-lm").click()
+    expect(reason).to_have_count(0)
+    expect(page.get_by_test_id("start-run")).to_be_enabled()
+
+
 def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -> None:
     page.get_by_test_id("open-showcase-lime").click()
     expect(page.get_by_test_id("showcase-look-for")).to_contain_text("load their next layer")

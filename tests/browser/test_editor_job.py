@@ -1,11 +1,16 @@
-"""The editor without a mouse: draw, link, move, save, reload, copy into another cluster, group, undo."""
+"""The editor without a mouse: draw, link, move, save, reload, copy into another cluster, group, undo. And
+with it: drag from the palette, select by boxes, export and import files.
+"""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+
+import topologies
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
 
@@ -97,6 +102,7 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     page.get_by_test_id("group-Group 1").wait_for()
     keys.press("c")
     expect(page.locator(".react-flow__node-device")).to_have_count(3)
+    expect(page.locator(".react-flow__edge")).to_have_count(2)  # drawn once the nodes are measured
     assert drawn(page)["links"] == before["links"]
     keys.press("?")
     expect(page.get_by_test_id("shortcuts")).to_contain_text("Link the selected nodes")
@@ -123,3 +129,107 @@ def leave_only_when_asked(page: Page) -> None:
     page.evaluate("history.back()")
     page.get_by_test_id("leave").click()
     page.get_by_test_id("new-cluster").wait_for()
+
+
+def open_lab_3(page: Page) -> None:
+    page.goto("/clusters")
+    page.get_by_text("Three unequal boards").first.click()
+    page.get_by_test_id("node-desk").wait_for()
+
+
+def selected(page: Page) -> list[str]:
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('.react-flow__node.selected, .react-flow__edge.selected')]
+            .map((item) => item.dataset.id).sort()"""
+    )
+    return found
+
+
+def draw_box(page: Page, node: str, *held: str) -> None:
+    """Drag a box around a node, with keys held."""
+    box = page.locator(f'.react-flow__node[data-id="{node}"]').bounding_box()
+    assert box
+    for key in held:
+        page.keyboard.down(key)
+    page.mouse.move(box["x"] - 20, box["y"] - 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] + 20, box["y"] + box["height"] + 20, steps=5)
+    page.mouse.up()
+    for key in held:
+        page.keyboard.up(key)
+
+
+def test_a_box_replaces_what_was_selected_unless_a_key_adds_it(page: Page) -> None:
+    open_lab_3(page)
+    page.get_by_test_id("node-window").click()
+    assert selected(page) == ["window"]
+    draw_box(page, "desk", "Shift")
+    assert selected(page) == ["desk", "desk--hub"]
+    draw_box(page, "shelf", "Control", "Shift")
+    assert selected(page) == ["desk", "desk--hub", "shelf", "shelf--hub"]
+    page.keyboard.press("Escape")
+    page.keyboard.press("b")
+    draw_box(page, "window")
+    draw_box(page, "shelf")
+    assert selected(page) == ["shelf", "shelf--hub"]
+    draw_box(page, "desk", "Control")
+    assert selected(page) == ["desk", "desk--hub", "shelf", "shelf--hub"]
+    page.keyboard.press("b")
+
+
+def test_a_box_forgets_the_links_inside_a_collapsed_group(page: Page) -> None:
+    open_lab_3(page)
+    page.keyboard.press("Control+a")
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    page.get_by_test_id("group-Group 1").wait_for()
+    page.get_by_test_id("palette-switch").click()
+    page.get_by_test_id("node-switch-1").wait_for()
+    page.keyboard.press("Control+a")  # also the links that the group hides
+    page.keyboard.press("b")
+    draw_box(page, "switch-1")
+    page.keyboard.press("Delete")
+    page.keyboard.press("Escape")
+    pick(page, "/", "desk")
+    page.keyboard.press("c")
+    expect(page.locator(".react-flow__edge")).to_have_count(3)
+
+
+def test_as_many_devices_as_chosen_are_dragged_as_one_step_to_undo(page: Page) -> None:
+    page.goto("/clusters/new")
+    page.get_by_test_id("palette-count").fill("4")
+    page.get_by_test_id("palette-raspberry-pi-4").drag_to(
+        page.get_by_test_id("canvas"), target_position={"x": 450, "y": 250}
+    )
+    expect(page.locator(".react-flow__node")).to_have_count(4)
+    page.keyboard.press("Control+z")
+    expect(page.locator(".react-flow__node")).to_have_count(0)
+
+
+@pytest.mark.parametrize("form", topologies.FORMATS)
+def test_a_file_of_every_format_goes_out_and_in(page: Page, tmp_path: Path, form: topologies.Format) -> None:
+    open_lab_3(page)
+    before = drawn(page)
+    page.get_by_test_id("editor-menu").click()
+    with page.expect_download() as exported:
+        page.get_by_test_id(f"export-{form}").click()
+    file = tmp_path / exported.value.suggested_filename
+    assert file.name == f"lab-3.{form}"
+    exported.value.save_as(file)
+    assert topologies.load(file) == topologies.load("lab-3")
+
+    page.goto("/clusters/new")
+    page.get_by_test_id("editor-menu").click()
+    page.get_by_test_id("menu-import").click()
+    with page.expect_file_chooser() as chosen:
+        page.get_by_test_id("import-file").click()
+    chosen.value.set_files(file)
+    page.get_by_test_id("node-desk").wait_for()
+    assert drawn(page) == before
+
+    page.get_by_test_id("editor-menu").click()
+    expect(page.get_by_test_id(f"export-{form}")).to_be_disabled()  # what is drawn is not stored
+    page.get_by_test_id("menu-import").click()
+    page.get_by_test_id("import-text").fill("name: x\nsource: a\n\tdevice: []\n")
+    page.get_by_test_id("import-take").click()
+    expect(page.get_by_test_id("error")).to_contain_text("a tab cannot indent: write spaces (at line 3")

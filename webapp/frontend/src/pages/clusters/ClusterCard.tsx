@@ -72,7 +72,7 @@ function CardMenu({ cluster, mayWrite }: { cluster: ClusterRow; mayWrite: boolea
   return (
     <>
       {dialog}
-      <Menu position="bottom-end" width={190}>
+      <Menu position="bottom-end" width={220}>
         <Menu.Target>
           <ActionIcon
             variant="subtle"

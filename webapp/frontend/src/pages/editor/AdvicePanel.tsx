@@ -13,8 +13,8 @@ import { useDrawing } from './editorStore';
 
 const PROMPT_TOKENS = 32;
 
-/** Every strategy on the drawn cluster, ranked by prediction; asked again after every edit. */
-export function AdvicePanel() {
+/** Every strategy on the drawn cluster, ranked by prediction; asked again after every edit that leaves no problem. */
+export function AdvicePanel({ problems }: { problems: boolean }) {
   const drawing = useDrawing();
   const catalogue = useCatalogue().data;
   const [name, setName] = useState<string | null>('demo-lm');
@@ -24,7 +24,7 @@ export function AdvicePanel() {
   const model = catalogue?.models.find((row) => row.name === name);
   const spec = activeSpec(drawing);
   const question: AdviceQuestion | null =
-    model && spec
+    model && spec && !problems
       ? {
           cluster: spec,
           model: model.name,
@@ -68,7 +68,11 @@ export function AdvicePanel() {
         onChange={(value) => value && setBy(value as Objective)}
         data-testid="advice-by"
       />
-      {error && !stale ? (
+      {problems ? (
+        <Text size="xs" c="dimmed" data-testid="advice-problems">
+          Solve the problems first: nothing can run on this drawing.
+        </Text>
+      ) : error && !stale ? (
         <Text size="xs" c="dimmed" data-testid="advice-error">
           {sentence(error)}
         </Text>

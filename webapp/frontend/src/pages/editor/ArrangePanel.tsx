@@ -10,7 +10,8 @@ import {
   IconLayoutDistributeVertical,
 } from '@tabler/icons-react';
 import { canGroup, groupsOf, renameGroup, setCollapsed, ungroup } from '@/cluster/groups';
-import { commandOf, type View } from './commands';
+import type { View } from './command';
+import { commandOf } from './commands';
 import classes from './editor.module.css';
 import { editor, useDrawing, useEditor } from './editorStore';
 

@@ -34,7 +34,7 @@ import {
 } from '@/cluster/drawing';
 import { groupId, middleOf } from '@/cluster/groups';
 import { addBend } from '@/cluster/linkEdits';
-import { afterChanges, isShownSelected, withParallels } from './canvasSelection';
+import { afterChanges, isShownSelected } from './canvasSelection';
 import { CollapsedCard } from './CollapsedCard';
 import { DeviceCard } from './DeviceCard';
 import { editor, useDrawing, useEditor } from './editorStore';
@@ -51,6 +51,7 @@ import { GroupFrame } from './GroupFrame';
 import { LinkLine } from './LinkLine';
 import { PALETTE_TYPE, SWITCH_ITEM } from './Palette';
 import { SwitchCard } from './SwitchCard';
+import { useBoxSelection } from './useBoxSelection';
 
 const nodeTypes = { device: DeviceCard, switch: SwitchCard, collapsed: CollapsedCard, frame: GroupFrame };
 const edgeTypes = { link: LinkLine };
@@ -68,6 +69,7 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
   const selection = useEditor((state) => state.selection);
   const boxSelects = useEditor((state) => state.boxSelects);
   const { edit, select } = editor();
+  const box = useBoxSelection();
   const presets = useCatalogue().data?.presets;
   const flow = useReactFlow<ClusterNode, LinkEdge>();
   const scheme = useComputedColorScheme('light');
@@ -170,7 +172,8 @@ export function Canvas({ problems, readOnly }: { problems: ProblemsByName; readO
       deleteKeyCode={null}
       disableKeyboardA11y
       multiSelectionKeyCode={['Shift', 'Control', 'Meta']}
-      onSelectionEnd={() => select(withParallels(editor().selection, drawing.spec.links))}
+      selectionKeyCode={['Shift', 'Control+Shift', 'Meta+Shift']}
+      {...box}
       selectionOnDrag={boxSelects}
       selectionMode={SelectionMode.Partial}
       panOnDrag={boxSelects ? MIDDLE_AND_RIGHT_BUTTON : true}

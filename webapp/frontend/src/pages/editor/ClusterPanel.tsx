@@ -13,13 +13,15 @@ import type { Validation } from '@/api/types';
 interface Props {
   readOnly: boolean;
   errors: Record<string, string>;
+  /** Whether the drawing has any. */
+  problems: boolean;
   question: FitQuestion;
   onQuestion: (question: FitQuestion) => void;
   validation: Validation | undefined;
 }
 
 /** Properties of the whole cluster, shown while nothing is selected. */
-export function ClusterPanel({ readOnly, errors, question, onQuestion, validation }: Props) {
+export function ClusterPanel({ readOnly, errors, problems, question, onQuestion, validation }: Props) {
   const { spec } = useDrawing();
   const { edit } = editor();
   const set = (patch: Partial<ClusterSpec>, key: string) =>
@@ -89,7 +91,7 @@ export function ClusterPanel({ readOnly, errors, question, onQuestion, validatio
           ]}
         />
       </div>
-      <AdvicePanel />
+      <AdvicePanel problems={problems} />
       <FitCheck question={question} onQuestion={onQuestion} validation={validation} />
     </>
   );

@@ -1,7 +1,9 @@
 import { Menu } from '@mantine/core';
 import { type MouseEvent, type ReactNode, useRef, useState } from 'react';
 import { nodesOf } from './canvasSelection';
-import { type Command, COMMANDS, commandOf, isAble, shownKey, type View } from './commands';
+import type { Command, View } from './command';
+import { COMMANDS, commandOf, isAble } from './commands';
+import { shownKey } from './shortcutKeys';
 import classes from './editor.module.css';
 import { editor, useEditor } from './editorStore';
 

@@ -5,7 +5,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { useMayWrite } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { Canvas } from './Canvas';
-import type { View } from './commands';
+import type { View } from './command';
 import { ConflictDialog } from './ConflictDialog';
 import { ContextMenu } from './ContextMenu';
 import type { Drawing } from '@/cluster/drawing';

@@ -1,5 +1,6 @@
 import { Kbd, Modal, Text } from '@mantine/core';
-import { COMMANDS, shownKey } from './commands';
+import { COMMANDS } from './commands';
+import { shownKey } from './shortcutKeys';
 import classes from './editor.module.css';
 import { useEditor } from './editorStore';
 

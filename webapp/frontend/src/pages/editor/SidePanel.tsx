@@ -3,7 +3,7 @@ import { IconCopy, IconTrash } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Validation } from '@/api/types';
 import { ArrangePanel } from './ArrangePanel';
-import type { View } from './commands';
+import type { View } from './command';
 import { ClusterPanel } from './ClusterPanel';
 import { DevicePanel } from './DevicePanel';
 import { linkName, whyNotRename } from '@/cluster/drawing';
@@ -38,7 +38,13 @@ export function SidePanel({ readOnly, view, problems, question, onQuestion, vali
     );
   let panel: ReactNode;
   if (nodes.length === 0 && links.length === 0) {
-    panel = <ClusterPanel {...{ readOnly, question, onQuestion, validation }} errors={errors('')} />;
+    panel = (
+      <ClusterPanel
+        {...{ readOnly, question, onQuestion, validation }}
+        errors={errors('')}
+        problems={problems.length > 0}
+      />
+    );
   } else if (devices.length > 0 && devices.length === nodes.length && links.length === 0) {
     panel = (
       <DevicePanel

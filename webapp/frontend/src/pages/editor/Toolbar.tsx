@@ -19,7 +19,8 @@ import { Link } from '@/components/navigation';
 import { useClusters } from '@/api/queries';
 import { ExportItems } from '@/cluster/ExportItems';
 import classes from './editor.module.css';
-import { commandOf, type View } from './commands';
+import type { View } from './command';
+import { commandOf } from './commands';
 import { editor, useDrawing, useEditor, useUnsaved } from './editorStore';
 
 export type Drawer = 'palette' | 'properties';

@@ -30,6 +30,12 @@ export function withParallels(selection: Selection, links: readonly LinkSpec[]):
   return missing.length > 0 ? { ...selection, links: [...selection.links, ...missing] } : selection;
 }
 
+/** What is in one selection or the other. */
+export function united(one: Selection, other: Selection): Selection {
+  const both = (part: keyof Selection) => [...new Set([...one[part], ...other[part]])];
+  return { nodes: both('nodes'), links: both('links') };
+}
+
 /** The nodes that an item of the canvas stands for. */
 export function nodesOf(id: string, layout: CanvasLayout): readonly string[] {
   const index = layout.groups.findIndex((_, at) => groupId(at) === id);

@@ -3,8 +3,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { star } from '@/cluster/fixtures';
 import { group, setCollapsed } from '@/cluster/groups';
 import { afterChanges, isShownSelected } from './canvasSelection';
-import { COMMANDS, commandFor, commandOf, isAble, shownKey, type View } from './commands';
+import type { View } from './command';
+import { COMMANDS, commandOf, isAble } from './commands';
 import { editor, useEditor } from './editorStore';
+import { commandFor, shownKey } from './shortcutKeys';
 
 const key = (pressed: string, more: Partial<KeyboardEvent> = {}) => ({
   key: pressed,

@@ -1,8 +1,10 @@
 import { useEffect } from 'react';
 import { moveBy } from '@/cluster/drawing';
 import { nodesOf } from './canvasSelection';
-import { commandFor, isAble, type View } from './commands';
+import type { View } from './command';
+import { isAble } from './commands';
 import { editor, useEditor } from './editorStore';
+import { commandFor } from './shortcutKeys';
 
 const STEP = 8;
 const LARGE_STEP = 40;

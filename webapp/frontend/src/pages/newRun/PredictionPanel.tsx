@@ -1,4 +1,4 @@
-import { Card, Group, Loader, Skeleton, Text } from '@mantine/core';
+import { Anchor, Card, Group, Loader, Skeleton, Text } from '@mantine/core';
 import { ApiError, sentence } from '@/api/client';
 import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -8,6 +8,7 @@ import { Legend } from '@/components/Legend';
 import { attributionColors } from '@/theme/spanColors';
 import { MemoryBars } from './MemoryBars';
 import classes from './newRun.module.css';
+import { showSection } from './Section';
 
 interface Props {
   data: PredictResult | undefined;
@@ -15,11 +16,13 @@ interface Props {
   waiting: boolean;
   /** What the draft lacks before a prediction is possible. */
   missing: string | null;
+  /** The section of the form that says why the run is refused; null if none does. */
+  refused: string | null;
   onRetry: () => void;
 }
 
 /** The simulated world's prediction of the run: figures, time by cause, peak memory. */
-export function PredictionPanel({ data, error, waiting, missing, onRetry }: Props) {
+export function PredictionPanel({ data, error, waiting, missing, refused, onRetry }: Props) {
   const report = data?.report;
   return (
     <Card
@@ -34,6 +37,19 @@ export function PredictionPanel({ data, error, waiting, missing, onRetry }: Prop
       {missing ? (
         <Text size="sm" c="dimmed">
           {missing}
+        </Text>
+      ) : error && !waiting && refused ? (
+        <Text size="sm">
+          No prediction, and no start:{' '}
+          <Anchor
+            component="button"
+            size="sm"
+            onClick={() => showSection(refused)}
+            data-testid="show-refusal"
+          >
+            the reason stands under {refused}
+          </Anchor>
+          .
         </Text>
       ) : error && !waiting ? (
         <ErrorPanel message={sentence(error)} onRetry={isRefusal(error) ? undefined : onRetry} />

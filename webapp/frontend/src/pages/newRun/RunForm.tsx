@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate } from '@/components/navigation';
@@ -19,7 +19,7 @@ import classes from './newRun.module.css';
 import { PlanEditor } from './plan/PlanEditor';
 import { PredictionPanel } from './PredictionPanel';
 import { SchemaForm } from '@/run/params/SchemaForm';
-import { refusedForGood } from './refusals';
+import { isRefusedForGood, type Refusal, refusalIn, type SectionTitle } from './refusals';
 import { ScenarioForm } from './ScenarioForm';
 import { FoldedSection, Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
@@ -43,7 +43,6 @@ interface Props {
 export function RunForm({ initial, clusters, catalogue, showcases, showcase, onShowcase, editsPlan }: Props) {
   const navigate = useNavigate();
   const [draft, setDraft] = useState(initial);
-  const set = (patch: Partial<Draft>) => setDraft((old) => ({ ...old, ...patch }));
   const model = catalogue.models.find((row) => row.name === draft.model);
   const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
   const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
@@ -57,17 +56,21 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const byHand = draft.params[draft.strategy]?.plan ?? null;
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
-  const refusal =
-    prediction.error instanceof ApiError
-      ? prediction.error
-      : start.error instanceof ApiError
-        ? start.error
-        : null;
+  const set = (patch: Partial<Draft>) => {
+    start.reset(); // what the server said was about the run as it was
+    setDraft((old) => ({ ...old, ...patch }));
+  };
+  const refusal = [prediction.error, start.error].find((error) => error instanceof ApiError);
   // A refusal is about the run itself; without an answer nobody knows, and the run may start.
-  const unable = prediction.waiting ? null : refusedForGood(prediction.error);
+  const unable = !prediction.waiting && isRefusedForGood(prediction.error);
   const errorOf = (path: string) => refusal?.about(path);
   const paramNames = Object.keys(strategy?.params_schema.properties ?? {}).filter((key) => key !== 'plan');
-  const paramsError = paramNames.map((key) => errorOf(`params.${key}`)).find(Boolean);
+  const told = refusalIn(refusal, byHand !== null, paramNames);
+  const state = (title: SectionTitle) => ({
+    title,
+    error: told?.section === title ? (told.message ?? undefined) : undefined,
+    refused: told?.section === title,
+  });
   const plan = prediction.data?.plan;
   const spec = prediction.data?.report.spec;
   const go = () =>
@@ -85,7 +88,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         <Section title="Showcase" inline>
           <ShowcasePicker showcases={showcases} chosen={showcase} onChoose={onShowcase} />
         </Section>
-        <Section title="Cluster" error={errorOf('cluster_id') ?? errorOf('cluster')}>
+        <Section {...state('Cluster')}>
           <ClusterPicker
             clusters={clusters}
             clusterId={draft.clusterId}
@@ -95,7 +98,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             onChoose={(clusterId, frozen) => set({ clusterId, frozen })}
           />
         </Section>
-        <Section title="Model" error={errorOf('model') ?? errorOf('weights')}>
+        <Section {...state('Model')}>
           <ModelPicker
             models={catalogue.models}
             model={draft.model}
@@ -104,7 +107,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             onRandomWeights={(randomWeights) => set({ randomWeights })}
           />
         </Section>
-        <Section title="Strategy" error={errorOf('strategy')}>
+        <Section {...state('Strategy')}>
           <StrategyPicker
             strategies={catalogue.strategies}
             strategy={draft.strategy}
@@ -119,9 +122,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         {strategy && paramNames.length > 0 && (
           <FoldedSection
             key={`parameters of ${strategy.name}`}
-            title="Parameters"
+            {...state('Parameters')}
             about={paramsText(draft)}
-            error={paramsError}
           >
             <SchemaForm
               key={strategy.name}
@@ -134,7 +136,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           </FoldedSection>
         )}
         {strategy && cluster && (
-          <Section title="Plan" inline={!byHand} error={errorOf('params.plan')}>
+          <Section {...state('Plan')} inline={!byHand}>
             <PlanEditor
               key={strategy.name}
               value={byHand}
@@ -149,39 +151,27 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
               editable={plan?.strategy === strategy.name ? prediction.data?.editable : undefined}
               report={prediction.error ? undefined : prediction.data?.report}
               own={own.error ? undefined : own.data?.report}
-              refusal={prediction.error ? sentence(prediction.error) : null}
+              refusal={prediction.error ? whyNot(prediction.error, told, 'Plan') : null}
               begin={editsPlan && initial.strategy === strategy.name}
               devices={cluster.devices}
               waiting={prediction.waiting}
             />
           </Section>
         )}
-        <Section
-          title="Workload"
-          error={
-            errorOf('workload') && !errorOf('workload.prompt') && !errorOf('workload.image')
-              ? errorOf('workload')
-              : undefined
-          }
-        >
+        <Section {...state('Workload')}>
           <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
         </Section>
         <FoldedSection
-          title="Scenario"
+          {...state('Scenario')}
           about={scenarioText(draft)}
-          error={errorOf('scenario')}
           open={initial.scenario.changes.length > 0}
         >
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </FoldedSection>
-        <FoldedSection title="Execution" about={executionText(draft)} error={executionError(errorOf)}>
+        <FoldedSection {...state('Execution')} about={executionText(draft)}>
           <ExecutionForm draft={draft} set={set} errorOf={errorOf} />
         </FoldedSection>
-        <FoldedSection
-          title="Labels"
-          about="name, tags and notes, to find the run again"
-          error={errorOf('tags') ?? errorOf('notes') ?? errorOf('name')}
-        >
+        <FoldedSection {...state('Labels')} about="name, tags and notes, to find the run again">
           <LabelsForm draft={draft} set={set} errorOf={errorOf} />
         </FoldedSection>
         {plan && spec && !prediction.error && (
@@ -204,24 +194,24 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         )}
       </div>
       <aside className={classes.aside}>
-        <PredictionPanel {...prediction} missing={lacking} onRetry={() => prediction.retry()} />
+        <PredictionPanel
+          {...prediction}
+          missing={lacking}
+          refused={prediction.error ? (told?.section ?? null) : null}
+          onRetry={() => prediction.retry()}
+        />
         <WhyPlan request={request} report={prediction.error ? undefined : prediction.data?.report} />
-        {start.error && <ErrorPanel title="Not started" message={sentence(start.error)} />}
+        {start.error && <ErrorPanel title="Not started" message={whyNot(start.error, told)} />}
         <Button
           size="md"
           leftSection={<IconPlayerPlay size={18} />}
           onClick={go}
           loading={start.isPending || start.isSuccess}
-          disabled={!request || unable !== null}
+          disabled={!request || unable}
           data-testid="start-run"
         >
           Start the run
         </Button>
-        {unable && (
-          <Text size="xs" c="dimmed" data-testid="why-not-start">
-            It cannot start: {unable}
-          </Text>
-        )}
         <Button
           variant="default"
           leftSection={<IconFlask size={16} />}
@@ -237,6 +227,11 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   );
 }
 
+/** The sentence of a refusal, or in which section it stands; `here` is the section that asks. */
+function whyNot(error: Error, told: Refusal | null, here?: SectionTitle): string {
+  return told && told.section !== here ? `The reason stands under ${told.section}.` : sentence(error);
+}
+
 /** How many of the strategy's parameters are not its defaults. */
 function paramsText({ params, strategy }: Draft): string {
   const set = Object.keys(params[strategy] ?? {}).filter((key) => key !== 'plan');
@@ -248,12 +243,6 @@ function scenarioText({ scenario }: Draft): string {
   return count === 0
     ? 'no changes at set times; you can make some live'
     : `${count} ${count === 1 ? 'change' : 'changes'} at set times`;
-}
-
-/** What the server says about a field of the section Execution: it opens then. */
-function executionError(errorOf: (path: string) => string | undefined): string | undefined {
-  const fields = ['dilation', 'compute_model', 'seed', 'failover', 'silence_s', 'workload.token_limit_s'];
-  return fields.map(errorOf).find(Boolean);
 }
 
 /** The same run as the strategy plans it by itself. */

@@ -7,6 +7,8 @@ interface Props {
   title: string;
   about?: ReactNode;
   error?: string;
+  /** Whether the server refuses what is in it: here, or beside one of its inputs, it says why. */
+  refused?: boolean;
   children: ReactNode;
   /** Title and content stand in one line. */
   inline?: boolean;
@@ -20,6 +22,7 @@ export function Section({ title, about, error, children, inline = false }: Props
       padding="md"
       py={12}
       aria-label={title}
+      id={idOf(title)}
       className={inline ? classes.inline : undefined}
     >
       <div className={classes.head}>
@@ -37,12 +40,19 @@ export function Section({ title, about, error, children, inline = false }: Props
 }
 
 /** A section that is closed until it is opened, or while the server complains about it; `about` says what is in it. */
-export function FoldedSection({ title, about, error, children, open = false }: Props & { open?: boolean }) {
+export function FoldedSection({
+  title,
+  about,
+  error,
+  refused = false,
+  children,
+  open = false,
+}: Props & { open?: boolean }) {
   const [opened, setOpened] = useState(open);
-  const shown = opened || Boolean(error);
+  const shown = opened || refused;
   const Arrow = shown ? IconChevronDown : IconChevronRight;
   return (
-    <Card component="section" padding="md" py={10} aria-label={title}>
+    <Card component="section" padding="md" py={10} aria-label={title} id={idOf(title)}>
       <UnstyledButton
         className={classes.head}
         data-closed={!shown || undefined}
@@ -64,10 +74,20 @@ export function FoldedSection({ title, about, error, children, open = false }: P
   );
 }
 
+const idOf = (title: string) => `new-run-${title.toLowerCase()}`;
+
+/** Scrolls to what the server says in a section, and moves the focus there. */
+export function showSection(title: string) {
+  const section = document.getElementById(idOf(title));
+  const place = section?.querySelector<HTMLElement>('[role="alert"], [aria-invalid="true"]') ?? section;
+  place?.scrollIntoView({ block: 'center' });
+  place?.focus();
+}
+
 function Complaint({ title, error }: { title: string; error: string | undefined }) {
   if (!error) return null;
   return (
-    <Text size="sm" c="red" mt="xs" role="alert" data-testid={`error-${title.toLowerCase()}`}>
+    <Text size="sm" c="red" mt="xs" role="alert" tabIndex={-1} data-testid={`error-${title.toLowerCase()}`}>
       {error}
     </Text>
   );

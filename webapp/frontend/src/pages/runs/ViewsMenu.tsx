@@ -18,6 +18,10 @@ export function ViewsMenu({ now, onOpen }: Props) {
     setViews(withView(views, { ...now, name: name.trim() }));
     setName('');
   };
+  const remove = (view: View, item: HTMLElement) => {
+    neighbourOf(item)?.focus(); // before the item with the focus is gone
+    setViews(views.filter((one) => one !== view));
+  };
   return (
     <Menu
       position="bottom-end"
@@ -36,7 +40,7 @@ export function ViewsMenu({ now, onOpen }: Props) {
             key={view.name}
             onClick={() => onOpen(completed(view))}
             onKeyDown={(event) => {
-              if (event.key === 'Delete') setViews(views.filter((one) => one !== view));
+              if (event.key === 'Delete') remove(view, event.currentTarget);
             }}
             aria-keyshortcuts="Delete"
             data-testid={`view-${view.name}`}
@@ -49,7 +53,8 @@ export function ViewsMenu({ now, onOpen }: Props) {
                 title={`Delete the view ${view.name} (Del)`}
                 onClick={(event) => {
                   event.stopPropagation();
-                  setViews(views.filter((one) => one !== view));
+                  const item = event.currentTarget.closest<HTMLElement>('[role="menuitem"]');
+                  if (item) remove(view, item);
                 }}
               >
                 <IconX size={13} />
@@ -77,4 +82,11 @@ export function ViewsMenu({ now, onOpen }: Props) {
       </Menu.Dropdown>
     </Menu>
   );
+}
+
+/** What has the focus once an item of the menu is gone: the next view, else the one before, else the field. */
+function neighbourOf(item: HTMLElement): HTMLElement | null {
+  const others = [item.nextElementSibling, item.previousElementSibling];
+  const view = others.find((other) => other?.matches('[role="menuitem"]'));
+  return view instanceof HTMLElement ? view : (item.parentElement?.querySelector('input') ?? null);
 }

@@ -136,7 +136,7 @@ export function PlanEditor({
         </Text>
       )}
       {refusal && !waiting ? (
-        <Text size="sm" c="red" role="alert" data-testid="plan-refused">
+        <Text size="sm" c="red" role="alert" tabIndex={-1} data-testid="plan-refused">
           {refusal}
         </Text>
       ) : (
