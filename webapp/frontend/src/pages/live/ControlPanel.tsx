@@ -17,6 +17,8 @@ interface Props {
   enabled: boolean;
   /** Whether the present is shown, not an earlier instant. */
   isPresent: boolean;
+  /** Whether a running run keeps sending events. */
+  isCurrent: boolean;
   /** Why this person may not change the run; null if they may. */
   locked: string | null;
 }
@@ -30,6 +32,7 @@ export function ControlPanel({
   onSelect,
   enabled,
   isPresent,
+  isCurrent,
   locked,
 }: Props) {
   const [tab, setTab] = useState<string | null>('link');
@@ -49,7 +52,7 @@ export function ControlPanel({
             Devices
           </Tabs.Tab>
           <Text size="xs" c="dimmed" className={classes.hint}>
-            {hint(enabled, isPresent, locked, picture.state)}
+            {hint(enabled, isPresent, isCurrent, locked, picture.state)}
           </Text>
         </Tabs.List>
         <Tabs.Panel value="link">
@@ -79,6 +82,7 @@ export function ControlPanel({
               spec={cluster.devices[rank]!}
               rank={rank}
               enabled={enabled}
+              isHeard={isPresent && isCurrent && picture.state === 'running'}
               refusals={picture.refusals}
               chosen={isChosen('device', device.name)}
               onChoose={() => onSelect({ kind: 'device', name: device.name })}
@@ -90,9 +94,15 @@ export function ControlPanel({
   );
 }
 
-function hint(enabled: boolean, isPresent: boolean, locked: string | null, state: string): string {
+function hint(
+  enabled: boolean,
+  isPresent: boolean,
+  isCurrent: boolean,
+  locked: string | null,
+  state: string,
+): string {
   if (!isPresent) return 'as it was then';
-  if (enabled) return 'changes apply at once';
+  if (enabled) return isCurrent ? 'changes apply at once' : 'changes wait: the run sends nothing';
   if (locked) return locked;
   return state === 'finished' || state === 'failed' || state === 'cancelled'
     ? 'the run is over'

@@ -21,12 +21,24 @@ interface Props {
   rank: number;
   refusals: number;
   enabled: boolean;
+  /** Whether the run keeps saying which devices make no sign. */
+  isHeard: boolean;
   chosen: boolean;
   onChoose: () => void;
 }
 
 /** One device: memory, activity and controls. */
-export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen, onChoose }: Props) {
+export function DeviceRow({
+  runId,
+  device,
+  spec,
+  rank,
+  refusals,
+  enabled,
+  isHeard,
+  chosen,
+  onChoose,
+}: Props) {
   const [pending, submit] = usePending(device.changes, refusals);
   const row = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -47,7 +59,7 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
           <Text size="sm" fw={600} truncate>
             {device.name}
           </Text>
-          <State device={device} />
+          <State device={device} isHeard={isHeard} />
         </Group>
         <Group gap={8} wrap="nowrap">
           {pending && (
@@ -89,12 +101,14 @@ export function DeviceRow({ runId, device, spec, rank, refusals, enabled, chosen
 }
 
 /** What the device does; a sign and a colour where something is wrong with it, and what that means. */
-function State({ device }: { device: DeviceView }) {
+function State({ device, isHeard }: { device: DeviceView; isHeard: boolean }) {
   const { state } = device.activity;
   const color = state === 'failed' ? 'var(--loom-bad)' : WARNINGS.has(state) ? 'var(--loom-warn)' : undefined;
   const slower = device.slowdown === 1 || color ? '' : `, ${three(device.slowdown)} × slower`;
+  const heard = isHeard && !color ? 'Its process made a sign within the last 2 s.' : '';
+  const about = [aboutState(device), heard].filter(Boolean).join(' ');
   return (
-    <Tooltip label={aboutState(device)} disabled={!aboutState(device)} multiline maw={300}>
+    <Tooltip label={about} disabled={!about} multiline maw={300}>
       <Text
         size="xs"
         c={color ?? 'dimmed'}

@@ -98,6 +98,7 @@ export function LivePage({ run }: { run: RunDetail }) {
               !isOver(run.status)
             }
             isPresent={isPresent}
+            isCurrent={isCurrent}
             locked={locked}
           />
         }

@@ -15,6 +15,7 @@ import { namedWords } from '@/format/links';
 import { percent } from '@/format/units';
 import { describeRate, utilisation } from '@/run/data/linkUse';
 import type { LinkView } from '@/run/data/snapshot';
+import type { Cards } from './positions';
 import classes from './topology.module.css';
 
 export type LinkEdgeType = Edge<
@@ -22,7 +23,7 @@ export type LinkEdgeType = Edge<
     view: LinkView;
     spot: Spot;
     bends: readonly Point[];
-    compact: boolean;
+    cards: Cards;
     selected: boolean;
     onSelect: (name: string) => void;
   },
@@ -38,13 +39,16 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
   const from = useInternalNode(source);
   const to = useInternalNode(target);
   if (!from || !to || !data) return null;
-  const { view, spot, bends, compact, selected, onSelect } = data;
+  const { view, spot, bends, cards, selected, onSelect } = data;
   const line = lineOf(boxOf(from), boxOf(to), bends, spot.lane);
   const label = pointAlong(line, spot.along, spot.aside);
   const path = (sign: number) => pathOf(beside(line, sign * OFFSET));
   const use = Math.max(utilisation(view.forward), utilisation(view.backward));
   const text = view.up ? describeRate(view) : 'down';
-  const isDot = spot.small && !selected && view.up;
+  const isQuiet = !selected && view.up;
+  const isDot = isQuiet && spot.small;
+  // Among tiles only a link that is cut or chosen has a label; the controls list all of them.
+  const hasLabel = cards !== 'tile' || !isQuiet;
   return (
     <>
       <g className={classes.link} data-down={!view.up || undefined} data-selected={selected || undefined}>
@@ -54,27 +58,31 @@ export const LinkEdge = memo(function LinkEdge({ source, target, data }: EdgePro
         {view.up && <Flow path={path(1)} use={utilisation(view.forward)} way="forward" />}
         {view.up && <Flow path={path(-1)} use={utilisation(view.backward)} way="backward" />}
       </g>
-      <EdgeLabelRenderer>
-        <button
-          type="button"
-          className={`${classes.rate} nodrag nopan`}
-          data-down={!view.up || undefined}
-          data-selected={selected || undefined}
-          data-small={isDot || undefined}
-          data-testid={`link-${view.name}`}
-          title={`${namedWords(view.name)}: ${text}`}
-          onClick={() => onSelect(view.name)}
-          style={{
-            transform: `translate(-50%, -50%) translate(${label.x}px, ${label.y}px)`,
-          }}
-        >
-          <VisuallyHidden>
-            {namedWords(view.name)}: {isDot && text}
-          </VisuallyHidden>
-          {!isDot && text}
-          {!isDot && !compact && view.up && use > BUSY && <span className={classes.dim}>{percent(use)}</span>}
-        </button>
-      </EdgeLabelRenderer>
+      {hasLabel && (
+        <EdgeLabelRenderer>
+          <button
+            type="button"
+            className={`${classes.rate} nodrag nopan`}
+            data-down={!view.up || undefined}
+            data-selected={selected || undefined}
+            data-small={isDot || undefined}
+            data-testid={`link-${view.name}`}
+            title={`${namedWords(view.name)}: ${text}`}
+            onClick={() => onSelect(view.name)}
+            style={{
+              transform: `translate(-50%, -50%) translate(${label.x}px, ${label.y}px)`,
+            }}
+          >
+            <VisuallyHidden>
+              {namedWords(view.name)}: {isDot && text}
+            </VisuallyHidden>
+            {!isDot && text}
+            {!isDot && cards === 'full' && view.up && use > BUSY && (
+              <span className={classes.dim}>{percent(use)}</span>
+            )}
+          </button>
+        </EdgeLabelRenderer>
+      )}
     </>
   );
 });

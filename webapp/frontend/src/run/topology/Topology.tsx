@@ -38,7 +38,7 @@ interface Props {
   onSelect: (selection: Selection) => void;
 }
 
-/** Text of cards has 13 px: at this zoom it is not smaller than 11. A cluster that does not fit can be dragged. */
+/** Text of cards and tiles has 13 px: at this zoom it is not smaller than 11. What does not fit can be dragged. */
 const FIT = { minZoom: 0.85, maxZoom: 1.15 };
 const VIEW = {
   ...FIT,
@@ -64,9 +64,9 @@ export function Topology(props: Props) {
 function Graph({ cluster, drawn, devices, links, still, selection, onSelect }: Props) {
   const scheme = useComputedColorScheme('light');
   const { ref, width, height } = useElementSize();
-  const { positions, bends, spots, compact } = useMemo(() => {
+  const { positions, bends, spots, cards } = useMemo(() => {
     const given = drawingOf(cluster, drawn);
-    if (width === 0) return arrangement(cluster, given, false);
+    if (width === 0) return arrangement(cluster, given, 'full');
     return arranged(cluster, given, {
       width: (width - EDGE.left - EDGE.right) / FIT.minZoom,
       height: (height - 2 * EDGE.y) / FIT.minZoom,
@@ -86,7 +86,7 @@ function Graph({ cluster, drawn, devices, links, still, selection, onSelect }: P
           view,
           color: deviceColor(rank),
           isSource: view.name === cluster.source,
-          compact,
+          cards,
           selected: selection?.kind === 'device' && selection.name === view.name,
         },
       })),
@@ -94,10 +94,10 @@ function Graph({ cluster, drawn, devices, links, still, selection, onSelect }: P
         id: name,
         type: 'switch',
         position: positions[name] ?? { x: 0, y: 0 },
-        data: { name },
+        data: { name, cards },
       })),
     ],
-    [cluster, devices, positions, compact, selection],
+    [cluster, devices, positions, cards, selection],
   );
   const edges = useMemo(
     () =>
@@ -110,12 +110,12 @@ function Graph({ cluster, drawn, devices, links, still, selection, onSelect }: P
           view,
           spot: spots.get(view.name) ?? MIDDLE,
           bends: bends[view.name] ?? NO_BENDS,
-          compact,
+          cards,
           selected: selection?.kind === 'link' && selection.name === view.name,
           onSelect: (name) => onSelect({ kind: 'link', name }),
         },
       })),
-    [links, spots, bends, compact, selection, onSelect],
+    [links, spots, bends, cards, selection, onSelect],
   );
   return (
     <div ref={ref} className={classes.canvas} data-still={still || undefined} data-testid="topology">

@@ -7,8 +7,9 @@ const LINK = pair.links[0]!;
 const NONE = { bends: {} };
 
 /** Devices a, b, … around one switch. */
-function star(count: number): ClusterSpec {
-  const names = [...'abcdefghijklm'].slice(0, count);
+const star = (count: number) => starOf([...'abcdefghijklm'].slice(0, count));
+
+function starOf(names: readonly string[]): ClusterSpec {
   return {
     ...pair,
     devices: names.map(device),
@@ -35,7 +36,7 @@ describe('arranged', () => {
   it('leaves a drawing alone that fits', () => {
     const found = arranged(star(5), inALine, { width: 1200, height: 400 });
     expect(found.positions).toBe(inALine.positions);
-    expect(found.compact).toBe(false);
+    expect(found.cards).toBe('full');
   });
 
   it('pushes it together, with its bends, as long as no cards touch', () => {
@@ -51,7 +52,7 @@ describe('arranged', () => {
   it('makes cards compact where whole ones touch', () => {
     const drawn = { ...NONE, positions: { a: { x: 0, y: 0 }, b: { x: 0, y: 300 } } };
     const found = arranged(pair, drawn, { width: 200, height: 110 });
-    expect([found.compact, extent(found)]).toEqual([true, [0, 78]]);
+    expect([found.cards, extent(found)]).toEqual(['compact', [0, 78]]);
   });
 
   it('makes rows columns where the panel is wide and low', () => {
@@ -74,13 +75,27 @@ describe('arranged', () => {
     const room = { width: 594, height: 224 };
     const found = arranged(cluster, drawingOf(cluster), room);
     const [width, height] = extent(found);
-    expect(found.compact).toBe(true);
+    expect(found.cards).toBe('compact');
     expect([width <= room.width - 148, height <= room.height - 32]).toEqual([true, true]);
+  });
+
+  it('shows all of 65 devices around a switch as tiles, of which none touch', () => {
+    const names = ['host', ...Array.from({ length: 64 }, (_, at) => `chip-${at}`)];
+    const cluster = starOf(names);
+    const room = { width: 594, height: 224 };
+    const found = arranged(cluster, drawingOf(cluster), room);
+    const [width, height] = extent(found);
+    expect(found.cards).toBe('tile');
+    expect([width <= room.width - 40, height <= room.height - 20]).toEqual([true, true]);
+    const middles = [...names, 'hub'].map((name) => found.positions[name]!);
+    for (const [at, one] of middles.entries())
+      for (const other of middles.slice(at + 1))
+        expect(Math.abs(one.x - other.x) >= 44 || Math.abs(one.y - other.y) >= 24).toBe(true);
   });
 
   it('takes rows of compact cards where those of whole ones are higher than the panel', () => {
     const found = arranged(star(5), inALine, { width: 600, height: 130 });
-    expect([found.compact, extent(found)[1]]).toEqual([true, 130 - 32]);
+    expect([found.cards, extent(found)[1]]).toEqual(['compact', 130 - 32]);
   });
 
   it('keeps a shape without a single switch that does not fit', () => {

@@ -16,9 +16,15 @@ interface Size {
   height: number;
 }
 
+interface Card extends Size {
+  gap: number;
+}
+
+/** Whole cards, cards of one line, or tiles with a number, for very many devices. */
+export type Cards = 'full' | 'compact' | 'tile';
+
 export interface Arrangement extends Drawn {
-  /** Cards are one line high. */
-  compact: boolean;
+  cards: Cards;
   /** Where the lines and labels of links are, by name. */
   spots: Map<string, Spot>;
 }
@@ -53,69 +59,77 @@ function among({ positions, bends }: Drawn, nodes: readonly string[], links: rea
   };
 }
 
-/** Sizes of cards as the style sheet has them. */
-const CARD = { full: { width: 158, height: 62 }, compact: { width: 148, height: 32 } };
+/** Sizes of cards as the style sheet has them, and the least distance between two. */
+const CARD = {
+  full: { width: 158, height: 62, gap: 12 },
+  compact: { width: 148, height: 32, gap: 12 },
+  tile: { width: 40, height: 20, gap: 4 },
+} satisfies Record<Cards, Card>;
 /** A switch with a short name. */
-const SWITCH = { width: 84, height: 34 };
+const SWITCH = {
+  full: { width: 84, height: 34 },
+  compact: { width: 84, height: 34 },
+  tile: { width: 84, height: 20 },
+};
 const LABEL_HEIGHT = 24;
 /** The rate of a link in one direction; in both, where they differ; and how much of it is used. */
 const LABEL_WIDTH = { one: 92, both: 164, use: 44 };
-/** The least distance between two cards. */
-const GAP = { x: 12, y: 12 };
-
 /** Prices of what is worse than the cluster as it was drawn, with all labels. */
 const PRICE = { dot: 1.5, covered: 1, compact: 1, turned: 2, rows: 2 };
 
 /**
  * The best arrangement that fits into `room`: of the drawing, pushed together as far as necessary, the drawing with its
- * rows as columns, and, for devices around one switch, rows above and below it, each with full and with compact cards.
- * Where none fits, what is nearest; it can be dragged.
+ * rows as columns, and, for devices around one switch, rows above and below it, each with full and with compact cards,
+ * and with tiles where neither fits. Where nothing does, what is nearest; it can be dragged.
  */
 export function arranged(cluster: ClusterSpec, drawn: Drawn, room: Size): Arrangement {
   let best: Arrangement | null = null;
   let least = Infinity;
-  for (const compact of [false, true]) {
-    const card = CARD[compact ? 'compact' : 'full'];
+  for (const cards of ['full', 'compact', 'tile'] as const) {
+    if (cards === 'tile' && best) break;
+    const card = CARD[cards];
     const choices: [Drawn | null, number][] = [
       [pushed(drawn, room, card), 0],
       [pushed(turned(drawn), room, card), PRICE.turned],
       [aroundSwitch(cluster, room, card), PRICE.rows],
     ];
     for (const [one, price] of choices) {
-      if (!one || !isClear(cluster, one, room, card)) continue;
-      const found = arrangement(cluster, one, compact);
-      const sum = price + (compact ? PRICE.compact : 0) + faults(cluster, found);
+      if (!one || !isClear(cluster, one, room, cards)) continue;
+      const found = arrangement(cluster, one, cards);
+      const sum = price + (cards === 'full' ? 0 : PRICE.compact) + faults(cluster, found);
       if (sum < least) [best, least] = [found, sum];
     }
   }
-  return best ?? arrangement(cluster, aroundSwitch(cluster, room, CARD.compact) ?? drawn, true);
+  return best ?? arrangement(cluster, aroundSwitch(cluster, room, CARD.compact) ?? drawn, 'compact');
 }
 
-export function arrangement(cluster: ClusterSpec, drawn: Drawn, compact: boolean): Arrangement {
-  const boxes = boxesOf(cluster, drawn, CARD[compact ? 'compact' : 'full']);
-  return { ...drawn, compact, spots: spotsAmong(routesOf(cluster, drawn, compact), boxes, true) };
+export function arrangement(cluster: ClusterSpec, drawn: Drawn, cards: Cards): Arrangement {
+  // Between tiles there is no room for labels.
+  if (cards === 'tile') return { ...drawn, cards, spots: new Map() };
+  const boxes = boxesOf(cluster, drawn, cards);
+  return { ...drawn, cards, spots: spotsAmong(routesOf(cluster, drawn, cards), boxes, true) };
 }
 
-function routesOf(cluster: ClusterSpec, { bends }: Drawn, compact: boolean): Route[] {
+function routesOf(cluster: ClusterSpec, { bends }: Drawn, cards: Cards): Route[] {
   return cluster.links.map((link) => {
     const name = linkName(link);
     const isSame = link.reverse_bit_per_s === null || link.reverse_bit_per_s === link.bit_per_s;
-    const width = (isSame ? LABEL_WIDTH.one : LABEL_WIDTH.both) + (compact ? 0 : LABEL_WIDTH.use);
+    const width = (isSame ? LABEL_WIDTH.one : LABEL_WIDTH.both) + (cards === 'full' ? LABEL_WIDTH.use : 0);
     return { name, ends: [link.a, link.b], bends: bends[name], size: { width, height: LABEL_HEIGHT } };
   });
 }
 
-function boxesOf(cluster: ClusterSpec, { positions }: Drawn, card: Size): Map<string, Box> {
+function boxesOf(cluster: ClusterSpec, { positions }: Drawn, cards: Cards): Map<string, Box> {
   const boxed = (nodes: readonly { name: string }[], size: Size) =>
     nodes.map(({ name }): [string, Box] => [name, { center: positions[name] ?? { x: 0, y: 0 }, ...size }]);
-  return new Map([...boxed(cluster.devices, card), ...boxed(cluster.switches, SWITCH)]);
+  return new Map([...boxed(cluster.devices, CARD[cards]), ...boxed(cluster.switches, SWITCH[cards])]);
 }
 
 /** The price of labels without room, and of links that pass below cards. */
-function faults(cluster: ClusterSpec, { spots, compact, ...drawn }: Arrangement): number {
-  const boxes = boxesOf(cluster, drawn, CARD[compact ? 'compact' : 'full']);
+function faults(cluster: ClusterSpec, { spots, cards, ...drawn }: Arrangement): number {
+  const boxes = boxesOf(cluster, drawn, cards);
   let sum = 0;
-  for (const { name, ends, bends = [] } of routesOf(cluster, drawn, compact)) {
+  for (const { name, ends, bends = [] } of routesOf(cluster, drawn, cards)) {
     const [a, b, spot] = [boxes.get(ends[0]), boxes.get(ends[1]), spots.get(name)];
     if (!a || !b || !spot) continue;
     const line = lineOf(a, b, bends, spot.lane);
@@ -149,8 +163,9 @@ function moved({ positions, bends }: Drawn, to: (point: Point) => Point): Drawn 
 }
 
 /** Whether everything is within the room, and no two cards touch. */
-function isClear(cluster: ClusterSpec, drawn: Drawn, room: Size, card: Size): boolean {
-  const boxes = [...boxesOf(cluster, drawn, card).values()];
+function isClear(cluster: ClusterSpec, drawn: Drawn, room: Size, cards: Cards): boolean {
+  const boxes = [...boxesOf(cluster, drawn, cards).values()];
+  const { gap } = CARD[cards];
   const span = (at: (box: Box) => number, half: (box: Box) => number) =>
     Math.max(...boxes.map((box) => at(box) + half(box))) -
     Math.min(...boxes.map((box) => at(box) - half(box)));
@@ -168,31 +183,31 @@ function isClear(cluster: ClusterSpec, drawn: Drawn, room: Size, card: Size): bo
       .slice(at + 1)
       .every(
         (other) =>
-          Math.abs(one.center.x - other.center.x) >= (one.width + other.width) / 2 + GAP.x ||
-          Math.abs(one.center.y - other.center.y) >= (one.height + other.height) / 2 + GAP.y,
+          Math.abs(one.center.x - other.center.x) >= (one.width + other.width) / 2 + gap ||
+          Math.abs(one.center.y - other.center.y) >= (one.height + other.height) / 2 + gap,
       ),
   );
 }
 
 /** Rows of devices above and below their only switch; null for another shape. */
-function aroundSwitch(cluster: ClusterSpec, room: Size, card: Size): Drawn | null {
+function aroundSwitch(cluster: ClusterSpec, room: Size, card: Card): Drawn | null {
   const [hub, ...others] = cluster.switches;
   const isStar =
     hub && others.length === 0 && cluster.links.every(({ a, b }) => (a === hub.name) !== (b === hub.name));
   if (!isStar) return null;
   const { devices } = cluster;
-  const columnWidth = card.width + GAP.x;
+  const columnWidth = card.width + card.gap;
   const perRow = Math.max(
     1,
-    Math.min(Math.ceil(devices.length / 2), Math.floor((room.width + GAP.x) / columnWidth)),
+    Math.min(Math.ceil(devices.length / 2), Math.floor((room.width + card.gap) / columnWidth)),
   );
   const rows = Math.ceil(devices.length / perRow);
   const above = Math.ceil(rows / 2);
   // The row of the switch is one more; the rows move together where the room is low.
-  const lowest = card.height + GAP.y;
-  const highest = card.height + LABEL_HEIGHT + GAP.y;
+  const lowest = card.height + card.gap;
+  const highest = card.height + LABEL_HEIGHT + card.gap;
   const rowHeight = Math.max(lowest, Math.min(highest, (room.height - card.height) / rows));
-  const middle = (perRow * columnWidth - GAP.x) / 2;
+  const middle = (perRow * columnWidth - card.gap) / 2;
   const placed = devices.map(({ name }, rank) => {
     const row = Math.floor(rank / perRow);
     const inRow = Math.min(perRow, devices.length - row * perRow);
