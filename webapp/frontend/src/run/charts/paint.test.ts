@@ -51,13 +51,16 @@ describe('Pace', () => {
   it('counts a picture that was given up and came late for what it took, and still waits for the newer one', () => {
     const pace = new Pace();
     pace.begin(0);
+    pace.end(0, 10);
     pace.begin(400);
-    pace.end(0, 410);
-    expect(pace.isDue(799, 'time')).toBe(false);
-    pace.end(400, 500);
-    // The costs were 410 and 100 ms: 410 - 0.3 × 310 = 317 ms, of which 0.6 are 528 ms and more than the longest pause.
-    expect(pace.isDue(799, 'data')).toBe(false);
-    expect(pace.isDue(800, 'data')).toBe(true);
+    pace.begin(800); // 400 ms later the last one is given up
+    pace.end(400, 810);
+    // The costs were 10 and 410 ms: 10 + 0.3 × 400 = 130 ms, a pause of 217 ms if the newer picture were there.
+    expect(pace.isDue(1_199, 'data')).toBe(false);
+    pace.end(800, 1_000);
+    // 130 + 0.3 × 70 = 151 ms: a pause of 252 ms.
+    expect(pace.isDue(1_050, 'data')).toBe(false);
+    expect(pace.isDue(1_053, 'data')).toBe(true);
   });
 });
 
