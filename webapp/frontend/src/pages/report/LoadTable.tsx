@@ -46,37 +46,39 @@ export function LoadTable({ report }: { report: RunReport }) {
         )}
         <Fact value={rate(load.mean_queue)} what={`waiting on average, ${load.longest_queue} at most`} />
       </Group>
-      <Table.ScrollContainer minWidth={480}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>of all requests</Table.Th>
-              {COLUMNS.map(({ key, label }) => (
-                <Table.Th key={key} ta="right">
-                  {label}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {ROWS.map(({ key, label }) => {
-              const over = load[key];
-              return (
-                over && (
-                  <Table.Tr key={key}>
-                    <Table.Td>{label}</Table.Td>
-                    {COLUMNS.map((column) => (
-                      <Table.Td key={column.key} ta="right">
-                        {seconds(over[column.key])}
-                      </Table.Td>
-                    ))}
-                  </Table.Tr>
-                )
-              );
-            })}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      {load.answered > 0 && (
+        <Table.ScrollContainer minWidth={480}>
+          <Table className={classes.table}>
+            <Table.Thead>
+              <Table.Tr>
+                <Table.Th>of all requests</Table.Th>
+                {COLUMNS.map(({ key, label }) => (
+                  <Table.Th key={key} ta="right">
+                    {label}
+                  </Table.Th>
+                ))}
+              </Table.Tr>
+            </Table.Thead>
+            <Table.Tbody>
+              {ROWS.map(({ key, label }) => {
+                const over = load[key];
+                return (
+                  over && (
+                    <Table.Tr key={key}>
+                      <Table.Td>{label}</Table.Td>
+                      {COLUMNS.map((column) => (
+                        <Table.Td key={column.key} ta="right">
+                          {seconds(over[column.key])}
+                        </Table.Td>
+                      ))}
+                    </Table.Tr>
+                  )
+                );
+              })}
+            </Table.Tbody>
+          </Table>
+        </Table.ScrollContainer>
+      )}
     </Panel>
   );
 }

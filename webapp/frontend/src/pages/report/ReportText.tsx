@@ -8,5 +8,5 @@ export function ReportText({ run, data }: { run: RunDetail; data: RunData | unde
   if (run.spec.workload.new_tokens === 0) return null;
   const recorded = data?.tokens.toArray() ?? [];
   const tokens = recorded.length > 0 || !run.report ? recorded : reportTokens(run.report);
-  return <TokenText spec={run.spec} tokens={tokens} live={false} />;
+  return <TokenText spec={run.spec} tokens={tokens} served={data?.service.requests} live={false} />;
 }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import type { RunSpec } from '@/api/types';
 import type { Token } from './runData';
-import { latencyColumns, meanDecode_s, requestsOf, textOf } from './tokens';
+import type { ServedRequest } from './service';
+import { latencyColumns, meanDecode_s, requestOf, requestsOf, textOf } from './tokens';
 
 const token = (request: number, index: number, time_s: number, latency_s: number, text = ''): Token => ({
   request,
@@ -17,6 +19,22 @@ describe('tokens', () => {
     expect(textOf(token(0, 0, 0, 0, ' the'))).toBe(' the');
     expect(textOf(token(0, 2, 0, 0))).toBe(' 42');
     expect(textOf({ ...token(0, 0, 0, 0), token: -1 })).toBe(' ▢');
+  });
+
+  it('follow their request’s prompt, which may be of the workload, of its trace or of who sent it', () => {
+    const of = (workload: object) => ({ workload }) as unknown as RunSpec;
+    const plain = of({ prompt: 'When a', new_tokens: 9 });
+    expect(requestOf(plain, 0)).toEqual({ prompt: 'When a', newTokens: 9 });
+    const trace = [
+      { prompt_tokens: 4, new_tokens: 2 },
+      { prompt_tokens: 6, new_tokens: 3 },
+    ];
+    const traced = of({ pattern: 'trace', prompt: null, prompt_tokens: 6, new_tokens: 3, trace });
+    expect(requestOf(traced, 0)).toEqual({ prompt: '⟨random prompt of 4 tokens⟩ ', newTokens: 2 });
+    const serves = of({ pattern: 'serve', prompt: null, prompt_tokens: 64, new_tokens: 24 });
+    const sent = { request: 1, prompt: 'The with', newTokens: 5 } as ServedRequest;
+    expect(requestOf(serves, 1, [sent])).toEqual({ prompt: 'The with', newTokens: 5 });
+    expect(requestOf(serves, 0, [sent])).toEqual({ prompt: '⟨prompt⟩ ', newTokens: 24 });
   });
 
   it('belong to requests, in order of their numbers', () => {

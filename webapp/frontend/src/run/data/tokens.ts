@@ -1,6 +1,7 @@
 /** Tokens as text, and as columns of a chart. */
 import type { RunSpec } from '@/api/types';
 import type { Token } from './runData';
+import type { ServedRequest } from './service';
 
 /** A token's text, or its number if the model has no tokenizer. */
 export function textOf(token: Token): string {
@@ -12,8 +13,20 @@ export function requestsOf(tokens: readonly Token[]): number[] {
   return [...new Set(tokens.map((token) => token.request))].toSorted((a, b) => a - b);
 }
 
-export function promptText(spec: RunSpec): string {
-  return spec.workload.prompt ?? `⟨random prompt of ${spec.workload.prompt_tokens} tokens⟩ `;
+/** How a request's prompt is shown, and how many tokens its answer has at most. `served` are the requests that people
+ * sent while the run went on. */
+export function requestOf(
+  { workload }: RunSpec,
+  request: number,
+  served: readonly ServedRequest[] = [],
+): { prompt: string; newTokens: number } {
+  const sent = served.find((one) => one.request === request);
+  if (sent) return { prompt: sent.prompt, newTokens: sent.newTokens };
+  const { prompt_tokens, new_tokens } = workload.trace?.[request] ?? workload;
+  if (workload.prompt !== null && workload.prompt !== undefined)
+    return { prompt: workload.prompt, newTokens: new_tokens };
+  const prompt = workload.pattern === 'serve' ? 'prompt' : `random prompt of ${prompt_tokens} tokens`;
+  return { prompt: `⟨${prompt}⟩ `, newTokens: new_tokens };
 }
 
 /** Columns of a chart of latency over virtual time: x, then one line per request. */

@@ -3,13 +3,16 @@ import { memo, useEffect, useRef, useState, type ReactNode } from 'react';
 import type { RunSpec } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Token } from '@/run/data/runData';
+import type { ServedRequest } from '@/run/data/service';
 import { Panel } from '@/components/Panel';
-import { promptText, requestsOf, textOf } from '@/run/data/tokens';
+import { requestOf, requestsOf, textOf } from '@/run/data/tokens';
 import classes from './panels.module.css';
 
 interface Props {
   spec: RunSpec;
   tokens: readonly Token[];
+  /** The requests that people sent while the run went on. */
+  served?: readonly ServedRequest[];
   /** Number of tokens that the texts stand for; without it every one of `tokens` is one. */
   count?: number;
   /** Whether more tokens may come: then the newest one is highlighted. */
@@ -27,13 +30,13 @@ interface FrameProps {
 }
 
 /** The prompt, dimmed, and the generated text, token by token. */
-export function TokenText({ spec, tokens, count: said, live, frame: Frame }: Props) {
+export function TokenText({ spec, tokens, served, count: said, live, frame: Frame }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
   const newest = tokens.at(-1)?.request ?? 0;
   const request = chosen ?? (live ? newest : (requests[0] ?? 0));
   const shown = tokens.filter((token) => token.request === request);
-  const expected = spec.workload.new_tokens;
+  const { prompt, newTokens: expected } = requestOf(spec, request, served);
   const last = live && shown.length < expected ? shown.length - 1 : -1;
   const box = useRef<HTMLDivElement>(null);
   const count = shown.length;
@@ -49,7 +52,7 @@ export function TokenText({ spec, tokens, count: said, live, frame: Frame }: Pro
   };
   const text = (
     <p className={classes.text} data-testid="generated-text" aria-live="off">
-      <span className={classes.prompt}>{promptText(spec)}</span>
+      <span className={classes.prompt}>{prompt}</span>
       {chunksOf(shown).map((tokens, at) => (
         <Chunk key={`${request} ${at}`} tokens={tokens} newest={last - at * CHUNK} />
       ))}
