@@ -14,10 +14,12 @@ interface Props {
 export function FigureLegend({ data, hidden, onHidden }: Props) {
   const present = new Set(data.facets.flatMap((facet) => facet.series.map(({ label }) => label)));
   const sources = sourcesOf(data);
+  const labels = data.labels.filter((label) => label !== '' && present.has(label));
   return (
     <div className={classes.legend} data-testid="figure-legend">
-      {data.labels.map((label, place) =>
-        present.has(label) && label !== '' ? (
+      {labels.map((label) => {
+        const place = data.labels.indexOf(label);
+        return (
           <Entry
             key={label}
             label={label}
@@ -26,9 +28,9 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
           >
             <Marker source="emulated" place={place} color={seriesColor(place)} />
           </Entry>
-        ) : null,
-      )}
-      {sources.length > 0 && <span className={classes.divider} />}
+        );
+      })}
+      {sources.length > 0 && labels.length > 0 && <span className={classes.divider} />}
       {sources.map((source) => (
         <Entry
           key={source}

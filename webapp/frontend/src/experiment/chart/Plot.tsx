@@ -107,7 +107,7 @@ export function Plot(props: PlotProps) {
       {data.kind === 'bars' && <Bars placed={placed} y={y} />}
       {data.kind === 'boxes' && <Boxes placed={placed} />}
       {!isBanded(data.kind) && <Lines placed={placed} kind={data.kind} />}
-      {props.showsRepeats && <Repeats placed={placed} y={y} />}
+      {props.showsRepeats && <Repeats placed={placed} y={y} over={isBanded(data.kind)} />}
       {placed.map((one) => (
         <g
           key={one.key}
@@ -175,13 +175,14 @@ function Lines({ placed, kind }: { placed: readonly Placed[]; kind: FigureData['
   );
 }
 
-function Intervals({ placed }: { placed: readonly Placed[] }) {
+/** `over`: they lie over bars of the same colour. */
+function Intervals({ placed, over = false }: { placed: readonly Placed[]; over?: boolean }) {
   return placed.map(({ key, cx, low, high, place }) =>
     low === null || high === null ? null : (
       <path
         key={key}
         className={classes.interval}
-        stroke={seriesColor(place)}
+        stroke={over ? 'var(--loom-text)' : seriesColor(place)}
         d={`M${cx} ${low}V${high}M${cx - 4} ${low}h8M${cx - 4} ${high}h8`}
       />
     ),
@@ -209,7 +210,7 @@ function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
             fillOpacity={0.85}
           />
         ))}
-      <Intervals placed={placed} />
+      <Intervals placed={placed} over />
     </g>
   );
 }
@@ -243,7 +244,7 @@ function Boxes({ placed }: { placed: readonly Placed[] }) {
 }
 
 /** The single repeats behind each mean. */
-function Repeats({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
+function Repeats({ placed, y, over }: { placed: readonly Placed[]; y: YScale; over: boolean }) {
   return (
     <g aria-hidden data-testid="repeats">
       {placed.flatMap(({ key, cx, place, mark }) =>
@@ -255,7 +256,7 @@ function Repeats({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
                 cx={cx}
                 cy={y.of(value)}
                 r={2}
-                fill={seriesColor(place)}
+                fill={over ? 'var(--loom-text)' : seriesColor(place)}
                 opacity={0.6}
               />
             )),

@@ -91,7 +91,7 @@ export const COLUMNS: readonly ColumnSpec[] = [
     usual,
     numeric: true,
     sortable: true,
-    width: 84,
+    width: title.length > 8 ? 100 : 84,
     cell: (run: RunRow) => maybe(of(run), text),
   })),
   ...REST,
