@@ -189,6 +189,11 @@ def test_a_text_that_is_no_cluster_file_is_refused(
     assert sentence in response.json()["detail"]
 
 
+def test_a_refusal_names_the_file(alice: Browser) -> None:
+    response = alice.post("/clusters/import", {"text": "a: b: c", "kind": "yaml", "name": "net.yaml"})
+    assert response.json()["detail"].startswith("net.yaml: no valid YAML: mapping values are not allowed")
+
+
 START = {
     "toml": 'name = "x"\nsource = "a"\n[[device]]\nname = "a"\n',
     "json": '{"name": "x", "source": "a", "device": [{"name": "a", "preset": "mcu"}], ',

@@ -128,7 +128,7 @@ def import_drawing(request: HttpRequest, body: ImportIn) -> Drawing:
     """Read a cluster file or the drawing of another program; nothing is stored."""
     budgets.check_drawing_text(body.text)
     if body.kind == "toml" or body.kind == "json" or body.kind == "yaml":
-        drawn = topologies.parse_drawing(body.text, "cluster file", body.kind)
+        drawn = topologies.parse_drawing(body.text, body.name or "cluster file", body.kind)
     else:
         where = body.name or f"drawing.{body.kind}"
         drawn = foreign.parse(body.text, body.kind, where, Defaults(body.preset, body.bit_per_s))
