@@ -52,7 +52,7 @@ describe('activity', () => {
 
   it('is unknown after the last span, and failed or frozen whatever the spans', () => {
     const data = computing();
-    expect(activity(data.device('b')!, 9, 1).state).toBe('no news');
+    expect(activity(data.device('b')!, 9, 1).state).toBe('busy or waiting');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_frozen', device: 'b', facts: {} }]);
     expect(activity(data.device('b')!, 1, 1).state).toBe('frozen');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);

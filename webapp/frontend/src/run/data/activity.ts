@@ -3,7 +3,15 @@ import { LANES, type DeviceData, type Lane, type RunData } from './runData';
 import { OVERLAPPING, type SpanRing } from './rings';
 
 export type DeviceState =
-  'computing' | 'sending' | 'receiving' | 'waiting' | 'idle' | 'no news' | 'no sign' | 'frozen' | 'failed';
+  | 'computing'
+  | 'sending'
+  | 'receiving'
+  | 'waiting'
+  | 'idle'
+  | 'busy or waiting'
+  | 'no sign'
+  | 'frozen'
+  | 'failed';
 
 export interface Activity {
   state: DeviceState;
@@ -56,8 +64,8 @@ export function aboutState(device: Known): string {
       return `Its process has sent nothing for ${Math.floor(device.silent_s ?? 0)} s of wall time, though it says every second that it is alive. It is stopped, swaps or hangs, or this machine is too busy.`;
     case 'frozen':
       return 'A change has stopped its process: its connections stay open, and it sends nothing until it is restored.';
-    case 'no news':
-      return 'It has reported nothing about this instant yet: an operation is reported when it has ended.';
+    case 'busy or waiting':
+      return 'What it does at this instant is not known yet: an operation or a wait is reported when it has ended.';
   }
   return '';
 }
@@ -89,7 +97,7 @@ function stateAt(device: DeviceData, at_s: number): Pick<Activity, 'state' | 'la
     }
   }
   const newest_s = newestEnd_s(device);
-  return { state: newest_s > -Infinity && newest_s < before_s ? 'no news' : 'idle', layer: null };
+  return { state: newest_s > -Infinity && newest_s < before_s ? 'busy or waiting' : 'idle', layer: null };
 }
 
 function newestEnd_s(device: DeviceData): number {

@@ -30,12 +30,12 @@ describe('takeSnapshot', () => {
     ]);
   });
 
-  it('does not wait for a device that stays silent: it says that there is no news of it', () => {
+  it('does not wait for a device that stays silent: it is busy or waits', () => {
     const data = new RunData(cluster, model);
     data.apply([span({ device: 'a', start_s: 0, end_s: 0.4 }), span({ device: 'b', start_s: 0, end_s: 9 })]);
     const shown = takeSnapshot(data, 1, 1);
     expect(shown.instant_s).toBe(7);
-    expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['no news', 'computing']);
+    expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['busy or waiting', 'computing']);
   });
 
   it('shows no device and no link busy once the run is over', () => {
