@@ -13,8 +13,6 @@ interface Props {
   tokens: readonly Token[];
   /** The requests that people sent while the run went on. */
   served?: readonly ServedRequest[];
-  /** Number of tokens that the texts stand for; without it every one of `tokens` is one. */
-  count?: number;
   /** Whether more tokens may come: then the newest one is highlighted. */
   live: boolean;
   /** What stands around the text; without it a panel as high as the text. */
@@ -30,7 +28,7 @@ interface FrameProps {
 }
 
 /** The prompt, dimmed, and the generated text, token by token. */
-export function TokenText({ spec, tokens, served, count: said, live, frame: Frame }: Props) {
+export function TokenText({ spec, tokens, served, live, frame: Frame }: Props) {
   const requests = requestsOf(tokens);
   const [chosen, setChosen] = useState<number | null>(null);
   const newest = tokens.at(-1)?.request ?? 0;
@@ -47,7 +45,7 @@ export function TokenText({ spec, tokens, served, count: said, live, frame: Fram
   const frame = {
     title: 'Generated text',
     testId: 'generated',
-    about: <span data-testid="token-count">{`${said ?? shown.length} of ${expected} tokens`}</span>,
+    about: <span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>,
     extra: <RequestChoice requests={requests} value={request} onChange={setChosen} />,
   };
   const text = (
