@@ -115,6 +115,15 @@ def test_seeds_become_means_with_intervals_at_every_rate(page: Page, ids: list[i
     assert max(stdev(values) for values in expected.values()) > 0, "the seeds change something"
 
 
+DIFFERS = "([canvas, before]) => canvas.toDataURL() !== before"
+
+
+def drawn(canvas: Locator) -> str:
+    """The picture of a canvas."""
+    text: str = canvas.evaluate("(canvas) => canvas.toDataURL()")
+    return text
+
+
 def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids: list[int]) -> None:
     page.goto(address(ids))
     choose(page, "kind", "Boxes")
@@ -138,6 +147,16 @@ def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids
     expect(page.locator("[data-lit]")).to_have_count(0)
     page.get_by_test_id(f"group-{ids[0]}").hover()
     expect(page.locator("[data-testid='mark'][aria-selected='true']")).to_have_attribute("data-x", "voltage")
+
+
+def test_the_latency_of_the_runs_that_are_pointed_at_stands_out(page: Page, ids: list[int]) -> None:
+    page.goto(address(ids))
+    lines = page.get_by_test_id("latency-chart").locator("canvas")
+    alike = drawn(lines)
+    page.get_by_test_id(f"group-{ids[0]}").hover()
+    page.wait_for_function(DIFFERS, arg=[lines.element_handle(), alike])
+    page.mouse.move(0, 0)
+    page.wait_for_function(f"(of) => !({DIFFERS})(of)", arg=[lines.element_handle(), alike])
 
 
 def test_groups_of_repeats_are_set_against_the_group_of_the_baseline(page: Page, ids: list[int]) -> None:

@@ -15,7 +15,7 @@ import { seriesColor } from '@/theme/seriesColors';
 import { isGroupedAtFirst } from './columns';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { download } from './download';
-import { Highlighting } from './highlight';
+import { Highlighting, useHighlight } from './highlight';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
 import { Placements } from './Placements';
@@ -138,9 +138,9 @@ export function ComparePage() {
                 : undefined
             }
           />
+          <ParamTable comparison={data} />
+          <Latency comparison={data} />
         </Highlighting>
-        <ParamTable comparison={data} />
-        <Latency comparison={data} />
         {runs.length === ids.length && <Stacks runs={runs} />}
         {runs.length === ids.length && <Placements runs={runs} />}
         {runs.length === ids.length && <Timelines runs={runs} />}
@@ -157,8 +157,16 @@ function Latency({ comparison }: { comparison: Comparison }) {
     () => runs.map((run, at) => ({ label: `${run.name} (${run.id})`, color: seriesColor(at) })),
     [runs],
   );
+  const data = useMemo(
+    () => latencyColumns(comparison.series, which === 'decode' ? 1 : 0),
+    [comparison, which],
+  );
+  const { pointed, pinned } = useHighlight();
+  const lit = useMemo(
+    () => runs.flatMap(({ id }, at) => (pointed.includes(id) || pinned.includes(id) ? [at] : [])),
+    [runs, pointed, pinned],
+  );
   if (generated === 0) return null;
-  const data = latencyColumns(comparison.series, which === 'decode' ? 1 : 0);
   return (
     <Panel
       title="Latency per token"
@@ -182,6 +190,7 @@ function Latency({ comparison }: { comparison: Comparison }) {
       <LineChart
         data={data}
         lines={lines}
+        lit={lit}
         xLabel="token"
         formatX={token}
         formatY={seconds}

@@ -18,6 +18,8 @@ interface Props {
   xLabel: string;
   formatX: (x: number) => string;
   formatY: (y: number) => string;
+  /** The lines that stand out, by their places; without any all are alike. */
+  lit?: readonly number[];
   /** Moments (in x) with a vertical line. */
   marks?: readonly { time_s: number }[];
   height?: number;
@@ -32,6 +34,7 @@ export function LineChart({
   xLabel,
   formatX,
   formatY,
+  lit,
   marks,
   height = 190,
   label,
@@ -41,11 +44,11 @@ export function LineChart({
   const holder = useRef<HTMLDivElement>(null);
   const tip = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
-  const latest = useRef({ data, marks });
+  const latest = useRef({ data, marks, lit });
   const colors = useCanvasColors();
 
   useEffect(() => {
-    latest.current = { data, marks };
+    latest.current = { ...latest.current, data, marks };
     plot.current?.setData(data);
   }, [data, marks]);
 
@@ -65,11 +68,17 @@ export function LineChart({
     });
     const made = new uPlot({ ...options, width, height }, latest.current.data, holder.current);
     plot.current = made;
+    fade(made, latest.current.lit);
     return () => {
       plot.current = null;
       made.destroy();
     };
   }, [lines, colors, xLabel, formatX, formatY, width, height]);
+
+  useEffect(() => {
+    latest.current = { ...latest.current, lit };
+    if (plot.current) fade(plot.current, lit);
+  }, [lit]);
 
   return (
     <div ref={box} className={classes.line} role="img" aria-label={label} data-testid={testId}>
@@ -78,6 +87,9 @@ export function LineChart({
     </div>
   );
 }
+
+/** Opacity of a line while others stand out. */
+const FADED = 0.15;
 
 interface Look extends Pick<Props, 'lines' | 'xLabel' | 'formatX' | 'formatY'> {
   colors: CanvasColors;
@@ -124,6 +136,13 @@ function optionsOf({
       setCursor: [(chart) => showText(cursorText(chart, formatX, formatY, lines))],
     },
   };
+}
+
+function fade(chart: uPlot, lit: readonly number[] | undefined): void {
+  chart.series.forEach((line, at) => {
+    line.alpha = lit && lit.length > 0 && !lit.includes(at - 1) ? FADED : 1;
+  });
+  chart.redraw(false, false);
 }
 
 function cursorText(
