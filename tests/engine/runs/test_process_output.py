@@ -46,7 +46,7 @@ def test_the_last_words_come_before_the_end_of_the_process():
     clock = FakeClock()
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
-    child = Child(0, "d0", -1, ours, Output(reading, "d0"))
+    child = Child(0, "d0", os.getpid(), ours, Output(reading, "d0"))
     pool = DevicePool(lambda rank, plan, others: child, lambda rank: "", clock)
     pool.fork(0, active_run(clock).plan)
     os.write(writing, b"Fatal error: no more memory\n")
@@ -61,7 +61,7 @@ def test_the_last_words_come_before_the_end_of_the_process():
 def test_what_a_process_wrote_comes_before_the_error_that_ends_the_run():
     ours, theirs = socket.socketpair()
     reading, writing = os.pipe()
-    child = Child(0, "d0", -1, ours, Output(reading, "d0"))
+    child = Child(0, "d0", os.getpid(), ours, Output(reading, "d0"))
     pool = DevicePool(lambda rank, plan, others: child, lambda rank: "", FakeClock())
     pool.fork(0, active_run(FakeClock()).plan)
     theirs.sendall(b'{"type": "error"}\n')

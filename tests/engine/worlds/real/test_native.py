@@ -1,5 +1,6 @@
 """A device at native speed: short operations run at once, long ones in the compute thread."""
 
+import math
 import time
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +26,9 @@ from tests.support.fake_devices import small_spec
 
 
 class Heard:
-    """A supervisor that keeps what it is sent. `orders` are what it says next."""
+    """A supervisor that keeps what it is sent, and wants no sign of life. `orders` are what it says next."""
+
+    sent_s = math.inf
 
     def __init__(self):
         self.messages, self.orders = [], []
