@@ -94,7 +94,7 @@ function Rows({ rows, strategy, reasons, advice, stale, by, onChoose }: Props & 
             Not here: {reason}
           </small>
         ) : (
-          row && <Advised row={row} rows={advice ?? []} by={by} stale={stale} />
+          row && <Advised row={row} rows={advice ?? []} by={by} stale={stale} isChosen={name === strategy} />
         )}
       </button>
     );
@@ -106,9 +106,11 @@ interface AdvisedProps {
   rows: readonly Assessment[];
   by: Objective;
   stale: boolean;
+  /** The form says why the chosen one has no prediction. */
+  isChosen: boolean;
 }
 
-function Advised({ row, rows, by, stale }: AdvisedProps) {
+function Advised({ row, rows, by, stale, isChosen }: AdvisedProps) {
   const figure = row[by] ?? null;
   const full = row.peak_memory_frac;
   const shown = {
@@ -119,7 +121,7 @@ function Advised({ row, rows, by, stale }: AdvisedProps) {
   if (figure === null)
     return (
       <span {...shown}>
-        <small className={classes.reason}>{row.reason}</small>
+        <small className={classes.reason}>{isChosen ? 'No prediction' : row.reason}</small>
       </span>
     );
   return (

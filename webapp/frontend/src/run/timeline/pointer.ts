@@ -45,7 +45,9 @@ export function useWheel(
 /** So many pixels make a drag along the axis, and fewer a click. */
 const LEAST_MARK = 4;
 
-type Gesture = { kind: 'pan'; last: number } | { kind: 'mark'; from: number; from_s: number };
+type Gesture = { kind: 'pan'; last: number } | { kind: 'mark'; from: number; to: number; from_s: number };
+
+const isMark = ({ from, to }: { from: number; to: number }) => Math.abs(to - from) >= LEAST_MARK;
 
 /** Where the axis is on a canvas: right of the names, which take `labelWidth`, and above `axisHeight`. */
 interface Axis {
@@ -60,6 +62,7 @@ type CanvasPointer = React.PointerEvent<HTMLCanvasElement>;
 export function useDrag(viewport: Viewport, { width, labelWidth, axisHeight }: Axis) {
   const gesture = useRef<Gesture | null>(null);
   const moved = useRef(false);
+  const listener = useRef<((event: KeyboardEvent) => void) | null>(null);
   return useMemo(() => {
     const xOf = (event: CanvasPointer) => event.clientX - event.currentTarget.getBoundingClientRect().left;
     const timeOf = (x: number) =>
@@ -72,7 +75,9 @@ export function useDrag(viewport: Viewport, { width, labelWidth, axisHeight }: A
     };
     const cancel = () => {
       gesture.current = null;
-      window.removeEventListener('keydown', cancelByKey, true);
+      // Not `cancelByKey`: since the pointer went down the canvas may have got another size, and this hook other functions.
+      if (listener.current) window.removeEventListener('keydown', listener.current, true);
+      listener.current = null;
       viewport.mark(null);
     };
     /** Whether a drag that begins here marks. */
@@ -90,13 +95,16 @@ export function useDrag(viewport: Viewport, { width, labelWidth, axisHeight }: A
           gesture.current = { kind: 'pan', last: event.clientX };
           return;
         }
-        gesture.current = { kind: 'mark', from: xOf(event), from_s: timeOf(xOf(event)) };
+        const x = xOf(event);
+        gesture.current = { kind: 'mark', from: x, to: x, from_s: timeOf(x) };
+        listener.current = cancelByKey;
         window.addEventListener('keydown', cancelByKey, true);
       },
       move: (event: CanvasPointer) => {
         const now = gesture.current;
         if (now?.kind === 'mark') {
-          if (Math.abs(xOf(event) - now.from) >= LEAST_MARK) moved.current = true;
+          now.to = xOf(event);
+          if (isMark(now)) moved.current = true;
           if (moved.current) viewport.mark({ from_s: now.from_s, to_s: timeOf(xOf(event)) });
         } else if (now && event.clientX !== now.last) {
           const span = viewport.end_s - viewport.start_s;
@@ -108,7 +116,7 @@ export function useDrag(viewport: Viewport, { width, labelWidth, axisHeight }: A
       /** Whether the pointer was only pressed and let go. */
       clicked: () => gesture.current !== null && !moved.current,
       up: () => {
-        if (gesture.current?.kind === 'mark') viewport.showMarked();
+        if (gesture.current?.kind === 'mark' && isMark(gesture.current)) viewport.showMarked();
         cancel();
       },
       cancel,

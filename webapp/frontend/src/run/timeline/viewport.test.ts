@@ -21,6 +21,20 @@ describe('Viewport', () => {
     expect([viewport.start_s, viewport.end_s]).toEqual([0, 0.02]);
   });
 
+  it('stays near the run, however far somebody pans or zooms out', () => {
+    const viewport = new Viewport(false);
+    viewport.show('all', 20);
+    for (let time = 0; time < 50; time += 1) viewport.zoom(1.5, 10);
+    expect([viewport.start_s, viewport.end_s]).toEqual([-60, 60]);
+    viewport.show('all', 20);
+    for (let time = 0; time < 50; time += 1) viewport.pan(15);
+    expect([viewport.start_s, viewport.end_s]).toEqual([40, 60]);
+    for (let time = 0; time < 50; time += 1) viewport.pan(-15);
+    expect([viewport.start_s, viewport.end_s]).toEqual([-60, -40]);
+    viewport.show(10, 0.02);
+    expect(viewport.end_s - viewport.start_s).toBe(10);
+  });
+
   it('stands still once somebody pans, until it is resumed', () => {
     const viewport = new Viewport(true);
     viewport.show(1, 5);

@@ -1,12 +1,16 @@
 /** Which stretch of virtual time a timeline shows. One viewport may drive several canvases. */
 
 export type Window = 1 | 10 | 'all';
+const WIDEST_WINDOW_S = 10;
 
 const MIN_SPAN_S = 1e-6;
 /** What "all" is before there is anything. */
 const EMPTY_SPAN_S = 1;
 
 const wholeSpan = (now_s: number) => (now_s > 0 ? Math.max(now_s, MIN_SPAN_S) : EMPTY_SPAN_S);
+
+/** How many times as long as the run an axis reaches to either side. */
+const BEYOND = 3;
 
 /** From where a person began to mark to where they are: either may be the earlier. */
 export interface Marked {
@@ -28,6 +32,8 @@ export class Viewport {
   instant_s: number | null = null;
   /** The stretch that a person is marking. */
   marked: Marked | null = null;
+  /** The present or the end of the run, as far as it was told. */
+  private known_s = 0;
   private readonly listeners = new Set<() => void>();
 
   constructor(following: boolean) {
@@ -36,6 +42,7 @@ export class Viewport {
 
   /** Follows the run; `now_s` is the present virtual time. */
   follow(now_s: number): void {
+    this.known_s = Math.max(this.known_s, now_s);
     if (!this.following && this.window !== 'all') return;
     const width = this.window === 'all' ? wholeSpan(now_s) : this.end_s - this.start_s;
     const end = this.window === 'all' ? width : Math.max(now_s, width);
@@ -43,6 +50,7 @@ export class Viewport {
   }
 
   show(window: Window, now_s: number): void {
+    this.known_s = Math.max(this.known_s, now_s);
     this.window = window;
     const width = window === 'all' ? wholeSpan(now_s) : window;
     const end = this.following ? Math.max(now_s, width) : Math.max(this.end_s, width);
@@ -118,9 +126,12 @@ export class Viewport {
     return () => this.listeners.delete(listener);
   };
 
+  /** Not further away from the run than it is long, a few times: runs that are aligned begin before 0. */
   private move(start_s: number, end_s: number): void {
-    this.start_s = start_s;
-    this.end_s = end_s;
+    const reach_s = this.known_s > 0 ? Math.max(BEYOND * this.known_s, WIDEST_WINDOW_S) : Infinity;
+    const width_s = Math.min(end_s - start_s, 2 * reach_s);
+    this.start_s = Math.max(-reach_s, Math.min(start_s, reach_s - width_s));
+    this.end_s = this.start_s + width_s;
     this.version += 1;
   }
 
