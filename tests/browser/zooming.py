@@ -12,7 +12,7 @@ NAMES_PX = 150
 
 
 def zoom_by_dragging(page: Page) -> None:
-    """Along the axis and with Shift on a chart, a drag shows the marked stretch; Escape gives it up, and so does going back."""
+    """Along the axis, and with Shift on a chart, dragging shows a stretch; Escape or going back none."""
     axis = page.locator("[role=group][aria-label^='Time axis'] canvas").first
     chart, flag = page.get_by_test_id("latency-chart"), page.get_by_test_id("flag").first
     axis.scroll_into_view_if_needed()
