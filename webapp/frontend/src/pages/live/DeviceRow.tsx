@@ -105,7 +105,7 @@ function State({ device, isHeard }: { device: DeviceView; isHeard: boolean }) {
   const { state } = device.activity;
   const color = state === 'failed' ? 'var(--loom-bad)' : WARNINGS.has(state) ? 'var(--loom-warn)' : undefined;
   const slower = device.slowdown === 1 || color ? '' : `, ${three(device.slowdown)} × slower`;
-  const heard = isHeard && !color ? 'Its process made a sign within the last 2 s.' : '';
+  const heard = isHeard && !color ? 'The newest event says that its process made a sign within 2 s.' : '';
   const about = [aboutState(device), heard].filter(Boolean).join(' ');
   return (
     <Tooltip label={about} disabled={!about} multiline maw={300}>

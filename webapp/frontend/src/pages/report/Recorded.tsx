@@ -56,7 +56,7 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
       </div>
       <Panel
         title="Timeline"
-        about="scroll or drag along the axis to zoom, drag to pan"
+        about={<span data-not-exported>scroll or drag along the axis to zoom, drag to pan</span>}
         testId="timeline-panel"
         extra={
           <Group gap="md" wrap="nowrap">
