@@ -27,7 +27,7 @@ class Caution(Value):
     worth a word.
     """
 
-    kind: Literal["outcome", "fidelity", "model", "numbers", "workload", "seed", "world"]
+    kind: Literal["outcome", "fidelity", "baseline_fidelity", "model", "numbers", "workload", "seed", "world"]
     sentence: str
     decides: bool = True
 
@@ -43,8 +43,10 @@ def _cautions(report: RunReport, base: RunReport) -> Iterator[Caution]:
         yield Caution(kind="outcome", sentence=f"This run ended as {ended}.")
     if report.fidelity.valid is False:
         yield Caution(kind="fidelity", sentence="The times of this run are not valid: see its report.")
-    elif base.fidelity.valid is False:
-        yield Caution(kind="fidelity", sentence="The times of the baseline are not valid: see its report.")
+    if base.fidelity.valid is False:
+        named = f", {other.name}," if other.name else ""
+        sentence = f"The times of the baseline{named} are not valid: see its report."
+        yield Caution(kind="baseline_fidelity", sentence=sentence)
     if own.model.name != other.model.name:
         yield Caution(kind="model", sentence=f"{own.model.name} here, {other.model.name} in the baseline.")
     if own.model.dtype != other.model.dtype:

@@ -226,8 +226,19 @@ def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text
         update={"outcome": Outcome(kind="out_of_memory")}
     )
     found = compare([base, other]).runs[1].cautions
-    assert [one.sentence for one in found] == [
-        "This run ended as out of memory.",
-        "The times of the baseline are not valid: see its report.",
-        "The workload is another one than the baseline's.",
+    assert [(one.kind, one.sentence) for one in found] == [
+        ("outcome", "This run ended as out of memory."),
+        ("baseline_fidelity", "The times of the baseline are not valid: see its report."),
+        ("workload", "The workload is another one than the baseline's."),
+    ]
+
+
+def test_two_invalid_runs_are_two_cautions_and_that_of_the_baseline_names_it() -> None:
+    invalid = {"fidelity": Fidelity(valid=False)}
+    first = report()
+    base = first.model_copy(update=invalid | {"spec": first.spec.model_copy(update={"name": "first try"})})
+    found = compare([base, report().model_copy(update=invalid)]).runs[1].cautions
+    assert [(one.kind, one.sentence) for one in found] == [
+        ("fidelity", "The times of this run are not valid: see its report."),
+        ("baseline_fidelity", "The times of the baseline, first try, are not valid: see its report."),
     ]

@@ -20,16 +20,44 @@ export function quantityText(value: number, unit: string): string {
 }
 
 /** A parameter as text, with the unit that its name ends in; false, 0 and "" are values. */
-export function paramText(path: string, value: unknown): string {
+export function paramText(path: string, value: unknown, digits = 3): string {
   if (value === null || value === undefined) return '–';
   if (value === '') return '""';
   if (typeof value === 'number') {
-    if (path.endsWith('bit_per_s')) return rate(value);
-    if (path.endsWith('flop_per_s')) return human(value, 'FLOP/s');
-    if (path.endsWith('byte_per_s')) return human(value, 'B/s');
-    if (path.endsWith('_bytes')) return bytes(value);
-    if (path.endsWith('_s')) return seconds(value);
+    if (path.endsWith('bit_per_s')) return rate(value, digits);
+    if (path.endsWith('flop_per_s')) return human(value, 'FLOP/s', digits);
+    if (path.endsWith('byte_per_s')) return human(value, 'B/s', digits);
+    if (path.endsWith('_per_s')) return `${three(value, digits)} /s`;
+    if (path.endsWith('_bytes')) return bytes(value, digits);
+    if (path.endsWith('_s')) return seconds(value, digits);
     return String(value);
   }
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
+
+/** A number has no more significant digits. */
+const MOST_DIGITS = 17;
+
+/** Values of one parameter as texts that are equal only where the values are: numbers get as many digits as tell them
+ * apart, and texts that read like another value are quoted. */
+export function paramTexts(path: string, values: readonly unknown[]): string[] {
+  const different = new Set(values.map(keyOf)).size;
+  const tells = (texts: readonly string[]) => new Set(texts).size === different;
+  const numbers = values.filter((value) => typeof value === 'number');
+  let digits = 3;
+  while (digits < MOST_DIGITS && !isToldBy(numbers, (value) => paramText(path, value, digits))) digits += 1;
+  const texts = values.map((value) => paramText(path, value, digits));
+  if (tells(texts)) return texts;
+  const others = new Set(texts.filter((_, at) => typeof values[at] !== 'string'));
+  const some = texts.map((text, at) =>
+    typeof values[at] === 'string' && others.has(text) ? JSON.stringify(values[at]) : text,
+  );
+  if (tells(some)) return some;
+  return texts.map((text, at) => (typeof values[at] === 'string' ? JSON.stringify(values[at]) : text));
+}
+
+const isToldBy = (values: readonly number[], textOf: (value: number) => string) =>
+  new Set(values.map(textOf)).size === new Set(values).size;
+
+/** What is equal for equal values alone; a missing value is null. */
+export const keyOf = (value: unknown): string => JSON.stringify(value ?? null);

@@ -1,4 +1,5 @@
-/** Formats quantities: three significant digits, an SI prefix and the unit. No other file formats them. */
+/** Formats quantities: three significant digits (more where asked), an SI prefix and the unit. No other file formats
+ * them. */
 
 const PREFIXES = [
   [1e12, 'T'],
@@ -8,30 +9,30 @@ const PREFIXES = [
 ] as const;
 
 /** At most three significant digits, without trailing zeros: 1234 → "1230", 0.5 → "0.5". */
-export function three(value: number): string {
+export function three(value: number, digits = 3): string {
   if (!Number.isFinite(value)) return '–';
   if (value === 0) return '0';
-  const rounded = Number(value.toPrecision(3));
-  return Math.abs(rounded) >= 1e-4 ? String(rounded) : rounded.toExponential(1);
+  const rounded = Number(value.toPrecision(digits));
+  return Math.abs(rounded) >= 1e-4 ? String(rounded) : rounded.toExponential(digits - 2);
 }
 
 /** `human(5e8, 'bit/s')` → "500 Mbit/s". */
-export function human(value: number, unit: string): string {
+export function human(value: number, unit: string, digits = 3): string {
   for (const [factor, prefix] of PREFIXES) {
-    if (Math.abs(value) >= factor * 0.9995) return `${three(value / factor)} ${prefix}${unit}`;
+    if (Math.abs(value) >= factor * 0.9995) return `${three(value / factor, digits)} ${prefix}${unit}`;
   }
-  return `${three(value)} ${unit}`;
+  return `${three(value, digits)} ${unit}`;
 }
 
-export const rate = (bitPerS: number) => human(bitPerS, 'bit/s');
-export const bytes = (count: number) => human(count, 'B');
+export const rate = (bitPerS: number, digits = 3) => human(bitPerS, 'bit/s', digits);
+export const bytes = (count: number, digits = 3) => human(count, 'B', digits);
 export const flopRate = (flopPerS: number) => human(flopPerS, 'FLOP/s');
 
 /** `seconds(0.00123)` → "1.23 ms". */
-export function seconds(value: number): string {
+export function seconds(value: number, digits = 3): string {
   const size = Math.abs(value);
-  if (value === 0 || size >= 0.9995) return `${three(value)} s`;
-  return size >= 0.9995e-3 ? `${three(value * 1e3)} ms` : `${three(value * 1e6)} µs`;
+  if (value === 0 || size >= 0.9995) return `${three(value, digits)} s`;
+  return size >= 0.9995e-3 ? `${three(value * 1e3, digits)} ms` : `${three(value * 1e6, digits)} µs`;
 }
 
 /** `joules(0.00123)` → "1.23 mJ". */

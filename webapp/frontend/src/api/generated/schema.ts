@@ -1407,7 +1407,7 @@ export interface components {
         Caution: {
             decides: boolean;
             /** @enum {string} */
-            kind: "outcome" | "fidelity" | "model" | "numbers" | "workload" | "seed" | "world";
+            kind: "outcome" | "fidelity" | "baseline_fidelity" | "model" | "numbers" | "workload" | "seed" | "world";
             sentence: string;
         };
         Change: {

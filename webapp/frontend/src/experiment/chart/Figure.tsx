@@ -85,12 +85,7 @@ export function Figure({
                   {data.kind === 'heat map' ? (
                     <HeatMap {...shape} facet={at} />
                   ) : (
-                    <Plot
-                      {...shape}
-                      data={{ ...data, x: { ...data.x, title: axisTitle(data.x) } }}
-                      facet={at}
-                      yTitle={at % columns === 0 ? axisTitle(data.y) : null}
-                    />
+                    <Plot {...shape} facet={at} yTitle={at % columns === 0 ? axisTitle(data.y) : null} />
                   )}
                 </g>
               </svg>

@@ -53,6 +53,12 @@ describe('a plot', () => {
     expect(svg).toContain('voltage, predicted, Rate of all links 100 Mbit/s: door lacks memory.');
   });
 
+  it('says that an axis is logarithmic in its title alone', () => {
+    const svg = drawn();
+    expect(svg.match(/\(log scale\)/g)).toHaveLength(1);
+    expect(svg).toContain('>Rate of all links (log scale)</text>');
+  });
+
   it('marks the selected points, and never a published value', () => {
     const svg = drawn(['10000000-2']);
     expect(svg.match(/aria-selected="true"/g)).toHaveLength(1);

@@ -7,7 +7,7 @@ import { Bars, Boxes, Lines, Repeats } from './layers';
 import { Marker } from './Marker';
 import { isBanded, type FigureData, type Hidden } from './model';
 import type { XScale, YScale } from './scales';
-import { spoken } from './texts';
+import { axisTitle, spoken } from './texts';
 
 export interface PlotProps {
   data: FigureData;
@@ -89,7 +89,7 @@ export function Plot(props: PlotProps) {
         y={y}
         width={width}
         height={height}
-        xTitle={data.x.title}
+        xTitle={axisTitle(data.x)}
         yTitle={props.yTitle}
         left={props.left}
       />

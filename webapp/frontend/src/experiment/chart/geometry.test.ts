@@ -19,7 +19,7 @@ describe('the axes of a figure', () => {
     expect(y.of(5)).toBeGreaterThanOrEqual(0);
   });
 
-  it('does not draw what a logarithmic y axis cannot show', () => {
+  it('keeps a mark that a logarithmic y axis has no place for, as one without a place', () => {
     const log = { ...figure, y: { ...figure.y, log: true } };
     const withZero = {
       ...log,
@@ -27,7 +27,8 @@ describe('the axes of a figure', () => {
         { label: '', series: [{ label: 'single', source: 'predicted' as const, marks: [markOf(1e7, 0)] }] },
       ],
     };
-    expect(placeMarks(withZero, 0, NOTHING_HIDDEN, { x, y })).toEqual([]);
+    const [zero] = placeMarks(withZero, 0, NOTHING_HIDDEN, { x, y });
+    expect(zero).toMatchObject({ cy: null, low: null, high: null, mark: { mean: 0 } });
   });
 
   it('has ticks at 1, 2 and 5 over few decades, at powers of ten over many', () => {

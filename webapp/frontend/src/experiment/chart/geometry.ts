@@ -13,7 +13,7 @@ export interface Placed {
   place: number;
   mark: Mark;
   cx: number;
-  /** null: there is no value. */
+  /** null: there is no value, or none that the axis has a place for. */
   cy: number | null;
   low: number | null;
   high: number | null;
@@ -46,25 +46,26 @@ export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x,
   const alone = !hasCompany(shown);
   const slot = slotOf(data, x, alone ? 1 : Math.max(slots.length, 1));
   return shown.flatMap(({ series, place }) =>
-    series.marks
-      .filter(({ mean }) => mean === null || !data.y.log || mean > 0)
-      .map((mark): Placed => {
-        const shift = alone ? 0 : (slots.indexOf(place) - (slots.length - 1) / 2) * slot;
-        return {
-          key: `${facet}/${series.label}/${series.source}/${mark.x}`,
-          facet,
-          label: series.label,
-          source: series.source,
-          place,
-          mark,
-          cx: x.of(mark.x) + shift,
-          cy: mark.mean === null ? null : y.of(mark.mean),
-          low: mark.low === null ? null : y.of(mark.low),
-          high: mark.high === null ? null : y.of(mark.high),
-          box: data.kind === 'boxes' && mark.box ? placeBox(mark.box, y) : null,
-          width: isBanded(data.kind) ? slot * 0.86 : 0,
-        };
-      }),
+    series.marks.map((mark): Placed => {
+      const shift = alone ? 0 : (slots.indexOf(place) - (slots.length - 1) / 2) * slot;
+      // A logarithmic axis has no place for 0: such a mark gets the sign of one without a value.
+      const mean = data.y.log && mark.mean !== null && mark.mean <= 0 ? null : mark.mean;
+      const shown = mean !== null;
+      return {
+        key: `${facet}/${series.label}/${series.source}/${mark.x}`,
+        facet,
+        label: series.label,
+        source: series.source,
+        place,
+        mark,
+        cx: x.of(mark.x) + shift,
+        cy: shown ? y.of(mean) : null,
+        low: shown && mark.low !== null ? y.of(mark.low) : null,
+        high: shown && mark.high !== null ? y.of(mark.high) : null,
+        box: shown && data.kind === 'boxes' && mark.box ? placeBox(mark.box, y) : null,
+        width: isBanded(data.kind) ? slot * 0.86 : 0,
+      };
+    }),
   );
 }
 

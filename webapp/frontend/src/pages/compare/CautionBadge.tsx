@@ -1,16 +1,7 @@
 import { Badge, Tooltip } from '@mantine/core';
 import { IconFlag } from '@tabler/icons-react';
+import { LABELS } from './cautions';
 import type { Caution } from './comparison';
-
-export const LABELS: Record<Caution['kind'], string> = {
-  outcome: 'not finished',
-  fidelity: 'not valid',
-  model: 'other model',
-  numbers: 'other numbers',
-  workload: 'other workload',
-  seed: 'other seed',
-  world: 'predicted and measured',
-};
 
 /** In which way a run differs from the baseline; its tip says how. `of`: the run. */
 export function CautionBadge({ caution: { kind, sentence, decides }, of }: { caution: Caution; of: number }) {

@@ -3,7 +3,7 @@ import { IconDownload } from '@tabler/icons-react';
 import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useSearchParams } from '@/components/navigation';
-import { api, sentence } from '@/api/client';
+import { api, isMissing, sentence } from '@/api/client';
 import { isReadable, type StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -15,6 +15,7 @@ import { seriesColor } from '@/theme/seriesColors';
 import { isGroupedAtFirst } from './columns';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { download } from './download';
+import { listed } from './figure';
 import { Highlighting, useHighlight } from './highlight';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
@@ -22,7 +23,7 @@ import { Placements } from './Placements';
 import { RunFigure } from './RunFigure';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
-import { addressOf, chosenIn, comparedOf } from './view';
+import { addressOf, chosenIn, comparedOf, unknownIn } from './view';
 
 /** As many as the server compares. */
 const MOST = 50;
@@ -54,6 +55,7 @@ export function ComparePage() {
   });
   const address = params.toString();
   const chosen = useMemo(() => chosenIn(new URLSearchParams(address)), [address]);
+  const unknown = useMemo(() => unknownIn(new URLSearchParams(address)), [address]);
   const compared = useMemo(() => comparison.data && comparedOf(comparison.data), [comparison.data]);
   const choose = (choices: Record<string, string>) =>
     setParams((before) => ({ ...Object.fromEntries(before), ...choices }), { replace: true });
@@ -75,6 +77,8 @@ export function ComparePage() {
     );
   }
   if (comparison.isError) {
+    const missing = ids.filter((_, at) => isMissing(details[at]?.error));
+    const left = ids.filter((id) => !missing.includes(id));
     return (
       <Page title="Compare">
         <ErrorPanel
@@ -82,6 +86,18 @@ export function ComparePage() {
           message={sentence(comparison.error)}
           onRetry={() => comparison.refetch()}
         />
+        {missing.length > 0 && (
+          <Group mt="sm">
+            <Button
+              size="xs"
+              variant="default"
+              onClick={() => change(left, baseline)}
+              data-testid="leave-out"
+            >
+              Leave out {listed('run', missing.map(String))}
+            </Button>
+          </Group>
+        )}
       </Page>
     );
   }
@@ -122,7 +138,12 @@ export function ComparePage() {
     >
       <Stack gap={14}>
         <Highlighting>
-          <RunFigure compared={compared} chosen={chosen} onChoose={(choice) => choose(addressOf(choice))} />
+          <RunFigure
+            compared={compared}
+            chosen={chosen}
+            unknown={unknown}
+            onChoose={(choice) => choose(addressOf(choice))}
+          />
           <MetricTable
             compared={compared}
             grouped={grouped === null ? isGroupedAtFirst(compared) : grouped === '1'}

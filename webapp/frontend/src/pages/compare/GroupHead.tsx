@@ -43,13 +43,18 @@ export function GroupHead({ column: { runs, label, isBase, cautions }, onBaselin
             {wrong.length} not correct
           </Badge>
         )}
+        {isBase && runs.length === 1 && first?.valid === false && (
+          <Badge size="xs" color="orange" variant="light" tt="none">
+            not valid
+          </Badge>
+        )}
         {first?.world === 'simulated' && (
           <Badge size="xs" color="gray" variant="light" tt="none">
             predicted
           </Badge>
         )}
         {cautions.map((caution) => (
-          <CautionBadge key={caution.sentence} caution={caution} of={first?.id ?? 0} />
+          <CautionBadge key={caution.kind} caution={caution} of={first?.id ?? 0} />
         ))}
       </Group>
     </div>

@@ -5,7 +5,7 @@ import { Panel } from '@/components/Panel';
 import { metricText } from '@/format/metrics';
 import { statisticText } from '@/run/table/groups';
 import { cellOf, type Column, columnsOf } from './columns';
-import { deltaText, type MetricRow } from './comparison';
+import { deltaText, hasValue, type MetricRow } from './comparison';
 import classes from './compare.module.css';
 import { GroupHead } from './GroupHead';
 import { RunHead } from './RunHead';
@@ -29,8 +29,8 @@ export function MetricTable({ compared, grouped, onGrouped, onBaseline, onRemove
   const [turned, setTurned] = useState<boolean | null>(null);
   const transposed = turned ?? columns.length > 6;
   const [all, setAll] = useState(false);
-  const known = metrics.filter((row) => row.values.some((value) => value !== null && value !== 0));
-  const common = known.filter((row) => row.values.filter((value) => value !== null).length > 1);
+  const known = metrics.filter(hasValue);
+  const common = compared.metrics;
   const shown = all ? known : common;
   const headOf = (column: Column) =>
     column.label ? (

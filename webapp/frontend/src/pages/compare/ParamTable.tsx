@@ -1,7 +1,7 @@
 import { Switch, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
-import { paramText } from '@/format/metrics';
+import { paramTexts } from '@/format/metrics';
 import type { Comparison } from './comparison';
 import classes from './compare.module.css';
 
@@ -51,9 +51,9 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
                   data-testid={`param-${row.path}`}
                 >
                   <Table.Td className="mono">{row.path}</Table.Td>
-                  {row.values.map((value, at) => (
-                    <Table.Td key={at} className={classes.param} title={paramText(row.path, value)}>
-                      {paramText(row.path, value)}
+                  {paramTexts(row.path, row.values).map((text, at) => (
+                    <Table.Td key={at} className={classes.param} title={text}>
+                      {text}
                     </Table.Td>
                   ))}
                 </Table.Tr>

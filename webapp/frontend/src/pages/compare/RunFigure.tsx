@@ -2,35 +2,47 @@ import { Alert, Button, Group, Select, Switch, Text } from '@mantine/core';
 import { IconDownload, IconFlag } from '@tabler/icons-react';
 import { useMemo } from 'react';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
-import type { Mark } from '@/experiment/chart/model';
 import { csvText, type ComparedRun } from './comparison';
 import { download } from './download';
-import { figureOf, listed, rowsOf } from './figure';
+import { captionOf, figureOf, missingText, rowsOf } from './figure';
 import { useHighlight } from './highlight';
-import { LABELS } from './CautionBadge';
-import { type Chosen, type Compared, type Kind, NONE, RUN, TOKENS, type View, viewOf } from './view';
+import { cautionLines } from './cautions';
+import {
+  allPositive,
+  type Chosen,
+  type Compared,
+  type Kind,
+  NONE,
+  RUN,
+  TOKENS,
+  type View,
+  viewOf,
+} from './view';
 
 interface Props {
   compared: Compared;
   chosen: Chosen;
+  /** A sentence for each word of the address that is none. */
+  unknown: readonly string[];
   onChoose: (choice: Chosen) => void;
 }
 
 const HEIGHT_PX = 340;
 
 /** One metric of all runs against a parameter: repeats as one mark with its interval, or as a box. */
-export function RunFigure({ compared, chosen, onChoose }: Props) {
+export function RunFigure({ compared, chosen, unknown, onChoose }: Props) {
   const { comparison } = compared;
   const { view, problems } = useMemo(() => viewOf(compared, chosen), [compared, chosen]);
   const figure = useMemo(() => figureOf(compared, view), [compared, view]);
   const { pointed, pinned, point, pin } = useHighlight();
   const marks = figure.data.facets.flatMap(({ series }) => series.flatMap((one) => one.marks));
+  const missing = missingText(marks, view);
   const lit = new Set([...pointed, ...pinned].map(String));
   if (compared.metrics.length === 0 && !compared.hasTokens) return null;
   return (
     <FigurePanel
       title="Figure"
-      about={aboutText(view, marks)}
+      about={captionOf(view, marks)}
       data={figure.data}
       selected={new Set(marks.flatMap(({ digests }) => (digests.some((id) => lit.has(id)) ? digests : [])))}
       onSelect={(digests, how) => {
@@ -47,7 +59,7 @@ export function RunFigure({ compared, chosen, onChoose }: Props) {
           size="compact-sm"
           variant="default"
           leftSection={<IconDownload size={14} />}
-          onClick={() => download(csvText(rowsOf(figure, view)), 'figure.csv')}
+          onClick={() => download(csvText(rowsOf(figure, view, comparison)), 'figure.csv')}
           data-testid="figure-csv"
         >
           CSV
@@ -62,7 +74,12 @@ export function RunFigure({ compared, chosen, onChoose }: Props) {
           their own.
         </Text>
       )}
-      {problems.map((problem) => (
+      {missing && (
+        <Text size="xs" c="dimmed" data-testid="figure-missing">
+          {missing}
+        </Text>
+      )}
+      {[...unknown, ...problems].map((problem) => (
         <Text key={problem} size="xs" c="dimmed" data-testid="figure-problem">
           {problem}
         </Text>
@@ -70,15 +87,6 @@ export function RunFigure({ compared, chosen, onChoose }: Props) {
       <Cautions runs={comparison.runs} baseline={comparison.baseline} />
     </FigurePanel>
   );
-}
-
-function aboutText({ kind }: View, marks: readonly Mark[]): string | undefined {
-  if (kind === 'boxes') return 'a box is the middle half of the values, its line the median';
-  const counts = marks.map(({ digests }) => digests.length);
-  const [least, most] = [Math.min(...counts), Math.max(...counts)];
-  if (most < 2) return undefined;
-  const many = least === most ? most : `${least} to ${most}`;
-  return `a mark is the mean of ${many} runs that differ in nothing but the seed, with its 95 % interval`;
 }
 
 function Controls({
@@ -92,7 +100,7 @@ function Controls({
 }) {
   const names = parameters.map(({ path, title }) => ({ value: path, label: title }));
   const along = parameters.find(({ path }) => path === view.x);
-  const positive = along?.isNumeric && along.values.every((value) => Number(value) > 0);
+  const positive = along !== undefined && allPositive(along.values);
   return (
     <Group gap={8} align="flex-end" mb="xs">
       <Pick
@@ -187,12 +195,8 @@ function Pick({ label, w, value, data, disabled = false, onPick, testId }: PickP
 
 /** Which runs cannot simply be set against the baseline, and why. */
 function Cautions({ runs, baseline }: { runs: readonly ComparedRun[]; baseline: number }) {
-  const kinds = [
-    ...new Set(
-      runs.flatMap(({ cautions }) => cautions.filter(({ decides }) => decides)).map(({ kind }) => kind),
-    ),
-  ];
-  if (kinds.length === 0) return null;
+  const lines = cautionLines(runs, baseline);
+  if (lines.length === 0) return null;
   return (
     <Alert
       color="orange"
@@ -202,19 +206,11 @@ function Cautions({ runs, baseline }: { runs: readonly ComparedRun[]; baseline: 
       icon={<IconFlag size={16} />}
       data-testid="figure-cautions"
     >
-      {kinds.map((kind) => {
-        const ids = runs
-          .filter(({ cautions }) => cautions.some((one) => one.kind === kind))
-          .map(({ id }) => String(id));
-        return (
-          <Text key={kind} size="xs">
-            {listed('Run', ids)}: {LABELS[kind]}.
-          </Text>
-        );
-      })}
-      <Text size="xs">
-        A difference of these from the baseline, run {baseline}, does not say which is better.
-      </Text>
+      {lines.map((line) => (
+        <Text key={line} size="xs">
+          {line}
+        </Text>
+      ))}
     </Alert>
   );
 }

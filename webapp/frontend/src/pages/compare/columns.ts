@@ -2,13 +2,13 @@
 import { type Average, averageOf } from '@/run/table/groups';
 import {
   type Caution,
-  cautionsOf,
   type ComparedRun,
   type Comparison,
   judge,
   type Judgement,
   type MetricRow,
 } from './comparison';
+import { byKind } from './cautions';
 import { type Repeats, telling, toldText } from './parameters';
 import type { Compared } from './view';
 
@@ -44,7 +44,7 @@ export function columnsOf({ comparison, groups, parameters }: Compared, grouped:
       label: grouped ? named.map((one) => toldText(one, places[0] ?? 0)).join(' · ') || 'all runs' : '',
       isBase: own.some(({ id }) => id === baseline),
       // Repeats differ in the seed: that is what they are for.
-      cautions: cautionsOf(own).filter(({ kind }) => !grouped || kind !== 'seed'),
+      cautions: byKind(own).filter(({ kind }) => !grouped || kind !== 'seed'),
     };
   });
 }

@@ -38,6 +38,14 @@ export interface Comparison {
   series: { run: number; token_s: number[] }[];
 }
 
+/** Whether a metric says something of these runs. */
+export const hasValue = ({ values }: MetricRow): boolean =>
+  values.some((value) => value !== null && value !== 0);
+
+/** Whether at least two runs have a value, so that there is something to compare. */
+export const isShared = ({ values }: MetricRow): boolean =>
+  values.filter((value) => value !== null).length > 1;
+
 export type Judgement = 'better' | 'worse' | 'same' | null;
 
 const NOTHING = 0.0005;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Mark } from '@/experiment/chart/model';
 import { csvText } from './comparison';
-import { figureOf, listed, rowsOf } from './figure';
+import { captionOf, figureOf, listed, missingText, rowsOf } from './figure';
 import { comparisonOf, SWEEP } from './fixtures';
 import { type Chosen, comparedOf, NONE, RUN, TOKENS, viewOf } from './view';
 
@@ -99,11 +99,110 @@ describe('the figure of compared runs', () => {
     expect(lime.box).toMatchObject({ median: 7, count: 1 });
   });
 
+  it('keeps values apart that read the same with three digits, as lines and as bars', () => {
+    const close = comparisonOf(
+      { 'cluster.links[a--b].bit_per_s': [100.3e6, 100.1e6, 100.2e6] },
+      { latency_s: [3, 1, 2] },
+    );
+    const bars = drawn(close, { kind: 'bars' });
+    expect(bars.figure.data.categories).toEqual(['100.1 Mbit/s', '100.2 Mbit/s', '100.3 Mbit/s']);
+    expect(
+      rowsOf(bars.figure, bars.view, close)
+        .slice(1)
+        .map((row) => [row[3], row[7]]),
+    ).toEqual([
+      [100.1e6, 1],
+      [100.2e6, 2],
+      [100.3e6, 3],
+    ]);
+    expect(drawn(close, { hue: NONE }).figure.split).toEqual([]);
+  });
+
+  it('keeps a missing value apart from a dash, and true from the word', () => {
+    const alike = comparisonOf({ 'params.ratio': [null, '–', true, 'true'] }, { latency_s: [1, 2, 3, 4] });
+    const { figure, view } = drawn(alike, { kind: 'bars' });
+    const rows = rowsOf(figure, view, alike).slice(1);
+    expect(new Map(rows.map((row) => [row[7], row[3]]))).toEqual(
+      new Map<unknown, unknown>([
+        [1, null],
+        [2, '–'],
+        [3, true],
+        [4, 'true'],
+      ]),
+    );
+    expect(figure.data.categories!.toSorted()).toEqual(['"true"', '"–"', 'true', '–'].toSorted());
+  });
+
+  it('gives values a colour of their own that read the same with three digits', () => {
+    const close = comparisonOf(
+      { strategy: ['gpipe', 'lime', 'gpipe', 'lime'], 'workload.gap_s': [1.001, 1.001, 1.002, 1.002] },
+      { latency_s: [1, 2, 3, 4] },
+    );
+    const { figure } = drawn(close, { x: 'strategy', hue: 'workload.gap_s' });
+    expect(figure.data.labels).toEqual(['gap_s 1.001 s', 'gap_s 1.002 s']);
+    expect(figure.split).toEqual([]);
+    expect(drawn(close, { x: 'strategy', hue: NONE }).figure.split).toHaveLength(1);
+  });
+
+  it('has logarithmic axes where they are chosen, but none below bars', () => {
+    const logs = (chosen: Chosen) => {
+      const { x, y } = drawn(SWEEP, chosen).figure.data;
+      return [x.log, y.log];
+    };
+    expect(logs({ logX: true, logY: true })).toEqual([true, true]);
+    expect(logs({ logX: false, logY: false })).toEqual([false, false]);
+    expect(logs({ logX: true, logY: true, kind: 'bars' })).toEqual([false, true]);
+  });
+
+  it('says which runs a logarithmic y axis has no place for', () => {
+    const zero = comparisonOf({ 'workload.users': [1, 2, 3] }, { wait_s: [0, 5, 0] });
+    const marks = marksOf(zero).map(([, mark]) => mark);
+    const { view } = drawn(zero, { logY: true });
+    expect(missingText(marks, view)).toBe(
+      'Runs 1 and 3: not above 0, so that a logarithmic axis has no place for the value.',
+    );
+    expect(missingText(marks, { ...view, logY: false })).toBe('');
+  });
+
+  it('has a caption that counts the runs with a value', () => {
+    const two = comparisonOf(
+      { strategy: ['gpipe', 'gpipe', 'gpipe', 'lime', 'lime', 'lime'], seed: [0, 1, 2, 0, 1, 2] },
+      { latency_s: [1, 2, 3, 4, 5, null], ttft_s: [1, 2, null, null, null, null] },
+    );
+    const captioned = (chosen: Chosen) => {
+      const { view } = drawn(two, chosen);
+      return captionOf(
+        view,
+        marksOf(two, chosen).map(([, mark]) => mark),
+      );
+    };
+    expect(captioned({})).toContain('the mean of 2 to 3 runs');
+    expect(captioned({ metric: 'ttft_s' })).toContain('the mean of 2 runs');
+    expect(captioned({ x: RUN })).toBeUndefined();
+    expect(captioned({ kind: 'boxes' })).toContain('middle half');
+  });
+
+  it('has no interval beside a box, nor in its row', () => {
+    const { figure, view } = drawn(SWEEP, { kind: 'boxes' });
+    const [[, first]] = marksOf(SWEEP, { kind: 'boxes' }) as [[string, Mark]];
+    expect([first.box!.median, first.low, first.high]).toEqual([2, null, null]);
+    expect(rowsOf(figure, view, SWEEP)[1]!.slice(7, 13)).toEqual([2, null, null, 1, 1.5, 2]);
+  });
+
+  it('has no series of its own for what differs where every run stands by itself', () => {
+    expect(drawn(SWEEP, { x: RUN }).figure.split).toEqual([]);
+  });
+
   it('says of a mark why it cannot simply be compared', () => {
     const sentence = '16 new tokens here, 8 in the baseline.';
     const comparison = comparisonOf({ 'workload.new_tokens': [8, 16] }, { latency_s: [1, 2] }, [
       {},
-      { cautions: [{ kind: 'workload', sentence, decides: true }] },
+      {
+        cautions: [
+          { kind: 'workload', sentence, decides: true },
+          { kind: 'seed', sentence: 'Seed 1 here, 0 in the baseline.', decides: false },
+        ],
+      },
     ]);
     expect(marksOf(comparison)[1]![1].note).toBe(`Run 2: run 2. ${sentence}`);
   });
@@ -112,7 +211,7 @@ describe('the figure of compared runs', () => {
 describe('the figure as CSV', () => {
   it('has a row per mark in SI units, with its runs and their values', () => {
     const { figure, view } = drawn();
-    const lines = csvText(rowsOf(figure, view)).split('\n');
+    const lines = csvText(rowsOf(figure, view, SWEEP)).split('\n');
     expect(lines[0]).toBe(
       'metric,unit,x,x value,series,source,n,mean,interval low,interval high,least,lower quartile,median,upper quartile,most,runs,values of the runs',
     );
@@ -124,7 +223,7 @@ describe('the figure as CSV', () => {
 
   it('has numbers also where they are categories', () => {
     const { figure, view } = drawn(SWEEP, { kind: 'bars' });
-    expect(rowsOf(figure, view)[1]!.slice(3, 5)).toEqual([1e7, 'voltage']);
+    expect(rowsOf(figure, view, SWEEP)[1]!.slice(3, 5)).toEqual([1e7, 'voltage']);
   });
 });
 

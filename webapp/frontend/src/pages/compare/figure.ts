@@ -105,6 +105,26 @@ function markOf(comparison: Comparison, view: View, group: Repeats, place: Pick<
   };
 }
 
+/** Which runs have no place on the y axis because their value is not above 0; '' if all have. */
+export function missingText(marks: readonly Mark[], { logY }: View): string {
+  const ids = marks
+    .filter(({ mean }) => logY && mean !== null && mean <= 0)
+    .flatMap(({ digests }) => digests);
+  if (ids.length === 0) return '';
+  const sorted = ids.toSorted((a, b) => Number(a) - Number(b));
+  return `${listed('Run', sorted)}: not above 0, so that a logarithmic axis has no place for the value.`;
+}
+
+/** What a mark is: of how many runs that have a value. */
+export function captionOf({ kind }: View, marks: readonly Mark[]): string | undefined {
+  if (kind === 'boxes') return 'a box is the middle half of the values, its line the median';
+  const counts = marks.map(({ repeats }) => repeats.length).filter((count) => count > 0);
+  const [least, most] = [Math.min(...counts), Math.max(...counts)];
+  if (most < 2) return undefined;
+  const many = least === most ? most : `${least} to ${most}`;
+  return `a mark is the mean of ${many} runs that differ in nothing but the seed, with its 95 % interval`;
+}
+
 /** Which runs these are, which of them have no value, and why they cannot simply be compared. */
 function noteOf({ runs }: Comparison, group: Repeats, { metric }: View, known: number): string {
   const own = group.map((run) => runs[run]!);
@@ -144,7 +164,8 @@ const COLUMNS = [
 const BOX = ['least', 'lower quartile', 'median', 'upper quartile', 'most'] as const;
 
 /** What the figure shows as rows of a table: one per mark, in SI units. */
-export function rowsOf({ data, along }: RunFigure, view: View): unknown[][] {
+export function rowsOf({ data, along }: RunFigure, view: View, { runs }: Comparison): unknown[][] {
+  const valueAt = ([id]: readonly string[]) => along?.values[runs.findIndex((run) => String(run.id) === id)];
   const marks = data.facets.flatMap(({ series }) =>
     series.flatMap(({ label, source, marks }) => marks.map((mark) => ({ label, source, mark }))),
   );
@@ -152,7 +173,7 @@ export function rowsOf({ data, along }: RunFigure, view: View): unknown[][] {
     view.metric,
     data.y.unit,
     view.x,
-    along ? along.values[along.texts.indexOf(xText)] : xText,
+    along ? valueAt(digests) : xText,
     label,
     source,
     box?.count ?? repeats.length,

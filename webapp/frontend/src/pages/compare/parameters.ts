@@ -1,5 +1,5 @@
 /** The parameters in which compared runs differ, and which of the runs are repeats of each other. */
-import { paramText } from '@/format/metrics';
+import { keyOf, paramTexts } from '@/format/metrics';
 import type { Comparison } from './comparison';
 
 export interface Parameter {
@@ -9,8 +9,9 @@ export interface Parameter {
   title: string;
   /** What a value needs before it to be understood: "new tokens" before 16; empty for a name. */
   noun: string;
-  /** Per run, with the same values as text. */
+  /** Per run; keys and texts are equal where the values are, and only there. */
   values: readonly unknown[];
+  keys: readonly string[];
   texts: readonly string[];
   /** Whether every run has a number here. */
   isNumeric: boolean;
@@ -20,7 +21,7 @@ export interface Parameter {
 export type Repeats = readonly number[];
 
 /** What repeats may differ in: the seed, and words that change nothing. */
-const FREE = /^(seed|notes|cluster\.(title|description|(devices|switches|links)\[.*\]\.(title|source)))$/;
+const FREE = /^(seed|cluster\.(title|description|(devices|switches|links)\[.*\]\.(title|source)))$/;
 const WORLD = 'world';
 
 /** Which parameters people ask about first. */
@@ -94,7 +95,8 @@ function parameterOf(paths: readonly string[], values: readonly unknown[]): Para
     title: paths.length > 1 ? titleOfMany(title, paths.length) : title,
     noun: path in NAMES ? '' : noun,
     values,
-    texts: values.map((value) => paramText(path, value)),
+    keys: values.map(keyOf),
+    texts: paramTexts(path, values),
     isNumeric: values.every((value) => typeof value === 'number'),
   };
 }
@@ -142,7 +144,7 @@ export function telling(
   const count = (more: readonly Parameter[]) => {
     const all = [...given, ...chosen, ...more];
     return classesOf(groups, ([run = 0]) =>
-      JSON.stringify([runs[run]?.world, ...all.map(({ texts }) => texts[run])]),
+      JSON.stringify([runs[run]?.world, ...all.map(({ keys }) => keys[run])]),
     ).length;
   };
   for (;;) {

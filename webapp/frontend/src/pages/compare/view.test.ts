@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonOf, SWEEP } from './fixtures';
-import { addressOf, chosenIn, comparedOf, NONE, RUN, spansDecades, usualHue, usualX, viewOf } from './view';
+import {
+  addressOf,
+  chosenIn,
+  comparedOf,
+  NONE,
+  RUN,
+  spansDecades,
+  unknownIn,
+  usualHue,
+  usualX,
+  viewOf,
+} from './view';
 
 const RATES = 'cluster.links[a--hub].bit_per_s';
 const usual = (params: Record<string, unknown[]>) => {
@@ -65,6 +76,42 @@ describe('the axes of a comparison', () => {
     expect(usual(two)).toEqual(['workload.new_tokens', 'model.name']);
   });
 
+  it('are never a list by themselves', () => {
+    const trace = { 'workload.trace': [null, [], null, []], 'params.chunks': ['a', 'a', 'b', 'b'] };
+    expect(usual(trace)).toEqual(['params.chunks', 'workload.trace']);
+    expect(usual({ 'workload.trace': [null, [], [1], [2]] })[0]).toBe(RUN);
+  });
+
+  it('have a colour that is not the x axis', () => {
+    const { view } = viewOf(comparedOf(SWEEP), { x: RATES, hue: RATES });
+    expect(view.hue).toBe('strategy');
+    expect(viewOf(comparedOf(SWEEP), { x: 'strategy', hue: 'strategy' }).view.hue).toBe(RATES);
+  });
+
+  it('offer no metric that only one run has, and none that is 0 in all', () => {
+    const compared = comparedOf(
+      comparisonOf(
+        { strategy: ['gpipe', 'lime', 'single'] },
+        { load_s: [0, 0, 0], ttft_s: [1, null, null], latency_s: [1, 0, null] },
+      ),
+    );
+    expect(compared.metrics.map(({ name }) => name)).toEqual(['latency_s']);
+  });
+
+  it('are not logarithmic where a value has no place on such an axis, with a sentence if that was asked for', () => {
+    const losses = comparedOf(
+      comparisonOf({ 'cluster.links[a--b].loss_frac': [0, 0.01, 0.5] }, { latency_s: [1, 2, 3] }),
+    );
+    expect(viewOf(losses, {})).toMatchObject({ view: { logX: false }, problems: [] });
+    expect(viewOf(losses, { logX: true })).toMatchObject({
+      view: { logX: false },
+      problems: [
+        'The address asks for a logarithmic x axis, which needs numbers above 0 and loss of links has others: the axis is not logarithmic.',
+      ],
+    });
+    expect(viewOf(comparedOf(SWEEP), { logX: true })).toMatchObject({ view: { logX: true }, problems: [] });
+  });
+
   it('show every run by itself if all are repeats of one', () => {
     expect(usual({ seed: [0, 1, 2, 3] })).toEqual([RUN, NONE]);
   });
@@ -82,6 +129,31 @@ describe('the address of a comparison', () => {
     const chosen = { metric: 'ttft_s', x: RATES, hue: NONE, kind: 'boxes' as const, logX: false, logY: true };
     expect(chosenIn(new URLSearchParams(addressOf(chosen)))).toEqual(chosen);
     expect(addressOf({ x: RUN })).toEqual({ x: RUN });
+  });
+
+  it('decides over the logarithmic axes', () => {
+    const logs = (address: string) => {
+      const { view } = viewOf(comparedOf(SWEEP), chosenIn(new URLSearchParams(address)));
+      return [view.logX, view.logY];
+    };
+    expect(logs('')).toEqual([true, false]);
+    expect(logs('logx=0&logy=1')).toEqual([false, true]);
+  });
+
+  it('with a word that no figure knows gets a sentence', () => {
+    expect(unknownIn(new URLSearchParams('as=pies&logx=yes&logy=1'))).toEqual([
+      'The address has as=pies, expected lines or bars or boxes: it is ignored.',
+      'The address has logx=yes, expected 0 or 1: it is ignored.',
+    ]);
+    expect(unknownIn(new URLSearchParams('as=bars&logx=0&x=seed'))).toEqual([]);
+  });
+
+  it('with a colour in which these runs do not differ gets a sentence', () => {
+    const { view, problems } = viewOf(comparedOf(SWEEP), { hue: 'model.name' });
+    expect(view.hue).toBe('strategy');
+    expect(problems).toEqual([
+      'The address asks for model.name as the colour, in which these runs do not differ: something else is shown.',
+    ]);
   });
 
   it('that asks for what these runs do not have is answered with a sentence', () => {

@@ -1,5 +1,5 @@
 /** What the figure of a comparison shows: which metric against which parameter, and as what. */
-import type { Comparison, MetricRow } from './comparison';
+import { type Comparison, hasValue, isShared, type MetricRow } from './comparison';
 import { classesOf, type Parameter, parametersOf, type Repeats, repeatsOf, telling } from './parameters';
 
 export type Kind = 'lines' | 'bars' | 'boxes';
@@ -40,10 +40,7 @@ export function comparedOf(comparison: Comparison): Compared {
     comparison,
     parameters: parametersOf(comparison),
     groups: repeatsOf(comparison),
-    metrics: comparison.metrics.filter(
-      ({ values }) =>
-        values.filter((value) => value !== null).length > 1 && values.some((value) => value !== 0),
-    ),
+    metrics: comparison.metrics.filter((row) => hasValue(row) && isShared(row)),
     hasTokens: comparison.series.some(({ token_s }) => token_s.length > 1),
   };
 }
@@ -72,6 +69,11 @@ export function viewOf(compared: Compared, chosen: Chosen): { view: View; proble
   const asked = known('as the colour', chosen.hue, [NONE, ...paths], same);
   const hue = asked === undefined || asked === x ? usualHue(compared, x) : asked;
   const along = parameters.find(({ path }) => path === x);
+  const isPositive = along !== undefined && allPositive(along.values);
+  if (chosen.logX && !isPositive)
+    problems.push(
+      `The address asks for a logarithmic x axis, which needs numbers above 0 ${along ? `and ${along.title} has others` : 'and not single runs'}: the axis is not logarithmic.`,
+    );
   const kind = metric === TOKENS ? 'boxes' : (chosen.kind ?? (along?.isNumeric ? 'lines' : 'bars'));
   return {
     view: {
@@ -79,27 +81,28 @@ export function viewOf(compared: Compared, chosen: Chosen): { view: View; proble
       x,
       hue,
       kind,
-      logX: chosen.logX ?? (along !== undefined && spansDecades(along.values)),
+      logX: isPositive && (chosen.logX ?? spansDecades(along.values)),
       logY: chosen.logY ?? false,
     },
     problems,
   };
 }
 
+/** Whether a logarithmic axis has a place for each of the values. */
+export const allPositive = (values: readonly unknown[]): values is readonly number[] =>
+  values.every((value) => typeof value === 'number' && value > 0);
+
 /** Whether the values are positive numbers of which the largest is at least ten times the least. */
-export function spansDecades(values: readonly unknown[]): boolean {
-  const numbers = values.filter((value) => typeof value === 'number');
-  const least = Math.min(...numbers);
-  return numbers.length === values.length && least > 0 && Math.max(...numbers) >= 10 * least;
-}
+export const spansDecades = (values: readonly unknown[]): boolean =>
+  allPositive(values) && Math.max(...values) >= 10 * Math.min(...values);
 
 /** A numeric parameter if one was varied, else a categorical one, but the strategy only if nothing else was. */
 export function usualX({ parameters }: Compared): string {
   const strategy = parameters.find(({ path }) => path === 'strategy');
-  const free = parameters.filter((one) => one !== strategy && !follows(one, strategy));
+  const free = parameters.filter((one) => one !== strategy && !follows(one, strategy) && !isNested(one));
   const numeric = free.filter((one) => one.isNumeric && isVaried(one, free));
-  const most = Math.max(...numeric.map(({ texts }) => new Set(texts).size));
-  const x = numeric.find(({ texts }) => new Set(texts).size === most) ?? free[0] ?? strategy ?? parameters[0];
+  const most = Math.max(...numeric.map(({ keys }) => new Set(keys).size));
+  const x = numeric.find(({ keys }) => new Set(keys).size === most) ?? free[0] ?? strategy;
   return x?.path ?? RUN;
 }
 
@@ -113,11 +116,15 @@ export function usualHue({ comparison, parameters, groups }: Compared, x: string
   return telling(comparison, groups, others, along)[0]?.path ?? NONE;
 }
 
+/** Whether a value is a list or an object, which has no place on an axis that people can read. */
+const isNested = ({ values }: Parameter) =>
+  values.some((value) => typeof value === 'object' && value !== null);
+
 /** Whether runs of one strategy never differ in it: it says no more than the strategy. */
 function follows(one: Parameter, strategy: Parameter | undefined): boolean {
   if (!strategy) return false;
-  const pairs = one.texts.map((text, run) => JSON.stringify([strategy.texts[run], text]));
-  return new Set(pairs).size === new Set(strategy.texts).size;
+  const pairs = one.keys.map((key, run) => JSON.stringify([strategy.keys[run], key]));
+  return new Set(pairs).size === new Set(strategy.keys).size;
 }
 
 /** A number of a model or a cluster was varied by itself if nothing else of that model or cluster differs but its
@@ -133,6 +140,19 @@ function isVaried({ path }: Parameter, parameters: readonly Parameter[]): boolea
 
 const SWITCH: Readonly<Record<string, boolean>> = { '1': true, '0': false };
 const KINDS: readonly string[] = ['lines', 'bars', 'boxes'];
+const WORDS: Readonly<Record<string, readonly string[]>> = {
+  as: KINDS,
+  logx: Object.keys(SWITCH),
+  logy: Object.keys(SWITCH),
+};
+
+/** A sentence for each word of an address that no figure knows. */
+export const unknownIn = (address: URLSearchParams): string[] =>
+  Object.entries(WORDS).flatMap(([name, words]) => {
+    const word = address.get(name);
+    if (word === null || words.includes(word)) return [];
+    return [`The address has ${name}=${word}, expected ${words.join(' or ')}: it is ignored.`];
+  });
 
 /** The choices that an address has. */
 export function chosenIn(address: URLSearchParams): Chosen {

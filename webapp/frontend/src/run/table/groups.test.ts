@@ -13,9 +13,13 @@ describe('groups of runs', () => {
   it('have no interval of one value, and a narrow one of many', () => {
     expect(averageOf([])).toBeNull();
     expect(averageOf([5])).toEqual({ mean: 5, margin: null, median: 5, least: 5, most: 5, count: 1 });
-    // 40 values, 0 and 2 in turn: standard deviation √(40/39), 1.96 beyond 30 degrees of freedom.
-    const many = Array.from({ length: 40 }, (_, at) => (at % 2) * 2);
-    expect(averageOf(many)!.margin).toBeCloseTo((1.96 * Math.sqrt(40 / 39)) / Math.sqrt(40), 6);
+    // n values, 0 and 2 in turn: standard deviation √(n/(n-1)), standard error 1/√(n-1). Quantiles of NIST's table.
+    const marginOf = (count: number) =>
+      averageOf(Array.from({ length: count }, (_, at) => (at % 2) * 2))!.margin! * Math.sqrt(count - 1);
+    expect(marginOf(32)).toBeCloseTo(2.04, 6);
+    expect(marginOf(40)).toBeCloseTo(2.023, 6);
+    expect(marginOf(50)).toBeCloseTo(2.01, 6);
+    expect(marginOf(102)).toBeCloseTo(1.984, 6);
   });
 
   it('have a median and extremes, which one value far away leaves or shows', () => {
