@@ -69,7 +69,9 @@ def write_text(document: dict[str, Any], form: Format) -> str:
 
 
 def _read_json(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole)
+    return json.loads(
+        text.removeprefix("\ufeff"), object_pairs_hook=_once, parse_constant=_no_number, parse_int=_whole
+    )
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -28,9 +28,16 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _MAX_DIGITS = 400
 """More than any finite number needs before its exponent; Python refuses to read 4300."""
 _NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_FOLDED = re.compile("[\r\x85\u2028\u2029\ufeff]")
+_FOLDED = re.compile("[\r\x85\u2028\u2029]")
 """What a reader may take for an end of line, or drop, unless it is written as an escape."""
-_DIRECTIVE = re.compile(r"^%(?!YAML[ \t]).*", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^%(?!YAML[ \t])", re.MULTILINE)
+_STARTS = (
+    yaml.BlockMappingStartToken,
+    yaml.BlockSequenceStartToken,
+    yaml.FlowMappingStartToken,
+    yaml.FlowSequenceStartToken,
+)
+_ENDS = (yaml.BlockEndToken, yaml.FlowMappingEndToken, yaml.FlowSequenceEndToken)
 
 
 class NotYaml(ValueError):
@@ -41,17 +48,32 @@ def read_yaml(text: str, max_depth: int) -> Any:
     """The one document of a text. Raises `NotYaml`, and `RecursionError` for lists and tables that are nested
     deeper than `max_depth`.
     """
-    if found := _NOT_PRINTABLE.search(text.removeprefix("\ufeff")):
+    text = text.removeprefix("\ufeff")
+    if found := _NOT_PRINTABLE.search(text):
         line = text.count("\n", 0, found.start()) + 1
         raise NotYaml(f"the character U+{ord(found.group()):04X} (at line {line})")
-    # The parser's time grows with the square of their number.
-    if found := _DIRECTIVE.search(text):
-        line = text.count("\n", 0, found.start()) + 1
-        raise NotYaml(f"the directive {found.group()[:20]} is not read (at line {line})")
     try:
+        if _DIRECTIVE.search(text):
+            _check_directives(text, max_depth)
         return _document(text, max_depth)
     except yaml.MarkedYAMLError as error:
         raise NotYaml(_sentence(error, text)) from None
+
+
+def _check_directives(text: str, max_depth: int) -> None:
+    """Refuse directives before they are parsed: the parser's time grows with the square of their number.
+
+    Only the scanner knows whether a line that begins with `%` is one, or part of a quoted text. Its own time
+    grows with the square of the depth.
+    """
+    depth = 0
+    for token in yaml.scan(text, Loader=_PARSER):
+        if isinstance(token, yaml.DirectiveToken) and token.name != "YAML":
+            line = token.start_mark.line
+            raise NotYaml(f"the directive {text.splitlines()[line][:20]} is not read (at line {line + 1})")
+        depth += isinstance(token, _STARTS) - isinstance(token, _ENDS)
+        if depth > max_depth:
+            raise RecursionError
 
 
 def _document(text: str, max_depth: int) -> Any:

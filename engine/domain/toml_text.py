@@ -9,21 +9,28 @@ from typing import Any
 MAX_KEY_PARTS = 30
 """Of a dotted key. The time of `tomllib` grows with the square of their number."""
 
-_STRING_OR_COMMENT = re.compile(
-    r'"""(?:\\.|[^\\])*?(?:"""|\Z)'
+STRING_OR_COMMENT = re.compile(
+    r'"""(?:\\.|[^\\])*?(?:"""|\\?\Z)'
     r"|'''.*?(?:'''|\Z)"
     r'|"(?:\\.|[^"\\\n])*"?'
     r"|'[^'\n]*'?"
     r"|(#)[^\n]*",
     re.DOTALL,
 )
+"""Every alternative matches whatever follows its opening, an unended text up to the end: one that could fail
+there would scan to the end again at each next opening.
+"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:[\w-]+[ \t]*\.[ \t]*){{{MAX_KEY_PARTS}}}")
 
 
 def read_toml(text: str) -> dict[str, Any]:
-    """The tables of a text. Raises `tomllib.TOMLDecodeError`, and `RecursionError` for deep nesting."""
+    """The tables of a text. Raises `tomllib.TOMLDecodeError`, and `RecursionError` for deep nesting.
+
+    A byte order mark may precede it.
+    """
+    text = text.removeprefix("\ufeff")
     # A quoted part of a key stays a part; what stands in texts and comments is no key.
-    keys = _STRING_OR_COMMENT.sub(lambda found: "" if found.group(1) else "q", text)
+    keys = STRING_OR_COMMENT.sub(lambda found: "" if found.group(1) else "q", text)
     if found := _LONG_KEY.search(keys):
         start = found.group()[:20]
         raise tomllib.TOMLDecodeError(f"the key {start}… has more than {MAX_KEY_PARTS} parts")

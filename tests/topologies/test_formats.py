@@ -168,6 +168,27 @@ def test_every_document_survives_yaml(document: dict[str, Any]) -> None:
     assert read_text(write_text(document, "yaml"), "yaml", "x") == document
 
 
+@pytest.mark.parametrize("character", list("\r\x85\u2028\u2029\ufeff"))
+def test_what_a_reader_may_take_for_an_end_of_line_or_drop_is_written_as_an_escape(character: str) -> None:
+    document = {"a": f"x{character}y"}
+    written = write_text(document, "yaml")
+    assert character not in written
+    assert read_text(written, "yaml", "x") == document
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('a: "50\n%\n% of it"', "50 % % of it"), ("%YAML 1.2\n---\na: 'x\n%TAG y'", "x %TAG y")],
+)
+def test_a_line_of_a_quoted_text_may_begin_with_a_percent_sign(text: str, value: str) -> None:
+    assert read_text(text, "yaml", "x") == {"a": value}
+
+
+@pytest.mark.parametrize(("form", "text"), [("toml", "a = 1"), ("json", '{"a": 1}'), ("yaml", "a: 1")])
+def test_a_byte_order_mark_may_precede_a_text_of_every_format(form: Format, text: str) -> None:
+    assert read_text(f"\ufeff{text}", form, "x") == {"a": 1}
+
+
 @given(st.dictionaries(texts, texts, max_size=4))
 @example({"a": "1e8", "b": "no", "c": "007", "d": "0o7", "e": "1_0", "f": "1:30", "g": "2026-11-23"})
 def test_readers_of_yaml_1_1_take_our_texts_for_texts_too(document: dict[str, str]) -> None:
@@ -190,6 +211,10 @@ ALIASES = "\n".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 10)}]" for i 
         ("yaml", "a0: &a0 [lol]\n" + ALIASES, "the alias *a0 is not read"),
         ("yaml", "%TAG ! t:x\n---\na: 1", "the directive %TAG ! t:x is not read (at line 1)"),
         ("yaml", "a: 1\nb: !!python/object:os.system x", "python/object:os.system is not read: write a"),
+        ("yaml", "a: 1\n%TAG ! t:x\n" * 2, "the directive %TAG ! t:x is not read (at line 2)"),
+        ("yaml", 'a: "\n%"\n...\n%TAG ! t:x\n', "the directive %TAG ! t:x is not read (at line 4)"),
+        ("yaml", f'a: "\n%"\nb: {"[" * 11}{"]" * 11}\n%TAG ! t:x', "x: is nested too deeply"),
+        ("yaml", "%X\n---\na: 1", "found unknown directive name (at line 1"),
         ("yaml", "a: b: c", "mapping values are not allowed in this context (at line 1, column 5)"),
         ("yaml", "a:\n\tb: 1", "a tab cannot indent: write spaces (at line 2, column 1)"),
         ("yaml", "a:\r\n\tb: 1", "a tab cannot indent: write spaces (at line 2, column 1)"),
@@ -207,6 +232,7 @@ ALIASES = "\n".join(f"a{i + 1}: &a{i + 1} [{', '.join([f'*a{i}'] * 10)}]" for i 
         ("yaml", "a: 9223372036854775808", "a whole number is beyond 64 bits"),
         ("yaml", "a: " + "[" * 100_000, "x: is nested too deeply"),
         ("yaml", "- " * 100_000, "x: is nested too deeply"),
+        ("yaml", "a: -9223372036854775809", "a whole number is beyond 64 bits"),
         ("json", '{"a": 1,\n "b"}', "x: no valid JSON: Expecting ':' delimiter (at line 2, column 5)."),
         ("json", '{"a": 1, "a": 2}', "x: no valid JSON: the key a stands twice in one object."),
         ("json", '{"a": NaN}', "x: no valid JSON: NaN is no number of JSON."),

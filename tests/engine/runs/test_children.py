@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,12 +28,21 @@ def test_the_ending_of_a_process_is_said_and_still_there_for_who_waits_for_it(se
     assert ending_of(process.pid) == "", "nobody's child any more"
 
 
-def test_a_process_that_lives_on_without_its_socket_is_killed_and_said_to_be():
+@pytest.fixture
+def lasting() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that does not end by itself, and at the latest ends with the test."""
     process = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_process_that_lives_on_without_its_socket_is_killed_and_said_to_be(lasting):
+    process = lasting
     assert ending_of(process.pid, timeout_s=0.05) == (
         "its process closed its socket, did not end within 0.05 s and was killed"
     )
-    assert process.wait() == -signal.SIGKILL
+    assert process.wait(timeout=20) == -signal.SIGKILL
 
 
 def test_a_process_that_is_asked_for_its_stacks_before_it_can_write_them_writes_them_later(monkeypatch):

@@ -3,6 +3,7 @@
 import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -31,9 +32,11 @@ def test_a_process_says_that_it_is_alive_only_after_a_second_without_a_message(s
     monkeypatch.setattr(TraceWriter, "start", lambda self: None)
     control = control_of(theirs)
     writer = TraceWriter(control)
-    control.sent_s = 50.0
-    writer.tell_alive(50.9)
+    control.sent_s = -50.0
+    writer.tell_alive(-49.1)
+    before_s = time.monotonic()
     control.send({"type": "listening"})
+    assert before_s <= control.sent_s <= time.monotonic()
     writer.tell_alive(control.sent_s + 1.0)
     writer.tell_alive(control.sent_s + 1.1)
     assert [json.loads(lines.readline())["type"] for _ in range(2)] == ["listening", "alive"]
