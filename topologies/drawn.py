@@ -6,16 +6,22 @@ it is drawn but takes no part in a run. Tables `[[group]]` have a `name`, `membe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import json
+import math
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.links import link_name
-from topologies.layout import CanvasLayout
+from engine.domain.values import Value, raise_spec_error
+from topologies.layout import MAX_BENDS, CanvasLayout
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
 TABLE = "group"
+Parsed = TypeVar("Parsed", bound=Value)
 
 
 class Drawn(NamedTuple):
@@ -47,10 +53,27 @@ def without_drawing(tables: Tables, groups: list[Row], where: str) -> tuple[Tabl
             own = ("bends", "enabled") if table == "link" else ("at", "enabled")
             plain[table].append({key: value for key, value in row.items() if key not in own})
     data = {"positions": positions, "disabled": disabled, "bends": bends, "groups": groups}
-    layout: CanvasLayout = CanvasLayout.parse(data, where)
+    try:
+        layout = parse_strictly(CanvasLayout, data, where)
+    except SpecError as error:
+        fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
+        raise SpecError(_as_in_file(str(error)), fields=fields) from error
     nodes = {str(row.get("name")) for table in ("device", "switch") for row in plain.get(table, [])}
     _check_members(layout, nodes, where)
     return plain, layout
+
+
+def parse_strictly(kind: type[Parsed], data: Row, where: str) -> Parsed:
+    """As `Value.parse`, but a truth value or a quoted number is no number. JSON's lists are its tuples."""
+    try:
+        return kind.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise_spec_error(error, where)
+
+
+def _as_in_file(text: str) -> str:
+    """`groups[0].members: … a valid array` → `group[0].members: … a valid list`: what a file calls them."""
+    return text.replace("groups", "group").replace("a valid array", "a valid list")
 
 
 def with_drawing(tables: Tables, layout: CanvasLayout) -> Tables:
@@ -91,16 +114,18 @@ def _name_of(table: str, row: Row) -> str:
 
 def _point(value: Any, where: str) -> Row:
     numbers = isinstance(value, list) and all(
-        isinstance(part, int | float) and not isinstance(part, bool) for part in value
+        isinstance(part, int | float) and not isinstance(part, bool) and math.isfinite(part) for part in value
     )
     if not numbers or len(value) != 2:
-        raise refusal(where, f"expected [x, y], got {str(value)[:40]}")
+        raise refusal(where, f"expected [x, y], two finite numbers, got {str(value)[:40]}")
     return {"x": value[0], "y": value[1]}
 
 
 def _points(value: Any, where: str) -> list[Row]:
     if not isinstance(value, list):
         raise refusal(where, "expected a list of [x, y]")
+    if len(value) > MAX_BENDS:
+        raise refusal(where, f"has {len(value)} bends, and the limit is {MAX_BENDS}")
     return [_point(part, f"{where}[{index}]") for index, part in enumerate(value)]
 
 

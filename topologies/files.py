@@ -11,17 +11,18 @@ at `chip-*` stands for one link of each. The keys of a drawing (`topologies.draw
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from topologies.drawn import TABLE as GROUP_TABLE
-from topologies.drawn import Drawn, with_drawing, without_drawing
+from topologies.drawn import Drawn, parse_strictly, with_drawing, without_drawing
 from topologies.foreign import kind_of
 from topologies.foreign import parse as parse_foreign
 from topologies.formats import Format, format_of, read_text, write_text
-from topologies.layout import CanvasLayout, enabled
+from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
 from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import preset
 
@@ -30,7 +31,7 @@ PAPERS = "papers"
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
 MAX_DEVICES = 1000
 MAX_LINKS = 4000
-MAX_BYTES = 1_000_000
+MAX_CHARS = 1_000_000
 """What a file may describe, counted before copies are made, and its size."""
 PLAIN = ("name", "title", "description", "source")
 
@@ -68,9 +69,7 @@ def read_drawing(path: Path) -> Drawn:
     that of a cluster file in TOML. Raises `SpecError`.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise SpecError(f"{path}: is larger than {MAX_BYTES:,} bytes, the limit of a cluster file.")
-        text = path.read_text(encoding="utf-8")
+        text = _text_of(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SpecError(f"{path}: cannot read the cluster: {reason}.") from error
@@ -78,6 +77,18 @@ def read_drawing(path: Path) -> Drawn:
     if kind is not None:
         return parse_foreign(text, kind, path.name)
     return parse_drawing(text, path.name, format_of(path.name) or "toml")
+
+
+def _text_of(path: Path) -> str:
+    if not stat.S_ISREG(path.stat().st_mode):  # a device may never end, a pipe may never begin
+        raise SpecError(f"{path}: cannot read the cluster: it is not a regular file.")
+    limit_bytes = 4 * MAX_CHARS  # of which UTF-8 needs at most four for a character
+    with path.open("rb") as file:
+        data = file.read(limit_bytes + 1)
+    text = "" if len(data) > limit_bytes else data.decode("utf-8")
+    if (not text and data) or len(text) > MAX_CHARS:
+        raise SpecError(f"{path}: has more than {MAX_CHARS:,} characters, the limit of a cluster file.")
+    return text
 
 
 def write_drawing(drawn: Drawn, path: Path) -> None:
@@ -104,6 +115,7 @@ def parse_drawing(text: str, where: str, form: Format = "toml") -> Drawn:
     numbers = [_number(row, f"{where}, device[{i}]") for i, row in enumerate(given)]
     copies = {str(row.get("name")): n for row, n in zip(given, numbers, strict=True) if "copies" in row}
     _at_most(sum(numbers), MAX_DEVICES, "devices", where)
+    _at_most(sum(numbers) + len(data.get("switch", [])), MAX_DRAWN, "devices and switches", where)
     _at_most(sum(_copies_of(row, copies) for row in data.get("link", [])), MAX_LINKS, "links", where)
     devices = [
         (i, device)
@@ -122,7 +134,7 @@ def parse_drawing(text: str, where: str, form: Format = "toml") -> Drawn:
         for (i, _), row in zip(devices, rows["device"], strict=True)
     ]
     try:
-        cluster: ClusterSpec = ClusterSpec.parse({**plain, **lists}, where)
+        cluster = parse_strictly(ClusterSpec, {**plain, **lists}, where)
     except SpecError as error:
         fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
         raise SpecError(_as_in_file(str(error)), fields=fields) from error

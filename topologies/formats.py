@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
+from datetime import date, time
 from typing import Any, Literal, NoReturn
 
 import tomli_w
@@ -134,6 +135,8 @@ def _check_values(document: dict[str, Any], where: str) -> None:
         elif isinstance(value, str) and (found := _NO_TEXT.search(value)):
             code = f"U+{ord(found.group()):04X}"
             raise SpecError(f"{where}: a text has the character {code}: leave it out, no database stores it.")
+        elif isinstance(value, date | time):
+            raise SpecError(f"{where}: {value} is a date or time: quote it to make it a text.")
         elif isinstance(value, int) and abs(value) > MAX_INTEGER:
             sentence = "a whole number is beyond 64 bits: write a large rate with an exponent, such as 1e20"
             raise SpecError(f"{where}: {sentence}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 
 from rich.table import Table
@@ -14,6 +15,8 @@ from topologies.drawn import Drawn
 from topologies.files import dump_drawing, load_drawing
 from topologies.formats import FORMATS
 from topologies.layout import enabled
+
+_CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
     """Raises `SpecError` for a cluster that nothing can run on, after it has been shown."""
     drawn = load_drawing(args.cluster)
     if args.form:
-        sys.stdout.write(dump_drawing(drawn, args.form))
+        # A cluster file is UTF-8, whatever the terminal's encoding.
+        sys.stdout.flush()
+        sys.stdout.buffer.write(dump_drawing(drawn, args.form).encode())
         return 0
     _show(drawn)
     sys.stdout.flush()
@@ -42,22 +47,22 @@ def run(args: argparse.Namespace) -> int:
 def _show(drawn: Drawn) -> None:
     spec, layout = drawn
     console = console_for(sys.stdout)
-    console.print(f"{spec.name}: {spec.title}" if spec.title else spec.name, style="bold")
+    console.print(f"{spec.name}: {_plain(spec.title)}" if spec.title else spec.name, style="bold")
     if spec.description:
-        console.print(spec.description)
+        console.print(_plain(spec.description))
     console.print(_devices(drawn))
     if spec.links:
         console.print(_links(drawn))
     if spec.switches:
         console.print("Switches: " + ", ".join(_name(part.name, drawn) for part in spec.switches) + ".")
     for group in layout.groups:
-        console.print(f"Group {group.name}: {', '.join(group.members)}.")
+        console.print(f"Group {_plain(group.name)}: {', '.join(group.members)}.")
 
 
 def _devices(drawn: Drawn) -> Table:
     shown = table("device", "compute", "memory", "bandwidth", "what", texts=("what",))
     for device in drawn.spec.devices:
-        roles = [device.title, "holds the prompt" if device.name == drawn.spec.source else ""]
+        roles = [_plain(device.title), "holds the prompt" if device.name == drawn.spec.source else ""]
         if device.role == "terminal":
             roles.append("terminal: computes no layer")
         shown.add_row(
@@ -80,6 +85,11 @@ def _links(drawn: Drawn) -> Table:
             _both(*(f"{100 * link.loss(forward):.3g} %" for forward in (True, False))),
         )
     return shown
+
+
+def _plain(text: str) -> str:
+    """Control characters as escapes, which change nothing in a terminal."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 
 
 def _both(forward: str, back: str) -> str:

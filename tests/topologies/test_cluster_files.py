@@ -285,3 +285,26 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         path.write_bytes(content)
     with pytest.raises(SpecError, match=r"broken\.toml: cannot read"):
         topologies.load(path)
+
+
+def test_switches_count_against_the_limit() -> None:
+    switches = "".join(f'[[switch]]\nname = "s{i}"\n' for i in range(1200))
+    with pytest.raises(SpecError, match=r"x: describes 1,201 devices and switches, and the limit is 1,200"):
+        topologies.parse_toml(ONE_DEVICE + switches, "x")
+
+
+@pytest.mark.parametrize("character", ["a", "\U0001f600"])
+def test_a_file_may_have_a_million_characters_and_no_more(tmp_path: Path, character: str) -> None:
+    path = tmp_path / "long.toml"
+    most = 1_000_000 - len(ONE_DEVICE) - 1
+    path.write_text(f"{ONE_DEVICE}#{character * most}", encoding="utf-8")
+    assert topologies.load(path).name == "one"
+    path.write_text(f"{ONE_DEVICE}#{character * (most + 1)}", encoding="utf-8")
+    with pytest.raises(SpecError, match="has more than 1,000,000 characters"):
+        topologies.load(path)
+
+
+def test_a_file_that_never_ends_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "zero.toml").symlink_to("/dev/zero")
+    with pytest.raises(SpecError, match="cannot read the cluster: it is not a regular file"):
+        topologies.load(tmp_path / "zero.toml")

@@ -261,9 +261,24 @@ def test_a_text_that_is_none_is_refused_with_a_sentence(form: Format, text: str,
     [
         ("json", JSON.replace('"enabled": false', '"enabled": null'), r"device\[1\]\.enabled: expected true"),
         ("yaml", YAML.replace("enabled: false", "enabled: no"), r"enabled: expected true or false, got no"),
-        ("json", JSON.replace("20.5", "1e400"), r"two, positions\.a\.y: Input should be a finite number"),
+        ("json", JSON.replace("20.5", "1e400"), r"two, device\[0\]\.at: expected \[x, y\], two finite"),
         ("yaml", YAML.replace("1e8", ".inf"), r"two, link\[0\]\.bit_per_s: Input should be a finite number"),
         ("json", '{"device": {}}', r"two, device: expected a list of tables"),
+        *(
+            (
+                form,
+                TEXTS[form].replace("1e8", new),
+                r"two, link\[0\]\.bit_per_s: Input should be a valid number",
+            )
+            for form in topologies.FORMATS
+            for new in ("true", '"8e6"')
+        ),
+        (
+            "yaml",
+            YAML.replace("members: [a, b]", "members: ab"),
+            r"two, group\[0\]\.members: .* a valid list",
+        ),
+        ("toml", TOML.replace('"two"', "2026-11-23"), "two: 2026-11-23 is a date or time"),
         ("yaml", "devices: []", r"two, devices: unknown key: expected name, .*, device, switch, link, group"),
         ("yaml", YAML.replace("two", "<<"), r"two, name: "),
     ],

@@ -9,6 +9,10 @@ import pytest
 import topologies
 from emulator.cli.main import COMMANDS, ENVIRONMENT
 from engine.cli import main
+from engine.domain.links import LinkSpec
+from topologies.drawn import Drawn
+from topologies.layout import CanvasLayout
+from topologies.show_command import _show
 
 TEXT = """
 name = "two-boards"
@@ -100,3 +104,32 @@ def test_a_wrong_file_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixt
         err
         == "loom show: two.yaml: no valid YAML: a tab cannot indent: write spaces (at line 2, column 1).\n"
     )
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TEXT.replace("Two boards", "Two\\u001b[31m boards").replace('"Rack"', '"R\\u0007"')
+    (tmp_path / "two.toml").write_text(text, "utf-8")
+    _, out, _ = show(capsys, tmp_path / "two.toml")
+    assert "two-boards: Two\\x1b[31m boards" in out and "Group R\\x07: " in out
+
+
+def test_loss_is_that_of_each_direction_and_off_is_known_by_either_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    link = LinkSpec(a="a", b="b", bit_per_s=1e6, loss_frac=0.01, reverse_loss_frac=0.02)
+    spec = topologies.load("lab-3").model_copy(update={"links": (link,)})
+    _show(Drawn(spec, CanvasLayout(disabled=("b--a",))))
+    out = " ".join(capsys.readouterr().out.split())
+    assert "a--b (off) 1 Mbit/s 0 s 1 % →, 2 % ←" in out
+
+
+def test_a_cluster_file_is_utf_8_whatever_the_encoding_of_the_output(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "two.toml").write_text(TEXT.replace("Two boards", "Zwölf"), "utf-8")
+    with (tmp_path / "out.json").open("w", encoding="ascii") as output:
+        monkeypatch.setattr("sys.stdout", output)
+        assert main(["show", str(tmp_path / "two.toml"), "--as", "json"], COMMANDS, ENVIRONMENT) == 0
+    assert topologies.load_drawing(tmp_path / "out.json").spec.title == "Zwölf"
