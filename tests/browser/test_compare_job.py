@@ -194,3 +194,13 @@ def test_nothing_hinders_people_who_cannot_see_or_use_a_mouse(page: Page, ids: l
         page.get_by_test_id("timelines").wait_for()
         page.add_style_tag(content=STILL)
         assert serious_findings(page) == [], json.dumps([kind, scheme])
+
+
+def test_a_comparison_with_a_run_that_is_gone_goes_on_without_it(page: Page, ids: list[int]) -> None:
+    gone = max(ids) + 1000
+    page.goto(address([ids[0], gone, ids[3]], baseline=str(gone)))
+    leave_out = page.get_by_test_id("leave-out")
+    expect(leave_out).to_have_text(f"Leave out run {gone}")
+    leave_out.press("Enter")
+    expect(marks(page)).to_have_count(2)
+    assert str(gone) not in page.url
