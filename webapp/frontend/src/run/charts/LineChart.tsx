@@ -117,8 +117,8 @@ function optionsOf({
     cursor: { y: false, points: { size: 7 } },
     legend: { show: lines.length > 1 },
     axes: [
-      { ...axis, size: 26, values: (_, ticks) => ticks.map(formatX) },
-      { ...axis, size: 62, values: (_, ticks) => ticks.map(formatY) },
+      { ...axis, size: 26, values: (_, ticks) => ticks.map((tick) => formatX(tick)) },
+      { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => formatY(tick)) },
     ],
     series: [
       { label: xLabel, value: (_, x) => (x === null ? '–' : formatX(x)) },
