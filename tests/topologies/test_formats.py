@@ -14,33 +14,9 @@ from hypothesis import strategies as st
 import topologies
 from engine.domain.errors import SpecError
 from tests.topologies.test_cluster_files import texts
+from tests.topologies.test_drawn_files import TEXT as TOML
 from topologies.formats import MAX_DEPTH, Format, format_of, read_text, write_text
 from topologies.layout import CanvasLayout, Group, Position
-
-TOML = """
-name = "two"
-source = "a"
-
-[[device]]
-name = "a"
-preset = "raspberry-pi-4"
-at = [0, 20.5]
-
-[[device]]
-name = "b"
-preset = "raspberry-pi-3"
-enabled = false
-
-[[link]]
-a = "a"
-b = "b"
-bit_per_s = 1e8
-bends = [[10, 20]]
-
-[[group]]
-name = "Rack"
-members = ["a", "b"]
-"""
 
 JSON = """
 {
