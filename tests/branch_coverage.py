@@ -2,7 +2,7 @@
 
     ./loom coverage                        every test but those that emulate or run alone, and the table
     ./loom coverage tests/engine/ops       only these tests (any arguments for pytest)
-    ./loom coverage --write                also write the table to docs/testing.md
+    ./loom coverage --write                also write the table to docs/results/tests.md
 
 Processes that tests start or fork are measured too. Tests that emulate or measure time are left out: coverage
 slows them down, and they would judge the wrong thing. `./loom coverage -m ""` runs them nevertheless.

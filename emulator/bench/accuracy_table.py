@@ -19,7 +19,7 @@ from engine.reports.against_model import percentile_95
 TIMES = ("total_s", "first_token_s", "per_token_s")
 BYTES = "bytes"
 CALM = ("condition", "calm")
-NATIVE_ROWS = Path(__file__).resolve().parents[2] / "docs" / "fidelity-reality.json"
+NATIVE_ROWS = Path(__file__).resolve().parents[2] / "docs" / "results" / "fidelity-reality.json"
 """What `./loom bench reality --write` keeps: runs at native speed, predicted and measured."""
 
 

@@ -1,4 +1,4 @@
-"""`loom bench [NAME …]`: run benchmarks, print their tables, and with --write keep them in docs/."""
+"""`loom bench [NAME …]`: run benchmarks, print their tables, and with --write keep them in docs/results/."""
 
 from __future__ import annotations
 
@@ -43,13 +43,12 @@ from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.domain.errors import SpecError
 
-DOCUMENTS = Path(__file__).resolve().parent.parent.parent / "docs"
-DOCUMENT = DOCUMENTS / "bench.md"
+DOCUMENTS = Path(__file__).resolve().parents[2] / "docs" / "results"
 FIDELITY = "fidelity"
 
 
 class Bench(NamedTuple):
-    """`measure` gets the environment (clusters by name) and returns its table, for docs/`document`.md.
+    """`measure` gets the environment (clusters by name) and returns the table of docs/results/`document`.md.
 
     goes_on: it also gets the minutes for which it may go on with what earlier calls have left.
     repeats: it also gets how often to start everything that it compares.
@@ -71,15 +70,15 @@ BENCHES: tuple[Bench, ...] = (
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
-    Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "operations"),
+    Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "server"),
     Bench(
         "machines",
         "the server with workers on two machines",
         measure_machines,
-        "operations",
+        "server",
     ),
-    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "operations"),
-    Bench("serving", "a run that serves, asked by a load generator", measure_serving, "serving"),
+    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "server"),
+    Bench("serving", "a run that serves, asked by a load generator", measure_serving, "server"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
     Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),
@@ -107,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     of_fidelity = ", ".join(bench.name for bench in BENCHES if bench.document == FIDELITY)
     words = f"all, or some of: {names}; {FIDELITY} stands for {of_fidelity}"
     parser.add_argument("names", nargs="*", metavar="NAME", help=words)
-    parser.add_argument("--write", action="store_true", help="update the tables in docs/")
+    parser.add_argument("--write", action="store_true", help="update the tables in docs/results/")
     parser.add_argument(
         "--minutes",
         type=float,
@@ -159,7 +158,6 @@ def write(directory: Path, bench: Bench, result: Table) -> None:
     summary = ""
     if result.summary is not None:
         summary = as_markdown(result.summary) + "\n\n"
-        write_section(directory.parent / "README.md", bench.name, section(result.summary))
     write_section(directory / f"{bench.document}.md", bench.name, picture + summary + section(result))
 
 

@@ -9,7 +9,7 @@ from emulator.bench.scatter import Scatter
 
 
 class Table(NamedTuple):
-    """`summary` is printed above the table, and kept in the README; `raw` is kept beside the document."""
+    """`summary` stands above the table; `raw` is kept beside the document."""
 
     title: str
     columns: tuple[str, ...]

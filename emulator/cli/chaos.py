@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.bench.command import DOCUMENT, section, write_section
+from emulator.bench.command import DOCUMENTS, section, write_section
 from emulator.bench.rows import Table, as_text
 from emulator.host.leftovers import children
 from emulator.host.places import state_directory
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="sqlite",
         help="with --world service: what the server keeps its runs in",
     )
-    parser.add_argument("--write", action="store_true", help="keep the result in docs/fidelity.md")
+    parser.add_argument("--write", action="store_true", help="keep the result in docs/results/")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -95,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     result = table(args.world, args.seed, ended, left, time.monotonic() - began_s)
     sys.stdout.write(as_text(result) + "\n")
     if args.write:
-        write_section(DOCUMENT.with_name("fidelity.md"), f"chaos {args.world}", section(result))
+        write_section(DOCUMENTS / "fidelity.md", f"chaos {args.world}", section(result))
     return 0 if not left and all(one.ending in GOOD for one in ended) else 1
 
 
@@ -108,7 +108,7 @@ def service(args: argparse.Namespace) -> int:
     sys.stdout.write(as_text(result) + "\n")
     if args.write:
         name = f"chaos service {args.database}"
-        write_section(DOCUMENT.with_name("operations.md"), name, section(result))
+        write_section(DOCUMENTS / "server.md", name, section(result))
     return 1 if trials.problems else 0
 
 

@@ -21,7 +21,7 @@ from engine.domain.stored import to_document
 from engine.fuzz.campaign import Campaign, Ended, count, run_campaign
 from engine.strategies.registry import STRATEGIES, strategy
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "tests.md"
 START, END = "<!-- fuzz -->", "<!-- end fuzz -->"
 ENDS = ("equal", "lossy", "refused", "out of memory", "wrong")
 REPORT_EVERY_S = 5.0
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", default=".", metavar="DIR", help="where specs of wrong cases are written (.)"
     )
-    parser.add_argument("--write", action="store_true", help="update the table in docs/testing.md")
+    parser.add_argument("--write", action="store_true", help="update the table in docs/results/tests.md")
 
 
 def run(args: argparse.Namespace) -> int:

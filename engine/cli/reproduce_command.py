@@ -28,7 +28,7 @@ from engine.reproductions.document import PICTURES, document
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "reproductions.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
 WORLD: World = "simulated"
 EMULATED: World = "emulated"
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="emulate too what published values are compared with, where the experiment has emulated points",
     )
     parser.add_argument(
-        "--write", action="store_true", help="ship the results, and write docs/reproductions.md"
+        "--write", action="store_true", help="ship the results, and write docs/results/reproductions.md"
     )
 
 

@@ -41,7 +41,7 @@ COMPARED_LEAST = 0.9
 LATENCY_LIMIT = 0.1
 RANDOM_LATENCY_LIMIT = 0.5
 """Of runs whose links lose packets, delay them at random or are measured meanwhile: one run of a few hundred
-messages is up to 50 % off the mean that a prediction estimates (docs/fidelity.md).
+messages is up to 50 % off the mean that a prediction estimates (docs/results/fidelity.md).
 """
 
 CHANGE_GRACE_WALL_S = 0.1

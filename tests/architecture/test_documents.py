@@ -13,7 +13,8 @@ from tests.devtools.documents import outdated, replaced, table
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
 
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "engine").rglob("README.md")])
+DOCS = ROOT / "docs"
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "engine").rglob("README.md")])
 SVG = "{http://www.w3.org/2000/svg}"
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"`([^`\n]+)`")

@@ -82,11 +82,11 @@ def showcases_table() -> str:
 
 
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "strategies": ("README.md", strategies_table),
-    "families": ("docs/catalogue.md", families_table),
-    "devices": ("docs/catalogue.md", devices_table),
-    "clusters": ("docs/catalogue.md", clusters_table),
-    "showcase-claims": ("docs/showcases.md", showcases_table),
+    "strategies": ("docs/reference/strategies.md", strategies_table),
+    "families": ("docs/reference/catalogue.md", families_table),
+    "devices": ("docs/reference/catalogue.md", devices_table),
+    "clusters": ("docs/reference/catalogue.md", clusters_table),
+    "showcase-claims": ("docs/results/showcases.md", showcases_table),
 }
 """Name of a table → the file it stands in, and what writes it."""
 

@@ -3,8 +3,8 @@
 ./loom mutate                       sample mutants of every module in modules.toml
 ./loom mutate engine/ops/cost.py    of these modules only
 ./loom mutate --known               plant the bugs of known.toml: each must make its tests fail
-./loom mutate --write               also write the results to docs/testing.md, module by module: the rows of
-                                    modules that were not asked for stay
+./loom mutate --write               also write docs/results/tests.md, module by module: the rows of modules that
+                                    were not asked for stay
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--known", action="store_true", help="plant the bugs of known.toml instead")
     parser.add_argument("--sample", type=int, default=12, metavar="N", help="mutants per module (12)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="repeats the same sample (1)")
-    parser.add_argument("--write", action="store_true", help="write the results to docs/testing.md")
+    parser.add_argument("--write", action="store_true", help="write the results to docs/results/tests.md")
     args = parser.parse_args(arguments)
     with copy_of_the_project() as copy:
         if args.known:

@@ -1,10 +1,10 @@
-"""The sections of docs/testing.md that commands write, between `<!-- NAME -->` and `<!-- end NAME -->`."""
+"""The sections of docs/results/tests.md that commands write, each between a line with its name and an end."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "testing.md"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "tests.md"
 
 
 def read_section(name: str, document: Path = DOCUMENT) -> str:

@@ -1,4 +1,4 @@
-"""The table of mutation scores in docs/testing.md. A batch replaces its own rows only."""
+"""The table of mutation scores in docs/results/tests.md. A batch replaces its own rows only."""
 
 from __future__ import annotations
 

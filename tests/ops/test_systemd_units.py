@@ -1,4 +1,4 @@
-"""The systemd units of docs/operations.md: systemd accepts them, and they start what `./loom up` starts."""
+"""The systemd units of docs/guides/operations.md: systemd accepts them; they start what `./loom up` starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from webapp.ops import services
 from webapp.ops.places import PYTHON, ROOT
 
 PLACE = "/opt/edgeloom"
-DOCUMENT = (ROOT / "docs" / "operations.md").read_text()
+DOCUMENT = (ROOT / "docs" / "guides" / "operations.md").read_text()
 BLOCKS = re.findall(r"```ini\n# /etc/systemd/system/(\S+?\.service)(.*?)```", DOCUMENT, re.DOTALL)
 UNITS = {name: text.partition("\n")[2] for name, text in BLOCKS}
 

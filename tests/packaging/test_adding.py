@@ -1,4 +1,4 @@
-"""docs/adding.md, followed word for word in a copy of the project: what it adds works and passes the tests.
+"""docs/guides/adding.md, followed word for word in a copy of the project: what it adds passes the tests.
 
 A step names a file; the block below it is written there. Lines of a `sh` block are run. `./loom test …`
 becomes pytest with the same arguments: the set-up before it has nothing to do with what was added.
@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDE = ROOT / "docs" / "adding.md"
+GUIDE = ROOT / "docs" / "guides" / "adding.md"
 STEP = re.compile(r"(?P<where>[^\n]+(?:\n   [^\n]+)*):\n\n```(?P<kind>\w+)\n(?P<block>.*?)```", re.DOTALL)
 CREATE = re.compile(r"Create `(?P<file>[^`]+)`$")
 END = re.compile(r"at the end of\s+`(?P<file>[^`]+)`$")
@@ -126,7 +126,7 @@ def number_of_passed(outputs: dict[str, str]) -> int:
 def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A strategy", checkout)
     assert "halves" in listed("strategies", checkout)
-    assert "`halves`" in (checkout / "README.md").read_text(encoding="utf-8")
+    assert "`halves`" in (checkout / "docs/reference/strategies.md").read_text(encoding="utf-8")
     assert number_of_passed(outputs) > 10
 
 
@@ -134,7 +134,7 @@ def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
 def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A model family", checkout)
     assert "tiny-mistral" in listed("models", checkout)
-    assert "`mistral`" in (checkout / "docs/catalogue.md").read_text(encoding="utf-8")
+    assert "`mistral`" in (checkout / "docs/reference/catalogue.md").read_text(encoding="utf-8")
     assert number_of_passed(outputs) > 15
 
 
@@ -142,7 +142,7 @@ def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
 def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
     follow("A device", checkout)
     assert "rock-5b" in listed("devices", checkout)
-    assert "Radxa" in (checkout / "docs/catalogue.md").read_text(encoding="utf-8")
+    assert "Radxa" in (checkout / "docs/reference/catalogue.md").read_text(encoding="utf-8")
     (checkout / "mine.toml").write_text(
         'name = "mine"\nsource = "a"\n[[device]]\nname = "a"\npreset = "rock-5b"\n', encoding="utf-8"
     )

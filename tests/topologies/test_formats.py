@@ -270,7 +270,7 @@ def test_json_is_what_other_programs_read() -> None:
     assert document["group"] == [{"name": "Rack", "members": ["a", "b"]}]
 
 
-PAGE = (Path(topologies.__file__).parents[1] / "docs" / "drawing.md").read_text("utf-8")
+PAGE = (Path(topologies.__file__).parents[1] / "docs" / "guides" / "drawing.md").read_text("utf-8")
 
 
 def _example(language: str) -> str:

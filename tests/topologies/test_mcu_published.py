@@ -1,6 +1,6 @@
 """Every figure that Bochem et al. (DATE 2025) published of a block, fitted or predicted, hit or missed.
 
-`docs/strategies.md` has the same table.
+`docs/results/strategies.md` has the same table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from engine.strategies.mcu.estimate import BlockEstimate, block_estimate
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.tree import tree_levels
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "strategies.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "results" / "strategies.md"
 TOKEN, PROMPT, WIDE, WIDE_PROMPT, BERT = (
     ("mcu-tinyllama", 1, 128),
     ("mcu-tinyllama", 16, 16),
@@ -101,7 +101,7 @@ def test_eight_chips_need_less_energy_than_one_and_four_for_mobilebert_a_little_
 
 
 def test_the_document_has_this_table() -> None:
-    """Replace the table in docs/strategies.md by these lines if this fails after an intended change."""
+    """Replace the table in docs/results/strategies.md by these lines if it fails after an intended change."""
     rows = [
         f"| {what} | {said:g} | {ours:.3g} | {ours / said:.2f} | {basis} |"
         for what, said, ours, basis in FIGURES

@@ -2,7 +2,7 @@
 and two workers on machines of their own, with PostgreSQL and Redis that both ask for a password.
 
 A machine is a network namespace with a folder of its own; a virtual cable joins each worker's to the
-server's. The processes are those of docs/operations.md; the runs are real ones.
+server's. The processes are those of docs/guides/operations.md; the runs are real ones.
 """
 
 from __future__ import annotations

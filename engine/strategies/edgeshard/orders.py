@@ -17,7 +17,7 @@ from engine.strategies.edgeshard.segments import Objective, Profile, cost_s, seg
 from engine.strategies.shared.stages import Stage
 
 WORK = 20_000_000
-"""Steps of one search: about a quarter of a second on the computer of `docs/strategies.md`."""
+"""Steps of one search: about a quarter of a second on the computer of `docs/results/strategies.md`."""
 MOST_MOVES = 500
 CLOSE = 1 + 1e-9
 

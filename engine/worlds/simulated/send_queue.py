@@ -6,7 +6,7 @@ at its own rate, whatever happens further on, and what a slower or shared link c
 longer message that is not the first puts one segment in and then waits for its turn, by TCP's small queues
 (net/ipv4/tcp_output.c, `tcp_small_queue_check`): segments of such messages take turns, which is the equal
 sharing of `flows.py`. So the queue decides when a message begins to share. Compared with emulated links in
-docs/prediction.md.
+docs/reference/prediction.md.
 """
 
 from __future__ import annotations

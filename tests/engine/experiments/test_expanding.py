@@ -240,8 +240,8 @@ def test_a_grid_above_the_limit_is_refused_by_arithmetic_before_a_point_is_made(
 
 
 def test_the_file_in_the_documentation_is_an_experiment() -> None:
-    text = (Path(__file__).parents[3] / "docs/experiments.md").read_text(encoding="utf-8")
-    written = parse_toml(text.split("```toml")[1].split("```")[0], "docs/experiments.md")
+    text = (Path(__file__).parents[3] / "docs/guides/experiments.md").read_text(encoding="utf-8")
+    written = parse_toml(text.split("```toml")[1].split("```")[0], "docs/guides/experiments.md")
     made = expand(written, SOURCES)
     assert len(made) == 3 * (3 * 3 - 1) and all(point.spec is not None for point in made)
     assert parse_toml(dump_toml(written), "again") == written

@@ -17,7 +17,7 @@ from engine.reproductions.shipped import experiment, experiments, shipped_rows
 from engine.reproductions.summary import reproductions, verdicts_of
 from engine.runs.predict import predict
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "reproductions.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "results" / "reproductions.md"
 NAMES = [one.name for one in experiments()]
 SAMPLE: list[tuple[str, Coordinates, str]] = [
     ("voltage-fig4", {"model": "BERT-Large", "strategy": "voltage", "machines": 6}, "total_s"),

@@ -44,7 +44,7 @@ describe('keys', () => {
   });
 
   it('stand in the documentation as they are', () => {
-    const page = readFileSync(new URL('../../../../../docs/drawing.md', import.meta.url), 'utf8');
+    const page = readFileSync(new URL('../../../../../docs/guides/drawing.md', import.meta.url), 'utf8');
     for (const { label, keys } of COMMANDS.filter((command) => command.keys.length > 0))
       expect(page).toContain(`\n| ${label} | ${keys.map(shownKey).join(' ')} |\n`);
   });
