@@ -3,8 +3,8 @@
 ./loom mutate                       sample mutants of every module in modules.toml
 ./loom mutate engine/ops/cost.py    of these modules only
 ./loom mutate --known               plant the bugs of known.toml: each must make its tests fail
-./loom mutate --write               also write docs/results/tests.md, module by module: the rows of modules that
-                                    were not asked for stay
+./loom mutate --write               also write docs/results/tests.md, module by module: the rows of
+                                    modules that were not asked for stay
 """
 
 from __future__ import annotations

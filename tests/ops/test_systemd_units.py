@@ -1,4 +1,4 @@
-"""The systemd units of docs/guides/operations.md: systemd accepts them; they start what `./loom up` starts."""
+"""The systemd units of docs/guides/operations.md: it accepts them, and they start what `./loom up` does."""
 
 from __future__ import annotations
 
