@@ -15,5 +15,5 @@ COPY requirements requirements
 RUN pip install --no-cache-dir --requirement requirements/runtime.txt
 COPY . .
 COPY --from=frontend /app/webapp/frontend/dist webapp/frontend/dist
-RUN useradd --system edgeloom && install --directory --owner edgeloom /state
+RUN useradd --system edgeloom && install --directory --owner edgeloom --mode 700 /state
 ENV LOOM_STATE_DIR=/state PYTHONUNBUFFERED=1

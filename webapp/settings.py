@@ -29,6 +29,8 @@ from pathlib import Path
 
 import environ
 
+from webapp import private
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
 
@@ -46,10 +48,12 @@ CALIBRATION_FILE = (
 """Where `./loom calibrate` keeps the times of this machine."""
 
 
+private.close(STATE_DIR)
+
+
 def stored_secret(path: Path) -> str:
     """The secret in `path`, made on first use. `link` lets only one of two starting processes win."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.with_name(f"{path.name}.{os.getpid()}")
         draft.touch(mode=0o600)
         draft.write_text(secrets.token_urlsafe(50))
@@ -152,6 +156,7 @@ REDIS_URL = env.str("REDIS_URL", default="redis://127.0.0.1:6391/0")
 
 # Browser ------------------------------------------------------------------------------------------
 HTTPS = env.bool("LOOM_HTTPS", default=False)
+SESSION_ENGINE = "webapp.accounts.sessions"
 SESSION_COOKIE_NAME = "edgeloom_session"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None

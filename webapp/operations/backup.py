@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import shutil
 import tarfile
 import tempfile
@@ -67,18 +68,21 @@ def backup(target: Path) -> dict[str, int]:
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
-            draft.open("xb") as file,
+            open(draft, "xb", opener=_private) as file,
             tarfile.open(fileobj=file, mode="w:gz", compresslevel=3) as archive,
         ):
             rows = _dump(Path(folder), archive)
             _add_models(archive)
             for path in sorted(settings.MACHINES_DIR.glob("*.json")):
                 archive.add(path, f"machines/{path.name}")
-        draft.chmod(0o600)
         draft.rename(target)
     finally:
         draft.unlink(missing_ok=True)
     return rows
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, mode=0o600)
 
 
 def _dump(folder: Path, archive: tarfile.TarFile) -> dict[str, int]:

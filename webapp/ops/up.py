@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from webapp import private
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.places import PYTHON, ROOT, OpsError, echo, shown, state_dir
@@ -75,7 +76,7 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
 @contextmanager
 def only_one(directory: Path, url: str) -> Iterator[None]:
     """Hold the lock of this checkout. Raises `OpsError` with the address of an EdgeLoom that already runs."""
-    directory.mkdir(parents=True, exist_ok=True)
+    private.close(directory)
     with (directory / "up.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,86 @@
+"""What the server stores is nobody else's to read: modes of files, sessions by digest, backups."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+
+from tests.support.web import Browser
+from webapp.operations import backup as backups
+from webapp.ops.places import ROOT
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def test_a_start_closes_an_open_directory_says_so_and_makes_only_private_files(
+    tmp_path: Path, usual_umask: None
+) -> None:
+    state = tmp_path / "state"
+    (state / "logs").mkdir(parents=True)
+    for name in ("edgeloom.sqlite3", "logs/web.log"):
+        (state / name).touch(mode=0o644)
+    assert f"{state} was open to other users" in prepare(state)
+    found = [state, *state.glob("*"), *state.glob("logs/*")]
+    assert {"edgeloom.sqlite3", "web.log", "secret_key"} < {path.name for path in found}
+    assert [str(path) for path in found if is_open(path)] == []
+    assert "was open" not in prepare(state)
+
+
+def prepare(directory: Path) -> str:
+    environment = {**os.environ, "LOOM_STATE_DIR": str(directory), "LOOM_ADMIN_PASSWORD": "a long one"}
+    environment.pop("DATABASE_URL", None)
+    done = subprocess.run(
+        (sys.executable, "-m", "webapp.ops.prepare"),
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def is_open(path: Path) -> bool:
+    return bool(path.stat().st_mode & OTHERS)
+
+
+@pytest.mark.django_db
+def test_what_the_database_has_of_a_session_opens_none(alice: Browser, client: Any) -> None:
+    key = alice.client.cookies["edgeloom_session"].value
+    (row,) = Session.objects.all()
+    assert key not in (row.session_key, row.session_data)
+    assert alice.get("/session").status_code == 200
+    client.cookies["edgeloom_session"] = row.session_key
+    assert client.get("/api/session").status_code == 401
+
+
+@pytest.mark.django_db
+def test_a_session_that_ends_is_deleted(alice: Browser) -> None:
+    alice.post("/logout", {})
+    assert not Session.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_is_private_from_its_first_byte(
+    tmp_path: Path, usual_umask: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes = []
+    monkeypatch.setattr(backups, "_dump", lambda *_: modes.extend(map(is_open, tmp_path.glob("b*"))) or {})
+    backups.backup(tmp_path / "backup")
+    assert modes == [False]
+    assert not is_open(tmp_path / "backup")

@@ -1,0 +1,37 @@
+"""Keeps what the server stores from other users of the machine. Standard library only, for `./loom up`.
+
+Whoever reads the database acts as anybody whose session or password hash stands in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+OTHERS = 0o077
+"""The rights of the group and of everybody else."""
+
+
+def close(directory: Path) -> None:
+    """Make `directory`, its files and its logs readable for their owner only, and what this process makes.
+
+    Says on standard error if others could read it until now.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if directory.stat().st_uid != os.geteuid():
+        return  # its owner has closed it: the root worker of docker-compose.yml leaves files for the others
+    os.umask(OTHERS)
+    if _is_open(directory):
+        sys.stderr.write(
+            f"{directory} was open to other users of this machine, who may have read password hashes and "
+            "sessions there: it is closed now, so change the passwords.\n"
+        )
+    for path in (directory, *directory.iterdir(), *directory.glob("logs/*")):
+        if _is_open(path):
+            path.chmod(path.stat().st_mode & ~OTHERS)
+
+
+def _is_open(path: Path) -> bool:
+    """Also False for a file that another process has just removed, and for a link."""
+    return not path.is_symlink() and path.exists() and bool(path.stat().st_mode & OTHERS)
