@@ -55,7 +55,7 @@ def known_calibration() -> Calibration | None:
 
 def with_profile(spec: RunSpec) -> RunSpec:
     """With this host's times, where the run depends on them or is compared with them, if they are known."""
-    if not needs_profile(spec) and (spec.profile is not None or spec.dilation != "native"):
+    if not needs_profile(spec):
         return spec
     known = known_calibration()
     return spec.model_copy(update={"profile": known.profile}) if known else spec
@@ -181,8 +181,8 @@ def host_name() -> str:
 
 
 def needs_profile(spec: RunSpec) -> bool:
-    """Whether the run depends on this host's speed and has no profile yet."""
+    """Whether the run depends on this host's speed, or is compared with it, and has no profile yet."""
     if spec.profile is not None:
         return False
     models = {spec.compute_model or device.compute_model for device in spec.cluster.devices}
-    return spec.dilation == "auto" or "measured" in models
+    return spec.dilation in ("auto", "native") or "measured" in models

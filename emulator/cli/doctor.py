@@ -51,7 +51,10 @@ def _words(item: Capability) -> str:
 def _calibration() -> str:
     known = known_calibration()
     if known is None:
-        return "Not calibrated yet: the first run with dilation auto does it, or ./loom calibrate now."
+        return (
+            "Not calibrated: runs are paced cautiously; predictions of runs at native speed need "
+            "./loom calibrate."
+        )
     device = known.device
     return (
         f"Calibrated: {human(device.flop_per_s, 'FLOP/s')} and {human(device.memory_byte_per_s, 'B/s')} "
@@ -63,7 +66,7 @@ def _kernels() -> str:
     """Which kernels the probe has chosen for products with weights."""
     known = known_kernels()
     if known is None:
-        return "Kernels of products not timed yet: the first run does it, in a few seconds."
+        return "Kernels of products not timed yet: the first run does it, in about a second."
     others = [
         f"{choice.kernel} for {choice.dtype}, {choice.rows} rows, {choice.side} wide "
         f"({choice.seconds['default'] / choice.seconds[choice.kernel]:.1f} times as fast)"

@@ -8,7 +8,7 @@ import queue
 from collections.abc import Callable
 from typing import Any
 
-from emulator.calibration.known import measured_calibration, needs_profile, with_profile
+from emulator.calibration.known import with_profile
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.memory import MemoryGroup
 from emulator.host.places import state_directory
@@ -58,24 +58,7 @@ def emulate(
         MemoryGroup(limits.memory_bytes) as group,
         Isolated("emulator.session.server", state, mine, group.procs) as session,
     ):
-        profiled = _with_profile(spec, on_events, give_up)
-        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(profiled)
-
-
-def _with_profile(spec: RunSpec, on_events: OnEvents, give_up: Callable[[], None]) -> RunSpec:
-    """The spec with this host's profile, where the run depends on it: it is measured once per host.
-
-    `give_up` raises if the run is to be stopped.
-    """
-    spec = with_profile(spec)
-    if not needs_profile(spec):
-        return spec
-
-    def progress(what: str) -> None:
-        detail = f"how fast this machine computes, only once, about two minutes: {what}"
-        on_events([StateChanged(state="calibrating", detail=detail)])
-
-    return spec.model_copy(update={"profile": measured_calibration(progress, give_up).profile})
+        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec))
 
 
 class _SessionClient:

@@ -184,7 +184,8 @@ def op_time(
         return OpTime(flops / device.flop_per_s, flops, moved)
     if profile is None:
         raise SpecError(
-            f"{device.name}: compute_model is measured and this host has no profile: run ./loom calibrate."
+            f"{device.name}: compute_model is measured and this host is not calibrated: run ./loom "
+            "calibrate, or choose another compute model."
         )
     busy = [kernel for kernel in kernels if kernel.flops]
     if not busy:

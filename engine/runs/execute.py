@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.domain.events import PlanMade, ReportMade, RunState, StateChanged
+from engine.domain.host_times import HostProfile
 from engine.domain.network import Network
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
@@ -19,7 +20,7 @@ from engine.models.inputs.text import GrowingText, label_of
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
-from engine.runs.host_kernels import use_host_kernels
+from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.readiness import READY_S
 from engine.runs.service import recorded, without_record
@@ -27,7 +28,8 @@ from engine.runs.supervisor import Callbacks, Supervisor
 from engine.runs.torch_import import TorchImport
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
-from engine.worlds.real.dilation import choose_dilation
+from engine.worlds.real.dilation import CAUTIOUS, choose_dilation
+from engine.worlds.real.probed import probed_profile
 
 __all__ = ["execute", "predict"]
 
@@ -77,12 +79,12 @@ class _Execution:
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, _ = simulate(undisturbed, should_stop)
-        dilation = choose_dilation(spec, expected_trace)
+        importing = TorchImport()
+        dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
 
         self._state("building", f"dilation {dilation:g}")
-        importing = TorchImport()
         with open_network(spec, dilation) as network, tempfile.TemporaryDirectory() as results:
             importing.finish()
             use_host_kernels()
@@ -112,6 +114,17 @@ class _Execution:
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
         self.watch(ReportMade.of(report))
         return report
+
+    def _host_times(self, importing: TorchImport) -> HostProfile:
+        """This host's times by its table of kernels, where the dilation is to be chosen by them."""
+        if self.spec.dilation != "auto" or self.spec.profile is not None:
+            return CAUTIOUS
+        table = known_kernels()
+        if table is None:
+            self._state("planning", "timing this machine's products, once, about a second")
+            importing.finish()
+            table = measured_kernels()
+        return probed_profile(table)
 
     def _state(self, state: RunState, detail: str = "") -> None:
         self.watch(StateChanged(state=state, detail=detail))

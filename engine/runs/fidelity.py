@@ -108,7 +108,10 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: NativePredict
     why = _link_complaints(report, played.links)
     fidelity = _links_judged(played).model_copy(update={"valid": not why, "why": tuple(why)})
     if on_host is None:
-        note = "Native speed: not compared with a prediction. Run ./loom calibrate, which measures this host."
+        note = (
+            "Native speed: not compared with a prediction, because this host is not calibrated: run ./loom "
+            "calibrate before such a run."
+        )
         return fidelity.model_copy(update={"notes": (note,)})
     predicted = on_host.report
     for name, ended in (("run", report), ("prediction", predicted)):

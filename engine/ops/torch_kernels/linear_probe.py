@@ -1,16 +1,17 @@
-"""Times the kernels of `linear` on this host, one product per class; as a program it prints the table.
+"""Times the kernels of `linear` on this host, one product per class.
 
 It runs in a process of its own, because a process that has computed with torch cannot be forked safely, and
-takes about a second. Time is that of the processor, so other processes disturb little.
+takes less than a second. Time is that of the processor, so other processes disturb little; they do make the
+probe last longer, so that on a busy host it does fewer rounds.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from itertools import cycle, product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,9 +26,12 @@ from engine.ops.torch_kernels.linear_table import (
     processor,
 )
 
-ROUNDS = 4
+ROUNDS = 3
+LONGEST_S = 1.0
+"""No round begins so long after the first."""
+
 TURN_S = 1.5e-3
-"""Time for one kernel in one round; the least of its rounds counts."""
+"""Time for one kernel in one round, at least one product; the least of its rounds counts."""
 
 MARGIN = 0.9
 """Another kernel must take less than this share of the default's time: a tie keeps the default."""
@@ -35,35 +39,63 @@ MARGIN = 0.9
 WORKING_SET_BYTES = 96 << 20
 """Of matrices in turn, as those of a model's layers are: they come from memory, not from a near cache."""
 
+Seconds = dict[LinearKernel, float]
+"""Of one product, by the kernels that are tried for it."""
+
+
+class Place(NamedTuple):
+    """A class of products: [rows, side] × [side, side]."""
+
+    dtype: str
+    rows: int
+    side: int
+
 
 def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
     """The fastest kernel of every class on this host, with one thread. Sets torch to one thread."""
     torch.set_num_threads(1)
-    choices = []
+    found: dict[Place, Seconds] = {
+        Place(dtype, rows, side): dict.fromkeys(kernels_for(rows), math.inf)
+        for dtype, rows, side in product(dtypes, ROWS, SIDES)
+    }
     with torch.inference_mode():
-        for dtype in dtypes:
-            numbers = torch.full((WORKING_SET_BYTES // 4,), 0.5, dtype=getattr(torch, dtype))
-            choices += [_choice(dtype, numbers, rows, side) for rows, side in product(ROWS, SIDES)]
-    return LinearTable(processor=processor(), torch=torch.__version__, choices=tuple(choices))
+        # halves of 16 bits; read as one number of 32 bits, two of them are as good
+        memory = torch.full((WORKING_SET_BYTES // 2,), 0.5, dtype=torch.bfloat16)
+        end_s = time.monotonic() + LONGEST_S
+        for turn in range(ROUNDS):
+            if turn and time.monotonic() > end_s:
+                break
+            for place, seconds in found.items():
+                _time(place, seconds, memory.view(getattr(torch, place.dtype)), first=not turn)
+    choices = tuple(choice(place, seconds) for place, seconds in found.items())
+    return LinearTable(processor=processor(), torch=torch.__version__, choices=choices)
 
 
-def _choice(dtype: str, numbers: Tensor, rows: int, side: int) -> LinearChoice:
-    matrices = numbers[: len(numbers) // side**2 * side**2].view(-1, side, side)
-    x = torch.ones(1, rows, side, dtype=numbers.dtype)
-    tried: tuple[LinearKernel, ...] = ("default", "vector", "onednn") if rows == 1 else ("default", "onednn")
-    turns = cycle(matrices.unbind())
-    seconds: dict[LinearKernel, float] = dict.fromkeys(tried, math.inf)
-    for _ in range(ROUNDS):
-        for name in tried:
-            seconds[name] = min(seconds[name], _turn_s(PRODUCTS[name], x, turns))
-    fastest = min(tried, key=lambda name: seconds[name])
+def kernels_for(rows: int) -> tuple[LinearKernel, ...]:
+    """The kernels that can compute products of so many rows."""
+    return ("default", "vector", "onednn") if rows == 1 else ("default", "onednn")
+
+
+def choice(place: Place, seconds: Seconds) -> LinearChoice:
+    """The fastest kernel, or the default in a tie."""
+    fastest = min(seconds, key=lambda name: seconds[name])
     kernel: LinearKernel = fastest if seconds[fastest] < MARGIN * seconds["default"] else "default"
-    return LinearChoice(dtype=dtype, rows=rows, side=side, kernel=kernel, seconds=seconds)
+    return LinearChoice(dtype=place.dtype, rows=place.rows, side=place.side, kernel=kernel, seconds=seconds)
+
+
+def _time(place: Place, seconds: Seconds, numbers: Tensor, first: bool) -> None:
+    """One round of one class: keep the least seconds of each kernel."""
+    matrices = numbers[: len(numbers) // place.side**2 * place.side**2].view(-1, place.side, place.side)
+    x = torch.ones(1, place.rows, place.side, dtype=numbers.dtype)
+    turns = cycle(matrices.unbind())
+    for name in seconds:
+        if first:
+            PRODUCTS[name](x, next(turns), None)  # may compile the kernel
+        seconds[name] = min(seconds[name], _turn_s(PRODUCTS[name], x, turns))
 
 
 def _turn_s(kernel: Product, x: Tensor, matrices: cycle[Tensor]) -> float:
-    """Seconds of one product, over as many as fit into a turn; the first call may compile the kernel."""
-    kernel(x, next(matrices), None)
+    """Seconds of one product, over as many as fit into a turn."""
     count, began_s = 0, time.thread_time()
     while True:
         kernel(x, next(matrices), None)
@@ -71,12 +103,3 @@ def _turn_s(kernel: Product, x: Tensor, matrices: cycle[Tensor]) -> float:
         passed_s = time.thread_time() - began_s
         if passed_s >= TURN_S:
             return passed_s / count
-
-
-def main() -> int:
-    sys.stdout.write(probe().model_dump_json())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

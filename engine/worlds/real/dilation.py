@@ -62,7 +62,7 @@ CAUTIOUS = HostProfile(
     op_overhead_s=1e-5,
     memory_byte_per_s=6e9,
 )
-"""The profile of a host that is not calibrated: half the speed of a slow core."""
+"""The profile of a host of which nothing is known: half the speed of a slow core."""
 
 
 class _Use(NamedTuple):
@@ -73,16 +73,19 @@ class _Use(NamedTuple):
     host_s: float
 
 
-def choose_dilation(spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None) -> float:
+def choose_dilation(
+    spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None, host: HostProfile = CAUTIOUS
+) -> float:
     """D for `spec`, predicted to run as `trace`: its own number, 1 for native, else the smallest that fits.
 
-    `cores` is the number this process may use, unless given.
+    `cores` is the number this process may use, unless given; `host` has the times of this machine, unless
+    the run has them.
     """
     if spec.dilation == "native":
         return 1.0
     if not isinstance(spec.dilation, str):
         return spec.dilation
-    return _step_up(max(1.0, *demands(spec.profile or CAUTIOUS, trace, cores).values()))
+    return _step_up(max(1.0, *demands(spec.profile or host, trace, cores).values()))
 
 
 def demands(profile: HostProfile, trace: Sequence[Span | Mark], cores: int | None = None) -> dict[str, float]:

@@ -89,6 +89,7 @@ def test_only_a_run_that_depends_on_the_host_needs_its_profile() -> None:
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     spec = RunSpec(cluster=star(2), model=model, weights=weights, strategy="gpipe")
     assert host.needs_profile(spec)
+    assert host.needs_profile(spec.model_copy(update={"dilation": "native"}))
     assert not host.needs_profile(spec.model_copy(update={"dilation": 2.0}))
     assert host.needs_profile(spec.model_copy(update={"dilation": 2.0, "compute_model": "measured"}))
     assert not host.needs_profile(spec.model_copy(update={"profile": profile()}))

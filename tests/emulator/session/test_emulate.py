@@ -47,24 +47,23 @@ def states(events: list[Event]) -> list[str]:
     return [event.state for event in events if isinstance(event, StateChanged)]
 
 
-def test_measuring_this_machine_before_its_first_run_shows_progress_and_can_be_stopped(
+@pytest.mark.alone
+def test_the_first_run_on_a_machine_of_which_nothing_is_known_does_not_calibrate_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    commands: queue.Queue[LiveCommand] = queue.Queue()
-    events: list[Event] = []
+    report, events = run(spec_for(star(2), dilation="auto"))
+    assert report.correctness.ok
+    assert report.spec.profile is None
+    assert {path.name for path in tmp_path.rglob("*.json")} == {"kernels.json"}
+    first, second = (
+        event for event in events if isinstance(event, StateChanged) and event.state == "planning"
+    )
+    assert (first.detail, second.detail.split(",")[0]) == ("", "timing this machine's products")
 
-    def stop_once_it_measures(batch: list[Event]) -> None:
-        events.extend(batch)
-        if "calibrating" in states(batch):
-            commands.put({"kind": "stop"})
-
-    with pytest.raises(Cancelled, match="before it began"):
-        emulate(spec_for(star(2), dilation="auto"), stop_once_it_measures, commands)
-    measuring = [event for event in events if isinstance(event, StateChanged)]
-    assert measuring[-1].state == "calibrating"
-    assert measuring[-1].detail.endswith(": choice of kernels")
-    assert list(tmp_path.rglob("calibration.json")) == []
+    report, events = run(spec_for(star(2), dilation="native"))
+    assert "planning" in states(events) and "not calibrated" in report.fidelity.notes[0]
+    assert report.prediction is None
 
 
 @pytest.mark.alone

@@ -153,7 +153,7 @@ def test_a_measured_operation_without_work_is_not_even_called():
 
 
 def test_measured_times_need_a_profile():
-    with pytest.raises(SpecError, match="d0: compute_model is measured and this host has no profile"):
+    with pytest.raises(SpecError, match="d0: compute_model is measured and this host is not calibrated"):
         op_time_s(DEVICE, [product(2, 3, 5, 4)], override="measured")
 
 

@@ -96,14 +96,26 @@ def test_what_no_class_covers_takes_the_default(called, x, weight):
         ({"default": 1.0, "vector": 0.95, "onednn": 0.95}, "default"),  # a tie
     ],
 )
-def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(monkeypatch, seconds, chosen):
-    times = {PRODUCTS[name]: value for name, value in seconds.items()}
-    monkeypatch.setattr(linear_probe, "_turn_s", lambda product, x, matrices: times[product])
-    choice = linear_probe._choice("float32", torch.zeros(256 * 256), 1, 256)
+def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(seconds, chosen):
+    choice = linear_probe.choice(linear_probe.Place("float32", 1, 256), seconds)
     assert (choice.kernel, choice.seconds) == (chosen, seconds)
 
 
-def test_the_probe_tries_a_vector_with_one_row_alone(monkeypatch):
-    monkeypatch.setattr(linear_probe, "_turn_s", lambda product, x, matrices: 1.0)
-    choice = linear_probe._choice("float32", torch.zeros(256 * 256), 3, 256)
-    assert set(choice.seconds) == {"default", "onednn"}
+def test_the_probe_tries_a_vector_with_one_row_alone():
+    assert set(linear_probe.kernels_for(1)) == {"default", "vector", "onednn"}
+    assert set(linear_probe.kernels_for(3)) == {"default", "onednn"}
+
+
+@pytest.mark.parametrize(("longest_s", "rounds"), [(0.0, 1), (1e9, linear_probe.ROUNDS)])
+def test_the_probe_of_a_busy_host_ends_after_the_first_round(monkeypatch, longest_s, rounds):
+    turns = []
+    monkeypatch.setattr(linear_probe, "LONGEST_S", longest_s)
+    monkeypatch.setattr(linear_probe, "WORKING_SET_BYTES", 4 * SIDES[-1] ** 2)
+    monkeypatch.setattr(
+        linear_probe, "_turn_s", lambda product, x, matrices: turns.append(product) or 1.0 / len(turns)
+    )
+    table = linear_probe.probe(["float32"])
+    tried = sum(len(linear_probe.kernels_for(rows)) for rows in ROWS) * len(SIDES)
+    assert len(turns) == rounds * tried
+    assert len(table.choices) == len(ROWS) * len(SIDES)
+    assert table.choices[0].seconds["default"] == pytest.approx(1.0 / ((rounds - 1) * tried + 1))

@@ -1,5 +1,7 @@
 """The kernels' table is probed once per processor and version of torch, and kept in the cache."""
 
+import multiprocessing
+import os
 from importlib.metadata import version
 
 import pytest
@@ -39,6 +41,21 @@ def test_a_table_that_cannot_be_read_is_not():
 
 
 def test_a_probe_that_fails_says_why(monkeypatch):
-    monkeypatch.setattr(host_kernels, "PROBE", "engine.ops.no_such_module")
-    with pytest.raises(HostError, match=r"Timing the kernels .* No module named"):
+    def fail(*dtypes):
+        raise RuntimeError("no such instruction.")
+
+    monkeypatch.setattr("engine.ops.torch_kernels.linear_probe.probe", fail)
+    with pytest.raises(HostError, match=r"failed: RuntimeError: no such instruction\.$"):
         host_kernels.measured_kernels()
+
+
+def test_a_probe_that_dies_is_an_error(monkeypatch):
+    monkeypatch.setattr("engine.ops.torch_kernels.linear_probe.probe", lambda: os._exit(1))
+    with pytest.raises(HostError, match=r"failed: its process died\.$"):
+        host_kernels.measured_kernels()
+
+
+def test_a_probe_leaves_no_process_and_its_table_is_used_from_then_on():
+    table = host_kernels.measured_kernels()
+    assert multiprocessing.active_children() == []
+    assert host_kernels.known_kernels() == table == host_kernels.use_host_kernels()
