@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from engine.domain.by_hand import EditablePlan
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import Conditions, absent_at_start
-from engine.domain.errors import PlanError, RunError
+from engine.domain.errors import PlanError, RunError, SpecError
 from engine.domain.events import Event, PlanMade, ReportMade
 from engine.domain.host_times import RuntimeCosts
 from engine.domain.plan import Plan
@@ -62,7 +62,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     chosen = strategy(spec.strategy)
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
     spec.scenario.check(spec.cluster)
-    cluster = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario)).cluster
+    cluster = cluster_at_start(spec)
     reason = chosen.supports(cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
@@ -71,6 +71,25 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     plan = chosen.plan(cluster, spec.model, workload, params)
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
     return plan
+
+
+def cluster_at_start(spec: RunSpec) -> ClusterSpec:
+    """The cluster with devices that join later as terminals.
+
+    Raises `SpecError` if the source is one of them, `PlanError` if no device that computes is left.
+    """
+    absent = absent_at_start(spec.cluster, spec.scenario)
+    if spec.cluster.source_rank in absent:
+        raise SpecError(
+            f"scenario: the source {spec.cluster.source} of {spec.cluster.name} joins only after the start, "
+            "and nothing runs without it: remove that change, or choose another source."
+        )
+    cluster = Conditions(spec.cluster, absent).cluster
+    if not cluster.workers:
+        later = ", ".join(spec.cluster.devices[rank].name for rank in spec.cluster.workers)
+        why = f"{later} join only later: let one be there from the start" if later else "add a device"
+        raise PlanError(f"{spec.strategy}: no device of {spec.cluster.name} computes at the start: {why}.")
+    return cluster
 
 
 def editable_plan(spec: RunSpec, plan: Plan) -> EditablePlan | None:

@@ -157,6 +157,12 @@ class WeightStore:
             self.held[piece] = {key: (shared | made)[id(old)] for key, old in tensors.items()}
         self._forget()
 
+    def cut_out(self, piece: Slice) -> None:
+        """Hold a copy of `piece`, whose tensors a larger slice has: that one may go."""
+        cut = self._cut(piece)
+        self.held[piece] = dict(zip(cut, copies(cut.values()), strict=True))
+        self._forget()
+
     def evict(self, piece: Slice) -> None:
         self.held.pop(piece, None)
         self._forget()

@@ -134,12 +134,27 @@ class Device(ABC):
         self.ledger.empty()
 
     def adopt(self, plan: Plan) -> tuple[Slice, ...]:
-        """Evict the weights that `plan` does not use here; return the slices that it must load."""
-        needed = plan.held_by(self.rank)
-        for have in list(self.ledger.resident):
-            if not any(covers(have, need) for need in needed):
+        """Evict all weights that `plan` does not use here; return the slices that it must load.
+
+        What it uses of a larger slice is kept and the rest of that slice goes: planners count no surplus.
+        """
+        needed, resident = plan.held_by(self.rank), list(self.ledger.resident)
+        kept = [
+            need
+            for need in needed
+            if need not in resident and not need.bits and any(covers(have, need) for have in resident)
+        ]
+        for piece in kept:
+            self.cut_out(piece)
+        for have in resident:
+            if have not in needed:
                 self.evict(have)
-        return tuple(need for need in needed if not any(covers(have, need) for have in self.ledger.resident))
+        for piece in kept:
+            self.ledger.load(piece)
+        return tuple(need for need in needed if need not in self.ledger.resident)
+
+    def cut_out(self, piece: Slice) -> None:  # noqa: B027  (nothing, on shapes)
+        """Copy `piece` out of a larger slice that is in memory, into memory of its own."""
 
     def fail_waiting(self, rank: int, time_s: float) -> None:
         """Device `rank` has failed: raise `PeerFailed` in the programs that wait for it."""

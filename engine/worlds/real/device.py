@@ -108,6 +108,9 @@ class RealDevice(DeviceLoop):
         if self.paced:
             self.compute_pacer.plan(self.clock.wall(self.now_s), duration_s)
 
+    def cut_out(self, piece: Slice) -> None:
+        self.weights.cut_out(piece)
+
     def evict(self, piece: Slice) -> None:
         super().evict(piece)
         self.weights.evict(piece)

@@ -73,6 +73,24 @@ def test_random_slices_are_slices_of_the_same_random_whole(data, name):
     assert sum(tensor.nbytes for tensor in got.values()) == weight_bytes(model, piece)
 
 
+@settings(max_examples=40, deadline=None)
+@given(data=st.data(), name=st.sampled_from(NAMES))
+def test_a_slice_that_is_cut_out_outlives_the_larger_one_whose_memory_goes(data, name):
+    model = model_of(name)
+    piece = data.draw(pieces(model))
+    whole = piece.model_copy(update={"axis": "all", "bare": False})
+    store = WeightStore(model, RANDOM, 11)
+    store.load(whole)
+    kept = {tensor.untyped_storage().data_ptr() for tensor in store.held[whole].values()}
+    store.cut_out(piece)
+    if piece != whole:
+        store.evict(whole)
+        assert not kept & {t.untyped_storage().data_ptr() for t in store.held[piece].values() if t.numel()}
+    got, expected = store.get(piece), weight_store.load(model, RANDOM, piece, 11)
+    assert got.keys() == expected.keys()
+    assert all(torch.equal(got[key], expected[key]) for key in expected)
+
+
 def test_random_weights_cross_their_blocks_unchanged():
     model = catalogue.resolve("gpt2")[0]
     whole = weight_store.load(model, RANDOM, Slice(layer=3, part="ffn", axis="columns", start=0, stop=300), 1)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, Scenario
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request, Workload
@@ -103,6 +104,20 @@ def test_a_device_that_joins_is_planned_for_from_then_on():
     assert len(emitted(trace)) == NEW_TOKENS
     (replanned,) = marks(trace, "replanned")
     assert {work["device"] for work in replanned.facts["plan"]["work"]} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize("strategy", SUPPORTED)
+def test_a_run_whose_devices_all_join_later_is_refused_with_their_names(strategy):
+    spec = spec_of(strategy, [JoinDevice(at_s=0.1, device=name) for name in "bcd"])
+    terminal = spec.cluster.devices[0].model_copy(update={"role": "terminal"})
+    cluster = spec.cluster.model_copy(update={"devices": (terminal, *spec.cluster.devices[1:])})
+    with pytest.raises(PlanError, match="no device of four computes at the start: b, c, d join only later"):
+        prepare(spec.model_copy(update={"cluster": cluster}))
+
+
+def test_a_source_that_joins_later_is_refused():
+    with pytest.raises(SpecError, match="the source a of four joins only after the start"):
+        prepare(spec_of("megatron", [JoinDevice(at_s=0.1, device="a")]))
 
 
 def test_a_device_may_fail_and_join_again():
