@@ -17,12 +17,17 @@ def index(request: HttpRequest) -> HttpResponse:
     """The built index.html, never cached: it names the current files."""
     path = settings.FRONTEND_DIST / "index.html"
     if not path.is_file():
-        return HttpResponse(
-            "The front end is not built yet: run ./loom up, or npm ci && npm run build in it.\n",
-            status=503,
-            content_type="text/plain; charset=utf-8",
-        )
+        return not_built()
     return HttpResponse(path.read_bytes(), headers={"Cache-Control": "no-cache"})
+
+
+def not_built() -> HttpResponse:
+    """Answer 503 in place of a page of the front end."""
+    return HttpResponse(
+        "The front end is not built yet: run ./loom up, or npm ci && npm run build in it.\n",
+        status=503,
+        content_type="text/plain; charset=utf-8",
+    )
 
 
 def unknown_api(request: HttpRequest) -> HttpResponse:

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from webapp.api import api
+from webapp.manual import views as manual
 from webapp.operations import metrics, probes
 from webapp.pages import index, unknown_api
 
@@ -25,5 +26,7 @@ urlpatterns = [
     re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),
     path("v1/", include("webapp.serving.urls")),
+    path("docs/", manual.page),
+    path("docs/<path:address>", manual.page),
     re_path(r"^(?!api/|v1/|ws/|static/|admin/).*$", index, name="index"),
 ]

@@ -2,26 +2,17 @@ import { describe, expect, it } from 'vitest';
 import { complaint, firstFiles, MOST_BYTES } from './firstPage';
 
 describe('the first page', () => {
-  it('loads the entry with all that it imports at once, and nothing that comes later', () => {
-    const manifest = {
-      'index.html': {
-        file: 'index.js',
-        isEntry: true,
-        imports: ['_shared.js', '_other.js'],
-        dynamicImports: ['src/Page.tsx'],
-        css: ['index.css'],
-      },
-      '_shared.js': { file: 'shared.js', css: ['shared.css'], imports: ['_other.js'] },
-      '_other.js': { file: 'other.js', imports: ['_shared.js'] },
-      'src/Page.tsx': { file: 'page.js', isDynamicEntry: true, imports: ['_shared.js'], css: ['page.css'] },
-    };
-    expect(firstFiles(manifest).toSorted()).toEqual([
-      'index.css',
-      'index.js',
-      'other.js',
-      'shared.css',
-      'shared.js',
+  it('loads the scripts and styles that the built page names', () => {
+    const html =
+      '<link rel="icon" href="/static/app/favicon.svg"><link rel="modulepreload" href="/static/app/assets/react-1.js">' +
+      '<script type="module" src="/static/app/assets/first-1.js"></script>' +
+      '<link rel="stylesheet" href="/static/app/assets/first-1.css">';
+    expect(firstFiles(html, '/static/app/')).toEqual([
+      'assets/react-1.js',
+      'assets/first-1.js',
+      'assets/first-1.css',
     ]);
+    expect(() => firstFiles('<p></p>', '/')).toThrow('names no script');
   });
 
   it('may be as large as allowed, and names its largest files if it is larger', () => {

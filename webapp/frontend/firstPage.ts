@@ -1,21 +1,13 @@
 /** How much a browser loads before the first page is there. */
-import type { Manifest } from 'vite';
-
 /** Bytes of scripts and styles on the wire, each file compressed by itself. */
 export const MOST_BYTES = 150_000;
 
-/** The files that come with the entry: its script, all that it imports at once, and their styles. */
-export function firstFiles(manifest: Manifest): string[] {
-  const found = new Set<string>();
-  const visit = (key: string) => {
-    const chunk = manifest[key]!;
-    if (found.has(chunk.file)) return;
-    found.add(chunk.file);
-    for (const style of chunk.css ?? []) found.add(style);
-    for (const next of chunk.imports ?? []) visit(next);
-  };
-  for (const [key, { isEntry }] of Object.entries(manifest)) if (isEntry) visit(key);
-  return [...found];
+/** The scripts and styles that a built page names: with `base` removed, their paths in the built folder. */
+export function firstFiles(html: string, base: string): string[] {
+  const named = [...html.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)].map(([, path]) => path!);
+  if (named.length === 0)
+    throw new Error('index.html: the built page names no script; vite.config.ts measures them.');
+  return named.map((path) => path.slice(base.length));
 }
 
 /** What is wrong if the files are too large together; '' if they are not. */

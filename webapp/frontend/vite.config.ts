@@ -1,14 +1,13 @@
 import react from '@vitejs/plugin-react';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import type { Manifest } from 'vite';
 import { defineConfig, type Plugin } from 'vitest/config';
 import { complaint, firstFiles } from './firstPage.ts';
 
 const backend = process.env.EDGELOOM_BACKEND ?? 'http://127.0.0.1:8000';
 
-const MANIFEST = 'manifest.json';
+const BASE = '/static/app/';
 
 /**
  * Writes `.br` and `.gz` beside every built text file, which the server sends to browsers that take them; refuses a
@@ -31,12 +30,11 @@ function compressed(): Plugin {
         writeFileSync(`${path}.br`, brotliCompressSync(content));
         writeFileSync(`${path}.gz`, gzipSync(content, { level: 9 }));
       }
-      const manifest = JSON.parse(readFileSync(join(folder, MANIFEST), 'utf8')) as Manifest;
-      const sizes = firstFiles(manifest).map((name): [string, number] => [
+      const page = readFileSync(join(folder, 'index.html'), 'utf8');
+      const sizes = firstFiles(page, BASE).map((name): [string, number] => [
         name,
         brotliCompressSync(readFileSync(join(folder, name))).length,
       ]);
-      rmSync(join(folder, MANIFEST)); // nobody else reads it
       const wrong = complaint(new Map(sizes));
       if (wrong) throw new Error(wrong);
     },
@@ -45,14 +43,14 @@ function compressed(): Plugin {
 
 // The built files are served by the web application below its static prefix; index.html by a view.
 export default defineConfig(({ command }) => ({
-  base: command === 'build' ? '/static/app/' : '/',
+  base: command === 'build' ? BASE : '/',
   plugins: [react(), compressed()],
   resolve: { alias: { '@': new URL('./src', import.meta.url).pathname } },
   build: {
     outDir: 'dist',
-    manifest: MANIFEST,
     chunkSizeWarningLimit: 900,
     rolldownOptions: {
+      input: ['index.html', 'docs.html'],
       output: {
         codeSplitting: {
           groups: [

@@ -24,6 +24,7 @@ FRONTEND_SOURCES = (
     "src",
     "public",
     "index.html",
+    "docs.html",
     "package.json",
     "package-lock.json",
     "tsconfig.json",

@@ -12,7 +12,7 @@ import { createRoot } from 'react-dom/client';
 import { onLoggedOut } from './api/client';
 import { queryClient } from './api/queries';
 import { Navigation } from './components/navigation';
-import { ahead, Pages } from './routes';
+import { ahead, helpFor, Pages } from './routes';
 import { Notices } from './shell/Notices';
 import { PageErrors } from './shell/PageErrors';
 import { Shell } from './shell/Shell';
@@ -29,7 +29,7 @@ if (root) {
         <QueryClientProvider client={queryClient}>
           <Navigation>
             <PageErrors path="">
-              <Shell>
+              <Shell helpFor={helpFor}>
                 <Pages />
               </Shell>
               <Notices />

@@ -1,9 +1,10 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { MantineProvider } from '@mantine/core';
 import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
 import { Router } from 'wouter';
-import { addressesOf, PAGES, Pages } from './routes';
+import { addressesOf, helpFor, PAGES, Pages } from './routes';
 
 function html(address: string): string {
   return renderToStaticMarkup(
@@ -32,4 +33,22 @@ describe('an address', () => {
     expect(html('/nowhere/at/all')).toContain('Nothing is at /nowhere/at/all:');
     expect(html('/runs/1/more')).toContain('There is no such page');
   });
+});
+
+describe('the question mark', () => {
+  it.each(['/', ...PAGES.map(({ path }) => path.replace(':id', '17'))])(
+    'of %s leads to a text',
+    (address) => {
+      const [name, anchor] = helpFor(address).replace('/docs/', '').split('#');
+      const file = new URL(`../../../docs/${name}.md`, import.meta.url);
+      expect(existsSync(file), file.pathname).toBe(true);
+      const anchors = [...readFileSync(file, 'utf8').matchAll(/^#+ (.+)$/gm)].map(([, title]) =>
+        title!
+          .toLowerCase()
+          .replaceAll(/[^\w\- ]/g, '')
+          .replaceAll(' ', '-'),
+      );
+      if (anchor) expect(anchors).toContain(anchor);
+    },
+  );
 });

@@ -23,27 +23,32 @@ const ResultPage = later(async () => (await import('./pages/experiments/result/R
 const AccountPage = later(async () => (await import('./pages/account/AccountPage')).AccountPage);
 const MachinesPage = later(async () => (await import('./pages/machines/MachinesPage')).MachinesPage);
 
-/** The first one that fits an address is its page. */
+/** The first one that fits an address is its page; `help` is the page of the manual about it, below /docs/. */
 export const PAGES = [
-  { path: '/clusters', page: ClustersPage },
-  { path: '/clusters/new', page: EditorPage },
-  { path: '/clusters/:id', page: EditorPage },
-  { path: '/runs', page: RunsPage },
-  { path: '/runs/new', page: NewRunPage },
-  { path: '/runs/:id', page: RunPage },
-  { path: '/compare', page: ComparePage },
-  { path: '/experiments', page: ExperimentsPage },
-  { path: '/experiments/new', page: DesignPage },
-  { path: '/experiments/compare', page: PointsPage },
-  { path: '/experiments/reproductions', page: ReproductionsPage },
-  { path: '/experiments/:id', page: ResultPage },
-  { path: '/account', page: AccountPage },
-  { path: '/machines', page: MachinesPage },
+  { path: '/clusters', page: ClustersPage, help: 'guides/drawing' },
+  { path: '/clusters/new', page: EditorPage, help: 'guides/drawing' },
+  { path: '/clusters/:id', page: EditorPage, help: 'guides/drawing' },
+  { path: '/runs', page: RunsPage, help: 'guides/runs#the-list-of-runs' },
+  { path: '/runs/new', page: NewRunPage, help: 'guides/runs' },
+  { path: '/runs/:id', page: RunPage, help: 'guides/runs#while-it-runs' },
+  { path: '/compare', page: ComparePage, help: 'guides/runs#comparing' },
+  { path: '/experiments', page: ExperimentsPage, help: 'guides/experiments' },
+  { path: '/experiments/new', page: DesignPage, help: 'guides/experiments' },
+  { path: '/experiments/compare', page: PointsPage, help: 'guides/experiments' },
+  { path: '/experiments/reproductions', page: ReproductionsPage, help: 'results/reproductions' },
+  { path: '/experiments/:id', page: ResultPage, help: 'guides/experiments' },
+  { path: '/account', page: AccountPage, help: 'guides/security' },
+  { path: '/machines', page: MachinesPage, help: 'guides/operations' },
 ];
 
 /** The addresses of a page; `:id` is the number of an item, so that a malformed address has no page. */
 export function addressesOf(path: string): RegExp {
   return new RegExp(`^${path.replace(':id', '(?<id>[1-9]\\d{0,14})')}/?$`, 'i');
+}
+
+/** The page of the manual about the page of an address; the tutorial for the start page. */
+export function helpFor(address: string): string {
+  return `/docs/${PAGES.find(({ path }) => addressesOf(path).test(address))?.help ?? 'tutorial'}`;
 }
 
 /** The page of the present address. All pages except the first are loaded when they are opened. */

@@ -1,4 +1,5 @@
-import { Group } from '@mantine/core';
+import { ActionIcon, Group } from '@mantine/core';
+import { IconHelp } from '@tabler/icons-react';
 import { Link, usePage } from '@/components/navigation';
 import type { Session } from '@/api/queries';
 import { ColorSchemeSwitch } from './ColorSchemeSwitch';
@@ -17,8 +18,8 @@ const PAGES = [
   { to: '/machines', label: 'Machines', id: 'machines', end: false },
 ];
 
-/** The header of every page: navigation, state of the server, and the user menu. */
-export function Header({ session }: { session: Session }) {
+/** The header of every page: navigation, state of the server, the manual about this page, and the user menu. */
+export function Header({ session, help }: { session: Session; help: string }) {
   const path = usePage();
   return (
     <header className={classes.header}>
@@ -43,6 +44,19 @@ export function Header({ session }: { session: Session }) {
       </nav>
       <Group gap="xs" wrap="nowrap">
         <HealthDot />
+        <ActionIcon
+          component="a"
+          href={help}
+          target="_blank"
+          variant="subtle"
+          color="gray"
+          size="lg"
+          title="Documentation of this page, in a new tab"
+          aria-label="Documentation of this page, in a new tab"
+          data-testid="help"
+        >
+          <IconHelp size={18} />
+        </ActionIcon>
         <ColorSchemeSwitch />
         <UserMenu session={session} />
       </Group>

@@ -13,8 +13,14 @@ import classes from './Shell.module.css';
 
 const LoginPage = later(async () => (await import('@/pages/login/LoginPage')).LoginPage);
 
+interface Props {
+  /** Where the manual explains the page of an address. */
+  helpFor: (address: string) => string;
+  children: ReactNode;
+}
+
 /** The frame of every page. Shows the login page first if nobody is logged in. */
-export function Shell({ children }: { children: ReactNode }) {
+export function Shell({ helpFor, children }: Props) {
   const session = useSession();
   const path = usePage();
   if (session.isPending) return <Waiting />;
@@ -37,7 +43,7 @@ export function Shell({ children }: { children: ReactNode }) {
     );
   return (
     <div className={classes.shell}>
-      <Header session={session.data} />
+      <Header session={session.data} help={helpFor(path)} />
       <HealthBanner />
       <Tour user={session.data.user} />
       <main className={classes.main}>

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { seriesColors } from './seriesColors';
 
-const css = readFileSync(join(import.meta.dirname, 'global.css'), 'utf8');
+const css = readFileSync(join(import.meta.dirname, 'tokens.css'), 'utf8');
 const surfaces = [...css.matchAll(/--loom-surface: (#[0-9a-f]{6})/g)].map(([, color]) => color!);
 
 /** Relative luminance, WCAG 2.2. */

@@ -1,0 +1,1 @@
+"""The pages of docs/ in the browser, below /docs/."""

@@ -1,0 +1,123 @@
+"""A page's Markdown as HTML: headings have GitHub's anchors, and links lead to addresses of the manual."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from webapp.manual.contents import INDEX, address, pages
+
+PREFIX = "/docs/"
+FILES = (".svg", ".png", ".webp", ".json", ".ipynb")
+"""Endings of the files below docs/ that pages show or link."""
+
+
+class Section(NamedTuple):
+    """What stands below one heading, as plain text."""
+
+    title: str
+    anchor: str
+    level: int
+    text: str
+
+
+class Rendered(NamedTuple):
+    title: str
+    html: str
+    sections: tuple[Section, ...]
+
+
+def render(path: Path) -> Rendered:
+    """The page of this file as it is now."""
+    return _render(path, path.stat().st_mtime_ns, INDEX.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
+    markdown = MarkdownIt("commonmark").enable("table")
+    markdown.add_render_rule("html_block", _without_html)
+    markdown.add_render_rule("html_inline", _without_html)
+    tokens = markdown.parse(path.read_text(encoding="utf-8"))
+    anchors: set[str] = set()
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", _anchor(_text(content), anchors))
+    for token in tokens:
+        _lead_to_addresses(token.children or [], path)
+    sections = tuple(_sections(tokens))
+    html: str = markdown.renderer.render(tokens, markdown.options, {})
+    html = html.replace("<table>", '<div class="table" tabindex="0"><table>')
+    html = html.replace("</table>", "</table></div>")
+    return Rendered(sections[0].title, html, sections)
+
+
+def _without_html(_renderer: object, tokens: Sequence[Token], number: int, *_rest: object) -> str:
+    """Nothing for a comment; other HTML is shown as it is written."""
+    content = tokens[number].content
+    return "" if content.lstrip().startswith("<!--") else escape(content)
+
+
+def _anchor(title: str, taken: set[str]) -> str:
+    """As GitHub makes it: `Links: how fast?` becomes `links-how-fast`, and a second one gets `-1`."""
+    plain = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+    numbered = (f"{plain}-{number}" if number else plain for number in range(len(taken) + 1))
+    found = next(each for each in numbered if each not in taken)
+    taken.add(found)
+    return found
+
+
+def _text(token: Token) -> str:
+    """Of an inline token, without its marks."""
+    words = (" " if child.type.endswith("break") else child.content for child in token.children or [])
+    return "".join(words)
+
+
+def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
+    title, anchor, level, texts = "", "", 1, list[str]()
+    for number, token in enumerate(tokens):
+        if token.type == "heading_open":
+            if title:
+                yield Section(title, anchor, level, " ".join(texts))
+            title, anchor, level = _text(tokens[number + 1]), str(token.attrs["id"]), int(token.tag[1])
+            texts = []
+        elif token.type == "inline" and tokens[number - 1].type != "heading_open":
+            texts.append(_text(token))
+        elif token.type == "fence":
+            texts.append(token.content)
+    yield Section(title, anchor, level, " ".join(texts))
+
+
+def _lead_to_addresses(tokens: Sequence[Token], path: Path) -> None:
+    """Rewrite the targets of links and pictures; a link to a file that is not in the manual becomes text."""
+    leads = list[bool]()
+    for token in tokens:
+        if token.type == "image":
+            token.attrSet("src", _target(str(token.attrs["src"]), path) or "")
+            token.attrSet("loading", "lazy")
+        elif token.type == "link_open":
+            target = _target(str(token.attrs["href"]), path)
+            leads.append(target is not None)
+            token.hidden = target is None
+            token.attrSet("href", target or "")
+        elif token.type == "link_close":
+            token.hidden = not leads.pop()
+
+
+def _target(link: str, path: Path) -> str | None:
+    if "://" in link or link.startswith("#"):
+        return link
+    name, _, anchor = link.partition("#")
+    file = (path.parent / name).resolve()
+    if file in {page.path for page in pages().values()}:
+        return PREFIX + address(file) + (f"#{anchor}" if anchor else "")
+    if file.suffix in FILES and file.is_relative_to(INDEX.parent):
+        return PREFIX + file.relative_to(INDEX.parent).as_posix()
+    return None
