@@ -213,7 +213,7 @@ class Recovery(Value):
     """A device that failed or joined, and how the run continued (`reports/recoveries.py` defines the times).
 
     `replanned` is False where the strategy continued by itself or nothing had to change; `rebuild_s` is None
-    if no token came after it.
+    if no token came after it, or the next recovery began before one.
     """
 
     device: str

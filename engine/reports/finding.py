@@ -6,6 +6,7 @@ Every sentence is derived from figures of the report and left out where the repo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from engine.domain.finding import ChangeEffect, Finding
 from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, RunReport
@@ -44,7 +45,7 @@ def finding_of(report: RunReport) -> Finding:
         *_duration(report),
         *_where(report),
         *_bottleneck(report),
-        *(_recovered(recovery) for recovery in report.recoveries),
+        *(_recovered(*pair) for pair in zip_longest(report.recoveries, report.recoveries[1:])),
         *_changed(told),
         *_predicted(report),
         *_doubts(report),
@@ -156,13 +157,16 @@ def _bottleneck(report: RunReport) -> Iterator[str]:
             yield f"The busiest link, {name}, was sending in {sending} of the time."
 
 
-def _recovered(recovery: Recovery) -> str:
+def _recovered(recovery: Recovery, following: Recovery | None) -> str:
     if recovery.how == "joined":
         begun = f"{recovery.device} joined at {human_s(recovery.at_s)}"
     else:
         begun = f"{recovery.device} was {recovery.how} at {human_s(recovery.at_s)}"
         begun += f" and missed {human_s(recovery.detect_s)} later"
     plan = "a new plan was made" if recovery.replanned else "the plan stayed"
+    if recovery.rebuild_s is None and following:
+        how = "joined" if following.how == "joined" else f"was {following.how}"
+        return f"{begun}; {plan}, and {following.device} {how} before another token came."
     if recovery.rebuild_s is None:
         return f"{begun}; {plan}, and no token came after it."
     pause_s = recovery.detect_s + recovery.replan_s + recovery.reload_s + recovery.rebuild_s

@@ -111,6 +111,17 @@ def set_slider(page: Page, link: str, presses: int) -> None:
         page.keyboard.press("ArrowLeft")
 
 
+def touch_slider(page: Page, link: str) -> None:
+    """Press its thumb beside the middle, and release it where it was pressed."""
+    thumb = page.get_by_test_id(f"link-rate-{link}").get_by_role("slider")
+    thumb.scroll_into_view_if_needed()
+    box = thumb.bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 0.9 * box["width"], box["y"] + 0.5 * box["height"])
+    page.mouse.down()
+    page.mouse.up()
+
+
 def eventually(page: Page, condition: Callable[[], bool], what: str) -> None:
     """Look again and again until `condition` holds."""
     deadline_s = time.monotonic() + PATIENCE_MS / 1000
@@ -259,12 +270,18 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     first = start_run(page, "megatron", 60, "32", "End the run")  # long: the drop ends it
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
+    touch_slider(page, link)
     set_slider(page, link, 20)
-    row = page.get_by_test_id(f"link-row-{link}")
     expect(page.get_by_test_id(f"link-pending-{link}")).to_have_count(0)
     expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
-    asked = mbit(row.get_by_test_id(f"link-set-{link}").inner_text())
-    assert asked < 60
+    made = page.get_by_test_id("log-injection").filter(has_text="(admin)")
+    expect(made).to_have_count(1)  # none by the touch
+    exact = page.get_by_test_id(f"link-set-{link}")
+    assert mbit(exact.input_value()) < 60
+    exact.fill("33.25")
+    exact.press("Enter")
+    expect(made).to_have_count(2)
+    asked = 33.25
     measured = page.get_by_test_id(f"link-forward-{link}-measured")
     near = pytest.approx(asked, rel=0.1)
     eventually(page, lambda: mbit(measured.inner_text()) == near, "the measured rate")
@@ -277,9 +294,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(page.get_by_test_id("event-log")).to_contain_text("Mbit/s (admin)")
 
     page.get_by_test_id("tab-devices").click()
-    drop = page.get_by_test_id("device-switch-device-3")
-    drop.scroll_into_view_if_needed()
-    drop.dispatch_event("click")
+    page.get_by_test_id("device-switch-device-3").click()
     page.get_by_test_id("device-drop-device-3").click()
     expect(page.get_by_test_id("outcome").first).to_contain_text("device-3 failed")
     page.goto(f"/runs/{first}")

@@ -244,6 +244,10 @@ def test_a_lost_device_is_told_as_a_recovery():
     assert words(recoveries=(silent,))[3] == (
         "b was frozen at 500 ms and missed 10 ms later; the plan stayed, and no token came after it."
     )
+    joined = recovery.model_copy(update={"how": "joined"})
+    assert words(recoveries=(silent, joined))[3].endswith(
+        "the plan stayed, and b joined before another token came."
+    )
 
 
 @pytest.mark.parametrize(

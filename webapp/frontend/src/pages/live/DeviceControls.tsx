@@ -1,7 +1,8 @@
-import { Button, Group, NumberInput, Popover, Text } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { Button, Group, Popover, Text } from '@mantine/core';
+import { useState } from 'react';
 import type { Command } from '@/api/types';
 import type { DeviceView } from '@/run/data/snapshot';
+import { NumberField } from './NumberField';
 
 interface Props {
   device: DeviceView;
@@ -47,30 +48,19 @@ export function DeviceControls({ device, enabled, submit }: Props) {
 }
 
 function Slowdown({ device, enabled, submit }: Props) {
-  const [draft, setDraft] = useState<number | string>(device.slowdown);
-  useEffect(() => setDraft(device.slowdown), [device.slowdown]);
-  const finish = () => {
-    if (typeof draft === 'number' && draft > 0 && draft !== device.slowdown)
-      submit({ kind: 'slow_device', device: device.name, factor: draft });
-    else setDraft(device.slowdown);
-  };
   return (
-    <NumberInput
-      size="xs"
+    <NumberField
       w={128}
       prefix="takes "
       suffix=" × as long"
-      value={draft}
+      value={device.slowdown}
       min={0.01}
       max={1000}
       decimalScale={2}
-      hideControls
       disabled={!enabled}
       aria-label={`Slow ${device.name} down by this factor`}
-      data-testid={`device-slow-${device.name}`}
-      onChange={setDraft}
-      onBlur={finish}
-      onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
+      testId={`device-slow-${device.name}`}
+      onSet={(factor) => submit({ kind: 'slow_device', device: device.name, factor })}
     />
   );
 }

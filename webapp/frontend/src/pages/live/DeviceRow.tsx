@@ -1,6 +1,5 @@
 import { Badge, Group, Text, Tooltip } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { useEffect, useRef } from 'react';
 import type { DeviceSpec } from '@/api/types';
 import { bytes, flopRate, percent, three } from '@/format/units';
 import { aboutState, stateText, type DeviceState } from '@/run/data/activity';
@@ -10,6 +9,7 @@ import { deviceColor } from '@/theme/deviceColors';
 import { DeviceControls } from './DeviceControls';
 import { ProcessLog } from './ProcessLog';
 import { usePending } from './usePending';
+import { useRow } from './useRow';
 import classes from './live.module.css';
 
 const WARNINGS = new Set<DeviceState>(['no sign', 'frozen']);
@@ -40,21 +40,17 @@ export function DeviceRow({
   onChoose,
 }: Props) {
   const [pending, submit] = usePending(device.changes, refusals);
-  const row = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    if (chosen) row.current?.scrollIntoView({ block: 'nearest' });
-  }, [chosen]);
+  const row = useRow(chosen, onChoose);
   const { shares } = device.activity;
   return (
     <div
-      ref={row}
+      {...row}
       className={classes.control}
       data-chosen={chosen || undefined}
       data-testid={`device-row-${device.name}`}
-      onFocus={onChoose}
     >
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Group gap={7} wrap="nowrap" onClick={onChoose} className={classes.linkName}>
+        <Group gap={7} wrap="nowrap" className={classes.linkName}>
           <span className={classes.dot} style={{ background: deviceColor(rank) }} />
           <Text size="sm" fw={600} truncate>
             {device.name}

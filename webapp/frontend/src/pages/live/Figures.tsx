@@ -41,7 +41,8 @@ export function Figures(props: Props) {
 function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[] {
   const { workload } = run.spec;
   const expected = workload.new_tokens * workload.requests;
-  const progress = progressOf(picture.tokens, predicted, expected, picture.time_s, dilation);
+  const changed_s = picture.injections.at(-1)?.time_s ?? 0;
+  const progress = progressOf(picture.tokens, predicted, expected, picture.time_s, changed_s, dilation);
   const serves = workload.pattern === 'serve'; // nobody knows how many tokens there will be
   const figures: (Figure | false)[] = [
     workload.new_tokens > 0 && {
@@ -68,7 +69,8 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
         id: 'time-left',
         label: picture.time_s > 0 ? 'left' : 'will take',
         value: leftText(progress.left_s, progress.wallLeft_s, dilation),
-        about: 'Virtual time and time on the clock, by the prediction and how the run has been so far',
+        about:
+          'Virtual time and time on the clock, by the prediction and the tokens since the last change; nothing until one came',
       },
     {
       id: 'virtual-clock',

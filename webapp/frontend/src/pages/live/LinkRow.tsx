@@ -1,6 +1,5 @@
-import { Badge, Group, SegmentedControl, Slider, Switch, Text, Tooltip } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
-import { useEffect, useRef, useState } from 'react';
+import { Badge, Group, SegmentedControl, Switch, Text, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
 import type { Direction } from '@/api/types';
 import { endsOf, linkTitle } from '@/format/links';
 import { maybe, rate } from '@/format/units';
@@ -8,10 +7,11 @@ import { spanColors } from '@/theme/spanColors';
 import { sendChange } from '@/run/feed/commands';
 import { describeConditions, utilisation } from '@/run/data/linkUse';
 import type { DirectionData } from '@/run/data/runData';
-import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from './rateScale';
 import type { LinkView } from '@/run/data/snapshot';
 import { LinkConditions } from './LinkConditions';
+import { RateControl } from './RateControl';
 import { usePending } from './usePending';
+import { useRow } from './useRow';
 import classes from './live.module.css';
 
 interface Props {
@@ -23,40 +23,26 @@ interface Props {
   onChoose: () => void;
 }
 
-/** A slider that has not moved for this long sends its value. */
-const SETTLED_MS = 250;
-
-/** One link: set and measured rate per direction, a slider for the rate, a switch for the link. */
+/** One link: set and measured rate per direction, controls of the rate, a switch for the link. */
 export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Props) {
   const [direction, setDirection] = useState<Direction>('both');
   const [draft, setDraft] = useState<number | null>(null);
   const [pending, submit] = usePending(link.changes, refusals);
-  const moving = useRef(false); // the slider has a value that was not sent yet
-  const row = useRef<HTMLDivElement>(null);
+  const row = useRow(chosen, onChoose);
   useEffect(() => {
-    if (chosen) row.current?.scrollIntoView({ block: 'nearest' });
-  }, [chosen]);
-  useEffect(() => {
-    if (!pending && !moving.current) setDraft(null);
+    if (!pending) setDraft(null);
   }, [pending]);
   const side = direction === 'backward' ? link.backward : link.forward;
   const conditions = describeConditions(link);
-  const shown = draft ?? side.set_bit_per_s;
-  // Every arrow key calls onChangeEnd: send only the last of a quick series.
-  const setRate = useDebouncedCallback((bit_per_s: number) => {
-    moving.current = false;
-    void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
-  }, SETTLED_MS);
   return (
     <div
-      ref={row}
+      {...row}
       className={classes.control}
       data-chosen={chosen || undefined}
       data-testid={`link-row-${link.name}`}
-      onFocus={onChoose}
     >
       <Group justify="space-between" wrap="nowrap" gap="xs">
-        <Text size="sm" fw={600} truncate className={classes.linkName} onClick={onChoose}>
+        <Text size="sm" fw={600} truncate className={classes.linkName}>
           {linkTitle(endsOf(link.name) ?? link)}
         </Text>
         <Group gap={8} wrap="nowrap">
@@ -104,32 +90,19 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
           {conditions}
         </Text>
       )}
-      <Group gap="sm" wrap="nowrap" mt={6}>
-        <Slider
-          className={classes.slider}
-          classNames={{ markLabel: classes.sliderMark }}
-          size="sm"
-          min={0}
-          max={SLIDER_MAX}
-          step={5}
-          value={toSlider(shown)}
-          marks={chosen ? sliderMarks : sliderMarks.map(({ value }) => ({ value }))}
-          mb={chosen ? 16 : 0}
-          label={(value) => rate(fromSlider(value))}
-          disabled={!enabled || !link.up}
-          restrictToMarks={false}
-          thumbLabel={`Rate of ${link.name}`}
-          data-testid={`link-rate-${link.name}`}
-          onChange={(value) => {
-            moving.current = true;
-            setDraft(fromSlider(value));
-          }}
-          onChangeEnd={(value) => setRate(fromSlider(value))}
-        />
-        <Text size="xs" w={86} ta="right" fw={500} data-testid={`link-set-${link.name}`}>
-          {rate(shown)}
-        </Text>
-      </Group>
+      <RateControl
+        key={refusals}
+        link={link.name}
+        bit_per_s={side.set_bit_per_s}
+        draft={draft}
+        enabled={enabled && link.up}
+        named={chosen}
+        onDraft={setDraft}
+        onSet={(bit_per_s) => {
+          setDraft(bit_per_s);
+          void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
+        }}
+      />
       {chosen && (
         <>
           <SegmentedControl

@@ -125,6 +125,12 @@ export function isCalled(link: LinkData, name: unknown): boolean {
   return name === link.name || name === link.other;
 }
 
+/** What was measured of another rate says nothing about this one. */
+export function setRate(side: DirectionData, bit_per_s: number): void {
+  if (bit_per_s !== side.set_bit_per_s) side.measured_bit_per_s = null;
+  side.set_bit_per_s = bit_per_s;
+}
+
 /** Measured rate over the rate that is set, from 0 to 1. */
 export function utilisation(direction: DirectionData): number {
   if (direction.set_bit_per_s <= 0) return 0;
@@ -182,7 +188,7 @@ export function applyLinkMark(link: LinkData, name: string, facts: Facts): void 
     const skipped =
       (which === 'forward' && side === link.backward) || (which === 'backward' && side === link.forward);
     if (skipped) continue;
-    side.set_bit_per_s = number(facts['bit_per_s'], side.set_bit_per_s);
+    setRate(side, number(facts['bit_per_s'], side.set_bit_per_s));
     side.delay_s = number(facts['delay_s'], side.delay_s);
     side.loss_frac = number(facts['loss_frac'], side.loss_frac);
   }

@@ -34,20 +34,20 @@ export function predictedTokens(prediction: RunReport | null): PredictedToken[] 
     .toSorted((a, b) => a.time_s - b.time_s);
 }
 
-/** `dilation`: wall seconds per virtual second. */
+/** `changed_s`: when the run was last disturbed, 0 for never; `dilation`: wall seconds per virtual second. */
 export function progressOf(
   tokens: readonly Token[],
   predicted: readonly PredictedToken[],
   expected: number,
   time_s: number,
+  changed_s: number,
   dilation: number | null,
 ): Progress {
   const last = tokens.at(-1);
   const first = tokens.find((token) => token.index === 0);
   const counterpart = predicted[tokens.length - 1];
   const ratio = last && counterpart && counterpart.time_s > 0 ? last.time_s / counterpart.time_s : null;
-  const end_s = predicted.at(-1)?.time_s;
-  const left_s = leftOf(tokens, expected, time_s, end_s === undefined ? null : end_s * (ratio ?? 1));
+  const left_s = leftOf(tokens, predicted, expected, time_s, changed_s);
   return {
     tokens: tokens.length,
     firstToken_s: first?.latency_s ?? null,
@@ -58,14 +58,36 @@ export function progressOf(
   };
 }
 
-/** By the prediction, stretched as the run has been so far; without one by the mean time of a token. */
+/**
+ * What is left of the prediction, stretched by the tokens since the last change; without a prediction by their mean
+ * time. Null while there is too little to tell: a change was made, and no token came since.
+ */
 function leftOf(
   tokens: readonly Token[],
+  predicted: readonly PredictedToken[],
   expected: number,
   time_s: number,
-  end_s: number | null,
+  changed_s: number,
 ): number | null {
-  if (end_s !== null) return Math.max(end_s - time_s, 0);
-  if (tokens.length < 2 || tokens.length >= expected) return null;
-  return ((expected - tokens.length) * (tokens.at(-1)!.time_s - tokens[0]!.time_s)) / (tokens.length - 1);
+  const last = tokens.at(-1);
+  const end_s = predicted.at(-1)?.time_s;
+  if (!last) return end_s === undefined || changed_s > 0 ? null : Math.max(end_s - time_s, 0);
+  if (changed_s > 0 && last.time_s <= changed_s) return null;
+  const from = Math.max(startOf(tokens, changed_s), end_s === undefined ? 0 : -1);
+  const took_s = last.time_s - (from < 0 ? 0 : tokens[from]!.time_s);
+  const later = tokens.length - 1 - from;
+  const at_s = predicted[Math.min(tokens.length, predicted.length) - 1]?.time_s ?? 0;
+  const span_s = at_s - (from < 0 ? 0 : (predicted[from]?.time_s ?? at_s));
+  if (later === 0 || (end_s !== undefined && span_s <= 0)) return null;
+  const left_s =
+    end_s === undefined ? (took_s / later) * (expected - tokens.length) : (took_s / span_s) * (end_s - at_s);
+  return Math.max(left_s - (time_s - last.time_s), 0);
+}
+
+/** The token from which on the run goes as it goes now; -1: its start. */
+function startOf(tokens: readonly Token[], changed_s: number): number {
+  if (changed_s <= 0) return -1;
+  const next = tokens.findIndex((token) => token.time_s > changed_s);
+  // The first token after the change began before it: it counts only while there is no other.
+  return next < tokens.length - 1 ? next : next - 1;
 }

@@ -111,6 +111,9 @@ describe('RunData', () => {
       measured_bit_per_s: 9.8e6,
     });
     expect(data.links[0]!.forward.measured_bit_per_s).toBeNull();
+    const changed = { link: 'a--b', direction: 'backward', bit_per_s: 240e3 };
+    data.apply([{ type: 'mark', time_s: 3, name: 'link_changed', device: '', facts: changed }]);
+    expect(data.links[0]!.backward.measured_bit_per_s).toBeNull(); // it was of another rate
   });
 
   it('names a failed device and the time of its failure', () => {

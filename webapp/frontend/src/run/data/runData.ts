@@ -28,6 +28,7 @@ import {
   LANES,
   LINK_MARKS,
   linkData,
+  setRate,
   utilisation,
   type DeviceData,
   type LinkData,
@@ -242,7 +243,7 @@ export class RunData {
       if (!link) continue;
       const side = sample.forward ? link.forward : link.backward;
       side.use_bit_per_s = sample.bit_per_s;
-      side.set_bit_per_s = sample.set_bit_per_s;
+      setRate(side, sample.set_bit_per_s);
       side.measured_bit_per_s = sample.measured_bit_per_s ?? side.measured_bit_per_s;
       link.up = sample.up;
     }

@@ -22,8 +22,10 @@ const HOW: Record<Recovery['how'], string> = {
   joined: 'joined',
 };
 
+type Disturbance = Recovery | LiveRecovery;
+
 interface Props {
-  recoveries: readonly (Recovery | LiveRecovery)[];
+  recoveries: readonly Disturbance[];
   /** How the run would have ended without new plans; null if not known. */
   without: Outcome | null;
   /** How the run ended; null while it goes on. */
@@ -44,6 +46,7 @@ export function RecoveryPanel({ recoveries, without, outcome }: Props) {
             longest={longest}
             at={at}
             over={outcome !== null}
+            next={recoveries[at + 1]}
           />
         ))}
       </div>
@@ -67,11 +70,13 @@ function Line({
   longest,
   at,
   over,
+  next,
 }: {
-  recovery: Recovery | LiveRecovery;
+  recovery: Disturbance;
   longest: number;
   at: number;
   over: boolean;
+  next: Disturbance | undefined;
 }) {
   return (
     <>
@@ -94,27 +99,27 @@ function Line({
           );
         })}
       </div>
-      <span className={classes.recoverySteps}>{stepsOf(recovery, over)}</span>
+      <span className={classes.recoverySteps}>{stepsOf(recovery, over, next)}</span>
     </>
   );
 }
 
-/** The steps in words, with the one that is not finished. */
-function stepsOf(recovery: Recovery | LiveRecovery, over: boolean): string {
+/** The steps in words, with the one that is not finished: the next disturbance may have come before a token. */
+function stepsOf(recovery: Disturbance, over: boolean, next: Disturbance | undefined): string {
   const done = STEPS.flatMap(({ key, label }) => {
     const value = recovery[key];
     return value === null || (value === 0 && key !== 'rebuild_s') ? [] : [`${label} ${seconds(value)}`];
   });
-  const end =
-    recovery.rebuild_s === null
-      ? over
-        ? 'no token came after it'
-        : 'going on…'
-      : `${seconds(totalOf(recovery))} in all`;
+  const open = next
+    ? `${next.device} ${HOW[next.how]} before another token came`
+    : over
+      ? 'no token came after it'
+      : 'going on…';
+  const end = recovery.rebuild_s === null ? open : `${seconds(totalOf(recovery))} in all`;
   const coped = recovery.replanned || recovery.rebuild_s === null ? [] : ['same plan'];
   return [...done, ...coped, end].join(' · ');
 }
 
-function totalOf(recovery: Recovery | LiveRecovery): number {
+function totalOf(recovery: Disturbance): number {
   return STEPS.reduce((sum, { key }) => sum + (recovery[key] ?? 0), 0);
 }

@@ -38,7 +38,7 @@ interface Props {
   onPick: (time_s: number) => void;
 }
 
-/** Everything over virtual time on one axis: changes, latency, links, memory, and what every device does. */
+/** Everything over virtual time on one axis: changes, latency, what every device does, links and memory. */
 export function TimeTracks(props: Props) {
   const { data, picture, predicted, viewport, now, selection, generates, onPick } = props;
   const colors = useCanvasColors();
@@ -57,7 +57,7 @@ export function TimeTracks(props: Props) {
   };
   const chosen = (kind: 'link' | 'device') => (selection?.kind === kind ? selection.name : null);
   return (
-    <div className={classes.tracks}>
+    <div className={classes.tracks} tabIndex={0} role="region" aria-label="The run over time">
       <Ruler viewport={viewport} now={now} flags={flags} labelWidth={dense.labelWidth} onPick={onPick} />
       {generates && shown.includes('latency') && (
         <TrackChart
@@ -68,6 +68,21 @@ export function TimeTracks(props: Props) {
           testId="latency-chart"
           content={(time_s) => latencyTrack(data, predicted, colors, time_s)}
         />
+      )}
+      {shown.includes('devices') && (
+        <div className={classes.lanes}>
+          <Timeline
+            data={data}
+            viewport={viewport}
+            now={now}
+            density={dense}
+            onPick={onPick}
+            label="What every device did over virtual time"
+          />
+          <div className={classes.legend}>
+            <SpanLegend />
+          </div>
+        </div>
       )}
       {shown.includes('links') && data.links.length > 0 && (
         <TrackChart
@@ -91,21 +106,6 @@ export function TimeTracks(props: Props) {
           testId="memory-chart"
           content={(time_s) => memoryTrack(data, deviceColor, chosen('device'), time_s)}
         />
-      )}
-      {shown.includes('devices') && (
-        <div className={classes.lanes} tabIndex={0} role="region" aria-label="What every device did">
-          <Timeline
-            data={data}
-            viewport={viewport}
-            now={now}
-            density={dense}
-            onPick={onPick}
-            label="What every device did over virtual time"
-          />
-          <div className={classes.legend}>
-            <SpanLegend />
-          </div>
-        </div>
       )}
     </div>
   );
