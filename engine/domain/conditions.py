@@ -57,7 +57,11 @@ class Conditions:
 
     def reaches_source(self, rank: int) -> bool:
         """Whether packets pass between device `rank` and the source, in both directions."""
-        return reaches(self.drawn, self.blocked, rank, self.drawn.source_rank)
+        return self.reaches(rank, self.drawn.source_rank)
+
+    def reaches(self, a: int, b: int) -> bool:
+        """Whether packets pass between devices `a` and `b`, in both directions."""
+        return reaches(self.drawn, self.blocked, a, b)
 
     def mark_failed(self, rank: int) -> None:
         self.failed |= {rank}

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from engine.runs.output import Output
@@ -133,6 +134,15 @@ def end_all(children: Collection[Child], at_once: bool) -> None:
                 kill(child.pid)
             time.sleep(0.002)
         child.close()
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped this process; see proc_pid_stat(5), state."""
+    try:
+        stat = (Path("/proc") / str(pid) / "stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] == "T"
 
 
 def kill(pid: int) -> None:

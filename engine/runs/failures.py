@@ -1,15 +1,19 @@
 """Detects failed devices in a real run, and ends the run or makes it continue without them.
 
-A process that has ended has failed. The supervisor kills a device that a peer suspects (because it is silent
-or unreachable), so that it has failed for all devices. It kills the one that suspects instead if that one is
-cut off from the source by links that are down. If the source is suspected, the supervisor pings it first: if
-it answers, the supervisor kills the devices that cannot reach it instead. The supervisor then sends the
-failure to all devices.
+A process that has ended has failed. The supervisor kills a device that a peer suspects and that is stopped or
+cut off, so that it has failed for all devices. It kills the one that suspects instead if that one is cut off
+from the source by links that are down, or if it cannot reach a source that answers. The supervisor then sends
+the failure to all devices.
+
+A peer that is only silent, though nothing stops it and the links are up, may be waiting for a processor on a
+busy machine. The supervisor asks its process until its main thread has served its connections. Then whoever
+suspects it waits on; a device that serves them and of which still no byte arrives is cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from engine.domain.trace import Mark, Span
 from engine.runs.active_run import ActiveRun
@@ -20,8 +24,23 @@ from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S, silence_l
 NO_ANSWER_S = 2.0
 """Wall seconds in which a process must answer a ping while the supervisor waits for its next state."""
 
+HUNG_S = 20.0
+"""Wall seconds after which a process hangs that does not answer, or serves no connection, though it is not
+stopped: more than one has to wait for a processor.
+"""
+
+ASK_AGAIN_S = 0.1
+"""Wall seconds between two questions whether a silent device has served its connections."""
+
 HOW = {"device_lost": "killed", "device_frozen": "frozen"}
 """The mark of a device's fault → how it failed."""
+
+
+class Doubt(NamedTuple):
+    """One device has suspected another at wall time `asked_s`, whose last byte came at `last_byte_s`."""
+
+    asked_s: float
+    last_byte_s: float
 
 
 class FailureDetector:
@@ -32,26 +51,68 @@ class FailureDetector:
         self.reason = ""
         self._reporters: set[int] = set()
         self._source_ping_s: float | None = None
+        self._doubts: dict[tuple[int, int], Doubt] = {}  # of (reporter, suspected)
+        self._last_byte_s: dict[tuple[int, int], float] = {}  # the same, when the doubt was cleared
 
-    def suspect(self, reporter: int, rank: int) -> None:
-        """`reporter` suspects `rank`: kill the one that has failed, but ping the source first."""
+    def suspect(self, reporter: int, rank: int, last_byte_s: float | None = None) -> None:
+        """`reporter` suspects `rank`: kill the one that has failed, but ping the source first.
+
+        `last_byte_s`: `rank` is silent since then; None: its connections are closed.
+        """
         if self.pool.is_ending(reporter):
             return  # it was cut off itself
         if not self.run.conditions.reaches_source(reporter):
             self.pool.kill(reporter)
+        elif last_byte_s is not None and self.run.conditions.reaches(reporter, rank):
+            self._doubts.setdefault((reporter, rank), Doubt(self.run.clock(), last_byte_s))
+            self._check_doubts()
         elif rank == self.run.cluster.source_rank:
             self._reporters.add(reporter)
             self._ping_source()
         else:
             self.pool.kill(rank)
 
-    def handle_pong(self, child: Child) -> None:
-        """If the source answers, kill the devices that suspect it: they are cut off."""
+    def handle_pong(self, child: Child, served_s: float) -> None:
+        """If the source answers, kill the devices that cannot reach it. A device that has served its
+        connections since others suspected it need not be silent for them any more.
+        """
         if child.rank == self.run.cluster.source_rank:
             self._source_ping_s = None
             for reporter in self._reporters:
                 self.pool.kill(reporter)
             self._reporters.clear()
+        for (reporter, rank), doubt in tuple(self._doubts.items()):
+            if rank == child.rank and served_s > doubt.asked_s:
+                del self._doubts[reporter, rank]
+                self._clear(reporter, rank, doubt.last_byte_s)
+
+    def _clear(self, reporter: int, rank: int, last_byte_s: float) -> None:
+        """`reporter` shall wait on for `rank`, unless it did so before and no byte has come since."""
+        if self._last_byte_s.get((reporter, rank)) == last_byte_s:
+            self.pool.kill(reporter if rank == self.run.cluster.source_rank else rank)
+            return
+        self._last_byte_s[reporter, rank] = last_byte_s
+        self.pool.send(reporter, type="trust", peer=rank)
+
+    def check_running(self) -> None:
+        """Kill silent devices that are stopped or hang; ask the others. Watch the source."""
+        self._check_doubts()
+        self._check_source()
+
+    def _check_doubts(self) -> None:
+        now_s = self.run.clock()
+        for (_, rank), doubt in self._doubts.items():
+            child = self.pool.children.get(rank)
+            if child is None or child.killed:
+                continue
+            if self.pool.is_stopped(rank) or now_s - doubt.asked_s > HUNG_S:
+                self.pool.kill(rank)
+            elif now_s - child.last_ping_s > ASK_AGAIN_S and child.last_ping_s <= child.last_message_s:
+                self.pool.ping(child)
+
+    def _patience_s(self, child: Child, stopped_s: float) -> float:
+        """How long the supervisor waits for an answer of `child`: `stopped_s` if a signal has stopped it."""
+        return stopped_s if self.pool.is_stopped(child.rank) else HUNG_S
 
     def check_waiting(self, children: Iterable[Child]) -> None:
         """Ping the silent processes among `children`, for which the supervisor waits; kill those that do not
@@ -61,10 +122,12 @@ class FailureDetector:
         for child in children if self.run.started else ():
             if child.last_ping_s <= child.last_message_s < now_s - PING_AFTER_S:
                 self.pool.ping(child)
-            elif child.last_ping_s > child.last_message_s and now_s - child.last_ping_s > NO_ANSWER_S:
+                continue
+            waits = child.last_ping_s > child.last_message_s
+            if waits and now_s - child.last_ping_s > self._patience_s(child, NO_ANSWER_S):
                 self.pool.kill(child.rank)
 
-    def check_source(self) -> None:
+    def _check_source(self) -> None:
         """Ping a running source that has been silent for longer than the limit; kill it if it does not
         answer.
         """
@@ -75,7 +138,9 @@ class FailureDetector:
         limit_s = silence_limits(self.run.spec.silence_s, self.run.dilation).suspect_after_s
         if now_s - child.last_message_s > limit_s:
             self._ping_source()
-        if self._source_ping_s is not None and now_s - self._source_ping_s > LEAST_SILENCE_S:
+        if self._source_ping_s is None:
+            return
+        if now_s - self._source_ping_s > self._patience_s(child, LEAST_SILENCE_S):
             self.pool.kill(source)
 
     def _ping_source(self) -> None:
@@ -97,6 +162,8 @@ class FailureDetector:
         run.away.add(rank)
         run.frozen.discard(rank)
         run.joining.discard(rank)
+        self._doubts = {pair: doubt for pair, doubt in self._doubts.items() if rank not in pair}
+        self._last_byte_s = {pair: at_s for pair, at_s in self._last_byte_s.items() if rank not in pair}
         sentence = f"{name} failed at {run.now_s:.3f} s" + (f" ({why})" if why else "")
         if rank == run.cluster.source_rank:
             run.end("peer_lost", f"{sentence}, and it is the source: no other device has the prompt.", name)

@@ -14,7 +14,7 @@ from typing import Any
 from engine.domain.plan import Plan
 from engine.domain.scenario import Change, LinkChange, SlowDevice
 from engine.runs.active_run import Pairs
-from engine.runs.children import Child, Message, end_all, ending_of, kill
+from engine.runs.children import Child, Message, end_all, ending_of, is_stopped, kill
 
 Fork = Callable[[int, Plan, Collection[Child]], Child]
 """Starts the process of a device with the weights that a plan gives it; the others are running already."""
@@ -143,6 +143,10 @@ class DevicePool:
         if rank in self.children:
             self.children[rank].killed = True
             kill(self.children[rank].pid)
+
+    def is_stopped(self, rank: int) -> bool:
+        """Whether a signal (SIGSTOP) has stopped the process of device `rank`."""
+        return rank in self.children and is_stopped(self.children[rank].pid)
 
     def is_ending(self, rank: int) -> bool:
         """Whether device `rank` was killed and its end has not been read yet."""

@@ -148,7 +148,7 @@ class Supervisor:
                 self._handle_command(command)
             if self.calls.should_stop():
                 self._stop()
-            self.failures.check_source()
+            self.failures.check_running()
             self.service.check()
             self._check_token_limit()
             if not self.changes.waiting:  # a device that joins would make the programs start again
@@ -284,7 +284,7 @@ class Supervisor:
                     self.service.note(item)
                     self._within_limit(lambda item=item: self.token_limit.record(item))  # type: ignore[misc]
             case "suspect":
-                self.failures.suspect(child.rank, message["rank"])
+                self.failures.suspect(child.rank, message["rank"], message["last_byte_s"])
             case "status":
                 self.deadlocks.handle_status(child.rank, message)
             case "log":
@@ -295,7 +295,7 @@ class Supervisor:
             case "alive":
                 pass  # the pool has noted when it came
             case "pong":
-                self.failures.handle_pong(child)
+                self.failures.handle_pong(child, message["served_s"])
             case "error":
                 self._handle_error(child, message)
             case state:

@@ -60,12 +60,18 @@ class Signal(NamedTuple):
 
 
 class FakePool(DevicePool):
-    """A pool whose devices the test plays: `devices` are their ends, `signals` what they were sent."""
+    """A pool whose devices the test plays: `devices` are their ends, `signals` what they were sent; `stopped`
+    are those whose process a signal has stopped.
+    """
 
     def __init__(self, clock):
         super().__init__(self._fake_fork, lambda rank: f"10.0.0.{rank}", clock)
         self.devices, self.signals, self.plans = {}, [], {}
         self.closed_at_once = None
+        self.stopped = set()
+
+    def is_stopped(self, rank):
+        return rank in self.stopped
 
     def _fake_fork(self, rank, plan, others):
         ours, theirs = socket.socketpair()

@@ -71,5 +71,11 @@ export default defineConfig(({ command }) => ({
       '/ws': { target: backend, ws: true, changeOrigin: false },
     },
   },
-  test: { environment: 'node', include: ['*.test.ts', 'src/**/*.test.{ts,tsx}'] },
+  test: {
+    environment: 'node',
+    include: ['*.test.ts', 'src/**/*.test.{ts,tsx}'],
+    // Only a test that hangs takes so long: on a busy machine one may wait for a processor.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
+  },
 }));

@@ -213,7 +213,10 @@ class ReceiveConnection:
 
 
 class Connections:
-    """All sockets of one device, and a way for its other threads to wake its main thread."""
+    """All sockets of one device, and a way for its other threads to wake its main thread.
+
+    What had arrived at wall time `served_s` has been read, and all pings in it are answered.
+    """
 
     def __init__(self, rank: int, address: str):
         self.rank = rank
@@ -225,6 +228,7 @@ class Connections:
         self.in_flight_bytes: dict[int, int] = {}  # on their way to a peer, if TCP sees the path's delay
         self.sending: dict[int, SendConnection] = {}
         self.receiving: list[ReceiveConnection] = []
+        self.served_s = 0.0
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
@@ -303,12 +307,16 @@ class Connections:
         """What `wait(0)` returns, from all peers that are connected. Writes nothing."""
         messages: list[Incoming] = []
         closed: list[int] = []
+        begun_s = time.monotonic()
         for connection in tuple(self.receiving):
             arrived, ended = connection.read()
             messages += arrived
             if ended:
                 self._end(connection, closed)
-        return (self._answer_pings(messages) if messages else messages), closed
+        if messages:
+            messages = self._answer_pings(messages)
+        self.served_s = begun_s
+        return messages, closed
 
     def _end(self, connection: ReceiveConnection, closed: list[int]) -> None:
         """`connection` was closed by its peer."""
@@ -335,6 +343,7 @@ class Connections:
             if connection.backlog and not connection.broken
         }
         watched = [self.listener, self._woken, *receiving]
+        begun_s = time.monotonic()
         readable, writable, _ = select.select(watched, list(blocked), [], timeout_s)
         messages: list[Incoming] = []
         closed: list[int] = []
@@ -350,7 +359,9 @@ class Connections:
                 messages += arrived
                 if ended:
                     self._end(receiving[sock], closed)
-        return self._answer_pings(messages), closed
+        messages = self._answer_pings(messages)
+        self.served_s = begun_s
+        return messages, closed
 
     def _answer_pings(self, messages: list[Incoming]) -> list[Incoming]:
         """Answer the pings among `messages` with pongs; return the other messages."""

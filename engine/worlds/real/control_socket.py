@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class ControlSocket(threading.Thread):
     """The device's end of the socket pair. A thread reads it, and ends the process when the parent ends.
 
-    `sent_s` is the wall time of the last message to the supervisor.
+    `sent_s` is the wall time of the last message to the supervisor; `served_s()`, which a pong tells, that at
+    which the main thread last served the connections to other devices.
     """
 
     def __init__(self, sock: socket.socket):
@@ -28,6 +29,7 @@ class ControlSocket(threading.Thread):
         self.sent_s = time.monotonic()
         self.received: queue.SimpleQueue[ControlMessage] = queue.SimpleQueue()
         self.on_message: Callable[[], None] = lambda: None
+        self.served_s: Callable[[], float] = lambda: 0.0
         self.start()
 
     def run(self) -> None:
@@ -35,7 +37,7 @@ class ControlSocket(threading.Thread):
             for line in lines:
                 message = json.loads(line)
                 if message["type"] == "ping":
-                    self.send({"type": "pong"})
+                    self.send({"type": "pong", "served_s": self.served_s()})
                     continue
                 self.received.put(message)
                 self.on_message()

@@ -14,6 +14,7 @@ import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -101,7 +102,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results)
     held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
     connections = Connections(rank, network.address(rank))
-    control.on_message = connections.wake
+    control.on_message, control.served_s = connections.wake, lambda: connections.served_s
     kind = RealDevice if assignment.paced else NativeDevice
     device = kind(rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control)
     if isinstance(device, NativeDevice):
@@ -218,7 +219,7 @@ class _MessageHandler:
         device.epoch = message["epoch"]
         for rank in device.failed - set(message["lost"]):
             device.conditions.join(rank)
-            device.watchdog.trust(rank)
+            device.watchdog.trust(rank, time.monotonic())
         for rank in set(message["lost"]) - device.failed:
             device.conditions.mark_failed(rank)
         self.program = go_on(

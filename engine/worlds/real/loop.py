@@ -209,6 +209,8 @@ class DeviceLoop(Device):
                 self._lose(rank, time.monotonic())
             else:
                 self._later(self.clock.wall(since_s + self.paths.delay_from_s(rank)), Lost(rank))
+        elif message["type"] == "trust":
+            self.watchdog.trust(message["peer"], time.monotonic())
         elif message["type"] in ("ask", "withdraw", "close"):
             self.on_request(message, self.clock.virtual(time.monotonic()))
         elif message["type"] == "status":
@@ -295,9 +297,9 @@ class DeviceLoop(Device):
                 awaited[peer] = min(since_s, awaited.get(peer, since_s))
         return awaited
 
-    def _report_suspect(self, peer: int) -> None:
+    def _report_suspect(self, peer: int, last_byte_s: float | None) -> None:
         if peer not in self.failed:
-            self.control.send({"type": "suspect", "rank": peer})
+            self.control.send({"type": "suspect", "rank": peer, "last_byte_s": last_byte_s})
 
     def finish_at(self, handle: Handle, time_s: float) -> None:
         self.serial += 1

@@ -3,7 +3,8 @@
 A killed process closes its connections. A frozen one, or one behind a link that is down, only stays silent,
 and TCP notices that after half a minute. So a device that waits for a silent peer pings it, and suspects it
 when no byte arrives within a limit. Any byte counts as an answer: a slow transfer is no failure. While
-messages flow, no pings are sent.
+messages flow, no pings are sent. A device that got no processor for a while has sent no pings either, so
+it suspects nobody for that while.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ PING_AFTER_S = 0.3
 that; an earlier ping would reveal the gap to TCP and so change the run.
 """
 
-MIN_PINGS = 3
-"""A device sends at least this many pings before it suspects a peer."""
+LEAST_WAITS = 3
+"""A device waits at least so often before it suspects a peer: for a message, then after each ping."""
 
 LEAST_SILENCE_S = 1.0
 """Wall seconds that a process on a busy host may be silent without having failed."""
@@ -36,14 +37,15 @@ class SilenceLimits(NamedTuple):
 def silence_limits(silence_s: float, dilation: float) -> SilenceLimits:
     """The limits of a run whose peers may be silent for `silence_s` virtual seconds."""
     suspect_after_s = max(LEAST_SILENCE_S, silence_s * dilation)
-    return SilenceLimits(min(PING_AFTER_S * dilation, suspect_after_s / MIN_PINGS), suspect_after_s)
+    return SilenceLimits(min(PING_AFTER_S * dilation, suspect_after_s / LEAST_WAITS), suspect_after_s)
 
 
 class PeerWatchdog:
     """Watches the peers that a device waits for. All times are wall seconds.
 
     `awaited()` gives the peers that programs wait for, and since when; `last_byte_s(peer)` gives the time of
-    the last byte from a peer. `ping` sends a ping; `report` names a suspected peer to the supervisor, once.
+    the last byte from a peer. `ping` sends a ping; `report` names a suspected peer to the supervisor, once,
+    and the time of its last byte if it is only silent (None: it cannot be reached).
     """
 
     def __init__(
@@ -52,12 +54,13 @@ class PeerWatchdog:
         awaited: Callable[[], Mapping[int, float]],
         last_byte_s: Callable[[int], float],
         ping: Callable[[int], None],
-        report: Callable[[int], None],
+        report: Callable[[int, float | None], None],
     ):
         self.limits = limits
         self._awaited, self._last_byte_s, self._ping, self._report = awaited, last_byte_s, ping, report
         self._checked_s = 0.0
-        self._last_ping_s: dict[int, float] = {}
+        self._pings_s: dict[int, list[float]] = {}  # to each peer, in its present silence
+        self._trusted_s: dict[int, float] = {}
         self.suspected: set[int] = set()
 
     def check(self, now_s: float) -> None:
@@ -66,22 +69,25 @@ class PeerWatchdog:
             return
         self._checked_s = now_s
         for peer, since_s in self._awaited().items():
-            silent_s = now_s - max(since_s, self._last_byte_s(peer))
-            ping_ago_s = now_s - self._last_ping_s.get(peer, 0.0)
-            if silent_s > self.limits.suspect_after_s:
-                self.suspect(peer)
-            elif silent_s > self.limits.ping_after_s and ping_ago_s > self.limits.ping_after_s:
-                self._last_ping_s[peer] = now_s
+            last_byte_s = self._last_byte_s(peer)
+            begun_s = max(since_s, last_byte_s, self._trusted_s.get(peer, 0.0))
+            pings_s = [ping_s for ping_s in self._pings_s.get(peer, []) if ping_s > begun_s]
+            if now_s - begun_s > self.limits.suspect_after_s and len(pings_s) + 1 >= LEAST_WAITS:
+                self.suspect(peer, last_byte_s)
+            elif now_s - max([begun_s, *pings_s[-1:]]) > self.limits.ping_after_s:
+                pings_s.append(now_s)
                 self._ping(peer)
+            self._pings_s[peer] = pings_s
 
-    def suspect(self, peer: int) -> None:
+    def suspect(self, peer: int, last_byte_s: float | None = None) -> None:
         """Report `peer` once. The supervisor decides whether it has failed, because it has reports of all
         devices.
         """
         if peer not in self.suspected:
             self.suspected.add(peer)
-            self._report(peer)
+            self._report(peer, last_byte_s)
 
-    def trust(self, peer: int) -> None:
-        """`peer` has joined (again): it may be suspected again."""
+    def trust(self, peer: int, now_s: float) -> None:
+        """`peer` has joined (again), or it runs: it may be suspected again, for its silence from now on."""
+        self._trusted_s[peer] = now_s
         self.suspected.discard(peer)

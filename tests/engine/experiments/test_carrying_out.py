@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
+import multiprocessing
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ from engine.experiments.design import syntax
 from engine.experiments.design.conditions import check_condition
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.sources import Sources
-from engine.experiments.execution import campaign
-from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
+from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
 from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of
@@ -178,23 +177,18 @@ def test_several_experiments_share_one_store(tmp_path: Path) -> None:
 
 
 # The pool -----------------------------------------------------------------------------------------
-def test_a_process_that_dies_loses_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first pool's processes are killed while they work; what they had is done by others."""
-    made = points("single", "megatron")
-    real = campaign._until_broken
-    pools: list[int] = []
-
-    def killed_once(waiting: Any, jobs: int, suspects: list[Task]) -> Iterator[Result]:
-        pools.append(jobs)
-        if len(pools) == 1:
-            suspects.append(waiting.popleft())
-            return
-        yield from real(waiting, jobs, suspects)
-
-    monkeypatch.setattr(campaign, "_until_broken", killed_once)
-    found = list(carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=2))
+def test_processes_that_die_lose_no_point() -> None:
+    """The pool's processes are killed when they have given one result; others do what is left."""
+    made = points("single", "megatron", "gpipe", "voltage", "edgeshard", "galaxy")
+    results = carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=2)
+    found = [next(results)]
+    killed = multiprocessing.active_children()
+    for process in killed:
+        process.kill()
+    found += results
+    assert len(killed) == 2
     assert sorted(one.digest for one in found) == sorted(point.digest for point in made)
-    assert pools == [2, 1, 2]
+    assert {one.outcome for one in found} == {"finished"}
 
 
 KILLED = """

@@ -4,7 +4,7 @@ import pytest
 
 from engine.domain.scenario import LinkDown, LinkUp
 from engine.domain.trace import Mark
-from engine.runs.failures import NO_ANSWER_S, FailureDetector, fault_of
+from engine.runs.failures import ASK_AGAIN_S, HUNG_S, NO_ANSWER_S, FailureDetector, fault_of
 from engine.worlds.real.watchdog import LEAST_SILENCE_S, PING_AFTER_S
 from tests.support.fake_devices import FakeClock, active_run, running_pool
 
@@ -33,9 +33,73 @@ def case():
     case.pool.close(at_once=True)
 
 
-def test_a_suspected_device_is_killed(case):
+def test_a_device_whose_connection_is_closed_is_killed(case):
     case.failures.suspect(0, 2)
     assert case.pool.killed == [2]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_silent_device_that_is_stopped_is_killed_at_once(case, rank):
+    case.pool.stopped.add(rank)
+    case.failures.suspect(1, rank, last_byte_s=98.0)
+    assert case.pool.killed == [rank]
+
+
+def test_a_silent_device_behind_a_link_that_is_down_is_killed_at_once(case):
+    cut_off(case, "d2")
+    case.failures.suspect(0, 2, last_byte_s=98.0)
+    assert case.pool.killed == [2]
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_silent_device_that_then_serves_its_connections_is_waited_for(case, rank):
+    """It had waited for a processor, or whoever suspects it had. Its pong alone says nothing: another thread
+    sends it.
+    """
+    case.failures.suspect(1, rank, last_byte_s=98.0)
+    asked_s = case.clock.now_s
+    for served_s in (97.0, asked_s):  # its main thread has not run since
+        case.pool.children[rank].last_message_s = case.clock.now_s = case.clock.now_s + ASK_AGAIN_S * 1.1
+        case.failures.handle_pong(case.pool.children[rank], served_s)
+        case.failures.check_running()
+    case.failures.handle_pong(case.pool.children[rank], asked_s + 0.01)
+    assert case.pool.got(1, "trust") == [{"type": "trust", "peer": rank}]
+    assert len(case.pool.got(rank, "ping")) >= 2
+    case.clock.now_s += 1000.0
+    case.failures.check_running()
+    assert 2 not in case.pool.killed and 1 not in case.pool.killed
+
+
+@pytest.mark.parametrize(("rank", "killed"), [(2, 2), (0, 1)])
+def test_a_device_that_serves_its_connections_and_stays_silent_is_cut_off(case, rank, killed):
+    """The source is never the one that is cut off."""
+    for last_byte_s in (98.0, 99.0, 99.0):
+        assert case.pool.killed == []
+        case.failures.suspect(1, rank, last_byte_s=last_byte_s)
+        case.failures.handle_pong(case.pool.children[rank], case.clock.now_s + 0.01)
+        case.clock.now_s += 5.0
+    assert case.pool.killed == [killed]
+
+
+def test_a_silent_device_that_never_serves_its_connections_hangs(case):
+    case.failures.suspect(0, 2, last_byte_s=98.0)
+    case.clock.now_s += HUNG_S - 0.01
+    case.failures.check_running()
+    assert case.pool.killed == []
+    case.clock.now_s += 0.02
+    case.failures.check_running()
+    assert case.pool.killed == [2]
+
+
+def test_doubts_end_with_the_device(case):
+    """What was known of it does not count for a process that takes its place."""
+    case.failures.suspect(0, 2, last_byte_s=98.0)
+    case.failures.handle_pong(case.pool.children[2], case.clock.now_s + 0.01)
+    case.failures.suspect(0, 2, last_byte_s=98.0)
+    case.failures.lose(2)
+    case.failures.suspect(0, 2, last_byte_s=98.0)
+    case.failures.handle_pong(case.pool.children[2], case.clock.now_s + 0.01)
+    assert case.pool.killed == []
 
 
 def test_a_suspected_source_is_pinged_once_and_lives(case):
@@ -47,31 +111,34 @@ def test_a_suspected_source_is_pinged_once_and_lives(case):
 
 def test_if_the_source_answers_those_who_suspect_it_are_killed(case):
     case.failures.suspect(1, 0)
-    case.failures.handle_pong(case.pool.children[2])
+    case.failures.handle_pong(case.pool.children[2], 0.0)
     assert case.pool.killed == []
-    case.failures.handle_pong(case.pool.children[0])
+    case.failures.handle_pong(case.pool.children[0], 0.0)
     assert case.pool.killed == [1]
-    case.failures.handle_pong(case.pool.children[0])
+    case.failures.handle_pong(case.pool.children[0], 0.0)
     assert case.pool.killed == [1]
 
 
-def test_a_source_that_does_not_answer_is_killed(case):
+@pytest.mark.parametrize(("stopped", "limit_s"), [({0}, LEAST_SILENCE_S), (set(), HUNG_S)])
+def test_a_source_that_does_not_answer_is_killed(case, stopped, limit_s):
+    """Soon if it is stopped; otherwise it may wait for a processor."""
+    case.pool.stopped = stopped
     case.failures.suspect(1, 0)
-    case.clock.now_s += LEAST_SILENCE_S - 0.01
-    case.failures.check_source()
+    case.clock.now_s += limit_s - 0.01
+    case.failures.check_running()
     assert case.pool.killed == []
     case.clock.now_s += 0.02
-    case.failures.check_source()
+    case.failures.check_running()
     assert case.pool.killed == [0]
 
 
 def test_a_source_may_be_silent_for_as_long_as_the_dilated_limit():
     case = Case(silence_s=3.0)  # virtual: 6 s of wall time at D = 2
     case.clock.now_s += 5.9
-    case.failures.check_source()
+    case.failures.check_running()
     assert case.pool.got(0) == []
     case.clock.now_s += 0.2
-    case.failures.check_source()
+    case.failures.check_running()
     assert case.pool.got(0) == [{"type": "ping"}]
     assert case.pool.killed == []
     case.pool.close(at_once=True)
@@ -80,16 +147,17 @@ def test_a_source_may_be_silent_for_as_long_as_the_dilated_limit():
 def test_a_source_that_does_not_run_is_not_watched(case):
     case.pool.children[0].state = "ready"
     case.clock.now_s += 1000.0
-    case.failures.check_source()
+    case.failures.check_running()
     assert (case.pool.got(0), case.pool.killed) == ([], [])
 
 
-def test_a_process_that_is_waited_for_is_pinged_and_then_killed(case):
-    child = case.pool.children[1]
+@pytest.mark.parametrize(("stopped", "limit_s"), [({1}, NO_ANSWER_S), (set(), HUNG_S)])
+def test_a_process_that_is_waited_for_is_pinged_and_then_killed(case, stopped, limit_s):
+    child, case.pool.stopped = case.pool.children[1], stopped
     case.clock.now_s += PING_AFTER_S + 0.01
     case.failures.check_waiting([child])
     assert case.pool.got(1) == [{"type": "ping"}]
-    case.clock.now_s += NO_ANSWER_S - 0.01
+    case.clock.now_s += limit_s - 0.01
     case.failures.check_waiting([child])
     assert case.pool.killed == []
     case.clock.now_s += 0.02
@@ -102,7 +170,7 @@ def test_a_process_that_answers_lives(case):
     case.clock.now_s += PING_AFTER_S + 0.01
     case.failures.check_waiting([child])
     child.last_message_s = case.clock.now_s + 0.1
-    case.clock.now_s += NO_ANSWER_S + 1.0
+    case.clock.now_s += HUNG_S + 1.0
     case.failures.check_waiting([child])
     assert case.pool.killed == []
 

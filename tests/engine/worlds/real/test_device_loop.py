@@ -92,7 +92,7 @@ def test_a_message_that_no_program_waits_for_is_not_awaited(make):
 def test_a_suspected_peer_is_reported_unless_it_has_failed_already(make):
     device = make()
     device.watchdog.suspect(1)
-    assert device.control.heard == [{"type": "suspect", "rank": 1}]
+    assert device.control.heard == [{"type": "suspect", "rank": 1, "last_byte_s": None}]
     device.handle_message({"type": "lost", "rank": 2, "killed_s": None})
     device.watchdog.suspect(2)
     assert len(device.control.heard) == 1
