@@ -12,11 +12,13 @@ django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 
+from webapp import uploads  # noqa: E402
 from webapp.accounts.body_limit import BodyLimit  # noqa: E402
 from webapp.accounts.sockets import Guard  # noqa: E402
 from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
+uploads.begin()
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(OneThreadHandler()),

@@ -8,9 +8,10 @@ from ninja.files import UploadedFile
 
 from engine.domain.errors import SpecError
 from engine.domain.vision import VisionSpec
-from engine.models.inputs.pictures import MAX_FILE_BYTES, encoded, random_encoded
+from engine.models.inputs.pictures import MAX_FILE_BYTES, random_encoded
 from webapp.accounts.access import operator
 from webapp.catalogue import resolve_model
+from webapp.files import read_picture
 
 router = Router(tags=["catalogue"])
 
@@ -29,7 +30,7 @@ def prepare_picture(request: HttpRequest, name: str, file: File[UploadedFile]) -
     if (file.size or 0) > MAX_FILE_BYTES:
         why = f"is larger than {MAX_FILE_BYTES / 1e6:.0f} MB"
         raise SpecError(f"{file.name}: {why}: give a smaller file.", [("workload.image", why)])
-    return PictureOut(image=encoded(vision, file.read(), str(file.name)), image_size=vision.image_size)
+    return PictureOut(image=read_picture(vision, file.read(), str(file.name)), image_size=vision.image_size)
 
 
 @router.get("/models/{name}/picture", response=PictureOut)

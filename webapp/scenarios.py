@@ -6,11 +6,12 @@ from django.http import HttpRequest
 from ninja import File, Router, Schema
 from ninja.files import UploadedFile
 
-from engine.cli.scenario_file import parse_scenario, parse_trace
+from engine.cli.scenario_file import parse_trace
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from topologies.traces import FOLDER, TRACES
 from webapp.accounts.access import operator
+from webapp.files import read_scenario
 
 router = Router(tags=["catalogue"])
 MAX_FILE_BYTES = 1_000_000
@@ -46,6 +47,4 @@ def read_scenario_file(request: HttpRequest, file: File[UploadedFile]) -> Scenar
         text = file.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(f"{name}: is not UTF-8 text.", [("scenario", "is not text")]) from error
-    if name.endswith(".csv"):
-        return parse_trace(text, name)
-    return parse_scenario(text, name, is_json=name.endswith(".json"))
+    return read_scenario(text, name)

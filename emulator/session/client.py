@@ -26,6 +26,8 @@ from engine.domain.spec import RunSpec
 OnEvents = Callable[[list[Event]], None]
 
 TICK_S = 0.03
+STOP_HEARD_S = 5.0
+"""A session that does not say within so long that it has heard a stop is killed."""
 
 
 def emulate(
@@ -73,6 +75,8 @@ class _SessionClient:
         self.on_events = on_events
         self.commands = commands
         self.report: RunReport | None = None
+        self.stop_sent_s: float | None = None
+        self.stop_heard = False
 
     def run(self, spec: RunSpec) -> RunReport:
         self.lines.send({"spec": spec.model_dump(mode="json")})
@@ -97,8 +101,19 @@ class _SessionClient:
                 if not noted:
                     noted = True
                     self.session.note_members()
+            self._check_stop()
+
+    def _check_stop(self) -> None:
+        """Raises `Cancelled` if the session ignores that it is to stop; leaving `Isolated` kills it."""
+        if self.stop_sent_s is None or self.stop_heard or self.lines.closed:
+            return
+        if self.guard.clock() - self.stop_sent_s > STOP_HEARD_S:
+            raise Cancelled(f"Stopped: the emulation did not react for {STOP_HEARD_S:.0f} s and was killed.")
 
     def _handle_message(self, message: dict[str, Any]) -> None:
+        if "stopping" in message:
+            self.stop_heard = True
+            return
         if "error" in message:
             self.guard.check_memory()
             error = error_from_json(message["error"])
@@ -112,6 +127,8 @@ class _SessionClient:
                 self.report = event.report
 
     def _send(self, command: LiveCommand) -> None:
+        if command["kind"] == "stop" and self.stop_sent_s is None:
+            self.stop_sent_s = self.guard.clock()
         try:
             self.lines.send(command)
         except BrokenPipeError:

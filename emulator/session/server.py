@@ -112,6 +112,7 @@ class Session:
         for command in self.lines.receive(0):
             if command.get("kind") == "stop":
                 self.stopping = True
+                self.lines.send({"stopping": True})
             else:
                 self.commands.append(command)
         if self.lines.closed:  # the caller has ended: end the run

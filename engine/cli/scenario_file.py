@@ -47,6 +47,8 @@ def parse_scenario(text: str, where: str, is_json: bool = False) -> Scenario:
         data = json.loads(text) if is_json else tomllib.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
         raise SpecError(f"{where}: no valid {'JSON' if is_json else 'TOML'}: {error}.") from error
+    except RecursionError:
+        raise SpecError(f"{where}: is nested too deeply: expected a list of [[change]] tables.") from None
     return _in_order({"changes": _changes(data, where)}, where)
 
 

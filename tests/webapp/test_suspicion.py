@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 import redis
 from django.db import OperationalError
-from django.db.models import Value
+from django.db.models import QuerySet, Value
 
-from tests.support.web import request_body, run_spec
+from tests.support.web import request_body, run_spec, wait_until
+from webapp.fleet.announcement import announce, withdraw
 from webapp.runs import housekeeping, ownership, services, suspicion, workers
 from webapp.runs.models import Run
 from webapp.runs.ownership import LEASE_S
 from webapp.runs.suspicion import GRACE_BEATS, Suspicion
+from webapp.runs.workers import introduction
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ELSEWHERE = workers.Identity("emulate@far", "elsewhere", 1, 1)
@@ -129,3 +132,58 @@ def test_a_run_without_a_lease_is_settled_at_once(live_redis: redis.Redis, clock
         request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage", status="cancelled"
     )
     assert housekeeping.settle_abandoned() == [run.pk]
+
+
+def test_a_database_that_can_be_read_but_not_written_makes_nobody_suspect(
+    owner: ownership.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suspects = Suspicion()
+    clocks.go_on(LEASE_S + 1)
+
+    def locked(self: Any, **changes: Any) -> int:
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(QuerySet, "update", locked)
+        for _ in range(2 * GRACE_BEATS):
+            with pytest.raises(OperationalError):
+                suspects.abandoned(HOME)
+            clocks.go_on(BEAT_S)
+    assert looks(suspects, clocks, 1) == [[]], "it could not renew until now"
+    ownership.renew(owner)
+    assert looks(suspects, clocks, GRACE_BEATS + 2) == [[]] * (GRACE_BEATS + 2)
+
+
+def test_a_run_whose_worker_says_in_redis_that_it_holds_it_is_left_to_it(
+    owner: ownership.Ownership, clocks: Clocks
+) -> None:
+    """Only that run, only from its own worker, and only for as long as it says so."""
+    suspects, worker = Suspicion(), introduction(ELSEWHERE, "emulate", 1)
+    other = introduction(ELSEWHERE._replace(pid=2), "emulate", 1)
+    clocks.go_on(LEASE_S + 1)
+    announce(worker.model_copy(update={"holds": (owner.run_id,)}))
+    assert looks(suspects, clocks, 2 * GRACE_BEATS) == [[]] * 2 * GRACE_BEATS
+    announce(worker.model_copy(update={"holds": (owner.run_id + 1,)}))
+    announce(other.model_copy(update={"holds": (owner.run_id,)}))
+    assert [owner.run_id] in looks(suspects, clocks, GRACE_BEATS + 1)
+    withdraw(worker)
+    withdraw(other)
+
+
+def test_a_lease_that_is_renewed_is_announced(owner: ownership.Ownership) -> None:
+    heart = workers.Heartbeat(introduction(ELSEWHERE, "emulate", 1))
+    with ownership.Renewal(owner, lambda: None):
+        assert heart.announced().holds == (owner.run_id,)
+    assert heart.announced().holds == ()
+
+
+def test_a_worker_that_waits_for_the_database_goes_on_announcing_itself(live_redis: redis.Redis) -> None:
+    waits, beats = threading.Event(), []
+    heart = workers.Heartbeat(introduction(ELSEWHERE, "emulate", 1), news=lambda: beats.append(1) or {})
+    heart.keep_house = waits.wait
+    heart.start()
+    try:
+        wait_until(lambda: len(beats) > 2, "a third beat")
+    finally:
+        waits.set()
+        heart.stop()

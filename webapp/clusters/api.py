@@ -15,7 +15,6 @@ import topologies
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.values import NonNegative, Positive
-from topologies import foreign
 from topologies.foreign import Defaults
 from topologies.formats import MEDIA_TYPES, Format
 from topologies.layout import CanvasLayout, arrange, placed
@@ -27,6 +26,7 @@ from webapp.accounts.rights import Rights
 from webapp.clusters import services
 from webapp.clusters.models import Cluster
 from webapp.clusters.validation import Fits, Validation, validate
+from webapp.files import read_drawing
 
 router = Router(tags=["clusters"])
 logger = logging.getLogger(__name__)
@@ -127,11 +127,8 @@ def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]
 def import_drawing(request: HttpRequest, body: ImportIn) -> Drawing:
     """Read a cluster file or the drawing of another program; nothing is stored."""
     budgets.check_drawing_text(body.text)
-    if body.kind == "toml" or body.kind == "json" or body.kind == "yaml":
-        drawn = topologies.parse_drawing(body.text, body.name or "cluster file", body.kind)
-    else:
-        where = body.name or f"drawing.{body.kind}"
-        drawn = foreign.parse(body.text, body.kind, where, Defaults(body.preset, body.bit_per_s))
+    where = body.name or ("cluster file" if body.kind in topologies.FORMATS else f"drawing.{body.kind}")
+    drawn = read_drawing(body.text, body.kind, where, Defaults(body.preset, body.bit_per_s))
     return Drawing(spec=drawn.spec, layout=placed(*drawn))
 
 

@@ -12,13 +12,13 @@ from django.utils import timezone
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
-from engine.experiments.design.files import parse_toml
 from webapp import budgets
 from webapp.accounts import rights
 from webapp.bodies import check_value
 from webapp.errors import Conflict
 from webapp.experiments import sizes
 from webapp.experiments.models import Execution, Experiment
+from webapp.files import read_experiment
 
 
 def find(experiment_id: int) -> Experiment:
@@ -46,7 +46,7 @@ def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
         raise SpecError(sentence, [("experiment", "give this or toml")])
     if toml is not None:
         budgets.check_experiment_text(toml)
-        value = parse_toml(toml, "experiment file")
+        value = read_experiment(toml, "experiment file")
         check_value(value.model_dump(mode="json"))
     else:
         value = domain.Experiment.parse(fields, "experiment")

@@ -19,9 +19,8 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.units import human
 from engine.models import catalogue
-from engine.models.weights.directory import read_spec
-from engine.models.weights.headers import check_weights
 from engine.models.weights.manifest import manifest_of
+from webapp.files import read_model
 from webapp.fleet.models import StoredModel
 from webapp.fleet.store import store
 
@@ -34,8 +33,7 @@ logger = logging.getLogger(__name__)
 def add(directory: Path, name: str, by: str) -> StoredModel:
     """Check a Hugging Face directory and keep it under `name`. Raises `SpecError`, `HostError`."""
     check_name(name)
-    spec = read_spec(directory, name)
-    check_weights(directory, spec)
+    spec = read_model(directory, name)
     check_room(directory)
     manifest = store().add(directory)
     row = {"digest": manifest.digest, "bytes": manifest.bytes, "spec": spec.model_dump(mode="json"), "by": by}

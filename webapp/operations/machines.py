@@ -94,7 +94,7 @@ def worker_out(one: Announcement, going_on: Sequence[Run]) -> WorkerOut:
         for run in going_on
         if run.worker == one.worker and run.started_at is not None
     ]
-    fields = one.model_dump(exclude={"place", "at", "models", "event_lag_s", "capabilities"})
+    fields = one.model_dump(exclude={"place", "at", "models", "event_lag_s", "capabilities", "holds"})
     return WorkerOut(
         **fields,
         capabilities=list(one.capabilities),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -53,13 +55,24 @@ def add_model(request: UserRequest, files: File[list[UploadedFile]], name: Form[
     """
     model_library.check_name(name)
     check_sizes(files)
-    with tempfile.TemporaryDirectory(prefix="edgeloom-upload-", dir=settings.STATE_DIR) as folder:
+    with tempfile.TemporaryDirectory(dir=settings.FILE_UPLOAD_TEMP_DIR) as folder, without(folder):
         for file in files:
             with (Path(folder) / Path(file.name or "").name).open("xb") as copy:
                 shutil.copyfileobj(file, copy)
         added = model_library.add(Path(folder), name, request.auth.username)
     audit.note(request.auth, "added", f"model {name}, digest {added.digest[:12]}")
     return Status(201, added)
+
+
+@contextmanager
+def without(folder: str) -> Iterator[None]:
+    """In what is refused, files have the names that they were sent with."""
+    try:
+        yield
+    except SpecError as error:
+        fields = [(path, text.replace(f"{folder}/", "")) for path, text in error.fields]
+        sentence = str(error).replace(f"{folder}/", "").replace(folder, "The upload")
+        raise SpecError(sentence, fields) from error
 
 
 def check_sizes(files: list[UploadedFile]) -> None:

@@ -109,12 +109,14 @@ class Renewal(threading.Thread):
         self.ending = threading.Event()
 
     def __enter__(self) -> Self:
+        workers.held.add(self.owner.run_id)
         self.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.ending.set()
         self.join()
+        workers.held.discard(self.owner.run_id)
 
     def run(self) -> None:
         while not self.ending.wait(workers.BEAT_S):

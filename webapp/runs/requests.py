@@ -12,12 +12,13 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
-from engine.models.inputs.pictures import encoded, of_base64
+from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, strategy
 from topologies.layout import enabled
 from webapp import budgets
 from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
+from webapp.files import read_picture
 
 
 class RunRequest(Value):
@@ -59,7 +60,7 @@ def spec_of(request: RunRequest) -> RunSpec:
     check_strategy(request)
     workload = request.workload
     if workload.image is not None and model.vision is not None:  # whatever its size, as the model sees it
-        image = encoded(model.vision, of_base64(workload.image, "workload.image"), "workload.image")
+        image = read_picture(model.vision, of_base64(workload.image, "workload.image"), "workload.image")
         workload = workload.model_copy(update={"image": image})
     try:
         request.scenario.check(cluster)

@@ -2,7 +2,8 @@
 
 A lease that is over by the database's clock says only that nobody has renewed it. Perhaps nobody could,
 because the database did not answer, or its clock was set forward: then living owners renew as soon as they
-can. Therefore whoever settles such a run must have seen its lease unchanged for some beats.
+can. Therefore whoever settles such a run must have seen its lease unchanged for some beats, each of which
+wrote to the database; and its owner must not say in Redis that it holds the run.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
+from webapp.fleet.announcement import announced
 from webapp.runs import ownership, workers
 from webapp.runs.models import Run
 
@@ -41,6 +43,23 @@ def shorten_leases() -> None:
         longer.update(lease_until=ownership.lease())
 
 
+def unheard(runs: Sequence[Run]) -> list[Run]:
+    """Those of which no worker says that it holds them. Raises Redis' errors."""
+    if not runs:
+        return []
+    holding = {(one.worker, run) for one in announced() for run in one.holds}
+    return [run for run in runs if (run.worker, run.pk) not in holding]
+
+
+def check_writable(runs: Sequence[Run]) -> None:
+    """Write their rows as they are: while that is not possible, their owners cannot renew either.
+
+    Raises the database's errors.
+    """
+    if runs:
+        Run.objects.filter(pk__in=[run.pk for run in runs]).update(archived=F("archived"))
+
+
 def _held() -> QuerySet[Run]:
     return Run.objects.filter(archived=False).exclude(status="queued")
 
@@ -52,10 +71,12 @@ class Suspicion:
         self.since: dict[int, tuple[tuple[int, datetime | None], float]] = {}
 
     def abandoned(self, home: str) -> list[Run]:
-        """Runs to settle now. Raises the database's errors, and then begins to watch anew."""
+        """Runs to settle now. Raises the database's errors and Redis', and then begins to watch anew."""
         try:
             shorten_leases()
-            found = {run.pk: run for run in (*dead(home), *self.silent(late(), time.monotonic()))}
+            quiet = unheard(late())
+            check_writable(quiet)
+            found = {run.pk: run for run in (*dead(home), *self.silent(quiet, time.monotonic()))}
         except Exception:
             self.since = {}
             raise

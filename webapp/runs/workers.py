@@ -24,6 +24,9 @@ BEAT_S = 2.0
 QUEUES = ("plan", "points", "emulate")
 logger = logging.getLogger(__name__)
 
+held: set[int] = set()
+"""The runs whose lease this process renews."""
+
 beat = Signal()
 """Sent at every beat of a worker, by its heartbeat's thread: `queue`, `worker` (its `Identity`), and `slots`,
 the number of tasks at once."""
@@ -146,25 +149,44 @@ class Heartbeat(threading.Thread):
     ):
         super().__init__(name=f"heartbeat of {introduced.node}", daemon=True)
         self.announcement = introduced
+        self.refused = introduced.refused
         self.intake = intake
         self.on_beat = on_beat
         self.news = news
         self.stopping = threading.Event()
 
     def run(self) -> None:
+        """Announce in this thread: one that waits for a locked database would be taken for dead."""
+        caring = threading.Thread(
+            target=self._care, name=f"housekeeping of {self.announcement.node}", daemon=True
+        )
+        caring.start()
+        while not self.stopping.is_set():
+            self._guarded(lambda: fleet.announce(self.announced()))
+            self.stopping.wait(BEAT_S)
+        caring.join()
+
+    def _care(self) -> None:
         while not self.stopping.is_set():
             try:
-                self.beat()
+                self._guarded(self.keep_house)
             finally:
                 connection.close()
             self.stopping.wait(BEAT_S)
 
     def beat(self) -> None:
-        """Announce first: a worker whose database does not answer is alive."""
+        """One beat, all of it in this thread."""
+        self._guarded(lambda: fleet.announce(self.announced()))
+        self._guarded(self.keep_house)
+
+    def keep_house(self) -> None:
+        """Raises the database's errors, and Redis'."""
+        self._judge()
+        self.on_beat(self.announcement)
+
+    def _guarded(self, act: Callable[[], None]) -> None:
         try:
-            fleet.announce(self.announced())
-            self._judge()
-            self.on_beat(self.announcement)
+            act()
         except REDIS_ERRORS:
             pass  # the next beat may find Redis again
         except storage.ERRORS as error:
@@ -175,17 +197,19 @@ class Heartbeat(threading.Thread):
     def announced(self) -> Announcement:
         """With what is true now."""
         now = fleet.present(self.announcement)
-        self.announcement = now.model_copy(update=self.news())
+        self.announcement = now.model_copy(
+            update={"holds": tuple(held), "refused": self.refused, **self.news()}
+        )
         return self.announcement
 
     def _judge(self) -> None:
         """Find out whether this worker may work. Raises the database's errors."""
         me = self.announcement
         refused = release.reason_to_rest(me.place, me.version)
-        if refused != me.refused:
+        if refused != self.refused:
             logger.warning("%s %s", me.node, f"rests: {refused}" if refused else "takes tasks again")
-            self.announcement = me.model_copy(update={"refused": refused})
-            fleet.announce(self.announcement)
+            self.refused = refused
+            fleet.announce(self.announced())
         if self.intake is not None:
             self.intake.open(not refused)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
+from engine.confined import Confined
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
@@ -19,6 +17,7 @@ from engine.models.weights.directory import read_json
 FILES = TEMPLATE_FILE, CONFIG_FILE = "chat_template.jinja", "tokenizer_config.json"
 
 RENDER_S = 2.0
+RENDER_BYTES = 1 << 30
 
 Messages = Sequence[Mapping[str, str]]
 """Each with `role` and `content`, in their order."""
@@ -35,12 +34,7 @@ def chat_tokens(
     """
     if not has_template(weights):
         return None
-    try:
-        with _limited(RENDER_S):
-            text = _rendered(weights, messages)
-    except Exception as error:  # the template is its author's code: whatever goes wrong in it is its refusal
-        said = str(error) or type(error).__name__
-        raise SpecError(f"messages: the chat template of {model.name} refuses them: {said}.") from error
+    text = _RENDERED(f"messages: the chat template of {model.name}", weights, messages)
     if len(text) > most_chars:
         raise SpecError(
             f"messages: the chat template of {model.name} makes {len(text):,} characters of them, and this "
@@ -50,13 +44,10 @@ def chat_tokens(
 
 
 def has_template(weights: WeightsRef) -> bool:
-    """Whether the model has a chat template. The libraries that it needs are loaded then, which takes
-    seconds.
-    """
+    """Whether the model has a chat template. What it needs is loaded then, which takes seconds."""
     if weights.kind != "directory" or not _is_there(weights.directory):
         return False
-    from transformers.utils import chat_template_utils  # noqa: F401
-
+    _RENDERED.load()
     return True
 
 
@@ -83,22 +74,6 @@ def _rendered(weights: WeightsRef, messages: Messages) -> str:
     return str(text)
 
 
-@contextmanager
-def _limited(cpu_s: float) -> Iterator[None]:
-    """Raises `TimeoutError` in the block after so many seconds of processor time. For the main thread."""
-
-    def over(number: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"it takes longer than {cpu_s:g} s")
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
 @lru_cache(maxsize=8)
 def _template_of(directory: str) -> tuple[str, dict[str, str]]:
     """The template, "" if there is none, and the special tokens that it may name, such as `bos_token`."""
@@ -120,3 +95,12 @@ def _default(template: Any) -> str:
         named = {one["name"]: one["template"] for one in template}
         return str(named.get("default", ""))
     return str(template or "")
+
+
+_RENDERED = Confined(
+    _rendered,
+    RENDER_S,
+    RENDER_BYTES,
+    modules=("transformers.utils.chat_template_utils", "jinja2.sandbox"),
+    refusal=" refuses them",
+)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 MAX_FILE_BYTES = 10_000_000
-MAX_PIXELS = 50_000_000
+MAX_PIXELS = 25_000_000
 FORMATS = ("PNG", "JPEG")
 MOSAIC = 7
 """Tiles along each edge of a random picture."""

@@ -20,8 +20,13 @@ from engine.ops.layout import tensor_parts, whole_model
 
 LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # as in the library safetensors
+MAX_RANK = 8
+MAX_COUNT = 2**63 - 1
+"""Of elements along an axis, and of bytes: as large as a file's length can be."""
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 """Data types of weights that are loaded, as safetensors calls them."""
+MAX_SHOWN_CHARS = 200
+"""Of a tensor's name, in what is refused."""
 CHUNK_BYTES = 1 << 24
 
 
@@ -112,11 +117,13 @@ def header(file: Path) -> dict[str, Entry]:
         named = json.loads(text)
     except ValueError as error:
         raise _broken(file, f"its header is no JSON ({error})") from error
+    except RecursionError:
+        raise _broken(file, "its header is nested too deeply") from None
     if not isinstance(named, dict):
         raise _broken(file, "its header is no JSON object")
     begin = LENGTH_BYTES + length
     return {
-        name: _entry(file, name, facts, begin, size)
+        name: _entry(file, name[:MAX_SHOWN_CHARS], facts, begin, size)
         for name, facts in named.items()
         if name != "__metadata__"
     }
@@ -129,7 +136,9 @@ def _entry(file: Path, name: str, facts: Any, begin: int, size: int) -> Entry:
         counts = [start, stop, *shape]
     except (TypeError, KeyError, ValueError):
         raise _broken(file, f"its header does not say where {name} is") from None
-    if any(type(count) is not int or count < 0 for count in counts):
+    if len(shape) > MAX_RANK:
+        raise _broken(file, f"{name} has {len(shape)} axes, expected at most {MAX_RANK}")
+    if any(type(count) is not int or not 0 <= count <= MAX_COUNT for count in counts):
         raise _broken(file, f"its header does not say where {name} is")
     if begin + stop > size:
         raise _broken(file, f"{name} ends at byte {begin + stop}, and the file has {size}: it is cut off")

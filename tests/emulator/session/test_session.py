@@ -10,7 +10,7 @@ from emulator.session import server
 from emulator.session.client import _drain, _SessionClient
 from emulator.session.limits import Guard, Limits
 from emulator.session.server import BATCH_S, Session
-from engine.domain.errors import PlanError, RunError
+from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
 from engine.runs import execute as execution
@@ -153,3 +153,32 @@ def test_a_command_to_a_session_that_has_just_ended_is_dropped() -> None:
     assert made.lines.sent == []
     assert made.lines.closed
     assert _drain(made.commands) == []
+
+
+def patient(seconds: float, *received: list[dict[str, object]]):
+    """A client with a stop to send, whose clock goes on by `seconds` whenever it waits."""
+    made, events = client(*received, commands=({"kind": "stop"},))
+    now_s = iter(range(1000))
+    made.guard.clock = lambda: seconds * next(now_s)
+    return made, events
+
+
+def test_a_session_that_ignores_a_stop_is_killed() -> None:
+    """Leaving the block of `Isolated` kills it; a report cannot come any more."""
+    made, _ = patient(1.0, *[[]] * 100)
+    with pytest.raises(Cancelled, match="did not react for 5 s and was killed"):
+        made.run(spec())
+    assert len(made.lines.waiting) > 80
+
+
+def test_a_session_that_has_heard_a_stop_may_take_its_time() -> None:
+    made, events = patient(1.0, [], [{"stopping": True}], *[[]] * 100, [{"events": to_json([RUNNING])}])
+    with pytest.raises(RunError, match="ended without a report"):
+        made.run(spec())
+    assert events == [RUNNING]
+
+
+def test_a_session_says_that_it_has_heard_a_stop() -> None:
+    lines = FakeLines([{"kind": "stop"}])
+    assert Session(lines).should_stop()  # type: ignore[arg-type]
+    assert lines.sent == [{"stopping": True}]

@@ -1,0 +1,5 @@
+"""Calls that are killed at a limit of time or memory: for whatever reads a file that somebody sent."""
+
+from engine.confined.call import Confined
+
+__all__ = ["Confined"]

@@ -1,0 +1,88 @@
+"""The process that forks for each confined call: `python -m engine.confined.server FD`. See `call.py`.
+
+It gets a connection for each call over the socket FD, and ends with the process that holds the other end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import math
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+import time
+from typing import Any, NoReturn
+
+from engine.confined.wire import receive, send
+from engine.domain.errors import SpecError
+
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+LIBC = ctypes.CDLL(None)
+
+
+def serve(control: socket.socket) -> None:
+    """Fork for each connection that comes over `control`, until that is closed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets children that have ended
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        if not message:
+            return
+        with socket.socket(fileno=descriptors[0]) as connection:
+            question = receive(connection)
+            modules, _, _, _, _ = named = pickle.loads(question)
+            for module in modules:
+                importlib.import_module(module)
+            if os.fork() == 0:
+                control.close()
+                _answer(connection, *named[1:])
+
+
+def _answer(
+    connection: socket.socket, function: Any, arguments: Any, limit_s: float, memory_bytes: int
+) -> NoReturn:
+    try:
+        began_s = time.monotonic()
+        _limit(limit_s, memory_bytes)
+        send(connection, str(began_s).encode())
+        answer = _called(function, arguments)
+        send(connection, json.dumps(answer).encode())
+    finally:
+        os._exit(0)
+
+
+def _called(function: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    try:
+        return {"value": function(*arguments)}
+    except SpecError as error:
+        return {"refused": [str(error), error.fields]}
+    except RecursionError:
+        return {"broke": "it is nested too deeply"}
+    except MemoryError:
+        return {"broke": "it needs too much memory"}
+    except Exception as error:
+        return {"broke": str(error).rstrip(".") or type(error).__name__}
+
+
+def _limit(limit_s: float, memory_bytes: int) -> None:
+    """Let the kernel end this process: no handler in Python would run while a parser in C works."""
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    os.sched_setscheduler(
+        0, os.SCHED_OTHER, os.sched_param(0)
+    )  # a session's children have real-time priority
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    seconds = math.ceil(limit_s) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # it writes no file
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,74 @@
+"""Calls in a process of their own: they answer, refuse, and end at their limits, whatever they do in C."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from engine.confined import Confined
+from engine.confined.call import _server
+from engine.domain.errors import SpecError
+
+MEMORY_BYTES = 1 << 28
+
+
+def confined(function, limit_s=5.0):
+    return Confined(function, limit_s, MEMORY_BYTES)
+
+
+def refuse(text):
+    raise SpecError(f"{text} is wrong.", [("path", "wrong")])
+
+
+def overlap(folder):
+    """How many calls are inside, as each finds it."""
+    mine = Path(folder) / str(os.getpid())
+    os.mkfifo(mine)  # a file could not be written
+    found = len(os.listdir(folder))  # noqa: PTH208
+    mine.unlink()
+    return found
+
+
+def test_a_call_answers_what_the_function_returns_or_raises_what_it_refuses():
+    assert confined(pow)("powers", 3, 4) == 81
+    with pytest.raises(SpecError, match=r"^cat is wrong\.$") as caught:
+        confined(refuse)("pictures", "cat")
+    assert caught.value.fields == [("path", "wrong")]
+    with pytest.raises(SpecError, match=r"^zero: cannot be read: .*division"):
+        confined(divmod)("zero", 1, 0)
+
+
+def test_arithmetic_in_c_that_would_take_hours_ends_at_the_limit():
+    with pytest.raises(SpecError, match=r"^bomb: cannot be read: it takes longer than 0.5 s\.$"):
+        confined(pow, 0.5)("bomb", 9, 9**9)
+
+
+def test_what_needs_more_memory_than_it_may_is_refused():
+    with pytest.raises(SpecError, match="too much memory"):
+        confined(bytearray)("large", 4 * MEMORY_BYTES)
+
+
+def test_a_process_that_dies_refuses_its_call_and_the_next_is_answered():
+    with pytest.raises(SpecError, match="was ended"):
+        confined(os._exit)("crash", 1)
+    _server.process.kill()
+    _server.process.wait()
+    assert confined(pow)("powers", 2, 3) == 8
+
+
+def test_it_knows_no_secret_and_writes_no_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("REDIS_URL", "redis://:password@host/0")
+    _server.process.kill()
+    _server.process.wait()
+    assert confined(os.getenv)("secret", "REDIS_URL") is None
+    with pytest.raises(SpecError):
+        confined(Path.write_text)("file", tmp_path / "file", "text")
+
+
+def test_calls_wait_for_each_other(tmp_path):
+    one_at_a_time = confined(overlap, 30.0)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: one_at_a_time("folder", str(tmp_path)), range(8))) == [1] * 8

@@ -1,0 +1,91 @@
+"""Files that people send, each read in a process of its own with limits of time and memory.
+
+Whatever a file does to its parser, the server goes on. Planning workers, which read tokenizers, and
+emulations have limits of their own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import topologies
+from engine.cli.scenario_file import parse_scenario, parse_trace
+from engine.confined import Confined
+from engine.domain.cluster import ClusterSpec
+from engine.domain.experiment import Experiment
+from engine.domain.model import ModelSpec
+from engine.domain.scenario import Scenario
+from engine.domain.vision import VisionSpec
+from engine.experiments.design.files import parse_toml
+from engine.models.inputs.pictures import encoded
+from engine.models.weights.directory import read_spec
+from engine.models.weights.headers import check_weights
+from topologies import foreign
+from topologies.drawn import Drawn
+from topologies.layout import CanvasLayout
+
+TEXT_S, TEXT_BYTES = 10.0, 1 << 30
+PICTURE_S, PICTURE_BYTES = 10.0, 1 << 30
+MODEL_S, MODEL_MEMORY_BYTES = 120.0, 2 << 30
+"""A model's embeddings are read whole where the file has them twice."""
+
+
+def read_model(directory: Path, name: str) -> ModelSpec:
+    """The model in a directory, all tensors of which are there. Raises `SpecError`, `HostError`."""
+    return ModelSpec.model_validate(_MODEL(name, directory, name))
+
+
+def read_picture(vision: VisionSpec, data: bytes, where: str) -> str:
+    """As `engine.models.inputs.pictures.encoded`. Raises `SpecError`, `HostError`."""
+    return str(_PICTURE(where, vision, data, where))
+
+
+def read_drawing(
+    text: str, kind: topologies.Format | foreign.Kind, where: str, defaults: foreign.Defaults
+) -> Drawn:
+    """A cluster file, or the drawing of another program. Raises `SpecError`, `HostError`."""
+    found = _DRAWING(where, text, kind, where, defaults)
+    return Drawn(ClusterSpec.model_validate(found["spec"]), CanvasLayout.model_validate(found["layout"]))
+
+
+def read_scenario(text: str, where: str) -> Scenario:
+    """A trace, if the name ends with `.csv`, or a scenario. Raises `SpecError`, `HostError`."""
+    return Scenario.model_validate(_SCENARIO(where, text, where))
+
+
+def read_experiment(text: str, where: str) -> Experiment:
+    """An experiment in TOML. Raises `SpecError`, `HostError`."""
+    return Experiment.model_validate(_EXPERIMENT(where, text, where))
+
+
+# In the process of the call -----------------------------------------------------------------------
+def _model(directory: Path, name: str) -> dict[str, Any]:
+    spec = read_spec(directory, name)
+    check_weights(directory, spec)
+    return spec.model_dump(mode="json")
+
+
+def _drawing(text: str, kind: Any, where: str, defaults: foreign.Defaults) -> dict[str, Any]:
+    if kind in topologies.FORMATS:
+        drawn = topologies.parse_drawing(text, where, kind)
+    else:
+        drawn = foreign.parse(text, kind, where, defaults)
+    return {name: part.model_dump(mode="json") for name, part in drawn._asdict().items()}
+
+
+def _scenario(text: str, where: str) -> dict[str, Any]:
+    if where.endswith(".csv"):
+        return parse_trace(text, where).model_dump(mode="json")
+    return parse_scenario(text, where, is_json=where.endswith(".json")).model_dump(mode="json")
+
+
+def _experiment(text: str, where: str) -> dict[str, Any]:
+    return parse_toml(text, where).model_dump(mode="json")
+
+
+_MODEL = Confined(_model, MODEL_S, MODEL_MEMORY_BYTES)
+_PICTURE = Confined(encoded, PICTURE_S, PICTURE_BYTES, modules=("PIL.PngImagePlugin", "PIL.JpegImagePlugin"))
+_DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES)
+_SCENARIO = Confined(_scenario, TEXT_S, TEXT_BYTES)
+_EXPERIMENT = Confined(_experiment, TEXT_S, TEXT_BYTES)
