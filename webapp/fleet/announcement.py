@@ -22,7 +22,8 @@ class Announcement(Value):
     `worker` is its identity, `place` the part of that which a restart keeps (node name and home). `slots` is
     the number of tasks at once. `calibration` and `models` are digests; `capabilities` are those of
     `emulator/network/probe.py` that work. `refused` says why it takes nothing at present, or "".
-    `event_lag_s` is the age of the oldest event that readers cannot have yet. `holds` are the runs whose leases it renews.
+    `event_lag_s` is the age of the oldest event that readers cannot have yet. `holds` are the runs whose
+    leases it renews.
     """
 
     worker: str
