@@ -9,6 +9,7 @@ import sys
 from engine.cli.command import Command
 from tests.devtools.documents import documents, outdated
 from tests.devtools.rooms import ROOT
+from tests.devtools.site import build_site
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,12 +17,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made = parser.add_mutually_exclusive_group()
     made.add_argument("--pages", action="store_true", help="take pictures of all pages, in Chromium (root)")
     made.add_argument("--notebook", action="store_true", help="carry out the example notebook (root)")
+    made.add_argument("--site", action="store_true", help="build a site of files with a search in .loom/docs")
 
 
 def run(args: argparse.Namespace) -> int:
     if args.pages or args.notebook:
         module = "tests.browser.pictures" if args.pages else "tests.browser.notebook"
         return subprocess.run([sys.executable, "-m", module], cwd=ROOT).returncode
+    if args.site:
+        return build_site()
     old = outdated()
     if args.check:
         for file in old:

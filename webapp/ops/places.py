@@ -14,6 +14,8 @@ SETUP_DIR = ROOT / ".loom"
 """Stamps and logs of the set-up of this checkout."""
 GUIDELLM_VENV = SETUP_DIR / "guidellm"
 """The environment of the load generator (requirements/guidellm.txt)."""
+SITE_VENV = SETUP_DIR / "site"
+"""The environment of the builder of the manual as a site (requirements/site.txt)."""
 
 
 def state_dir() -> Path:

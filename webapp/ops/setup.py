@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from webapp.ops import debian
-from webapp.ops.places import FRONTEND, GUIDELLM_VENV, PYTHON, ROOT, SETUP_DIR, VENV
+from webapp.ops.places import FRONTEND, GUIDELLM_VENV, PYTHON, ROOT, SETUP_DIR, SITE_VENV, VENV
 from webapp.ops.steps import Step, run_logged, run_steps
 
 REQUIREMENTS = ROOT / "requirements"
@@ -95,9 +95,18 @@ def set_up_guidellm() -> bool:
     return run_steps([guidellm_step()])
 
 
+def set_up_site() -> bool:
+    """The builder of the manual as a site, for `./loom docs --site`."""
+    return run_steps([_environment_step("Sphinx", SITE_VENV, "site.txt")])
+
+
 def guidellm_step() -> Step:
+    return _environment_step("GuideLLM", GUIDELLM_VENV, "guidellm.txt")
+
+
+def _environment_step(title: str, environment: Path, lock_name: str) -> Step:
     """An environment of its own, in which a file names the packages of `.venv` to those that it lacks."""
-    environment, lock = GUIDELLM_VENV, REQUIREMENTS / "guidellm.txt"
+    lock = REQUIREMENTS / lock_name
     packages = "lib/python3*/site-packages"
     commands = (
         f"'{PYTHON}' -m venv --clear '{environment}'",
@@ -105,7 +114,7 @@ def guidellm_step() -> Step:
         f"'{environment}/bin/pip' install --no-input --disable-pip-version-check --no-deps -r '{lock}'",
     )
     return Step(
-        title="GuideLLM",
+        title=title,
         command=("/bin/sh", "-c", " && ".join(commands)),
         stamp=environment / "loom-stamp",
         inputs=(lock,),
