@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import topologies
+from emulator.cli.main import COMMANDS
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.family import restrictions
@@ -19,6 +20,7 @@ from engine.strategies.registry import STRATEGIES
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
 from topologies.showcases import showcases
+from webapp.operations.commands import COMMANDS as OF_THE_SERVER
 
 PICTURE = "docs/rooms.svg"
 MADE_UP = "tiny-"
@@ -81,8 +83,16 @@ def showcases_table() -> str:
     return table(("name", "run", "what to look for", "what to expect", "what the paper says"), rows)
 
 
+def commands_table() -> str:
+    from tests.devtools.commands import COMMANDS as OF_DEVELOPMENT  # which imports this module
+
+    rows = [(f"`{each.name}`", each.help) for each in (*COMMANDS, *OF_THE_SERVER, *OF_DEVELOPMENT)]
+    return table(("command", "what it does"), rows)
+
+
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "strategies": ("docs/reference/strategies.md", strategies_table),
+    "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),
     "devices": ("docs/reference/catalogue.md", devices_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),
