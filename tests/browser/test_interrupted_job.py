@@ -19,7 +19,12 @@ from tests.ops.conftest import wait_until
 from tests.ops.test_up import Up
 from webapp.runs.models import ACTIVE
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.root,
+    pytest.mark.redis,
+    pytest.mark.long("webapp", "engine/experiments"),
+]
 
 expect.set_options(timeout=PATIENCE_MS)
 NUM_POINTS = 12

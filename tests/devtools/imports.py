@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 TYPESCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["']((?:\.|@/)[^"']*)["']""")
@@ -25,17 +26,22 @@ def typescript_files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix in (".ts", ".tsx"))
 
 
-def imported_modules(path: Path, root: Path) -> Iterator[str]:
+def imported_modules(path: Path, root: Path) -> tuple[str, ...]:
     """Full names of everything that a Python file imports; `from a import b` gives a and a.b."""
-    package = path.relative_to(root).with_suffix("").parts[:-1]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+    return _imported(path.read_text(encoding="utf-8"), path.relative_to(root).with_suffix("").parts[:-1])
+
+
+@cache
+def _imported(text: str, package: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*base, *([node.module] if node.module else [])))
-            yield module
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            found += (module, *(f"{module}.{alias.name}" for alias in node.names))
+    return tuple(found)
 
 
 def imported_typescript(path: Path, source: Path) -> Iterator[Path]:

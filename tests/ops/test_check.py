@@ -1,12 +1,14 @@
-"""`./loom test` runs every check to its end, and every test exactly once, in one of two groups."""
+"""`./loom test` runs every check to its end, and every test but campaigns once, in one of two groups."""
 
+import itertools
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from webapp.ops import check
-from webapp.ops.check import ALONE, Check, checks, failed_checks
+from webapp.ops.check import NO_TESTS_COLLECTED, TESTS, Check, checks, failed_checks
 
 
 def python(name: str, code: str) -> Check:
@@ -20,7 +22,7 @@ def test_every_check_runs_and_those_that_fail_are_named(capfd: pytest.CaptureFix
         python("good too", ""),
         python("bad too", "import sys; sys.stderr.write('also wrong'); sys.exit(1)"),
     ]
-    assert failed_checks(made, at_once=2) == ["bad", "bad too"]
+    assert failed_checks(made) == ["bad", "bad too"]
     said = capfd.readouterr().err
     assert "what is wrong" in said and "also wrong" in said
     assert "unimportant" not in said
@@ -28,43 +30,99 @@ def test_every_check_runs_and_those_that_fail_are_named(capfd: pytest.CaptureFix
 
 def test_a_check_gets_its_directory_and_its_environment(tmp_path) -> None:
     code = f"import os; assert os.getcwd() == {str(tmp_path)!r} and os.environ['X_CHECK'] == '1'"
-    assert failed_checks([Check("place", (sys.executable, "-c", code), tmp_path, {"X_CHECK": "1"})], 1) == []
+    assert failed_checks([Check("place", (sys.executable, "-c", code), tmp_path, {"X_CHECK": "1"})]) == []
 
 
-def collected(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> list[list[str]]:
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The arguments of each start of pytest by `./loom test`, without running it."""
-    runs: list[list[str]] = []
+    found: list[list[str]] = []
 
     def run(command, **options):
-        runs.append(list(command[3:]))
+        found.append(list(command[3:]))
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(check, "set_up", lambda **what: False)
     monkeypatch.setattr(check, "node_environment", dict)
-    monkeypatch.setattr(check, "failed_checks", lambda checks, at_once: [])
+    monkeypatch.setattr(check, "failed_checks", lambda checks: [])
     monkeypatch.setattr(check.subprocess, "run", run)
-    assert check.test(arguments) == 0
-    return runs
+    return found
 
 
-def test_the_two_groups_of_tests_leave_none_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    beside, alone = collected(monkeypatch)
-    assert beside[-2:] == ["-m", f"not ({ALONE})"]
-    assert alone == ["-m", ALONE]
+def selected(run: list[str]) -> str:
+    return run[run.index("-m") + 1]
 
 
-def test_arguments_go_to_pytest_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert collected(monkeypatch, "tests/ops", "-k", "port") == [["tests/ops", "-k", "port"]]
+def test_the_two_groups_of_tests_leave_only_campaigns_out_and_say_so(runs, capfd) -> None:
+    assert check.test([]) == 0
+    beside, alone = runs
+    assert (selected(beside), beside[-1]) == ("(not long) and not alone", str(TESTS))
+    assert selected(alone) == "(not long) and alone"
+    assert "Campaigns were left out" in capfd.readouterr().err
 
 
-def test_a_group_that_fails_does_not_keep_the_other_from_running(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = []
+def test_every_file_with_a_test_that_runs_alone_is_in_the_second_group(runs, monkeypatch, tmp_path) -> None:
+    """pytest would find them by itself, but it would import all files for that."""
+    texts = {
+        "test_all": "pytestmark = [pytest.mark.root, pytest.mark.alone]",
+        "test_one": "@pytest.mark.alone\ndef test_it(): ...",
+        "test_case": "pytest.param(1, marks=pytest.mark.alone)",
+        "test_none": "def test_that_a_person_is_alone(): ...",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(check, "TESTS", tmp_path)
+    check.run_groups("not long", tmp_path)
+    assert {Path(given).stem for given in runs[1] if given.endswith(".py")} == {
+        "test_all",
+        "test_one",
+        "test_case",
+    }
+
+
+def test_the_campaigns_run_in_the_same_two_groups_with_a_word_on_their_time(runs, capfd) -> None:
+    assert check.test(["--long", "--changed-since", "abc"]) == 0
+    assert [selected(run) for run in runs] == ["(long) and not alone", "(long) and alone"]
+    assert all(("--changed-since", "abc") in itertools.pairwise(run) for run in runs)
+    assert "minutes" in capfd.readouterr().err
+
+
+def test_the_name_of_a_folder_runs_its_tests(runs) -> None:
+    check.test(["engine"])
+    assert runs[0][-1] == str(TESTS / "engine")
+    assert all(path.startswith(str(TESTS / "engine")) for path in runs[1] if path.endswith(".py"))
+    assert [selected(run) for run in runs] == ["(not long) and not alone", "(not long) and alone"]
+
+
+def test_other_arguments_go_to_pytest_as_they_are(runs) -> None:
+    assert check.test(["tests/ops", "-k", "port"]) == 0
+    assert runs == [["tests/ops", "-k", "port"]]
+
+
+@pytest.mark.parametrize("fails", ["first group", "second group", "checks", "nothing"])
+def test_nothing_that_fails_keeps_the_rest_from_running(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    ran = []
+
+    def run_pytest(title, *given):
+        ran.append(title)
+        return int(fails == ("first group", "second group")[len(ran) - 1])
+
     monkeypatch.setattr(check, "set_up", lambda **what: False)
     monkeypatch.setattr(check, "node_environment", dict)
-    monkeypatch.setattr(check, "failed_checks", lambda checks, at_once: [])
-    monkeypatch.setattr(check, "run_pytest", lambda *given: runs.append(given) or len(runs) == 1)
-    assert check.test([]) == 1
-    assert len(runs) == 2
+    monkeypatch.setattr(check, "failed_checks", lambda checks: ["mypy"] if fails == "checks" else [])
+    monkeypatch.setattr(check, "run_pytest", run_pytest)
+    assert check.test([]) == (fails != "nothing")
+    assert len(ran) == 2
+
+
+def test_a_group_in_which_no_test_is_wanted_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for status, expected in ((NO_TESTS_COLLECTED, 0), (1, 1), (2, 2)):
+        monkeypatch.setattr(
+            check.subprocess,
+            "run",
+            lambda *given, status=status, **more: subprocess.CompletedProcess((), status),
+        )
+        assert check.run_pytest("some") == expected
 
 
 def test_checks_have_distinct_names() -> None:

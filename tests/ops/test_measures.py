@@ -10,6 +10,7 @@ from tests.mutation.document import DOCUMENT, write_section
 from tests.mutation.mutants import sample
 from tests.mutation.table import ScoreTable
 
+pytestmark = pytest.mark.long("emulator", "engine", "topologies", "webapp", "tests")
 ROOT = Path(__file__).resolve().parents[2]
 MUTATION = ROOT / "tests" / "mutation"
 KNOWN = tomllib.loads((MUTATION / "known.toml").read_text())["bug"]

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
+FOLLOWED = pytest.mark.long("docs/guides", "engine", "topologies", "tests/contract", "tests/support")
 GUIDE = ROOT / "docs" / "guides" / "adding.md"
 STEP = re.compile(r"(?P<where>[^\n]+(?:\n   [^\n]+)*):\n\n```(?P<kind>\w+)\n(?P<block>.*?)```", re.DOTALL)
 CREATE = re.compile(r"Create `(?P<file>[^`]+)`$")
@@ -122,6 +123,7 @@ def number_of_passed(outputs: dict[str, str]) -> int:
     return int(found[1])
 
 
+@FOLLOWED
 @pytest.mark.timeout(900)
 def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A strategy", checkout)
@@ -130,6 +132,7 @@ def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
     assert number_of_passed(outputs) > 10
 
 
+@FOLLOWED
 @pytest.mark.timeout(900)
 def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A model family", checkout)
@@ -138,6 +141,7 @@ def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
     assert number_of_passed(outputs) > 15
 
 
+@FOLLOWED
 @pytest.mark.timeout(300)
 def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
     follow("A device", checkout)

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long(
+    "pyproject.toml", "requirements", "edgeloom", "emulator", "engine", "topologies"
+)
 ROOT = Path(__file__).parents[2]
 NO_MININET = "import sys\nsys.modules['mininet'] = None\n"
 """As sitecustomize.py: importing Mininet then fails as where it is not installed."""

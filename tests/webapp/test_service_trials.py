@@ -20,7 +20,8 @@ from webapp.trials.verdict import Evidence, leftovers, problems
 
 @pytest.mark.root
 @pytest.mark.redis
-@pytest.mark.timeout(180)
+@pytest.mark.long("webapp")
+@pytest.mark.timeout(900)
 def test_in_two_trials_every_run_ends_once_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
     """Together they have eight of the ten faults, and are among the shortest that do."""
     played = service_trials(seed=2051, first=0, trials=2, database="sqlite")

@@ -1,8 +1,8 @@
 """`./loom test` runs every check and every test; `./loom coverage` and `./loom mutate` measure the tests.
 
-The checks (linters, types, front end) run beside each other. The tests run in two groups: first those that
-share nothing, in one pytest worker per core; then, one by one, those that need a quiet machine because what
-they measure is time.
+The checks (linters, types, front end) run one after the other beside the first of two groups of tests: those
+that share nothing, in one pytest worker per core. Then come, one by one, those that need a quiet machine
+because what they measure is time. Campaigns are left out: `./loom test --long` runs them.
 """
 
 from __future__ import annotations
@@ -11,18 +11,25 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from webapp.ops.places import FRONTEND, PYTHON, ROOT, echo
 from webapp.ops.setup import node_environment, set_up
 
-THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""Many processes share the cores: more threads in each would only make them wait for one another."""
+MANY_PROCESSES = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
+"""Many processes share the cores: more threads in each would only make them wait for one another. And each
+would compile all modules again if none might keep what it has compiled.
+"""
 
-ALONE = "alone"
-"""pytest's expression for the tests that run one by one."""
+TESTS = ROOT / "tests"
+
+NO_TESTS_COLLECTED = 5
+"""pytest's exit status where none of the tests was wanted."""
+
+LONG_S = 15 * 60
+"""About what the campaigns take on two quiet cores."""
 
 
 class Check(NamedTuple):
@@ -32,19 +39,51 @@ class Check(NamedTuple):
     environment: Mapping[str, str] = {}
 
 
-def test(pytest_arguments: Sequence[str]) -> int:
-    """Returns 0 if all is well. With arguments only pytest runs, once, and gets them."""
+def test(arguments: Sequence[str]) -> int:
+    """Returns 0 if all is well.
+
+    `--long` runs the campaigns. The name of a folder of `tests` runs what is in it, side by side. Any other
+    arguments pytest gets as they are.
+    """
     set_up(redis=True, tests=True)
-    if pytest_arguments:
-        return run_pytest("pytest", *pytest_arguments)
+    if arguments[:1] == ["--long"]:
+        echo(f"Campaigns: about {LONG_S // 60} minutes on two quiet cores.")
+        return run_groups("long", options=arguments[1:])
+    if len(arguments) == 1 and arguments[0] in rooms():
+        return run_groups("not long", TESTS / arguments[0])
+    if arguments:
+        return run_pytest("pytest", *arguments)
     begin = time.monotonic()
-    failed = failed_checks(checks(node_environment()), cores())
-    groups = (
-        (f"tests, {cores()} at a time", "-n", str(cores()), "--dist", "loadfile", "-m", f"not ({ALONE})"),
-        ("tests that run alone", "-m", ALONE),
-    )
-    failed += [title for title, *arguments in groups if run_pytest(title, *arguments)]
-    echo(f"All of it took {time.monotonic() - begin:.0f} s.")
+    with ThreadPoolExecutor(1) as beside:
+        checked = beside.submit(failed_checks, checks(node_environment()))
+        status = run_groups("not long", checked=checked)
+    echo(f"All of it took {time.monotonic() - begin:.0f} s. Campaigns were left out: `./loom test --long`.")
+    return status
+
+
+def rooms() -> set[str]:
+    """The names of the folders of `tests` that have tests."""
+    return {path.relative_to(TESTS).parts[0] for path in TESTS.glob("*/**/test_*.py")}
+
+
+def run_groups(
+    which: str,
+    where: Path = TESTS,
+    options: Sequence[str] = (),
+    checked: Future[list[str]] | None = None,
+) -> int:
+    """Run both groups of the tests in `where` for which pytest's expression `which` is true; the second once
+    the checks have ended, too. Returns 0 if all is well.
+    """
+    alone = [str(path) for path in where.rglob("test_*.py") if "mark.alone" in path.read_text()]
+    workers = ("-n", str(cores()), "--dist", "loadfile")
+    side_by_side = (*workers, "-m", f"({which}) and not alone", *options, str(where))
+    failed = []
+    if run_pytest(f"tests, {cores()} at a time", *side_by_side):
+        failed.append("tests side by side")
+    failed += checked.result() if checked else []
+    if alone and run_pytest("tests that run alone", "-m", f"({which}) and alone", *options, *alone):
+        failed.append("tests that run alone")
     if failed:
         echo(f"Failed: {', '.join(failed)}; see above.")
     return 1 if failed else 0
@@ -53,9 +92,8 @@ def test(pytest_arguments: Sequence[str]) -> int:
 def measure(module: str, arguments: Sequence[str]) -> int:
     """Run `python -m module`, which measures the tests, in the environment that they need."""
     set_up(redis=True, tests=True)
-    return subprocess.run(
-        (str(PYTHON), "-m", module, *arguments), cwd=ROOT, env={**os.environ, **THREADS}
-    ).returncode
+    command = (str(PYTHON), "-m", module, *arguments)
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, **MANY_PROCESSES}).returncode
 
 
 def cores() -> int:
@@ -63,17 +101,18 @@ def cores() -> int:
 
 
 def run_pytest(title: str, *arguments: str) -> int:
-    """Returns pytest's exit status."""
+    """Returns pytest's exit status, 0 also if there is no such test."""
     echo(f"{title} …")
     begin = time.monotonic()
     command = (str(PYTHON), "-m", "pytest", *arguments)
-    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **THREADS}).returncode
+    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **MANY_PROCESSES}).returncode
+    status = 0 if status == NO_TESTS_COLLECTED else status
     echo(f"{title}: {'passed' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s.")
     return status
 
 
 def checks(node: Mapping[str, str]) -> tuple[Check, ...]:
-    """All checks but pytest, the longest first."""
+    """All checks but pytest."""
     python = str(PYTHON)
     return (
         Check("mypy", (python, "-m", "mypy")),
@@ -87,12 +126,9 @@ def checks(node: Mapping[str, str]) -> tuple[Check, ...]:
     )
 
 
-def failed_checks(checks: Sequence[Check], at_once: int) -> list[str]:
-    """Run all `checks`, each to its end; returns the names of those that failed."""
-    echo(f"checks, {at_once} at a time …")
-    with ThreadPoolExecutor(at_once) as pool:
-        passed = list(pool.map(passes, checks))
-    return [check.name for check, good in zip(checks, passed, strict=True) if not good]
+def failed_checks(checks: Sequence[Check]) -> list[str]:
+    """Run all `checks` one after the other, each to its end; returns the names of those that failed."""
+    return [check.name for check in checks if not passes(check)]
 
 
 def passes(check: Check) -> bool:

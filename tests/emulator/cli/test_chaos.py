@@ -39,7 +39,8 @@ def test_simulated_trials_end_well_and_leave_nothing(seed: str, capsys: pytest.C
 
 
 @pytest.mark.root
-@pytest.mark.timeout(600)
+@pytest.mark.long("emulator", "engine/worlds", "engine/runs", "engine/program")
+@pytest.mark.timeout(900)
 def test_emulated_trials_end_well_and_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign("--seed", "1", "--kills", "4") == 0
     said = capsys.readouterr().out

@@ -17,7 +17,11 @@ import pytest
 from tests.support.netem_guest import RESULT
 from tests.support.small_clusters import cluster, link
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.long("emulator", "engine/worlds/real", "tests/support"),
+]
 
 GUEST = Path(__file__).parents[2] / "support" / "netem_guest.py"
 PTRACE = GUEST.with_name("uml_ptrace.c")

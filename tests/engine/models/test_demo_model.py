@@ -51,6 +51,7 @@ def test_wrapped_lines_become_one() -> None:
     assert split([wrapped]) == split([PROSE])
 
 
+@pytest.mark.long("engine/models", "engine/ops", "engine/runs")
 def test_the_card_has_the_score_on_what_is_held_out_of_pythons_documentation(of_python: Corpus) -> None:
     """The corpus differs a little between Python versions: hence the room."""
     card = (OUTPUT_DIR / "README.md").read_text()
