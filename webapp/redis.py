@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import redis
@@ -29,7 +29,7 @@ def client() -> redis.Redis:
     return _client(settings.REDIS_URL)
 
 
-@cache
+@lru_cache(maxsize=4)
 def _client(url: str) -> redis.Redis:
     return redis.Redis.from_url(
         url,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from functools import cache
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 
 PACKAGES = ("torch", "transformers", "safetensors", "pydantic", "mininet")
@@ -15,7 +15,7 @@ def versions() -> dict[str, str]:
     return found | {package: installed for package in PACKAGES if (installed := _installed(package))}
 
 
-@cache
+@lru_cache(maxsize=16)
 def _installed(package: str) -> str:
     """The version of a package, "" without it. Reading it takes longer than a short prediction."""
     try:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Paper(Value):
         return self
 
 
-@cache
+@lru_cache(maxsize=16)
 def paper(name: str) -> Paper:
     """The paper of that name, one of `PAPERS`."""
     return Paper.model_validate_json((FOLDER / f"{name}.json").read_text(encoding="utf-8"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 from engine.domain.experiment import Experiment
 from engine.experiments.design.shipped_files import load, shipped_names
@@ -35,7 +35,7 @@ def reproductions() -> Reproductions:
     return summary.reproductions()
 
 
-@cache
+@lru_cache(maxsize=64)
 def verdicts(name: str) -> list[FigureVerdict]:
     """Raises `SpecError` for an unknown name."""
     return list(summary.verdicts_of(name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import cast
 
 from django.conf import settings
@@ -17,7 +17,7 @@ EMULATED = ("engine", "emulator")
 """Folders of the checkout on which an emulation depends."""
 
 
-@cache
+@lru_cache(maxsize=4)
 def version_of(world: str) -> str:
     """Of this process: it hashes the files once."""
     if world != "emulated":

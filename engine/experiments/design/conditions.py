@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from engine.domain.errors import SpecError
@@ -58,7 +58,7 @@ def holds(text: str, coordinates: Mapping[str, Coordinate]) -> bool:
     return value
 
 
-@cache
+@lru_cache(maxsize=1024)
 def _parsed(text: str) -> ast.Expression:
     """The syntax tree, of known nodes only."""
     if len(text) > MAX_CHARS:

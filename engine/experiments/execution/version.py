@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections.abc import Iterable
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from engine.experiments.design.syntax import parsed
@@ -21,7 +21,7 @@ ENDINGS = (".py", ".toml")
 DIGITS = 12
 
 
-@cache
+@lru_cache(maxsize=2)
 def code_version(on_shapes: bool = True) -> str:
     """Of what predictions depend on (`on_shapes`: those without tensors), 12 hexadecimal digits.
 
