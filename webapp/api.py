@@ -13,6 +13,7 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import SuspiciousOperation
 from django.db import DataError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.operation import Operation
@@ -127,6 +128,11 @@ def on_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
 def on_suspicious_request(request: HttpRequest, error: SuspiciousOperation) -> HttpResponse:
     """A body over DATA_UPLOAD_MAX_MEMORY_SIZE, or one of Django's other refusals."""
     return refusal(request, 400, f"The request is refused: {str(error).rstrip('.')}.", [])
+
+
+@api.exception_handler(MultiPartParserError)
+def on_unreadable_form(request: HttpRequest, error: MultiPartParserError) -> HttpResponse:
+    return refusal(request, 400, f"The request's form cannot be read: {str(error).rstrip('.')}.", [])
 
 
 @api.exception_handler(OverflowError)

@@ -11,10 +11,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 django.setup(set_prefix=False)
 
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from django.urls import re_path  # noqa: E402
 
 from webapp import uploads  # noqa: E402
 from webapp.accounts.body_limit import BodyLimit  # noqa: E402
-from webapp.accounts.sockets import Guard  # noqa: E402
+from webapp.accounts.sockets import Guard, nowhere  # noqa: E402
 from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.runs.consumers import websocket_paths  # noqa: E402
 
@@ -22,6 +23,6 @@ uploads.begin()
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(OneThreadHandler()),
-        "websocket": Guard(URLRouter(websocket_paths)),
+        "websocket": Guard(URLRouter([*websocket_paths, re_path("", nowhere)])),  # type: ignore[arg-type]
     }
 )

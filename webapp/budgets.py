@@ -6,17 +6,21 @@ person spends the time of their own machine.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
+from engine.domain.scenario import Scenario, SetLoss
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from topologies.files import MAX_DEVICES, MAX_LINKS
 
 MAX_DEVICES_EMULATED = 80
+MAX_LOSS_FRAC = 0.9
+"""Beyond it TCP repeats a packet for hours; 1 is a link that is down."""
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
@@ -49,6 +53,8 @@ MAX_ADVISED_STEPS = 10_000
 MAX_NOTES_CHARS = 20_000
 MAX_TAGS = 20
 MAX_TAG_CHARS = 50
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Embeddings, overrides and isolates (Unicode Standard Annex 9), without the marks that some texts need."""
 MAX_TITLE_CHARS = 200
 MAX_DESCRIPTION_CHARS = 10_000
 
@@ -57,7 +63,10 @@ def check_cluster(cluster: ClusterSpec, path: str) -> None:
     """`path` names the cluster in the request. Raises `SpecError`."""
     _at_most(len(cluster.devices), MAX_DEVICES, "devices", f"{path}.devices")
     _at_most(len(cluster.links), MAX_LINKS, "links", f"{path}.links")
+    for index, link in enumerate(cluster.links):
+        _check_loss(max(link.loss(True), link.loss(False)), f"{path}.links[{index}].loss_frac")
     _at_most(len(cluster.title), MAX_TITLE_CHARS, "characters", f"{path}.title")
+    check_line(cluster.title, f"{path}.title")
     _at_most(len(cluster.description), MAX_DESCRIPTION_CHARS, "characters", f"{path}.description")
 
 
@@ -67,18 +76,43 @@ def check_stored(number: int, limit: int, what: str, person: str) -> None:
         raise SpecError(f"{person} has {number} {what}, and the limit is {limit}: delete some first.")
 
 
-def check_labels(notes: str, tags: Sequence[str]) -> None:
+def check_labels(name: str, notes: str, tags: Sequence[str]) -> None:
     """What people write about a run, which lists show. Raises `SpecError`."""
+    check_line(name, "name")
     _at_most(len(notes), MAX_NOTES_CHARS, "characters", "notes")
     _at_most(len(tags), MAX_TAGS, "tags", "tags")
     for index, tag in enumerate(tags):
         _at_most(len(tag), MAX_TAG_CHARS, "characters", f"tags[{index}]")
+        check_line(tag, f"tags[{index}]")
 
 
-def check_workload(workload: Workload, num_changes: int) -> None:
+def check_line(text: str, path: str) -> None:
+    """Raises `SpecError` for a name that is more than a line, or that changes how what follows it is shown: a
+    terminal obeys ESC, and after a bidirectional override a page shows other text backwards.
+    """
+    for character in text:
+        if unicodedata.category(character) in ("Cc", "Zl", "Zp") or character in BIDI_CONTROLS:
+            complaint = f"has the character U+{ord(character):04X}, expected one line of plain text"
+            raise SpecError(f"{path}: {complaint}.", [(path, complaint)])
+
+
+def check_workload(workload: Workload) -> None:
     """Before a prompt is tokenised. Raises `SpecError`."""
     _at_most(len(workload.prompt or ""), MAX_PROMPT_CHARS, "characters", "workload.prompt")
-    _at_most(num_changes, MAX_CHANGES, "changes", "scenario.changes")
+
+
+def check_scenario(scenario: Scenario) -> None:
+    """Raises `SpecError`."""
+    _at_most(len(scenario.changes), MAX_CHANGES, "changes", "scenario.changes")
+    for index, change in enumerate(scenario.changes):
+        if isinstance(change, SetLoss):
+            _check_loss(change.loss_frac, f"scenario.changes[{index}].loss_frac")
+
+
+def _check_loss(loss_frac: float, path: str) -> None:
+    if MAX_LOSS_FRAC < loss_frac < 1:
+        expected = f"at most {MAX_LOSS_FRAC}, or 1 for a link that is down"
+        raise SpecError(f"{path}: {loss_frac:g} of all packets, expected {expected}.", [(path, expected)])
 
 
 def check_prediction(spec: RunSpec) -> None:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from engine.domain.errors import SpecError
 
-Positive = Annotated[float, Field(gt=0)]
-NonNegative = Annotated[float, Field(ge=0)]
+LEAST, MOST = 1e-30, 1e30
+
+
+def _of_size(number: float) -> float:
+    """Refuses what no quantity in SI units is: products of such numbers are 0 or infinite."""
+    if number and not LEAST <= number <= MOST:
+        raise ValueError(f"expected {LEAST:g} to {MOST:g}, got {number:g}")
+    return number
+
+
+Positive = Annotated[float, Field(gt=0), AfterValidator(_of_size)]
+NonNegative = Annotated[float, Field(ge=0), AfterValidator(_of_size)]
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")]

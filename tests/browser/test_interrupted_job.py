@@ -121,7 +121,7 @@ def kill_in_the_middle(site: Up, number: int) -> set[Computed]:
     def both_are_killed() -> bool:
         nonlocal before, emulating
         if not before and done(in_database(site, number), "simulated"):
-            kill(site, ("uvicorn", "redis-server", "-Q plan", "-Q points"))
+            kill(site, ("webapp.asgi", "redis-server", "-Q plan", "-Q points"))
             before = done(in_database(site, number), "simulated")
         if emulating and statuses(site)[-1:] in EMULATING:
             kill(site, ("-Q emulate",))

@@ -121,7 +121,7 @@ def interfaces() -> str:
 
 def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
     arguments = " ".join(up.running().values())
-    for part in ("redis-server", "uvicorn", "-Q plan", "-Q emulate"):
+    for part in ("redis-server", "webapp.asgi", "-Q plan", "-Q emulate"):
         assert part in arguments
     password = password_in(up.text())
     assert Visitor(up.url).log_in(password) == 200

@@ -110,12 +110,19 @@ async def test_a_socket_from_a_foreign_page_is_refused(live_redis, cookie: str) 
         {"origin": ""},
         {"host": "evil.example:8000", "origin": "http://evil.example:8000"},  # a name that leads here
         {"authorization": "Bearer loom_guess"},
+        {"authorization": " ", "origin": "http://evil.example"},  # an empty one, which no program sends
         {"authorization": "Basic YWxpY2U6eA=="},
     ],
 )
 async def test_a_socket_needs_this_sites_host_scheme_and_port(live_redis, cookie: str, changed) -> None:
     run = await asyncio.to_thread(new_run)
     assert not await socket(run.pk, cookie, **changed).connect()
+
+
+async def test_a_path_that_does_not_exist_is_refused(live_redis, cookie: str) -> None:
+    communicator = socket(1, cookie)
+    communicator.scope["path"] = "/ws/nowhere"
+    assert not await communicator.connect()
 
 
 async def test_a_trusted_origin_may_open_a_socket(live_redis, cookie: str, settings) -> None:

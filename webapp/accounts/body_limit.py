@@ -6,7 +6,9 @@ the port could fill the disk.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -18,6 +20,8 @@ from webapp.accounts.sockets import App, Scope, headers_of, who
 
 MOST_BYTES = 12_000_000
 """Of any request but an upload of a model: a picture has 10 MB at most, with its form around it."""
+BODY_S, SLOWEST_BYTE_PER_S = 30.0, 10_000
+"""A body has so long to arrive, and longer the more of it has come."""
 FORM_BYTES = 1_000_000
 """What the form of an upload takes besides the files."""
 MODELS = "/api/models"
@@ -37,11 +41,18 @@ class BodyLimit:
         if not length.isdecimal() or int(length[:20]) > limit:
             await refuse(send, limit)
             return
-        received = 0
+        received, complete = 0, False
+        began_s = time.monotonic()
 
         async def counted() -> Any:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete
+            patience_s = began_s + BODY_S + received / SLOWEST_BYTE_PER_S - time.monotonic()
+            try:
+                message = await asyncio.wait_for(receive(), None if complete else patience_s)
+            except TimeoutError:
+                await answer(send, 408, "The request's body did not arrive in time: send it again.")
+                return {"type": "http.disconnect"}
+            complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received <= limit:
                 return message
@@ -61,8 +72,12 @@ async def may_upload(scope: Scope) -> bool:
 
 
 async def refuse(send: Any, limit: int) -> None:
-    detail = f"The request's body is longer than {limit:,} bytes, the limit here: send less."
+    await answer(send, 413, f"The request's body is longer than {limit:,} bytes, the limit here: send less.")
+
+
+async def answer(send: Any, status: int, detail: str) -> None:
+    """In the form of the API's errors, and the end of the connection."""
     body = json.dumps({"detail": detail, "fields": []}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -40,7 +40,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         headers = headers_of(scope)
         user = None
-        if is_own_host(headers) and ("authorization" in headers or is_own_origin(scope, headers)):
+        if is_own_host(headers) and (authorization(headers) or is_own_origin(scope, headers)):
             user = await database_sync_to_async(who)(scope)
         if user is None:
             await send({"type": "websocket.close"})  # before accept: the handshake is answered with 403
@@ -51,7 +51,7 @@ class Guard:
 def who(scope: Scope) -> User | None:
     """Whose token or session the handshake has, if it is valid now."""
     headers = headers_of(scope)
-    kind, _, secret = headers.get("authorization", "").partition(" ")
+    kind, _, secret = authorization(headers).partition(" ")
     if kind:
         return tokens.bearer(secret.strip()) if kind.lower() == "bearer" else None
     try:
@@ -73,6 +73,16 @@ def may_stay(scope: Scope) -> bool:
 
 def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin1").lower(): value.decode("latin1") for name, value in scope["headers"]}
+
+
+def authorization(headers: dict[str, str]) -> str:
+    """What a program sends: an empty header is none, and what comes with it may come from any page."""
+    return headers.get("authorization", "").strip()
+
+
+async def nowhere(scope: Scope, receive: Any, send: Any) -> None:
+    """Refuses a handshake for a path that does not exist (403)."""
+    await send({"type": "websocket.close"})
 
 
 def is_own_host(headers: dict[str, str]) -> bool:

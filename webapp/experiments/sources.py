@@ -63,7 +63,8 @@ class Limits:
         """A sentence, or "" if the point may run in this world."""
         try:
             budgets.check_cluster(spec.cluster, "cluster")
-            budgets.check_workload(spec.workload, len(spec.scenario.changes))
+            budgets.check_workload(spec.workload)
+            budgets.check_scenario(spec.scenario)
             self.check_weights(spec)
             (budgets.check_emulation if world == "emulated" else budgets.check_prediction)(spec)
         except SpecError as error:

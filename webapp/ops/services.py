@@ -50,7 +50,7 @@ def web(host: str = HOST, port: int = PORT) -> Service:
         "web",
         (
             "-m",
-            "uvicorn",
+            "webapp.server",
             "webapp.asgi:application",
             "--host",
             host,

@@ -20,6 +20,7 @@ from pathlib import Path
 from webapp import private
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
+from webapp.ops.health_watch import HealthWatch
 from webapp.ops.places import PYTHON, ROOT, OpsError, echo, shown, state_dir
 from webapp.ops.redis_server import RedisServer, is_free, private_redis
 from webapp.ops.setup import set_up, set_up_python
@@ -66,6 +67,7 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
     if os.geteuid() == 0:
         children.append(worker_child("emulate", environment))
     supervisor.start(*children)
+    HealthWatch(children[0], lambda: answers_http(f"{url}/api/session")).start()
     for line in greeting:
         echo(line)
     if os.geteuid() != 0:

@@ -118,7 +118,7 @@ def get_run(request: UserRequest, run_id: int) -> dict[str, Any]:
 @router.patch("/runs/{int:run_id}", response=RunDetail, auth=operator)
 def edit_run(request: UserRequest, run_id: int, edit: RunEdit) -> dict[str, Any]:
     services.owned(run_id, request.auth)
-    budgets.check_labels(edit.notes or "", edit.tags or [])
+    budgets.check_labels(edit.name or "", edit.notes or "", edit.tags or [])
     Run.objects.filter(pk=run_id).update(**edit.model_dump(exclude_none=True))
     return detail(services.find(run_id), Rights.of(request.auth))
 

@@ -52,8 +52,9 @@ class Pair(Value):
 
 def spec_of(request: RunRequest) -> RunSpec:
     """Raises `SpecError` with paths into the request, also for one that is too large to be predicted."""
-    budgets.check_labels(request.notes, request.tags)
-    budgets.check_workload(request.workload, len(request.scenario.changes))
+    budgets.check_labels(request.name, request.notes, request.tags)
+    budgets.check_workload(request.workload)
+    budgets.check_scenario(request.scenario)
     cluster = cluster_of(request)
     budgets.check_cluster(cluster, "cluster")
     model, weights = resolve_model(request.model, request.weights)

@@ -62,8 +62,9 @@ def latex(table: TableData) -> str:
         table.unit, [cell.value for row in table.rows for cell in row.cells if cell]
     )
     heads = len(table.row_titles)
+    title = " ".join(table.title.split())  # a second line would be no comment
     lines = [
-        f"% {table.title}: {table.quantity}{f' in {unit}' if unit else ''}, {table.statistic}",
+        f"% {title}: {table.quantity}{f' in {unit}' if unit else ''}, {table.statistic}",
         r"\begin{tabular}{" + "l" * heads + "r" * len(table.columns) + "}",
         r"\toprule",
     ]

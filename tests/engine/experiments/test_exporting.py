@@ -91,6 +91,8 @@ def test_a_latex_table_has_one_unit_bold_best_and_no_special_characters() -> Non
     assert r"\textbf{205 $\pm$ 63.5}" in text
     assert "no plan" in text and text.count(r"\begin{tabular}{lrr}") == 1
     assert r"Method \& co\_100\% / Rate of the links & 1 Mbit/s & 100 Mbit/s \\" in text
+    forged = latex(table_data(experiment, table.model_copy(update={"title": "a\n\\input{b}"}), ROWS))
+    assert forged.startswith("% a \\input{b}: ")
     no_columns = latex(table_data(experiment, Table(name="t", rows=("method",)), ROWS))
     assert r"Method \& co\_100\% & End-to-end latency \\" in no_columns
 

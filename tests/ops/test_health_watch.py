@@ -1,0 +1,58 @@
+"""A child that runs and does not answer is ended once, and a slow start is no silence."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webapp.ops import health_watch
+from webapp.ops.health_watch import MISSES, HealthWatch
+from webapp.ops.supervisor import Child
+
+
+class Silent(Child):
+    sent: list[signal.Signals]
+
+    def send(self, number: signal.Signals) -> None:
+        self.sent.append(number)
+
+
+@pytest.fixture
+def child(monkeypatch: pytest.MonkeyPatch) -> Silent:
+    monkeypatch.setattr(health_watch, "echo", lambda line: None)
+    made = Silent("web", (), Path("web.log"), {}, lambda: True)
+    made.sent, made.process = [], object()  # type: ignore[assignment]
+    return made
+
+
+def looks(watch: HealthWatch, answers: str) -> list[Any]:
+    """What has been sent to the child, after each answer (`.`) or none (`x`)."""
+    found = []
+    for answer in answers:
+        watch.answers = lambda answer=answer: answer == "."
+        watch.look()
+        found.append(len(watch.child.sent))
+    return found
+
+
+def test_a_child_that_answered_and_is_silent_for_long_is_killed_once(child: Silent) -> None:
+    watch = HealthWatch(child, lambda: True)
+    assert looks(watch, "." + "x" * (MISSES - 1)) == [0] * MISSES
+    assert looks(watch, "x" * 20) == [1] * 20
+    assert child.sent == [signal.SIGKILL]
+
+
+def test_one_answer_forgives_what_was_missed(child: Silent) -> None:
+    assert set(looks(HealthWatch(child, lambda: True), ("." + "x" * (MISSES - 1)) * 5)) == {0}
+
+
+def test_a_process_that_has_just_been_started_may_be_silent(child: Silent) -> None:
+    watch = HealthWatch(child, lambda: True)
+    assert set(looks(watch, "x" * 50)) == {0}
+    looks(watch, ".")
+    child.process = object()  # type: ignore[assignment]
+    assert set(looks(watch, "x" * 50)) == {0}
+    assert looks(watch, "." + "x" * MISSES)[-1] == 1

@@ -1,0 +1,52 @@
+"""uvicorn that waits for a request only so long: `python -m webapp.server webapp.asgi:application …`.
+
+Its options are uvicorn's. A connection that sends half a request and then nothing would stay open for ever.
+`webapp/accounts/body_limit.py` waits for bodies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import uvicorn
+from uvicorn.config import HTTP_PROTOCOLS
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_S = 20.0
+"""From the connection, or the first byte of a later request, to the end of its headers."""
+
+
+class ImpatientHttp(HttpToolsProtocol):
+    deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.deadline = self.loop.call_later(HEAD_S, transport.abort)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if self.deadline is None:
+            self.deadline = self.loop.call_later(HEAD_S, self.transport.abort)
+
+    def on_headers_complete(self) -> None:
+        self._in_time()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._in_time()
+        super().connection_lost(exc)
+
+    def _in_time(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
+
+
+def main() -> Any:
+    HTTP_PROTOCOLS["auto"] = "webapp.server:ImpatientHttp"
+    return uvicorn.main()
+
+
+if __name__ == "__main__":
+    main()
