@@ -1,5 +1,5 @@
-"""Every strategy, every family, three clusters: both worlds do the same operations, bytes and FLOPs, and
-the real one gives the reference's tokens. Real processes and sockets on loopback, native speed.
+"""Every strategy with every family, on three clusters: both worlds do the same operations, bytes and FLOPs,
+and the real one gives the reference's tokens. Real processes and sockets on loopback, native speed.
 """
 
 from collections import Counter
@@ -45,10 +45,8 @@ FAMILIES = (
 """One for each way in which operations, messages and memory differ. Gemma 3 is for those with windows, norms
 of sums or heads of a free size; `test_methods_by_family.py` has the others, in this process.
 """
-EVERYWHERE = ("tiny-gpt2", "tiny-llama", "tiny-bert")
-"""On all clusters: a decoder, one with grouped keys and values, an encoder. The others are on the uneven one:
-how a cluster is cut depends on numbers of heads, not on families, and `test_numbers.py` has all pairs.
-"""
+KINDS = ("tiny-gpt2", "tiny-llama", "tiny-bert")
+"""With all parameters of a strategy: a decoder, one with grouped keys and values, an encoder."""
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
     "burst": {"requests": 3, "pattern": "bursty"},
@@ -86,24 +84,34 @@ def spec_of(strategy, family, cluster, workload, params=None):
     )
 
 
-def workloads_of(family, cluster):
-    """Bursts are only on the uneven cluster, where families outside `EVERYWHERE` have nothing else: what a
-    batch changes does not depend on the family.
-    """
-    if cluster.name != "uneven" or family == "tiny-gemma3":
-        return ["one"]
-    return WORKLOADS if family in EVERYWHERE else ["burst"]
+def features(case):
+    """What the run of a strategy shows, in pairs, and of which some run must show each."""
+    strategy, family, cluster, workload, params = case
+    given = str(params)
+    of_strategy = {(family,), (cluster.name, workload), (given, cluster.name), (given, workload)}
+    of_strategy |= {(given, family)} if family in KINDS else set()
+    return {(strategy, *pair) for pair in of_strategy} | {("any", family, cluster.name, workload)}
 
 
-CASES = [
+def few(cases):
+    """As few of `cases` as have, by strategy, all features that they have together."""
+    left = set().union(*map(features, cases))
+    while left:
+        best = max(cases, key=lambda case: len(left & features(case)))
+        left -= features(best)
+        yield best
+
+
+ALL = [
     (strategy.name, family, cluster, workload, params)
     for strategy in STRATEGIES
     for family in FAMILIES
-    for cluster in (CLUSTERS if family in EVERYWHERE else CLUSTERS[1:2])
-    for workload in workloads_of(family, cluster)
+    for cluster in CLUSTERS
+    for workload in WORKLOADS
     for params in variants_of(strategy).values()
     if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
 ]
+CASES = list(few(ALL))
 VARIANTS = {str(params): name for variants in PARAMS.values() for name, params in variants.items()}
 IDS = ["-".join((s, f, c.name, w, *([VARIANTS[str(p)]] if s in PARAMS else []))) for s, f, c, w, p in CASES]
 

@@ -10,7 +10,7 @@ from tests.support import network_bodies as bodies
 from tests.support.small_clusters import chain, link, loop_of_switches, mesh, ring, star
 from tests.support.small_clusters import cluster as make
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 
 def plain(cluster: ClusterSpec) -> dict[str, object]:
@@ -41,6 +41,7 @@ def test_all_pairs_reach_each_other_over_exactly_the_path_of_the_spec(cluster: C
     assert len(crossed) == devices * (devices - 1)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rate", [10e6, 100e6])
 def test_measured_rates_are_within_five_percent_of_the_asked_ones(rate: float) -> None:
     for _, _, asked, achieved in call(bodies.measured, plain(star(3, rate))):
@@ -48,6 +49,7 @@ def test_measured_rates_are_within_five_percent_of_the_asked_ones(rate: float) -
         assert achieved == pytest.approx(rate, rel=0.05)
 
 
+@pytest.mark.alone
 def test_asymmetric_rates_are_measured_each_in_its_direction() -> None:
     cluster = chain()
     rows = call(bodies.measured, plain(cluster))
@@ -56,6 +58,7 @@ def test_asymmetric_rates_are_measured_each_in_its_direction() -> None:
         assert achieved == pytest.approx(cluster.links[index].rate(forward), rel=0.05)
 
 
+@pytest.mark.alone
 def test_a_dilated_network_reports_virtual_rates() -> None:
     for _, _, asked, achieved in call(bodies.measured, plain(star(2, 80e6)), 4.0):
         assert asked == 80e6
@@ -66,6 +69,7 @@ def test_every_node_keeps_its_windows_after_a_pause() -> None:
     assert set(call(bodies.sysctls, plain(star(3)))) == {"0"}
 
 
+@pytest.mark.alone
 def test_loss_is_real() -> None:
     lossy = star(2, loss_frac=0.2)
     lost = call(bodies.lost_packets, plain(lossy), 1000)
@@ -91,6 +95,7 @@ def test_delay_without_netem_is_the_receivers() -> None:
     assert PathTimes(cluster, 2, frozenset({1})).held_s(0) == pytest.approx(0.003)
 
 
+@pytest.mark.alone
 def test_it_works_beside_another_mininet_with_the_same_names() -> None:
     for ratio in call(bodies.beside_another_mininet, plain(star(2))):
         assert ratio == pytest.approx(1.0, rel=0.05)
@@ -108,6 +113,7 @@ def test_a_rate_that_the_kernel_cannot_do_is_refused_with_the_link() -> None:
         call(bodies.shapes, plain(star(2, 1e-3)), 1e6)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("dilation", [1.0, 4.0])
 def test_the_retransmission_timer_of_a_connection_is_virtual_time(dilation: float) -> None:
     timeout_s, round_trip_s = call(bodies.timers, plain(star(2)), dilation)

@@ -23,7 +23,7 @@ from tests.support.network_bodies import interfaces
 from tests.support.session_bodies import stay
 from tests.support.small_clusters import star
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 ROOT = Path(__file__).resolve().parents[3]
 
