@@ -6,6 +6,7 @@ from rich.text import Text
 
 from emulator.calibration.known import calibration_file, known_calibration
 from emulator.network.probe import Capabilities, Capability
+from emulator.session.view import session_cache
 from engine.cli.tables import console_for, table
 from engine.domain.units import human
 from engine.runs.host_kernels import kernels_file, known_kernels
@@ -64,7 +65,8 @@ def _calibration() -> str:
 
 def _kernels() -> str:
     """Which kernels the probe has chosen for products with weights."""
-    known = known_kernels()
+    file = session_cache() / kernels_file().name
+    known = known_kernels(file)
     if known is None:
         return "Kernels of products not timed yet: the first run does it, in about a second."
     others = [
@@ -74,4 +76,4 @@ def _kernels() -> str:
         if choice.kernel != "default"
     ]
     named = "; ".join(others) or "the default is fastest for all"
-    return f"Kernels of products, where torch's default is not the fastest: {named} ({kernels_file()})"
+    return f"Kernels of products, where torch's default is not the fastest: {named} ({file})"

@@ -72,15 +72,23 @@ class MemoryGroup:
         return False
 
 
+def may_limit() -> bool:
+    """Whether this process may make such groups."""
+    with MemoryGroup(machine_bytes()) as group:
+        return group.procs is not None
+
+
 def _places() -> list[tuple[Path, str]]:
     """Where a group may be made, and the name of the file with its limit.
 
-    Version 2: beside the other groups of the machine, as in a group that has processes none can be made.
-    Version 1: in this process's own group.
+    Version 2: beside the other groups of the machine, as in a group that has processes none can be made, or
+    beside this process's own, if that was delegated to its user. Version 1: in this process's own group.
     """
     own = {name: path for _, name, path in (line.split(":", 2) for line in _lines("/proc/self/cgroup"))}
+    beside = CGROUPS / Path(own.get("", "/").lstrip("/")).parent
     memory = CGROUPS / "memory" / own.get("memory", "/").lstrip("/")
-    return [(CGROUPS, "memory.max"), (memory, "memory.limit_in_bytes")]
+    unified = [(parent, "memory.max") for parent in dict.fromkeys((CGROUPS, beside))]
+    return [*unified, (memory, "memory.limit_in_bytes")]
 
 
 def _remove_empty_groups() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from emulator.host.places import search_path
 from engine.domain.errors import HostError
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ def enter(pid: int) -> None:
     with Path(f"/proc/{pid}/ns/net").open("rb") as namespace:
         if libc.setns(namespace.fileno(), CLONE_NEWNET):
             reason = os.strerror(ctypes.get_errno())
-            raise HostError(f"entering a network namespace failed: {reason}: emulation needs root.")
+            raise HostError(f"entering a network namespace failed: {reason}.")
 
 
 def inside(pid: int, work: Callable[[], T]) -> T:
@@ -56,6 +57,20 @@ def inside(pid: int, work: Callable[[], T]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+def succeeds_apart(line: tuple[str, ...], text: str = "") -> bool:
+    """Whether a command, with `text` as its input, succeeds in a network namespace made for it alone."""
+    users = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    environment = os.environ | {"PATH": search_path()}
+    done = subprocess.run(
+        ("unshare", *users, "--net", *line),
+        input=text.encode(),
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    return done.returncode == 0
 
 
 def run_each(commands: Sequence[NodeCommand]) -> list[str]:

@@ -1,17 +1,37 @@
-"""The directories in which the emulator keeps its files on this host."""
+"""The directories in which the emulator keeps its files on this host, and the name of this host's queue."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
+STATE_VARIABLE = "EDGELOOM_STATE_DIR"
+PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin"
+"""Where Debian keeps tc and ifconfig, which is not on the search path of an ordinary user."""
+
 
 def state_directory() -> Path:
-    """Tickets and records of running sessions: deleted by a reboot, shared by all users of the host."""
-    return Path(os.environ.get("EDGELOOM_STATE_DIR", "/run/edgeloom"))
+    """Records of this user's running sessions since the machine's last start."""
+    own = os.environ.get(STATE_VARIABLE)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Path(own) if own else cache_directory() / "sessions" / boot
+
+
+def queue_name() -> str:
+    """Emulations that wait for one another: all of this machine, whoever starts them, but those with a state
+    directory of their own.
+    """
+    own = os.environ.get(STATE_VARIABLE)
+    return "edgeloom" if not own else f"edgeloom-{hashlib.sha256(own.encode()).hexdigest()[:16]}"
 
 
 def cache_directory() -> Path:
     """For files that can be made again: the host's calibration."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "edgeloom"
+
+
+def search_path() -> str:
+    """Where the emulator looks for programs."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), PROGRAMS])

@@ -6,13 +6,18 @@ import importlib.util
 import os
 import platform
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.host.namespaces import succeeds_apart
+from emulator.host.places import search_path
+from emulator.host.rights import Rights, grants, rights
 from emulator.network.shaping import kernel_has
 from engine.domain.errors import HostError
+
+OWN_USERS = "user namespaces"
+"""The capability without which emulations run with the machine's root."""
 
 
 class Capability(NamedTuple):
@@ -48,31 +53,24 @@ class Capabilities(NamedTuple):
 @cache
 def probe() -> Capabilities:
     """Try everything, once per process (about 0.2 s)."""
-    root = os.geteuid() == 0
+    able = rights().kind != "none"
     return Capabilities(
         items=(
-            Capability(
-                "root",
-                root,
-                True,
-                "emulation makes network namespaces, which needs root",
-                "Run it as root, or leave the emulate queue to a worker that is root.",
-            ),
-            _isolation(root),
+            _isolation(rights()),
             _tool("mnexec", "Mininet's mnexec enters namespaces", "apt-get install mininet"),
             _tool("ifconfig", "Mininet brings interfaces up with ifconfig", "apt-get install net-tools"),
             _tool("tc", "tc shapes links", "apt-get install iproute2"),
             _mininet(),
             Capability(
                 "tbf",
-                root and kernel_has("tbf"),
+                able and kernel_has("tbf"),
                 True,
                 "the kernel's tbf shapes links",
                 "Use a kernel with sch_tbf (modprobe sch_tbf).",
             ),
             Capability(
                 "netem",
-                root and kernel_has("netem"),
+                able and kernel_has("netem"),
                 False,
                 "the kernel's netem; without it delays are kept by the receiver, and relay "
                 "processes do delay together with loss, and jitter",
@@ -80,7 +78,7 @@ def probe() -> Capabilities:
             ),
             Capability(
                 "nft",
-                root and _nft_drops(),
+                able and _nft_drops(),
                 False,
                 "nft drops packets at random; without it and netem, relay processes do",
                 "apt-get install nftables",
@@ -91,15 +89,9 @@ def probe() -> Capabilities:
                 False,
                 "TUN devices, between which relay processes delay and drop packets; without them and "
                 "netem, jitter and delay together with loss are refused",
-                "modprobe tun",
+                "sudo modprobe tun && sudo chmod 666 /dev/net/tun",
             ),
-            Capability(
-                "sched_fifo",
-                _realtime(),
-                False,
-                "real-time priority keeps wake-ups punctual on a busy host",
-                "Run as root, or raise RLIMIT_RTPRIO.",
-            ),
+            *(Capability(one.name, one.ok, False, one.what, f"To get it: {one.line}.") for one in grants()),
         ),
         cores=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -109,7 +101,7 @@ def probe() -> Capabilities:
 
 
 def _tool(name: str, why: str, remedy: str) -> Capability:
-    return Capability(name, shutil.which(name) is not None, True, why, remedy)
+    return Capability(name, shutil.which(name, path=search_path()) is not None, True, why, f"sudo {remedy}")
 
 
 def _mininet() -> Capability:
@@ -123,43 +115,23 @@ def _mininet() -> Capability:
     )
 
 
-def _isolation(root: bool) -> Capability:
-    line = ("unshare", "-n", "-m", "-p", "-f", "--mount-proc", "true")
-    return Capability(
-        "namespaces",
-        root and _succeeds(line),
-        True,
-        "every emulation runs in private network, mount and process namespaces",
-        "Allow unshare: in a container, run it privileged (CAP_SYS_ADMIN, CAP_NET_ADMIN).",
-    )
+def _isolation(found: Rights) -> Capability:
+    if found.kind == "own":
+        what = "every emulation runs in namespaces of its own, and has rights there only"
+        return Capability(OWN_USERS, True, True, what)
+    what = f"{found.why}, so emulations run with the machine's root" if found.kind == "root" else found.why
+    return Capability(OWN_USERS, False, found.kind == "none", what, found.remedy)
 
 
 def _nft_drops() -> bool:
     rules = "add table inet t\nadd chain inet t c { type filter hook prerouting priority -300; }\n"
     rules += "add rule inet t c numgen random mod 100 < 1 drop\n"
-    return _succeeds(("unshare", "-n", "nft", "-f", "-"), rules)
+    return succeeds_apart(("nft", "-f", "-"), rules)
 
 
 def _tun() -> bool:
     try:
         with Path("/dev/net/tun").open("rb"):
             return True
-    except OSError:
-        return False
-
-
-def _realtime() -> bool:
-    try:
-        before = os.sched_getscheduler(0), os.sched_getparam(0)
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        os.sched_setscheduler(0, *before)
-    except OSError:
-        return False
-    return True
-
-
-def _succeeds(line: tuple[str, ...], text: str = "") -> bool:
-    try:
-        return subprocess.run(line, input=text.encode(), capture_output=True, check=False).returncode == 0
     except OSError:
         return False

@@ -11,11 +11,10 @@ Every setting is read back and compared with what was asked.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from emulator.host.namespaces import NodeCommand, run_each
+from emulator.host.namespaces import NodeCommand, run_each, succeeds_apart
 from engine.domain.errors import HostError
 from engine.domain.token_bucket import (
     FRAME_BYTES,
@@ -84,11 +83,7 @@ def piece_limit(interface: str, shape: Shape) -> str:
 def kernel_has(qdisc: str) -> bool:
     """Whether the kernel has this qdisc, tried in a network namespace made for this one command."""
     options = {"netem": ("delay", "1ms"), "tbf": ("rate", "1mbit", "burst", "1600", "limit", "100000")}
-    line = ("unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", qdisc, *options[qdisc])
-    try:
-        return subprocess.run(line, capture_output=True, check=False).returncode == 0
-    except OSError:
-        return False
+    return succeeds_apart(("tc", "qdisc", "add", "dev", "lo", "root", qdisc, *options[qdisc]))
 
 
 def _batch(lines: Sequence[tuple[Port, str]]) -> None:

@@ -10,28 +10,30 @@ import importlib
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
-from emulator.host.places import state_directory
-from emulator.host.priority import raise_priority
+from emulator.host.places import queue_name, state_directory
 from emulator.session.isolation import Isolated
 from emulator.session.turns import turn
 from emulator.session.wire import JsonLines, error_from_json, error_to_json
 from engine.domain.errors import EdgeLoomError, HostError
 
 
-def call(function: Callable[..., Any], *arguments: Any) -> Any:
+def call(function: Callable[..., Any], *arguments: Any, writes: Iterable[Path] = ()) -> Any:
     """The result of a module's function, called in new namespaces when it is this call's turn on the host.
 
-    Raises the function's `EdgeLoomError`.
+    It may write the directories `writes`. Raises the function's `EdgeLoomError`.
     """
-    state = state_directory()
 
     def waiting(ahead: int) -> None:
         sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
 
-    with turn(state / "turns", waiting) as mine, Isolated(__name__, state, mine) as session:
+    with (
+        turn(queue_name(), waiting) as mine,
+        Isolated(__name__, state_directory(), mine, writes=writes) as session,
+    ):
         lines = JsonLines(session.sock)
         lines.send({"module": function.__module__, "name": function.__name__, "arguments": arguments})
         while not lines.closed:
@@ -49,7 +51,6 @@ def main(descriptor: int) -> None:
         messages = lines.receive(60.0)
     if not messages:  # the caller has ended
         return
-    raise_priority()
     try:
         function = getattr(importlib.import_module(messages[0]["module"]), messages[0]["name"])
         lines.send({"result": function(*messages[0]["arguments"])})

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from emulator.calibration.known import with_profile
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.memory import MemoryGroup
-from emulator.host.places import state_directory
+from emulator.host.places import queue_name, state_directory
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
 from emulator.session.limits import Guard, limits_here
-from emulator.session.turns import TURNS, turn
+from emulator.session.notes import notes
+from emulator.session.turns import turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
@@ -56,11 +58,16 @@ def emulate(
 
     limits = limits_here()
     with (
-        turn(state / TURNS, waiting, give_up) as mine,
+        turn(queue_name(), waiting, give_up) as mine,
         MemoryGroup(limits.memory_bytes) as group,
-        Isolated("emulator.session.server", state, mine, group.procs) as session,
+        Isolated("emulator.session.server", state, mine, group.procs, _directories_of(spec)) as session,
     ):
         return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec))
+
+
+def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
+    """What the session reads besides its program."""
+    return (Path(spec.weights.directory),) if spec.weights.directory else ()
 
 
 class _SessionClient:
@@ -121,10 +128,10 @@ class _SessionClient:
                 error.add_note(complaint)
             raise error
         events = EVENTS.validate_python(message["events"])
+        if events and isinstance(events[-1], ReportMade):
+            events[-1] = notes().added_to(events[-1])
+            self.report = events[-1].report
         self.on_events(events)
-        for event in events:
-            if isinstance(event, ReportMade):
-                self.report = event.report
 
     def _send(self, command: LiveCommand) -> None:
         if command["kind"] == "stop" and self.stop_sent_s is None:

@@ -1,4 +1,4 @@
-"""Starts a child process in its own network, mount and process namespaces; it is killed with its parent.
+"""Starts a child process in a room of its own (`emulator/host/enter.py`); it is killed with its parent.
 
 When it ends, the kernel removes everything inside: processes, interfaces, mounts. Names inside cannot collide
 with names outside, so several emulations and other Mininets can run at the same time.
@@ -6,63 +6,89 @@ with names outside, so several emulations and other Mininets can run at the same
 
 from __future__ import annotations
 
+import compileall
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
+from emulator.host.enter import SCRATCH
 from emulator.host.leftovers import Process, children, kill, process, record
+from emulator.host.places import search_path
+from emulator.host.priority import STARTER_VARIABLE, grant_real_time
+from emulator.host.rights import command, rights
 from emulator.session.turns import Turn
+from emulator.session.view import ROOT, SESSION_CODE, room_of, session_cache
 
-ROOT = Path(__file__).resolve().parents[2]
-UNSHARE = ("unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child=SIGKILL")
-ENTER_GROUP = 'echo $$ > "$0" && exec "$@"'
-"""A shell that joins the control group $0 and becomes the command that follows."""
+KEPT = (
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LD_LIBRARY_PATH",
+    "LOOM_READY_S",
+    "LOOM_RUNS_AT_ONCE",
+    "LOOM_TRIAL_DIRECTORY",
+    "TZ",
+)
+"""The variables of the environment that a session gets from its starter, whose others may hold secrets."""
+
 BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h; beyond the system's limit, which root may
 TAIL_BYTES = 2000
 
 
 class Isolated:
-    """Runs `python -m MODULE FD` in new namespaces; `sock` is connected to its file descriptor FD.
+    """Runs `python -m MODULE FD` in a room of its own; `sock` is connected to its file descriptor FD.
 
     It inherits the files of `turn`, so the turn ends with its last process, and may use only the turn's
-    cores. `group` is the file of a control group that takes its pid, if there is one.
+    cores. `group` is the file of a control group that takes its pid, if there is one. It may read the
+    directories `reads` and write `writes`, wherever they are.
     """
 
-    def __init__(self, module: str, records: Path, turn: Turn, group: Path | None = None):
+    def __init__(
+        self,
+        module: str,
+        records: Path,
+        turn: Turn,
+        group: Path | None = None,
+        reads: Iterable[Path] = (),
+        writes: Iterable[Path] = (),
+    ):
         self.module = module
         self.group = group
         self.records = records
         self.turn = turn
+        self.reads, self.writes = tuple(reads), tuple(writes)
 
     def __enter__(self) -> Isolated:
+        rights().require()
+        compile_code()
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.starter, asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for end in (self.sock, theirs):
-            end.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+            _widen(end)
+        granting = grant_real_time(self.starter)
         self.errors = tempfile.TemporaryFile()
+        cache = session_cache()
+        room = room_of(self.turn.cores, self.group, self.reads, (*self.writes, cache))
         python = (sys.executable, "-m", self.module, str(theirs.fileno()))
-        confine = ("taskset", "--cpu-list", ",".join(map(str, sorted(self.turn.cores))))
-        member = () if self.group is None else ("sh", "-c", ENTER_GROUP, str(self.group))
-        line = ("setpriv", "--pdeathsig", "KILL", *member, *confine, *UNSHARE, *python)
-        # One thread per process: many devices share few cores, and pacing times single threads.
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        # Import from where this process imports, and nothing from the current directory.
-        paths = [str(ROOT), *(path for path in sys.path if path)]
-        environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONSAFEPATH": "1"}
-        with theirs:
+        with theirs, asks:
             self.popen = subprocess.Popen(
-                line,
-                env=environment,
+                command(room, python),
+                env=_environment(cache) | {STARTER_VARIABLE: str(asks.fileno())},
                 start_new_session=True,
-                pass_fds=(theirs.fileno(), *self.turn.descriptors),
+                pass_fds=(theirs.fileno(), asks.fileno(), *self.turn.descriptors),
                 stdin=subprocess.DEVNULL,
                 stdout=self.errors,
                 stderr=self.errors,
             )
+        self.granting = granting
         self.record = self._record()
         return self
 
@@ -77,11 +103,13 @@ class Isolated:
             kill(member)
         self.popen.wait()
         self.record.unlink(missing_ok=True)
+        self.granting.join()
+        self.starter.close()
         self.sock.close()
         self.errors.close()
 
     def members(self) -> list[Process]:
-        """The process that called unshare, and the init of the namespaces; the kernel kills the others with
+        """The process that entered the room, and the init of its namespaces; the kernel kills the others with
         it.
         """
         outer = process(self.popen.pid)
@@ -102,3 +130,33 @@ class Isolated:
         assert owner is not None, "this process is alive"
         members = self.members() or [Process(self.popen.pid, 0)]
         return record(self.records, owner, members)
+
+
+@cache
+def compile_code() -> None:
+    """Once per process: sessions cannot write the checkout, and would each compile what has changed."""
+    for name in SESSION_CODE:
+        compileall.compile_dir(ROOT / name, quiet=2)
+
+
+def _environment(cache: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return kept | {
+        "HOME": SCRATCH,
+        "PATH": search_path(),
+        "TMPDIR": SCRATCH,
+        "XDG_CACHE_HOME": str(cache.parent),
+        # One thread per process: many devices share few cores, and pacing times single threads.
+        "OMP_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        # Import from where this process imports, and nothing from the current directory.
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *(path for path in sys.path if path)]),
+        "PYTHONSAFEPATH": "1",
+    }
+
+
+def _widen(end: socket.socket) -> None:
+    """Enlarge the buffer; only root may exceed the system's limit."""
+    for option in (socket.SO_SNDBUF, SO_SNDBUFFORCE):
+        with contextlib.suppress(PermissionError):
+            end.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
-import tempfile
 import time
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.host.places import state_directory
-from emulator.host.priority import children_in_real_time, raise_priority
+from emulator.host.priority import children_in_real_time
 from emulator.session.limits import READY_VARIABLE, number_from
 from emulator.session.wire import JsonLines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
@@ -126,14 +123,6 @@ class Session:
         os._exit(1)
 
 
-def _private_scratch() -> None:
-    """Keep temporary files in a memory file system, which the kernel removes with the namespace."""
-    scratch = state_directory() / "scratch"
-    scratch.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "edgeloom", str(scratch)], check=True)
-    tempfile.tempdir = os.environ["TMPDIR"] = str(scratch)
-
-
 def _first_to_go() -> None:
     """Should the whole machine lack memory, the kernel ends emulations before servers and databases."""
     Path("/proc/self/oom_score_adj").write_text("500")
@@ -144,9 +133,7 @@ def main(descriptor: int) -> None:
     session = Session(lines)
     status = 0
     try:
-        raise_priority()
         _first_to_go()
-        _private_scratch()
         session.run()
     except EdgeLoomError as error:
         session.flush()

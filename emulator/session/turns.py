@@ -1,14 +1,17 @@
 """Queues emulations: one at a time per host by default, since runs on the same cores would slow each other.
 
-Each run holds a numbered ticket file, locked as long as its process lives. A run starts when fewer lower
-tickets are locked than runs may go on at once; the kernel unlocks the ticket of a run that crashes. Runs that
-go on at the same time have disjoint shares of the cores, each a locked `seat` file.
+Each run holds a numbered ticket, and a seat while it goes on: names in the kernel's abstract namespace of
+Unix sockets. All users of the host see and may take such names, none is a file that one could plant or lock
+others out with, and the kernel frees a name with the last process that holds it. A run starts when fewer
+lower tickets are held than runs may go on at once; these have disjoint shares of the cores, one per seat.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
+import re
+import socket
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -20,8 +23,7 @@ from engine.domain.errors import HostError
 
 POLL_S = 0.1
 RUNS_AT_ONCE = "LOOM_RUNS_AT_ONCE"
-TURNS = "turns"
-"""The directory of the tickets, in the state directory."""
+SOCKETS = Path("/proc/self/net/unix")
 
 
 class Turn(NamedTuple):
@@ -33,38 +35,32 @@ class Turn(NamedTuple):
 
 @contextmanager
 def turn(
-    directory: Path, waiting: Callable[[int], None], give_up: Callable[[], None] = lambda: None
+    queue: str, waiting: Callable[[int], None], give_up: Callable[[], None] = lambda: None
 ) -> Iterator[Turn]:
-    """Wait for this run's turn, then hold it until the block ends.
+    """Wait for this run's turn in the queue of that name, then hold it until the block ends.
 
     `waiting(ahead)` is called whenever the number of runs that must end first changes and is not 0.
     `give_up` is called while waiting and may raise. Raises `HostError` for a bad LOOM_RUNS_AT_ONCE.
     """
-    cores = os.sched_getaffinity(0)
-    seats = shares(cores, runs_at_once())
-    directory.mkdir(parents=True, exist_ok=True, mode=0o755)
-    ticket, path = _draw(directory)
-    held = [ticket]
-    try:
+    seats = shares(os.sched_getaffinity(0), runs_at_once())
+    number, ticket = _draw(queue)
+    with ticket:
         seen = 0
-        while (ahead := _ahead(directory, path) + 1 - len(seats)) > 0:
+        while (ahead := _ahead(queue, number) + 1 - len(seats)) > 0:
             if ahead != seen:
                 waiting(ahead)
                 seen = ahead
             give_up()
             time.sleep(POLL_S)
-        while (
-            taken := _lock_share(directory, len(seats))
-        ) is None:  # its last holder has not unlocked it yet
+        while (taken := _free_seat(queue, len(seats))) is None:  # its last holder has not freed it yet
+            if not seen:
+                seen = 1
+                waiting(seen)
             give_up()
             time.sleep(POLL_S)
-        number, seat = taken
-        held.append(seat)
-        yield Turn(tuple(held), seats[number])
-    finally:
-        path.unlink(missing_ok=True)
-        for descriptor in held:
-            os.close(descriptor)
+        index, seat = taken
+        with seat:
+            yield Turn((ticket.fileno(), seat.fileno()), seats[index])
 
 
 def runs_at_once() -> int:
@@ -86,54 +82,41 @@ def shares(cores: Collection[int], count: int) -> list[frozenset[int]]:
     return [frozenset(every[start:stop]) for start, stop in pairwise(bounds)]
 
 
-def _lock_share(directory: Path, count: int) -> tuple[int, int] | None:
-    """The first free seat of `count`: its number and its locked file. None if there is none."""
-    for number in range(count):
-        seat = os.open(directory / f"seat-{number}-of-{count}", os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(seat, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(seat)
-        else:
-            return number, seat
+def tickets(queue: str) -> list[int]:
+    """The numbers that are held in this queue, in order."""
+    pattern = re.compile(rf"@{re.escape(queue)}/ticket-(\d{{1,15}})$", re.MULTILINE)
+    return sorted({int(number) for number in pattern.findall(SOCKETS.read_text(errors="replace"))})
+
+
+def _draw(queue: str) -> tuple[int, socket.socket]:
+    """A new ticket, with a higher number than all others."""
+    while True:
+        number = max(tickets(queue), default=0) + 1
+        if (ticket := _hold(f"{queue}/ticket-{number}")) is not None:
+            return number, ticket
+
+
+def _ahead(queue: str, own: int) -> int:
+    """How many lower tickets are held."""
+    return sum(number < own for number in tickets(queue))
+
+
+def _free_seat(queue: str, count: int) -> tuple[int, socket.socket] | None:
+    """The first free seat of `count` and what holds it. None if there is none."""
+    for index in range(count):
+        if (seat := _hold(f"{queue}/seat-{index}-of-{count}")) is not None:
+            return index, seat
     return None
 
 
-def _draw(directory: Path) -> tuple[int, Path]:
-    """A new ticket, locked, with a higher number than all others."""
-    with (directory / "counter").open("a+") as counter:
-        fcntl.flock(counter, fcntl.LOCK_EX)
-        counter.seek(0)
-        number = int(counter.read() or 0) + 1
-        path = directory / f"ticket-{number:09d}"
-        ticket = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(ticket, fcntl.LOCK_EX)
-        counter.truncate(0)
-        counter.write(str(number))
-        counter.flush()
-    return ticket, path
-
-
-def remove_dead_tickets(directory: Path) -> None:
-    """Those of runs that were killed; the next run would remove them too."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with (directory / "counter").open("a+") as counter:
-        fcntl.flock(counter, fcntl.LOCK_EX)  # nobody is between making a ticket and locking it
-        _ahead(directory, directory / "ticket-x")
-
-
-def _ahead(directory: Path, own: Path) -> int:
-    """The number of lower tickets that are locked. Removes tickets whose run has ended."""
-    count = 0
-    for path in sorted(directory.glob("ticket-*")):
-        if path.name >= own.name:
-            break
-        try:
-            with path.open("r+") as other:
-                fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                path.unlink(missing_ok=True)
-        except BlockingIOError:
-            count += 1
-        except FileNotFoundError:
-            continue  # its run ended just now
-    return count
+def _hold(name: str) -> socket.socket | None:
+    """A socket that holds this name, or None if another process holds it."""
+    holder = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        holder.bind(f"\0{name}")
+    except OSError as error:
+        holder.close()
+        if error.errno != errno.EADDRINUSE:
+            raise
+        return None
+    return holder

@@ -24,9 +24,9 @@ def kernels_file() -> Path:
     return Path(base) / "edgeloom" / "kernels.json"
 
 
-def known_kernels() -> LinearTable | None:
-    """The table in the cache if it is of this processor and of this torch, or None."""
-    path = kernels_file()
+def known_kernels(file: Path | None = None) -> LinearTable | None:
+    """The table in the cache, or in `file`, if it is of this processor and of this torch, or None."""
+    path = file or kernels_file()
     try:
         known = LinearTable.model_validate_json(path.read_text())
     except (OSError, ValueError, SpecError):  # absent, or written by another version

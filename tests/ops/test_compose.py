@@ -58,10 +58,10 @@ def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_only_what_needs_root_is_privileged(name: str) -> None:
+def test_only_what_makes_namespaces_is_privileged(name: str) -> None:
     privileged = COMPOSE[name].get("privileged", False)
-    assert privileged is OURS[name].needs_root
-    assert (COMPOSE[name]["user"] == "root") is OURS[name].needs_root
+    assert privileged is OURS[name].makes_namespaces
+    assert (COMPOSE[name]["user"] == "root") is OURS[name].makes_namespaces
 
 
 @pytest.mark.parametrize("name", sorted(set(COMPOSE) - {"prepare"}))

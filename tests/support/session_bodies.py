@@ -1,9 +1,13 @@
 """A session that builds a network and then stays, for tests that kill it."""
 
+import ctypes
+import errno
 import os
 import sys
 import time
+from collections.abc import Callable
 
+from emulator.host.priority import run_in_real_time
 from tests.support.network_bodies import opened
 
 
@@ -20,6 +24,38 @@ def cores() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
+def sight(covered: str, code: str, secret: str) -> dict[str, object]:
+    """What a session sees and may: in a covered directory, in one of the code, and of another's file."""
+    return {
+        "entries": sorted(os.listdir(covered)),  # noqa: PTH208
+        "environment": sorted(os.environ),
+        "write": [error_of(lambda: open(f"{path}/new", "w")) for path in (covered, code)],  # noqa: B023, PTH123
+        "uncover": error_of(lambda: umount(covered)),
+        "read": error_of(lambda: open(secret)),  # noqa: PTH123
+    }
+
+
+def umount(path: str) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.umount2(path.encode(), 0):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def error_of(act: Callable[[], object]) -> str:
+    try:
+        act()
+    except OSError as error:
+        return errno.errorcode[error.errno or 0]
+    return ""
+
+
+def real_time() -> tuple[int, int]:
+    """The scheduling of this process once it has asked for real time."""
+    run_in_real_time(os.getpid())
+    return os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def main() -> None:
     """`python session_bodies.py SPEC.json READY`: own such a session."""
     import json
@@ -27,7 +63,8 @@ def main() -> None:
 
     from emulator.session.calls import call
 
-    call(stay, json.loads(Path(sys.argv[1]).read_text()), sys.argv[2])
+    ready = Path(sys.argv[2])
+    call(stay, json.loads(Path(sys.argv[1]).read_text()), str(ready), writes=(ready.parent,))
 
 
 if __name__ == "__main__":

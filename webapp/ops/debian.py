@@ -36,7 +36,6 @@ VENV_PACKAGES = (
 EMULATOR_PACKAGES = (
     Package("mininet", program("mnexec")),
     Package("iproute2", program("tc")),
-    Package("bridge-utils", program("brctl")),
     Package("nftables", program("nft")),
     Package("util-linux", program("unshare")),
 )

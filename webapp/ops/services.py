@@ -42,7 +42,8 @@ class Service(NamedTuple):
 
     name: str
     arguments: tuple[str, ...]
-    needs_root: bool = False
+    makes_namespaces: bool = False
+    """In a container it needs root and the host's capabilities for that; elsewhere it needs neither."""
 
 
 def web(host: str = HOST, port: int = PORT) -> Service:
@@ -82,4 +83,4 @@ def worker(queue: str) -> Service:
         "--loglevel",
         "INFO",
     )
-    return Service(f"worker-{queue}", arguments, needs_root=queue == "emulate")
+    return Service(f"worker-{queue}", arguments, makes_namespaces=queue == "emulate")

@@ -38,7 +38,7 @@ def set_up(*, redis: bool, tests: bool = False) -> bool:
     packages: list[debian.Package] = []
     if redis:
         packages += debian.REDIS_PACKAGES
-    if tests or os.geteuid() == 0:  # only root can emulate
+    if tests or os.geteuid() == 0:  # only root can install them
         packages += debian.EMULATOR_PACKAGES
     if tests:
         packages += debian.TEST_PACKAGES

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,19 +60,22 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         redis_url = server.url
         supervisor.start(redis_child(server, configuration))
     environment = {**os.environ, "REDIS_URL": redis_url, "PYTHONUNBUFFERED": "1"}
-    greeting = prepare_database(environment)
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(why_not_emulating)
+        greeting = prepare_database(environment)
+        refusal = asked.result()
     children = [
         web_child(port, environment),
         *(worker_child(queue, environment) for queue in ("plan", "points")),
     ]
-    if os.geteuid() == 0:
+    if not refusal:
         children.append(worker_child("emulate", environment))
     supervisor.start(*children)
     HealthWatch(children[0], lambda: answers_http(f"{url}/api/session")).start()
     for line in greeting:
         echo(line)
-    if os.geteuid() != 0:
-        echo("Emulating needs root: runs wait in the queue, predictions work. Start it as root for both.")
+    if refusal:
+        echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
 
 
@@ -110,6 +114,15 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
     if done.returncode:
         raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
     return [line for line in done.stdout.splitlines() if line.strip()]
+
+
+def why_not_emulating() -> str:
+    """The sentence why this machine cannot emulate, with the remedy, or ""."""
+    if missing := debian.missing_of(debian.EMULATOR_PACKAGES):
+        line = f"sudo apt-get install {' '.join(missing)}"
+        return f"Emulating needs Debian packages that are missing: an administrator runs `{line}`."
+    command = (str(PYTHON), "-c", "from emulator.host.rights import main; main()")
+    return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def redis_child(server: RedisServer, configuration: Path) -> Child:
@@ -154,11 +167,11 @@ def worker(queue: str) -> int:
                 "given; ./loom up starts its own workers."
             )
     service = services.worker(queue)
-    if service.needs_root and os.geteuid() != 0:
-        raise OpsError(f"The {queue} worker makes network namespaces, which needs root: run it as root.")
-    if service.needs_root:
+    if service.makes_namespaces:
         debian.install(debian.EMULATOR_PACKAGES)
     set_up_python()
+    if service.makes_namespaces and (refusal := why_not_emulating()):
+        raise OpsError(refusal)
     os.chdir(ROOT)
     sys.stderr.flush()
     os.execv(PYTHON, (str(PYTHON), *service.arguments))

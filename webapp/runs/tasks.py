@@ -19,7 +19,6 @@ from emulator.calibration.known import with_profile as calibrated
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
-from emulator.session.turns import TURNS, remove_dead_tickets
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
@@ -204,7 +203,6 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     queues = set(sender.app.amqp.queues.consume_from)
     if "emulate" in queues:
         cleanup_stale(state_directory())
-        remove_dead_tickets(state_directory() / TURNS)
     for queue in sorted(queues & set(workers.QUEUES)):
         introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
         own = [own_queue(str(me))] if queue == "emulate" else []

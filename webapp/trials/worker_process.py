@@ -18,6 +18,7 @@ from webapp.celery import app
 from webapp.fleet import release
 from webapp.runs import tasks, workers
 from webapp.trials.hurry import hurry
+from webapp.trials.session import DIRECTORY
 
 SESSION = "webapp.trials.session"
 
@@ -59,4 +60,5 @@ def _home(number: int) -> str:
 
 
 def _isolated(module: str, *arguments: object) -> Isolated:
-    return Isolated(SESSION, *arguments)  # type: ignore[arg-type]
+    directory = Path(os.environ[DIRECTORY])
+    return Isolated(SESSION, *arguments, writes=(directory,))  # type: ignore[arg-type, misc]

@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, process
+from emulator.host.places import queue_name
 from emulator.session.calls import call
 from emulator.session.client import emulate
+from emulator.session.turns import tickets
 from engine.domain.errors import HostError, RunError
 from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
@@ -44,7 +46,8 @@ def descendants(pid: int) -> list[Process]:
 @pytest.fixture
 def owner(tmp_path: Path, state_directory: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that owns a session with a network of three devices, ready."""
-    spec, ready = tmp_path / "spec.json", tmp_path / "ready"
+    spec, ready = tmp_path / "spec.json", tmp_path / "shared" / "ready"
+    ready.parent.mkdir()
     spec.write_text(json.dumps(star(3).model_dump(mode="json")))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(ROOT)])}
     line = [sys.executable, "-m", "tests.support.session_bodies", str(spec), str(ready)]
@@ -125,4 +128,4 @@ def test_a_killed_emulation_says_so_and_leaves_nothing(state_directory: Path) ->
     assert killed
     until(lambda: not any(is_alive(known) for known in killed), "nothing is left")
     assert list(state_directory.glob("session-*")) == []
-    assert list((state_directory / "turns").glob("ticket-*")) == []
+    assert tickets(queue_name()) == []

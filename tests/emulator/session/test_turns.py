@@ -4,33 +4,39 @@ import os
 import queue
 import signal
 import threading
-from pathlib import Path
+import uuid
 
 import pytest
 
-from emulator.session.turns import RUNS_AT_ONCE, Turn, shares, turn
+from emulator.session.turns import RUNS_AT_ONCE, Turn, shares, tickets, turn
 from engine.domain.errors import HostError
+
+
+@pytest.fixture
+def name() -> str:
+    """Of a queue that no other test has."""
+    return f"edgeloom-test-{uuid.uuid4().hex}"
 
 
 class Waiter(threading.Thread):
     """Somebody who wants a turn; remembers how many were ahead."""
 
-    def __init__(self, directory: Path):
+    def __init__(self, queue_name: str):
         super().__init__()
-        self.directory = directory
+        self.queue_name = queue_name
         self.ahead: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.has_it = threading.Event()
         self.release = threading.Event()
         self.turn = Turn((), frozenset())
 
     def run(self) -> None:
-        with turn(self.directory, self.ahead.put) as self.turn:
+        with turn(self.queue_name, self.ahead.put) as self.turn:
             self.has_it.set()
             self.release.wait()
 
 
-def test_the_first_does_not_wait_and_the_others_come_in_order(tmp_path: Path) -> None:
-    waiters = [Waiter(tmp_path) for _ in range(3)]
+def test_the_first_does_not_wait_and_the_others_come_in_order(name: str) -> None:
+    waiters = [Waiter(name) for _ in range(3)]
     waiters[0].start()
     waiters[0].has_it.wait()
     for ahead, waiter in enumerate(waiters[1:], start=1):
@@ -47,18 +53,18 @@ def test_the_first_does_not_wait_and_the_others_come_in_order(tmp_path: Path) ->
     for waiter in waiters:
         waiter.join()
     assert all(waiter.ahead.empty() for waiter in waiters)
-    assert list(tmp_path.glob("ticket-*")) == []
+    assert tickets(name) == []
 
 
-def test_a_killed_process_does_not_block_the_queue(tmp_path: Path) -> None:
+def test_a_killed_process_does_not_block_the_queue(name: str) -> None:
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        with turn(tmp_path, lambda ahead: None):
+        with turn(name, lambda ahead: None):
             os.write(write, b"x")
             signal.pause()
     os.read(read, 1)
-    waiter = Waiter(tmp_path)
+    waiter = Waiter(name)
     waiter.start()
     assert waiter.ahead.get(timeout=60) == 1
     os.kill(pid, signal.SIGKILL)
@@ -68,27 +74,27 @@ def test_a_killed_process_does_not_block_the_queue(tmp_path: Path) -> None:
     waiter.join()
 
 
-def test_a_run_that_is_cancelled_leaves_the_queue(tmp_path: Path) -> None:
-    first = Waiter(tmp_path)
+def test_a_run_that_is_cancelled_leaves_the_queue(name: str) -> None:
+    first = Waiter(name)
     first.start()
     first.has_it.wait()
 
     def give_up() -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), turn(tmp_path, lambda ahead: None, give_up):
+    with pytest.raises(KeyboardInterrupt), turn(name, lambda ahead: None, give_up):
         raise AssertionError("it is not our turn")
-    assert len(list(tmp_path.glob("ticket-*"))) == 1
+    assert len(tickets(name)) == 1
     first.release.set()
     first.join()
 
 
 def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(RUNS_AT_ONCE, "2")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3, 4})
-    first, second, third = waiters = [Waiter(tmp_path) for _ in range(3)]
+    first, second, third = waiters = [Waiter(name) for _ in range(3)]
     for waiter in (first, second):
         waiter.start()
         waiter.has_it.wait()
@@ -113,8 +119,8 @@ def test_shares_are_even_and_none_is_empty() -> None:
 
 @pytest.mark.parametrize("text", ["0", "two", "-1", ""])
 def test_a_bad_number_of_runs_at_once_is_refused(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(RUNS_AT_ONCE, text)
-    with pytest.raises(HostError, match="expected a number from 1 on"), turn(tmp_path, lambda ahead: None):
+    with pytest.raises(HostError, match="expected a number from 1 on"), turn(name, lambda ahead: None):
         raise AssertionError("there is no turn to have")

@@ -1,0 +1,124 @@
+"""What a session sees of this machine's files: its program, its model, its cache, and no secrets.
+
+Everything is read-only but the cache. The server's state (database, keys, passwords) is covered. Started as
+root, a session is nobody (`emulator/host/rights.py`): a directory that others may not pass is covered, too,
+and only what the session needs below is shown.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from emulator.host.enter import MEMORY, Room, View
+from emulator.host.places import cache_directory
+from emulator.host.rights import identity, rights
+
+ROOT = Path(__file__).resolve().parents[2]
+SERVER_STATE = ".loom"
+STATE_VARIABLE = "LOOM_STATE_DIR"
+"""Where the server of this checkout keeps its database and its keys, unless this variable moves them."""
+
+SESSION_CODE = ("emulator", "engine", "topologies")
+"""What a session imports of this checkout."""
+
+OTHER_CODE = ("webapp", "tests")  # trials and tests have sessions of their own
+CODE = tuple(ROOT / name for name in (*SESSION_CODE, *OTHER_CODE))
+"""What is shown as the session's own: it may have been compiled for its owner only. Other files of a checkout
+may hold secrets.
+"""
+
+PYTHON = (Path(sys.prefix), Path(sys.base_prefix))
+
+OTHERS = stat.S_IROTH | stat.S_IXOTH
+
+
+def session_cache() -> Path:
+    """What sessions have instead of this user's cache directory: the same, but root's have one of their own,
+    which they may write.
+    """
+    home, own = cache_directory().parent, identity()
+    cache = (home if own is None else cache_directory() / "emulation") / "edgeloom"
+    cache.mkdir(parents=True, exist_ok=True)
+    if own is not None:
+        os.chown(cache, own, own)
+    return cache
+
+
+def room_of(cores: Iterable[int], group: Path | None, reads: Iterable[Path], writes: Iterable[Path]) -> Room:
+    """The room of a session of this process: `reads` and `writes` are what it needs besides its program."""
+    own_users = rights().kind == "own"
+    own = identity() if own_users else None
+    written = {path.resolve() for path in writes}
+    python = {each for path in PYTHON for each in (path.absolute(), path.resolve())}
+    models = {each for path in reads for each in with_targets(path)}
+    needed = {path for path in {*CODE, *python, *models, *written, *imported_paths()} if path.exists()}
+    covered = {Path(path) for path in MEMORY} | {ROOT / SERVER_STATE}
+    covered |= {Path(os.environ[STATE_VARIABLE])} if os.environ.get(STATE_VARIABLE) else set()
+    if own is not None:
+        covered |= {closed for path in needed if (closed := first_closed(path)) is not None}
+    covered = {path.resolve() for path in covered if path.is_dir()}
+    needed -= covered
+    views: dict[Path, View] = {}
+    for path in sorted(needed, key=lambda path: len(path.parts)):
+        is_foreign = path in written | set(CODE) or (
+            path in python | models and is_closed(path, path in models)
+        )
+        owner = owner_of(path) if own is not None and is_foreign else None
+        if path in written or owner is not None or not is_seen(path, covered, views):
+            views[path] = View(str(path), path in written, owner)
+    return Room(
+        os.getpid(),
+        own,
+        own_users,
+        "" if group is None else str(group),
+        tuple(sorted(cores)),
+        tuple(map(str, sorted(covered))),
+        tuple(views.values()),
+    )
+
+
+def is_seen(path: Path, covered: Iterable[Path], views: Iterable[Path]) -> bool:
+    """Whether `path` can be seen without a view of its own."""
+    above, shown = nearest(path, covered), nearest(path, views)
+    return above is None or (shown is not None and above in shown.parents)
+
+
+def imported_paths() -> set[Path]:
+    """Where this process imports from."""
+    return {each for path in sys.path if path for each in (Path(path).absolute(), Path(path).resolve())}
+
+
+def with_targets(directory: Path) -> list[Path]:
+    """A directory, and those to which links in it lead."""
+    targets = {entry.resolve().parent for entry in directory.iterdir()} if directory.is_dir() else set()
+    return [directory.absolute(), directory.resolve(), *targets]
+
+
+def nearest(path: Path, among: Iterable[Path]) -> Path | None:
+    """The lowest of these paths that is a directory above `path`, or None."""
+    return max(
+        (each for each in among if each in path.parents), key=lambda each: len(each.parts), default=None
+    )
+
+
+def first_closed(path: Path) -> Path | None:
+    """The first directory on the way to `path` that others may not pass, or None."""
+    above = [*path.parents][-2::-1]
+    return next((each for each in above if each.is_dir() and not each.stat().st_mode & stat.S_IXOTH), None)
+
+
+def is_closed(directory: Path, files: bool) -> bool:
+    """Whether others may not read this directory, or (`files`) a file in it."""
+    if directory.stat().st_mode & OTHERS != OTHERS:
+        return True
+    inside = directory.iterdir() if files else ()
+    return any(entry.is_file() and not entry.stat().st_mode & stat.S_IROTH for entry in inside)
+
+
+def owner_of(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_uid, found.st_gid

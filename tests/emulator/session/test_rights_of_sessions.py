@@ -1,0 +1,100 @@
+"""No process of an emulation has rights on this machine that an ordinary user lacks; whoever starts it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from emulator.host.leftovers import Process, children
+from emulator.host.rights import IDENTITY, grants, is_machine_root, rights
+from emulator.session.calls import call
+from emulator.session.client import emulate
+from emulator.session.notes import Notes
+from engine.domain.events import Event, ReportMade, StateChanged
+from engine.domain.report import Fidelity
+from tests.emulator.session.test_emulate import spec_for
+from tests.support import session_bodies
+from tests.support.network_bodies import interfaces
+from tests.support.small_clusters import star
+
+pytestmark = pytest.mark.root
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def below(pid: int) -> list[Process]:
+    found = children(pid)
+    return found + [deeper for child in found for deeper in below(child.pid)]
+
+
+def status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def users_of(pid: int) -> tuple[set[int], list[int], str]:
+    """Its users and groups as this process numbers them, the user that root is inside, its user namespace."""
+    found = status(pid)
+    numbers = {int(one) for name in ("Uid", "Gid", "Groups") for one in found[name].split()}
+    inner, outer, count = map(int, Path(f"/proc/{pid}/uid_map").read_text().split())
+    assert (inner, count) == (0, 1), "nobody but its own root exists inside"
+    return numbers, [outer], os.readlink(f"/proc/{pid}/ns/user")  # noqa: PTH115
+
+
+@pytest.mark.alone
+def test_no_process_of_a_run_has_this_machines_root() -> None:
+    assert rights().kind == "own"
+    mine = {known.pid for known in below(os.getpid())}
+    seen: dict[str, int] = {}
+
+    def look(events: list[Event]) -> None:
+        if any(isinstance(event, StateChanged) and event.state == "running" for event in events):
+            for known in below(os.getpid()):
+                if known.pid in mine:
+                    continue
+                numbers, outside, namespace = users_of(known.pid)
+                own = {IDENTITY} if is_machine_root() else {os.getuid(), os.getgid(), *os.getgroups()}
+                assert numbers <= own, f"{known.pid} is {numbers}"
+                assert outside == [IDENTITY if is_machine_root() else os.getuid()]
+                assert namespace != os.readlink("/proc/self/ns/user")  # noqa: PTH115
+                assert status(known.pid)["NoNewPrivs"] == "1"
+                seen[status(known.pid)["Name"]] = known.pid
+
+    before = interfaces()
+    report = emulate(spec_for(star(3, delay_s=0.002), new_tokens=20), look)
+    assert report.outcome.kind == "finished" and report.correctness.ok
+    assert len(seen) >= 2, "the session, its devices and the shells of its nodes were seen"
+    assert interfaces() == before
+
+
+def test_the_session_sees_no_secrets_and_writes_nowhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "secret_key").write_text("hidden")
+    monkeypatch.setenv("LOOM_STATE_DIR", str(state))
+    monkeypatch.setenv("REDIS_URL", "redis://:password@127.0.0.1/0")
+    monkeypatch.setenv("SECRET_KEY", "hidden")
+    work = state / "work"
+    work.mkdir()
+    code, secret = str(ROOT / "emulator"), str(state / "secret_key")
+    found = call(session_bodies.sight, str(state), code, secret, writes=(work,))
+    assert found["entries"] == ["work"] and found["read"] == "ENOENT"
+    assert not {"REDIS_URL", "SECRET_KEY", "LOOM_STATE_DIR"} & set(found["environment"])
+    assert found["write"] == ["EROFS", "EROFS"]
+    assert found["uncover"] == "EINVAL", "what is covered stays covered"
+
+
+def test_a_session_gets_what_priority_its_starter_may_give() -> None:
+    policy, niceness = call(session_bodies.real_time)
+    may = {grant.name: grant.ok for grant in grants()}
+    assert policy == (os.SCHED_RR if may["real-time priority"] else os.SCHED_OTHER)
+    assert (niceness == -20) is may["high priority"]
+
+
+def test_a_report_says_which_rights_were_missing_where_it_is_not_valid() -> None:
+    notes = Notes("It had root.", "It lacked priority.")
+    for valid, expected in ((True, ("It had root.",)), (False, ("It had root.", "It lacked priority."))):
+        made = ReportMade.model_construct(fidelity=Fidelity(valid=valid))
+        assert notes.added_to(made).fidelity.notes == expected
