@@ -1,8 +1,8 @@
 """Assess one strategy: plan for the whole workload, simulate the first tokens of it, and say what limits it.
 
-The figures of later tokens follow from the simulated ones: a decode step costs what the mean of the simulated
-steps does, and KV caches grow by a row per token. LIME's changes of plan in the course of a long answer are
-therefore not seen.
+The figures of later tokens follow from the simulated ones: a decode step takes as long as the last simulated
+one of its request (the first ones of a burst wait for the prompts of others), and KV caches grow by a row per
+token. LIME's changes of plan in the course of a long answer are therefore not seen.
 """
 
 from __future__ import annotations
@@ -94,10 +94,16 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
     spec, tokens = played.spec, max(played.answers)
     requests, ends_s = fold_requests(played.marks)
     first_s = sum(request.ttft_s for request in requests) / len(requests)
-    steps_s = [later - earlier for request in requests for earlier, later in pairwise(request.token_s)]
-    per_token_s = sum(steps_s) / len(steps_s) if steps_s else None
     later = max(0, tokens - played.tokens)
-    total_s = max(ends_s) + later * (per_token_s or 0.0)
+    steps_s = [
+        [b - a for a, b in pairwise(request.token_s)] for request in requests if len(request.token_s) > 1
+    ]
+    per_token_s, later_s = None, 0.0
+    if steps_s:
+        later_s = later * sum(steps[-1] for steps in steps_s) / len(steps_s)
+        simulated = max(map(len, steps_s))
+        per_token_s = (sum(map(sum, steps_s)) / len(steps_s) + later_s) / (simulated + later)
+    total_s = max(ends_s) + later_s
     devices = _with_grown_caches(played, later, len(requests))
     fullest = max(devices, key=lambda device: device.peak_memory_bytes / device.memory_bytes)
     limit = limit_of(spec.cluster, played.spans, *_window_s(requests, first_s, per_token_s, tokens))

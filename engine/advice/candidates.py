@@ -116,6 +116,9 @@ def _faster(device: DeviceSpec) -> DeviceSpec:
             "family_rates": tuple(
                 row.model_copy(update={"flop_per_s": 2 * row.flop_per_s}) for row in device.family_rates
             ),
+            "format_rates": tuple(
+                row.model_copy(update={"flop_per_s": 2 * row.flop_per_s}) for row in device.format_rates
+            ),
         }
     )
 

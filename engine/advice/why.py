@@ -95,6 +95,7 @@ def _reliefs(base: RunSpec, workers: Sequence[str]) -> list[_Try]:
         "dispatch_s": 0.0,
         "token_s": 0.0,
         "family_rates": (),
+        "format_rates": (),
         "efficiencies": (),
         "half_rows": 0.0,
         "compute_model": "roofline",

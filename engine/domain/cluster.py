@@ -12,6 +12,7 @@ from pydantic import Field, field_validator, model_validator
 from engine.domain.efficiency import Efficiency, check_grid
 from engine.domain.errors import SpecError
 from engine.domain.links import Hop, LinkSpec, Routes
+from engine.domain.rates import Basis, FamilyRate, FormatBits, FormatRate
 from engine.domain.values import Name, NonNegative, Positive, Value
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ComputeModel",
     "DeviceSpec",
     "FamilyRate",
+    "FormatRate",
     "Hop",
     "LinkSpec",
     "SwitchSpec",
@@ -27,17 +29,6 @@ __all__ = [
 ]
 
 ComputeModel = Literal["roofline", "serial", "measured", "flops"]
-Basis = Literal["data sheet", "published measurement", "calibrated"]
-"""What a device's rates are: a data sheet's times an assumed efficiency, a measurement that was published,
-or what `loom calibrate` measured.
-"""
-
-
-class FamilyRate(Value):
-    """The FLOP/s that a device reaches with models of one `family`: kernels and shapes differ."""
-
-    family: str
-    flop_per_s: Positive
 
 
 class DeviceSpec(Value):
@@ -77,7 +68,13 @@ class DeviceSpec(Value):
         default=0.0, description="Cost of giving an operation to the compute thread and taking its result, s."
     )
     half_rows: NonNegative = Field(
-        default=24.0, description="Rows at which a matrix product reaches half of the peak rate."
+        default=2.0,
+        description="Rows at which a matrix product reaches half of the peak rate, where memory does not "
+        "bind it: what its kernels fill and pack, in rows.",
+    )
+    format_rates: tuple[FormatRate, ...] = Field(
+        default=(),
+        description="Rates of products by the bits of their weights; none: flop_per_s and all of memory.",
     )
     family_rates: tuple[FamilyRate, ...] = Field(
         default=(), description="FLOP/s with models of these families, in place of flop_per_s."
@@ -111,6 +108,10 @@ class DeviceSpec(Value):
                 return self.model_copy(update={"flop_per_s": row.flop_per_s, "family_rates": ()})
         return self
 
+    def format_rate(self, bits: FormatBits) -> FormatRate | None:
+        """The rates of products with weights of `bits` bits, None if this device states none."""
+        return next((row for row in self.format_rates if row.bits == bits), None)
+
     @model_validator(mode="after")
     def _states_its_efficiency(self) -> DeviceSpec:
         if (self.basis == "data sheet") != (self.assumed_efficiency is not None):
@@ -119,6 +120,14 @@ class DeviceSpec(Value):
                 'with basis "data sheet" and with no other'
             )
         return self
+
+    @field_validator("format_rates")
+    @classmethod
+    def _one_each(cls, rows: tuple[FormatRate, ...]) -> tuple[FormatRate, ...]:
+        for bits, count in Counter(row.bits for row in rows).items():
+            if count > 1:
+                raise ValueError(f"weights of {bits} bits are there {count} times: state their rates once")
+        return rows
 
     @field_validator("efficiencies")
     @classmethod

@@ -102,6 +102,9 @@ def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
             "family_rates": tuple(
                 row.model_copy(update={"flop_per_s": row.flop_per_s / factor}) for row in device.family_rates
             ),
+            "format_rates": tuple(
+                row.model_copy(update={"flop_per_s": row.flop_per_s / factor}) for row in device.format_rates
+            ),
             "memory_byte_per_s": device.memory_byte_per_s / factor,
             "op_overhead_s": device.op_overhead_s * factor,
             "dispatch_s": device.dispatch_s * factor,

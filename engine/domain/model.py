@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from engine.domain.rope import Rope, RopeScaling
 from engine.domain.units import DTYPE_BYTES
-from engine.domain.values import Count, Positive, Value
+from engine.domain.values import Count, NonNegative, Positive, Value
 from engine.domain.vision import VisionSpec
 
 
@@ -43,6 +43,9 @@ class ModelSpec(Value):
     vocab_size: Count = Field(description="0 for a model that reads no text.")
     max_positions: int = Field(gt=0)
     dtype: Literal["float32", "bfloat16"] = "float32"
+    weight_bits: NonNegative = Field(
+        default=0.0, description="Bits per number of a matrix, scales included; 0: those of dtype."
+    )
     # fields in which families differ
     causal: bool = True
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"

@@ -26,7 +26,7 @@ from engine.ops.cost import (
     embedding_kernels,
     norm_kernels,
     position_kernels,
-    product,
+    weighted,
 )
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, LayerPart, norm_piece, piece_of
@@ -83,11 +83,11 @@ class Attention:
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = [
             *norms,
-            product(batch * rows, hidden, heads * wide, size),
-            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            weighted(model, batch * rows, hidden, heads * wide),
+            *[weighted(model, batch * rows, hidden, keys * wide)] * 2,
             *position_kernels(model, self.layer, batch * rows, heads, keys),
             *attention_kernels(model, self.layer, range(cached, seen), seen, batch * heads),
-            product(batch * rows, heads * wide, hidden, size),
+            weighted(model, batch * rows, heads * wide, hidden),
         ]
         scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * read)
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
@@ -119,9 +119,9 @@ class FeedForward:
         norms = () if self.normed else norm_kernels(model, rows, "pre")
         kernels = (
             *norms,
-            *[product(rows, hidden, columns, size)] * (1 + gated),
+            *[weighted(model, rows, hidden, columns)] * (1 + gated),
             elementwise(rows, columns, size, 1 + gated, model.activation),
-            product(rows, columns, hidden, size),
+            weighted(model, rows, columns, hidden),
         )
         return Cost(kernels, x, rows * (len(norms) * hidden + (1 + gated) * columns) * size)
 
@@ -236,7 +236,7 @@ class Head:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, hidden = inputs[0].shape[0], model.hidden_size
-        logits = product(batch, hidden, model.vocab_size, model.element_bytes)
+        logits = weighted(model, batch, hidden, model.vocab_size)
         output = Meta((batch, model.vocab_size), model.dtype)
         cap = elementwise(batch, model.vocab_size, model.element_bytes, name="softcap")
         kernels = (*norm_kernels(model, batch, "pre"), logits, *[cap] * (model.logit_softcap is not None))

@@ -5,8 +5,9 @@ models turn kernels into seconds (FLOPs / rate alone is wrong: products with few
 peak rate and read all weights):
 
 flops      FLOPs / flop_per_s: the papers' arithmetic.
-roofline   max(FLOPs / (flop_per_s · e), bytes / memory_byte_per_s) + op_overhead_s per kernel, with the
-           shape-dependent efficiency e of a product: the device's table, or rows / (rows + half_rows).
+roofline   max(FLOPs / (rate · e), bytes / memory rate) + op_overhead_s per kernel. The rates are flop_per_s
+           and memory_byte_per_s, or for a product those of the format of its weights, if the device states
+           them (`format_rates`); e is its table of `efficiencies`, or rows / (rows + half_rows).
 serial     as roofline, but FLOPs and bytes take turns: their times add up (microcontrollers).
 measured   this host's measured time of the kernel × measured_scale (a `HostProfile`, `host_times.py`).
 """
@@ -23,6 +24,7 @@ from engine.domain.efficiency import efficiency
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile
 from engine.domain.model import ModelSpec
+from engine.domain.rates import FormatRate, format_bits
 
 INLINE_FLOPS = 200_000
 """Operations with fewer FLOPs run in the main thread of a paced device: passing them to the compute thread
@@ -42,6 +44,10 @@ class Kernel:
     `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
     softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
 
+    `weight_bits`: the matrix, inner × cols, is stored in so many bits per number, scales included; 0: as the
+    other operands are. A device that states rates for such weights reads them as they are. Any other restores
+    them first, which is an element-wise pass with `weight_bits`, and reads the restored ones.
+
     Not frozen, because that takes three times as long to make; nobody changes one. `product` and
     `elementwise` give the same object for the same arguments: from one token to the next, few kernels of a
     layer change.
@@ -54,6 +60,7 @@ class Kernel:
     count: int
     element_bytes: int
     name: str = ""
+    weight_bits: float = 0.0
 
     @property
     def flops(self) -> int:
@@ -63,10 +70,18 @@ class Kernel:
 
     @property
     def bytes(self) -> int:
-        """Operands read once plus result written once."""
+        """Operands read once, restored if they are quantised, plus result written once."""
         rows, inner, cols = self.rows, self.inner, self.cols
         elements = rows * inner + inner * cols + rows * cols if self.kind == "product" else 2 * rows * cols
         return self.count * elements * self.element_bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of a product that reads its weights as they are stored."""
+        if not self.weight_bits:
+            return self.bytes
+        beside = self.rows * (self.inner + self.cols) * self.element_bytes
+        return self.count * (beside + round(self.inner * self.cols * self.weight_bits / 8))
 
 
 @lru_cache(maxsize=16384)
@@ -75,8 +90,20 @@ def product(rows: int, inner: int, cols: int, element_bytes: int, count: int = 1
 
 
 @lru_cache(maxsize=16384)
-def elementwise(rows: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
-    return Kernel("elementwise", rows, 1, cols, count, element_bytes, name)
+def elementwise(
+    rows: int, cols: int, element_bytes: int, count: int = 1, name: str = "", weight_bits: float = 0.0
+) -> Kernel:
+    return Kernel("elementwise", rows, 1, cols, count, element_bytes, name, weight_bits)
+
+
+def weighted(model: ModelSpec, rows: int, inner: int, cols: int, count: int = 1) -> Kernel:
+    """The product of `rows` rows with weights of `model`, in the format in which it has them."""
+    return _weighted(rows, inner, cols, model.element_bytes, count, model.weight_bits)
+
+
+@lru_cache(maxsize=16384)
+def _weighted(rows: int, inner: int, cols: int, element_bytes: int, count: int, weight_bits: float) -> Kernel:
+    return Kernel("product", rows, inner, cols, count, element_bytes, "", weight_bits)
 
 
 def total_flops(kernels: Sequence[Kernel]) -> int:
@@ -213,12 +240,28 @@ def _bounded_time(
 
 
 def _kernel_time(device: DeviceSpec, kernel: Kernel, serial: bool) -> KernelTime:
-    flops, moved = kernel.flops, kernel.bytes
+    flops = kernel.flops
     if not flops:
-        return KernelTime(kernel, 0.0, flops, moved)
-    computing_s, moving_s = _flops_s(device, kernel, flops), moved / device.memory_byte_per_s
+        return KernelTime(kernel, 0.0, flops, kernel.bytes)
+    row, moved = _format(device, kernel), kernel.bytes
+    if row and kernel.weight_bits and row.bits == format_bits(kernel.weight_bits):
+        if kernel.kind == "elementwise":  # the device multiplies by the weights as they are stored
+            return KernelTime(kernel, 0.0, 0, 0)
+        moved = kernel.stored_bytes
+    computing_s = _flops_s(device, kernel, flops, row)
+    moving_s = moved / (device.memory_byte_per_s * (row.memory_frac if row else 1.0))
     bound_s = computing_s + moving_s if serial else max(computing_s, moving_s)
     return KernelTime(kernel, bound_s + device.op_overhead_s, flops, moved)
+
+
+def _format(device: DeviceSpec, kernel: Kernel) -> FormatRate | None:
+    """What `device` states of the format of the weights, else of the numbers that they are restored to."""
+    if not device.format_rates or (kernel.kind != "product" and not kernel.weight_bits):
+        return None
+    stored = device.format_rate(format_bits(kernel.weight_bits)) if kernel.weight_bits else None
+    if kernel.kind != "product":
+        return stored
+    return stored or device.format_rate(format_bits(8 * kernel.element_bytes))
 
 
 def hands_over(flops: int, paced: bool) -> bool:
@@ -235,17 +278,18 @@ def runtime_s(device: DeviceSpec, flops: int) -> float:
 
 def flops_s(device: DeviceSpec, kernel: Kernel) -> float:
     """Seconds of a kernel's FLOPs. Passes over data run at the peak rate."""
-    return _flops_s(device, kernel, kernel.flops)
+    return _flops_s(device, kernel, kernel.flops, _format(device, kernel))
 
 
-def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int) -> float:
+def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int, row: FormatRate | None) -> float:
     if kernel.kind != "product":
         return flops / device.flop_per_s
+    rate = row.flop_per_s if row else device.flop_per_s
     if device.efficiencies:
         reached = efficiency(device.efficiencies, kernel.rows, min(kernel.inner, kernel.cols))
     else:
         reached = kernel.rows / (kernel.rows + device.half_rows)
-    return flops / (device.flop_per_s * reached)
+    return flops / (rate * reached)
 
 
 def width_of(kernels: Sequence[Kernel]) -> int:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.cost import elementwise, norm_kernels, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
@@ -35,7 +35,7 @@ class HeadColumns:
         cap = elementwise(batch, columns, size, name="softcap")
         kernels = (
             *norm_kernels(model, batch, "pre"),
-            product(batch, model.hidden_size, columns, size),
+            weighted(model, batch, model.hidden_size, columns),
             *[cap] * (model.logit_softcap is not None),
         )
         return Cost(kernels, Meta((batch, columns), model.dtype), batch * model.hidden_size * size)

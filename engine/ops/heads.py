@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product
+from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product, weighted
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
@@ -60,8 +60,8 @@ class Project:
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = (
             *norms,
-            product(batch * rows, hidden, heads * wide, size),
-            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            weighted(model, batch * rows, hidden, heads * wide),
+            *[weighted(model, batch * rows, hidden, keys * wide)] * 2,
             *position_kernels(model, self.layer, batch * rows, heads, keys),
         )
         return Cost(kernels, output, batch * rows * len(norms) * hidden * size)
@@ -123,7 +123,7 @@ class Join:
         if not heads:
             return Cost((), output)
         return Cost(
-            (product(batch * rows, inner, model.hidden_size, size),), output, batch * rows * inner * size
+            (weighted(model, batch * rows, inner, model.hidden_size),), output, batch * rows * inner * size
         )
 
 

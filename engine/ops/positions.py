@@ -11,7 +11,7 @@ from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.core import Block
-from engine.ops.cost import attention_kernels, norm_kernels, position_kernels, product
+from engine.ops.cost import attention_kernels, norm_kernels, position_kernels, product, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
@@ -78,8 +78,8 @@ class PositionBlock:
         if not rows and not self.cache:
             return Cost((), output)
         kernels, scratch, ffn_scratch = list(norm_kernels(model, batch * seen, "pre")), 0, 0
-        form_keys = product(batch * seen, hidden, keys * wide, size)
-        per_head = [product(rows * batch * group, wide, hidden, size, count=keys)]
+        form_keys = weighted(model, batch * seen, hidden, keys * wide)
+        per_head = [weighted(model, rows * batch * group, wide, hidden, count=keys)]
         with_x = product(heads * rows, hidden, read, size, count=batch)
         if self.cache or self.score_order == "naive":
             kernels.append(form_keys)
@@ -90,7 +90,7 @@ class PositionBlock:
         formed = seen * keys if self.score_order == "naive" else 0
         kernels += position_kernels(model, self.layer, batch, rows * heads, formed)
         if rows:
-            kernels.append(product(batch * rows, hidden, heads * wide, size))
+            kernels.append(weighted(model, batch * rows, hidden, heads * wide))
             at = range(self.start, self.stop)
             scores, *capped, values = attention_kernels(model, self.layer, at, seen, batch * heads)
             if self.score_order == self.value_order == "naive":
@@ -98,10 +98,10 @@ class PositionBlock:
             else:  # one after the other, so no longer what hosts compute in one go
                 kernels += [replace(scores, name="")] if self.score_order == "naive" else [*per_head, with_x]
                 kernels += [*capped[:-1], replace(capped[-1], name="softmax")]
-                back = product(rows * batch * group, hidden, wide, size, count=keys)
+                back = weighted(model, rows * batch * group, hidden, wide, count=keys)
                 mixed = [product(heads * rows, read, hidden, size, count=batch), back]
                 kernels += [replace(values, name="")] if self.value_order == "naive" else mixed
-            kernels.append(product(batch * rows, heads * wide, hidden, size))
+            kernels.append(weighted(model, batch * rows, heads * wide, hidden))
             x_rows = Meta((batch, rows, hidden), x.dtype)
             _, residual, ffn, residual_ffn = Block(self.layer).parts(model)
             kernels += residual.cost(model, (x_rows, x_rows), 0).kernels

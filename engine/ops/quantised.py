@@ -14,14 +14,19 @@ from engine.ops.cost import elementwise
 from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.operation import Cost
+from engine.ops.sizes import GROUP_INPUTS, SCALE_BYTES
 from engine.ops.tensors import Meta
+
+STORED_BITS: dict[Bits, float] = {8: 8.0, 4: 4 + 8 * SCALE_BYTES / GROUP_INPUTS}
+"""Bits per number with its share of a scale; that of 8 bits is less than a thousandth."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantisedBlock:
-    """A whole layer on restored matrices, `speed` times as fast as its kernels would be on the device.
+    """A whole layer on quantised matrices, `speed` times as fast as its kernels would be on the device.
 
-    Restoring is one pass per matrix, and the largest matrix is there in full while it is used.
+    A device without rates of its own for such weights restores them: one pass per matrix, and the largest
+    matrix is there in full while it is used.
     """
 
     layer: int
@@ -34,16 +39,25 @@ class QuantisedBlock:
         return quantised_slices(self.layer, self.bits)
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
-        block = Block(self.layer, self.cache).cost(model, inputs, cached)
+        bits = STORED_BITS[self.bits]
+        block = Block(self.layer, self.cache).cost(_in_bits(model, bits), inputs, cached)
         parts = [part for piece in self.slices(model) for part in tensor_parts(model, piece)]
         matrices = [part for part in parts if part.is_matrix]
         size = model.element_bytes
         kernels = (
-            *(elementwise(1, matrix.num_elements, size, name="dequantise") for matrix in matrices),
+            *(
+                elementwise(1, matrix.num_elements, size, name="dequantise", weight_bits=bits)
+                for matrix in matrices
+            ),
             *block.kernels,
         )
         scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
         return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)
+
+
+@lru_cache(maxsize=64)
+def _in_bits(model: ModelSpec, bits: float) -> ModelSpec:
+    return model.model_copy(update={"weight_bits": bits})
 
 
 @lru_cache(maxsize=1024)

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import attention_kernels, embedding_kernels, norm_kernels, position_kernels, product
+from engine.ops.cost import attention_kernels, embedding_kernels, norm_kernels, position_kernels, weighted
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
@@ -77,12 +77,12 @@ class AttentionAgain:
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = (
             *norms,
-            product(batch * rows, hidden, heads * wide, size),
-            *[product(batch * rows, hidden, keys * wide, size)] * 2,
+            weighted(model, batch * rows, hidden, heads * wide),
+            *[weighted(model, batch * rows, hidden, keys * wide)] * 2,
             *position_kernels(model, self.layer, batch * rows, heads, keys),
             *attention_kernels(model, self.layer, range(self.evicted), self.evicted, batch * heads),
             *attention_kernels(model, self.layer, range(self.position, seen), seen, batch * heads),
-            product(batch * rows, heads * wide, hidden, size),
+            weighted(model, batch * rows, heads * wide, hidden),
         )
         read = seen - model.first_key(self.layer, self.position)
         scores = heads * max(self.evicted**2, new * read)

@@ -23,6 +23,8 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
     return sum(
         quantised_bytes(part, piece.bits)
         if piece.bits and part.is_matrix
+        else round(part.num_elements * model.weight_bits / 8)
+        if model.weight_bits and part.is_matrix
         else model.element_bytes * part.num_elements
         for part in tensor_parts(model, piece)
     )

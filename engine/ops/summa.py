@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise, product
+from engine.ops.cost import elementwise, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
@@ -38,7 +38,7 @@ class SummaUp:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, rows, inner = inputs[0].shape
         columns, matrices = self.stop - self.start, 1 + model.gated_ffn
-        kernels = (product(batch * rows, inner, columns, model.element_bytes),) * matrices
+        kernels = (weighted(model, batch * rows, inner, columns),) * matrices
         return Cost(kernels, Meta((batch, rows, matrices * columns), model.dtype))
 
 
@@ -84,5 +84,5 @@ class SummaDown:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, rows, inner = inputs[0].shape
         outputs = self.last - self.first
-        kernel = product(batch * rows, inner, outputs, model.element_bytes)
+        kernel = weighted(model, batch * rows, inner, outputs)
         return Cost((kernel,), Meta((batch, rows, outputs), model.dtype))

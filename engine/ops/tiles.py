@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.cost import elementwise, norm_kernels, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 
@@ -40,7 +40,7 @@ class Expand:
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
         kernels = (
             *norms,
-            *[product(batch * rows, hidden, columns, size)] * (1 + gated),
+            *[weighted(model, batch * rows, hidden, columns)] * (1 + gated),
             elementwise(batch * rows, columns, size, 1 + gated, model.activation),
         )
         return Cost(kernels, output, batch * rows * (len(norms) * hidden + gated * columns) * size)
@@ -65,4 +65,4 @@ class Contract:
         output = Meta((batch, rows, model.hidden_size), model.dtype)
         if not columns:
             return Cost((), output)
-        return Cost((product(batch * rows, columns, model.hidden_size, model.element_bytes),), output)
+        return Cost((weighted(model, batch * rows, columns, model.hidden_size),), output)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from engine.domain.errors import SpecError
 from engine.domain.events import PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
 from engine.domain.network import Network
@@ -74,6 +75,11 @@ class _Execution:
         before_start: Callable[[], None],
     ) -> RunReport:
         spec = self.spec = without_record(self.spec)
+        if spec.model.weight_bits:
+            raise SpecError(
+                f"model {spec.model.name}: weights of {spec.model.weight_bits:g} bits are only predicted: "
+                "leave weight_bits out, or take the strategy edge_only, which computes with 8 and 4 bits."
+            )
         self._state("planning")
         prepared = prepare(spec)
         self.watch(PlanMade.of(prepared.plan))

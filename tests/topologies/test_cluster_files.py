@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topologies
-from engine.domain.cluster import ClusterSpec, DeviceSpec, FamilyRate, LinkSpec, SwitchSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec, FamilyRate, FormatRate, LinkSpec, SwitchSpec
 from engine.domain.efficiency import Efficiency
 from engine.domain.errors import SpecError
 
@@ -21,6 +21,9 @@ texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x0
 """What databases store: no half of a surrogate pair, and no NUL."""
 GRID = tuple(
     Efficiency(rows=rows, width=width, frac=0.5, basis="predicted") for rows in (1, 16) for width in (8, 64)
+)
+FORMATS = tuple(
+    FormatRate(bits=bits, flop_per_s=2e9, memory_frac=0.5, basis="data sheet") for bits in (16, 8, 4)
 )
 positive = st.floats(min_value=1e-9, max_value=1e18)
 non_negative = st.floats(min_value=0, max_value=1e9)
@@ -50,6 +53,7 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         basis=st.sampled_from([None, "published measurement", "calibrated"]),
         op_overhead_s=non_negative,
         half_rows=non_negative,
+        format_rates=st.just(()) | st.just(FORMATS),
         family_rates=st.lists(
             st.builds(FamilyRate, family=st.sampled_from(["bert", "gpt2"]), flop_per_s=positive), max_size=2
         ).map(tuple),
@@ -120,6 +124,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "assumed_efficiency",
         "op_overhead_s",
         "half_rows",
+        "format_rates",
         "family_rates",
         "efficiencies",
         "compute_model",

@@ -22,7 +22,8 @@ WRONG_TEXT = (ValueError, TypeError, LookupError, AttributeError, RecursionError
 """What networkx raises, besides its own errors, for text that it does not expect."""
 
 SWITCHES = ("switch", "router", "hub")
-OF_DEVICE = frozenset(DeviceSpec.model_fields) - {"name", "family_rates", "efficiencies"} | {"preset"}
+TABLES = {"family_rates", "format_rates", "efficiencies"}
+OF_DEVICE = frozenset(DeviceSpec.model_fields) - {"name", *TABLES} | {"preset"}
 REVERSED = {"bit_per_s": "reverse_bit_per_s", "delay_s": "reverse_delay_s", "loss_frac": "reverse_loss_frac"}
 OF_LINK = frozenset(LinkSpec.model_fields) - {"a", "b", "parallel", *REVERSED.values()}
 """Without those of a direction: the edges of an undirected graph have none, a directed one has two edges."""

@@ -5,8 +5,9 @@ import pytest
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.rates import FormatRate, format_bits
 from engine.ops import core as ops
-from engine.ops.cost import elementwise, op_time, op_time_s, product, total_bytes, total_flops
+from engine.ops.cost import Kernel, elementwise, op_time, op_time_s, product, total_bytes, total_flops
 from engine.ops.quantised import QuantisedBlock
 from engine.ops.tensors import Meta
 from engine.ops.tokens import Greedy
@@ -119,6 +120,42 @@ def test_the_roofline_takes_the_slower_of_arithmetic_and_memory_and_pays_for_eve
 
 def test_a_serial_device_adds_arithmetic_and_memory():
     assert op_time_s(DEVICE, [product(2, 3, 5, 4)], override="serial") == pytest.approx(0.12 + 1.24 + 0.5)
+
+
+QUARTER = FormatRate(bits=4, flop_per_s=2000, memory_frac=0.5, basis="data sheet")
+STORED = Kernel("product", 2, 16, 8, 1, 4, weight_bits=4.5)  # 512 FLOPs; weights of 72 bytes, 512 restored
+RESTORING = elementwise(1, 128, 4, name="dequantise", weight_bits=4.5)
+
+
+def test_a_device_with_rates_of_a_format_reads_such_weights_as_they_are_stored():
+    device = DEVICE.model_copy(update={"format_rates": (QUARTER,)})
+    moved = 4 * 2 * (16 + 8) + 72
+    found = op_time(device, [RESTORING, STORED])
+    assert found.time_s == pytest.approx(moved / (100 * 0.5) + 0.5)  # arithmetic: 0.512 s
+    assert (found.flops, found.bytes) == (512, moved)
+    fast_memory = device.model_copy(update={"memory_byte_per_s": 1e6})
+    assert op_time_s(fast_memory, [STORED]) == pytest.approx(0.512 + 0.5)
+
+
+def test_a_device_without_rates_of_the_format_restores_the_weights_first():
+    of_8_bits = QUARTER.model_copy(update={"bits": 8})
+    for device in (DEVICE, DEVICE.model_copy(update={"format_rates": (of_8_bits,)})):
+        found = op_time(device, [RESTORING, STORED])
+        read = 4 * (2 * (16 + 8) + 128)
+        assert found.time_s == pytest.approx((8 * 128 / 100 + 0.5) + (read / 100 + 0.5))
+        assert (found.flops, found.bytes) == (128 + 512, 8 * 128 + read)
+
+
+@pytest.mark.parametrize(("element_bytes", "bits"), [(4, 32), (2, 16)])
+def test_the_format_of_a_models_own_numbers_has_its_own_rates_too(element_bytes, bits):
+    device = DEVICE.model_copy(update={"format_rates": (QUARTER.model_copy(update={"bits": bits}),)})
+    kernel = product(2, 16, 8, element_bytes)
+    assert op_time_s(device, [kernel]) == pytest.approx(kernel.bytes / 50 + 0.5)
+
+
+@pytest.mark.parametrize(("weight_bits", "bits"), [(4.1, 4), (4.9, 4), (6.6, 8), (8.5, 8), (16, 16)])
+def test_weights_are_of_the_format_whose_bits_with_scales_they_take(weight_bits, bits):
+    assert format_bits(weight_bits) == bits
 
 
 def test_elementwise_passes_run_at_the_peak_rate_whatever_their_rows():

@@ -79,7 +79,7 @@ const RATES = ['flop_per_s', 'memory_bytes', 'memory_byte_per_s', 'disk_byte_per
 function isDevice(value: unknown): value is DeviceSpec {
   if (!isNamed(value)) return false;
   const fields = value as Record<string, unknown>;
-  const lists = [fields['efficiencies'], fields['family_rates']];
+  const lists = ['efficiencies', 'family_rates', 'format_rates'].map((field) => fields[field]);
   return (
     RATES.every((field) => isNumber(fields[field])) &&
     lists.every(Array.isArray) &&

@@ -1672,7 +1672,7 @@ export interface components {
         };
         DeviceSpec: {
             assumed_efficiency: number | null;
-            basis: ("data sheet" | "published measurement" | "calibrated") | null;
+            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "calibrated") | null;
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
@@ -1681,6 +1681,7 @@ export interface components {
             efficiencies: components["schemas"]["Efficiency"][];
             family_rates: components["schemas"]["FamilyRate"][];
             flop_per_s: number;
+            format_rates: components["schemas"]["FormatRate"][];
             half_rows: number;
             handover_s: number;
             j_per_disk_byte: number;
@@ -2028,6 +2029,14 @@ export interface components {
             queue: components["schemas"]["WaitingRun"][];
             version: string;
             workers: components["schemas"]["WorkerOut"][];
+        };
+        FormatRate: {
+            /** @enum {string} */
+            basis: "data sheet" | "published measurement" | "fitted to published rates" | "calibrated";
+            /** @enum {integer} */
+            bits: 32 | 16 | 8 | 4;
+            flop_per_s: number;
+            memory_frac: number;
         };
         FreezeDevice: {
             at_s: number;
@@ -2441,6 +2450,7 @@ export interface components {
             token_types: number;
             vision: components["schemas"]["VisionSpec"] | null;
             vocab_size: number;
+            weight_bits: number;
         };
         Move: {
             after_s: number | null;

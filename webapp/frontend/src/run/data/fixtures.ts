@@ -40,6 +40,7 @@ export const model: ModelSpec = {
   vocab_size: 64,
   max_positions: 64,
   dtype: 'float32',
+  weight_bits: 0,
   causal: true,
   norm: 'layernorm',
   norm_eps: 1e-5,

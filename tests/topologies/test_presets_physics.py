@@ -1,0 +1,80 @@
+"""Presets compute as memory and arithmetic allow: one row waits for memory, no prompt passes the peak."""
+
+from __future__ import annotations
+
+import pytest
+
+import topologies
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.rates import FormatBits
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models.catalogue import resolve
+from engine.ops.cost import Kernel, op_time_s
+from engine.ops.sizes import model_bytes
+from engine.runs.predict import predict
+
+BOARDS = [device for device in topologies.presets() if device.compute_model == "roofline"]
+"""All but the papers' own devices, whose rates are fitted to what the papers publish."""
+
+FORMATS: tuple[FormatBits, ...] = (32, 16, 8, 4)
+SIDE = 2048
+CASES = [
+    pytest.param(device, bits, id=f"{device.name}-{bits}")
+    for device in BOARDS
+    for bits in FORMATS
+    if bits >= 16 or device.format_rate(bits)
+]
+
+
+def products(rows: int, bits: int) -> Kernel:
+    size, stored = (2, float(bits)) if bits < 16 else (bits // 8, 0.0)
+    return Kernel("product", rows, SIDE, SIDE, 1, size, weight_bits=stored)
+
+
+def product_s(device: DeviceSpec, rows: int, bits: int) -> float:
+    return op_time_s(device, [products(rows, bits)]) - device.op_overhead_s
+
+
+@pytest.mark.parametrize(("device", "bits"), CASES)
+def test_one_row_takes_at_most_half_as_long_again_as_reading_the_weights(
+    device: DeviceSpec, bits: FormatBits
+) -> None:
+    row = device.format_rate(bits)
+    published_frac = row.memory_frac if row else 1.0
+    reading_s = SIDE * SIDE * bits / 8 / (device.memory_byte_per_s * published_frac)
+    assert reading_s <= product_s(device, 1, bits) <= 1.5 * reading_s
+
+
+@pytest.mark.parametrize(("device", "bits"), CASES)
+def test_five_hundred_rows_are_near_the_peak_and_never_beyond_it(
+    device: DeviceSpec, bits: FormatBits
+) -> None:
+    row = device.format_rate(bits)
+    peak = row.flop_per_s if row else device.flop_per_s
+    reached = 2 * 512 * SIDE * SIDE / product_s(device, 512, bits)
+    assert 0.75 * peak <= reached <= peak
+
+
+@pytest.mark.parametrize(("device", "bits"), CASES)
+def test_more_rows_never_take_less_time(device: DeviceSpec, bits: FormatBits) -> None:
+    times = [product_s(device, rows, bits) for rows in (1, 2, 3, 4, 8, 16, 32, 64, 128, 512)]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("name", "memory_bound_s"), [("gemma-3-1b", 0.42), ("smollm2-360m", 0.15), ("gpt2", 0.10)]
+)
+def test_a_raspberry_pi_4_decodes_at_the_rate_of_its_memory(name: str, memory_bound_s: float) -> None:
+    """Bytes of the weights over STREAM's 4.8 GB/s, worked out by hand from the models' published sizes."""
+    model, weights = resolve(name)
+    board = topologies.preset("raspberry-pi-4")
+    assert model_bytes(model) / 4.8e9 == pytest.approx(memory_bound_s, rel=0.05)
+    spec = RunSpec(
+        cluster=ClusterSpec(name="one", source=board.name, devices=(board,)),
+        model=model,
+        weights=weights,
+        workload=Workload(prompt_tokens=8, new_tokens=4),
+        strategy="single",
+    )
+    assert predict(spec).tpot_s == pytest.approx(memory_bound_s, rel=0.25)
