@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.ops.redis_server import RedisServer, private_redis
+from webapp.ops.redis_server import RedisServer, private_redis, redis_program
 
 PATIENCE_S = 180.0
 """Only a test that fails takes it: other tests may have the cores meanwhile."""
@@ -44,9 +43,7 @@ def processes_with(text: str) -> dict[int, str]:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RedisServer]:
     made, configuration = private_redis(tmp_path)
-    process = subprocess.Popen(
-        [shutil.which("redis-server"), str(configuration)], stdout=subprocess.DEVNULL, cwd=tmp_path
-    )
+    process = subprocess.Popen([redis_program(), str(configuration)], stdout=subprocess.DEVNULL, cwd=tmp_path)
     wait_until(made.answers, "Redis")
     yield made
     process.terminate()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -30,6 +29,7 @@ from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
 from webapp.celery import app as celery
 from webapp.fleet.announcement import announced
+from webapp.ops.redis_server import redis_program
 from webapp.ops.services import worker as worker_service
 from webapp.runs.requests import RunRequest, spec_of
 
@@ -60,11 +60,9 @@ class RedisServer:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program = shutil.which("redis-server")
-        assert program, "redis-server is missing: apt-get install redis-server"
         self.process = subprocess.Popen(
             [
-                program,
+                redis_program(),
                 "--port",
                 str(self.port),
                 "--bind",

@@ -18,6 +18,10 @@ SITE_VENV = SETUP_DIR / "site"
 """The environment of the builder of the manual as a site (requirements/site.txt)."""
 
 
+REDIS_DIR = SETUP_DIR / "redis"
+"""The Redis of a machine without one (requirements/redis.txt)."""
+
+
 def state_dir() -> Path:
     """Database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""
     return Path(os.environ.get("LOOM_STATE_DIR", SETUP_DIR)).resolve()

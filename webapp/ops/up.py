@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch
 from webapp.ops.places import PYTHON, ROOT, OpsError, echo, shown, state_dir
-from webapp.ops.redis_server import RedisServer, is_free, private_redis
+from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
 from webapp.ops.setup import set_up, set_up_python
 from webapp.ops.steps import last_line
 from webapp.ops.supervisor import Child, Supervisor
@@ -126,8 +125,9 @@ def why_not_emulating() -> str:
 
 
 def redis_child(server: RedisServer, configuration: Path) -> Child:
-    program = shutil.which("redis-server", path=debian.SEARCH_PATH) or "redis-server"
-    return _child("redis", (program, str(configuration)), dict(os.environ), lambda _: server.answers())
+    return _child(
+        "redis", (redis_program(), str(configuration)), dict(os.environ), lambda _: server.answers()
+    )
 
 
 def web_child(port: int, environment: Mapping[str, str]) -> Child:

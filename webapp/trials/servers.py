@@ -17,7 +17,7 @@ from typing import Protocol
 
 from webapp.ops.debian import POSTGRESQL_DIR
 from webapp.ops.places import OpsError
-from webapp.ops.redis_server import RedisServer, free_port
+from webapp.ops.redis_server import RedisServer, free_port, redis_program
 
 START_S = 180.0
 """Patience, not a measurement: other programs may have the cores."""
@@ -44,10 +44,7 @@ class Redis:
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        program = shutil.which("redis-server")
-        if program is None:
-            raise OpsError("redis-server is missing: install Debian's package redis-server.")
-        self.process = subprocess.Popen([program, str(self.configuration)], stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen([redis_program(), str(self.configuration)], stdout=subprocess.DEVNULL)
         wait_for(self.server.answers, "Redis")
 
     def kill(self) -> None:

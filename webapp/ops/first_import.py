@@ -1,0 +1,36 @@
+"""Imports what server, workers and emulations import, so that Python compiles it once, during set-up.
+
+`python -m webapp.ops.first_import`: else each of the processes that start at the same time would compile it
+for itself, and an emulation while a person waits for the first token. pip would compile all packages, of
+which nine tenths are never imported.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+PROGRAMS = (
+    "uvicorn",
+    "webapp.asgi",
+    "celery.apps.worker",
+    "celery.concurrency.prefork",
+    "celery.concurrency.thread",
+    "webapp.urls",
+    "webapp.runs.tasks",
+    "webapp.clusters.tasks",
+    "webapp.experiments.tasks",
+    "webapp.advice.tasks",
+    "emulator.session.server",
+    "emulator.network.mininet_network",
+    "engine.runs.execute",
+    "engine.worlds.real.device_process",
+)
+
+
+def main() -> None:
+    for name in PROGRAMS:
+        import_module(name)
+
+
+if __name__ == "__main__":
+    main()
