@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -124,12 +124,19 @@ def _some(text: str) -> int:
     return number
 
 
-def run(args: argparse.Namespace) -> int:
-    chosen = [bench for bench in BENCHES if not args.names or {bench.name, bench.document} & set(args.names)]
+def chosen_benches(names: Sequence[str]) -> list[Bench]:
+    """The benchmarks of these names, all for none. Raises `SpecError` for a name that there is not."""
     known = [bench.name for bench in BENCHES] + [FIDELITY]
-    unknown = [name for name in args.names if name not in known]
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise SpecError(f"there is no benchmark {unknown[0]}: there are {', '.join(known)}.")
+    of_fidelity = {bench.name for bench in BENCHES if bench.document == FIDELITY}
+    asked = set(names) | (of_fidelity if FIDELITY in names else set())
+    return [bench for bench in BENCHES if not asked or bench.name in asked]
+
+
+def run(args: argparse.Namespace) -> int:
+    chosen = chosen_benches(args.names)
     probe().require()
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.bench.command import BENCHES, DOCUMENTS, write_section
+from emulator.bench.command import BENCHES, DOCUMENTS, chosen_benches, write_section
 from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.cli.commands import COMMANDS
 from engine.cli.command import Environment
@@ -48,6 +48,13 @@ def test_an_unknown_benchmark_is_bad_input(capsys: pytest.CaptureFixture[str]) -
 def test_the_doctor_says_that_this_machine_can_emulate(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"], COMMANDS, ENVIRONMENT) == 0
     assert "This machine can emulate." in capsys.readouterr().out
+
+
+def test_a_benchmark_with_the_name_of_a_document_is_one_and_fidelity_stands_for_all_of_its_document() -> None:
+    assert [bench.name for bench in chosen_benches(["strategies"])] == ["strategies"]
+    assert {bench.document for bench in chosen_benches(["fidelity"])} == {"fidelity"}
+    assert len(chosen_benches(["fidelity"])) > 5
+    assert chosen_benches([]) == list(BENCHES)
 
 
 def test_commands_have_distinct_names_and_help() -> None:
