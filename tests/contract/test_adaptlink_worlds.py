@@ -8,7 +8,7 @@ from engine.domain.events import to_json
 from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
-from tests.contract.test_worlds_agree import operations
+from tests.support.operations import operations
 from tests.support.adaptlink_cases import tight
 
 CASES = {
