@@ -8,8 +8,8 @@ from engine.domain.events import to_json
 from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
-from tests.support.operations import operations
 from tests.support.adaptlink_cases import tight
+from tests.support.operations import operations
 
 CASES = {
     "columns-gpt2": ("tiny-gpt2", {"over": 0.4}),
