@@ -16,6 +16,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario, SetLoss
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
+from engine.models import catalogue
 from topologies.files import MAX_DEVICES, MAX_LINKS
 
 MAX_DEVICES_EMULATED = 80
@@ -26,6 +27,10 @@ MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
 MAX_EMULATED_STEPS = 500_000
 """Layers × tokens × requests × devices: each is about one operation and one event."""
+
+MAX_SMALL_DEVICES = 32
+MAX_SMALL_STEPS = 50_000
+"""Of a question for which a planning process is kept free: about a second."""
 
 MAX_POINTS = 2000
 """Points × worlds of an experiment on the server."""
@@ -137,6 +142,18 @@ def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
     """Layers × forward passes × devices, an upper estimate of the operations of a run."""
     passes = workload.requests * max(1, workload.new_tokens)
     return max(1, model.num_layers) * passes * len(cluster.devices)
+
+
+def is_large(devices: int, steps: int = 0) -> bool:
+    """Whether to plan for so many devices, or to play so many steps, takes more than a moment."""
+    return devices > MAX_SMALL_DEVICES or steps > MAX_SMALL_STEPS
+
+
+def is_large_run(spec: RunSpec) -> bool:
+    """Also of a prompt for a model that somebody added: its tokenizer may take any time."""
+    return is_large(len(spec.cluster.devices), steps_of(spec.cluster, spec.model, spec.workload)) or bool(
+        spec.workload.prompt and spec.model.name not in catalogue.names()
+    )
 
 
 class ExperimentSize(NamedTuple):

@@ -43,15 +43,16 @@ logger = logging.getLogger(__name__)
 
 
 # In the web process -------------------------------------------------------------------------------
-def ask(task: str, arguments: Sequence[Any], person: int) -> dict[str, Any]:
+def ask(task: str, arguments: Sequence[Any], person: int, large: bool = False) -> dict[str, Any]:
     """The answer of one task, which gets one more argument: where it answers.
 
+    All `large` questions together leave one planning process to the others.
     Raises what the task raised, `Unavailable` without an answer, `TooMany` if the turn does not come.
     """
     with redis_needed():
         require_workers()
         ends_s = time.monotonic() + ANSWER_TIMEOUT_S
-        with turn(person, ends_s):
+        with turn(person, ends_s, large):
             return answers([(task, list(arguments))], ends_s)[0]
 
 
@@ -68,21 +69,34 @@ def require_workers() -> None:
 
 
 @contextmanager
-def turn(person: int, ends_s: float) -> Iterator[None]:
-    """Inside, this is one of the `AT_ONCE` questions of `person`; a place that is not given back expires.
+def turn(person: int, ends_s: float, large: bool = False) -> Iterator[None]:
+    """Inside, this is one of the `AT_ONCE` questions of `person`, or their large one and one of everybody's
+    large ones; a place that is not given back expires.
 
     Raises `TooMany` if no place is free until `ends_s`.
     """
+    if not large:
+        mine = [f"planning:{person}:{index}" for index in range(AT_ONCE)]
+        with _place(mine, ends_s, f"{AT_ONCE} of your questions are being computed"):
+            yield
+        return
+    slots = sum(one.slots for one in announced("plan") if not one.refused)
+    everybody = [f"planning:large:{index}" for index in range(max(1, slots - 1))]
+    with (
+        _place([f"planning:{person}:large"], ends_s, "A large question of yours is being computed"),
+        _place(everybody, ends_s, f"{len(everybody)} large questions are being computed"),
+    ):
+        yield
+
+
+@contextmanager
+def _place(places: Sequence[str], ends_s: float, taken_by: str) -> Iterator[None]:
     me = str(uuid.uuid4())
-    places = [f"planning:{person}:{index}" for index in range(AT_ONCE)]
     taken = _take(places, me)
     while taken is None:
         if time.monotonic() > ends_s:
-            raise TooMany(
-                f"{AT_ONCE} of your questions are being computed, which is the limit, and others wait: "
-                "try again when they are answered.",
-                retry_s=BLOCK_S,
-            )
+            sentence = f"{taken_by}, which is the limit, and others wait: try again when they are answered."
+            raise TooMany(sentence, retry_s=BLOCK_S)
         time.sleep(POLL_S)
         taken = _take(places, me)
     try:

@@ -11,6 +11,7 @@ SECRET_KEY         generated once, kept in a file
 ALLOWED_HOSTS      loopback names only              comma-separated; HTTP and WebSocket both check it
 CSRF_TRUSTED_ORIGINS  none                          https://… origins, behind a proxy
 LOOM_WRITES_PER_MINUTE  600                         requests of one person that change something; 0: any
+LOOM_FILES_PER_MINUTE   60                          exports of one person, each made when asked for; 0: any
 LOOM_RUNS_WAITING  200                              queued runs of one person who is no administrator
 LOOM_STORED_GB     20                               recorded events of one person who is no administrator
 LOOM_SHARED        off                              every operator may change what others made
@@ -132,6 +133,7 @@ AXES_LOCKOUT_CALLABLE = "webapp.accounts.access.locked_out"
 
 # Budgets of one person, so that nobody takes the service from others.
 WRITES_PER_MINUTE = env.int("LOOM_WRITES_PER_MINUTE", default=600)
+FILES_PER_MINUTE = env.int("LOOM_FILES_PER_MINUTE", default=60)
 MAX_RUNS_WAITING = env.int("LOOM_RUNS_WAITING", default=200)
 MAX_STORED_BYTES = env.float("LOOM_STORED_GB", default=20.0) * 1e9
 # A small lab may want every operator to stop, change and delete everybody's runs and clusters.

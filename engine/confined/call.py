@@ -108,13 +108,17 @@ class _Server:
             try:
                 socket.send_fds(self._running(), [b"."], [theirs.fileno()])
             except OSError:  # it has ended since
-                if self.control is not None:
-                    self.control.close()
-                self.control = None
+                self._forget()
                 socket.send_fds(self._running(), [b"."], [theirs.fileno()])
         with contextlib.suppress(OSError):  # whoever waits for the answer sees that the server is gone
             send(ours, question)
         return ours
+
+    def _forget(self) -> None:
+        if self.control is not None and self.process is not None:
+            self.control.close()
+            self.process.wait()
+        self.control = None
 
     def _running(self) -> socket.socket:
         if self.control is not None:

@@ -114,10 +114,10 @@ COMPUTED_HERE = (
 )
 
 
-def computed_here(task: str, arguments: list[Any], person: int) -> dict[str, Any]:
+def computed_here(task: str, arguments: list[Any], person: int, large: bool = False) -> dict[str, Any]:
     answers: list[dict[str, Any]] = []
     if task not in COMPUTED_HERE:
-        return asked_as_it_is(task, arguments, person)
+        return asked_as_it_is(task, arguments, person, large)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(planning, "reply", lambda key, message: answers.append(message))
         celery.tasks[task].run(*arguments, "reply:here")

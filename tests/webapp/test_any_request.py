@@ -38,7 +38,7 @@ def document() -> OpenApiSchema:
 @pytest.fixture
 def things_to_ask_for(live_redis: Any, alice: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run, a cluster and an experiment with number 1 or so; nobody is too fast."""
-    monkeypatch.setattr("webapp.accounts.rates.check", lambda who: None)
+    monkeypatch.setattr("webapp.accounts.rates.check", lambda who, limit: None)
     spec = request_body()["cluster"] | {"name": "one"}
     assert alice.post("/clusters", {"spec": spec}).status_code == 201
     assert alice.post("/runs", request_body()).status_code == 201

@@ -16,9 +16,9 @@ import redis
 from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import HostError, PlanError
-from tests.support.web import Browser, RedisServer, request_body, wait_until
+from tests.support.web import Browser, RedisServer, request_body, run_spec, wait_until
 from tests.webapp.test_budgets import line, refusal
-from webapp import planning
+from webapp import budgets, planning
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
 from webapp.celery import LATER
 from webapp.celery import app as celery
@@ -118,6 +118,48 @@ def test_a_person_has_two_questions_under_way_and_others_do_not_wait_for_the_res
             answer_one(somebody_plans)
         assert sorted(each.result(20)["echo"] for each in many) == [f"ada {index}" for index in range(8)]
     assert not list(somebody_plans.scan_iter(match="planning:*"))
+
+
+def test_large_questions_leave_a_planning_process_to_the_small_ones_of_everybody(
+    somebody_plans: redis.Redis,
+) -> None:
+    """Two processes plan: three people ask for a thousand devices each, then two ask for four."""
+    key = "worker:plan:plan@test/x/1/1"
+    worker = Announcement.model_validate_json(str(somebody_plans.get(key)))
+    somebody_plans.set(key, worker.model_copy(update={"slots": 2}).model_dump_json(), ex=60)
+    with ThreadPoolExecutor(9) as pool:
+        large = [pool.submit(planning.ask, "plan.test", ["large"], person, True) for person in (1, 1, 2, 3)]
+        wait_until(lambda: somebody_plans.exists("planning:large:0", "planning:1:large") == 2, "their turns")
+        small = [pool.submit(planning.ask, "plan.test", ["small"], person) for person in (1, 4)]
+        wait_until(lambda: somebody_plans.llen("plan") == 3, "both small questions")
+        while not all(one.done() for one in (*large, *small)):
+            waiting = [one for one in somebody_plans.lrange("plan", 0, -1) if "large" in argument_of(one)]
+            assert len(waiting) <= 1
+            if somebody_plans.llen("plan"):
+                answer_one(somebody_plans)
+        assert [one.result()["echo"] for one in (*large, *small)] == ["large"] * 4 + ["small"] * 2
+
+
+def argument_of(message: Any) -> str:
+    return str(json.loads(base64.b64decode(json.loads(str(message))["body"]))[0][0])
+
+
+@pytest.mark.parametrize(
+    ("overrides", "large"),
+    [
+        ({}, False),
+        ({"cluster": line(33)}, True),
+        ({"workload": {"prompt_tokens": 8, "new_tokens": 10_000}}, True),
+        ({"model": "demo-lm", "workload": {"prompt": "The with statement", "new_tokens": 4}}, False),
+    ],
+)
+def test_the_size_of_a_question_is_that_of_its_cluster_and_of_what_it_plays(
+    overrides: dict[str, Any], large: bool
+) -> None:
+    spec = run_spec(**overrides)
+    assert budgets.is_large_run(spec) == large
+    added = spec.model_copy(update={"model": spec.model.model_copy(update={"name": "mine"})})
+    assert budgets.is_large_run(added) == (large or spec.workload.prompt is not None)
 
 
 def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkeypatch) -> None:

@@ -202,3 +202,13 @@ def test_one_address_tries_so_many_log_ins_whatever_the_names(db: None, settings
 
 def test_by_default_a_person_who_changes_something_every_second_meets_no_limit(alice: Browser) -> None:
     assert {alice.post("/clusters/import", {"text": ""}).status_code for _ in range(60)} == {422}
+
+
+def test_who_has_many_files_made_waits_and_others_do_not(
+    victor: Browser, alice: Browser, settings: Any, live_redis: redis.Redis
+) -> None:
+    settings.FILES_PER_MINUTE = 3
+    codes = [victor.get("/runs/export/csv", ids="1").status_code for _ in range(5)]
+    assert codes == [200] * 3 + [429] * 2
+    assert victor.get("/runs").status_code == 200
+    assert alice.get("/runs/export/csv", ids="1").status_code == 200

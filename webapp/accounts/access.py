@@ -1,5 +1,6 @@
-"""The guards that API routes carry: `viewer` (may read) and `operator` (may write), each for a browser's
-session or an API token, and `person` for what only somebody at a browser may do.
+"""The guards that API routes carry: `viewer` (may read), `file_reader` (may have files made) and `operator`
+(may write), each for a browser's session or an API token, and `person` for what only somebody at a browser
+may do.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def refuse_forged(request: HttpRequest) -> None:
 def count(request: HttpRequest, who: str) -> None:
     """Raises `TooMany` for a request that changes something, if `who` has sent too many."""
     if request.method not in ("GET", "HEAD", "OPTIONS"):
-        rates.check(who)
+        rates.check(who, settings.WRITES_PER_MINUTE)
 
 
 def locked_out(request: HttpRequest, response: HttpResponse | None, credentials: Any) -> HttpResponse:
@@ -116,7 +117,28 @@ class AdminToken(Token):
         return user
 
 
+def count_file(user: User | None) -> None:
+    """Raises `TooMany` for somebody who has had too many files made: one may take a second of the server."""
+    if user is not None:
+        rates.check(f"files of person {user.pk}", settings.FILES_PER_MINUTE)
+
+
+class FileSession(Session):
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = super().authenticate(request, key)
+        count_file(user)
+        return user
+
+
+class FileToken(Token):
+    def authenticate(self, request: HttpRequest, token: str) -> Bearer:
+        user = super().authenticate(request, token)
+        count_file(user)
+        return user
+
+
 person = Session()
 viewer = (Token(), Session())
+file_reader = (FileToken(), FileSession())
 operator = (OperatorToken(), OperatorSession())
 admin = (AdminToken(), AdminSession())

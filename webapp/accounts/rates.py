@@ -1,4 +1,4 @@
-"""How many requests that change something one person, or one address at the log-in, may send.
+"""How many requests that change something or make a file one person, or one address at the log-in, may send.
 
 A token bucket for each: it holds a minute's worth of requests, so a burst passes, and fills steadily. It is
 kept in Redis, for all web processes together; while Redis does not answer, in the memory of each.
@@ -10,8 +10,6 @@ import threading
 import time
 from collections import OrderedDict
 from typing import Any
-
-from django.conf import settings
 
 from webapp.errors import TooMany
 from webapp.redis import REDIS_ERRORS, client
@@ -65,9 +63,8 @@ def spend(who: str, per_minute: int) -> float:
         return rates.spend(who, per_minute, time.monotonic())
 
 
-def check(who: str) -> None:
-    """Raises `TooMany`."""
-    limit = settings.WRITES_PER_MINUTE
+def check(who: str, limit: int) -> None:
+    """One more request of `who`, of `limit` in a minute; any number if that is 0. Raises `TooMany`."""
     wait_s = spend(who, limit) if limit else 0.0
     if wait_s:
         error = TooMany("", wait_s)

@@ -144,7 +144,8 @@ def validate_cluster(request: UserRequest, body: ValidationIn) -> Validation:
         return drawn
     arguments = [body.spec, body.layout.model_dump(mode="json"), body.model, body.strategy]
     try:
-        answer = planning.ask("plan.validate", arguments, request.auth.pk)
+        large = budgets.is_large(len(body.spec["devices"]))  # it is a cluster: it has no problems
+        answer = planning.ask("plan.validate", arguments, request.auth.pk, large)
     except EdgeLoomError as error:  # nobody plans, or it takes too long: the drawing itself is in order
         fits = Fits(model=body.model, strategy=body.strategy, sentence=str(error))
         return Validation(problems=(), fits=fits)

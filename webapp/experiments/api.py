@@ -17,7 +17,7 @@ from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.access import UserRequest, file_reader, operator
 from webapp.experiments import analysis, answers, checks, executions, exports, library, services
 from webapp.experiments.factor_option import FactorOption
 from webapp.experiments.factors import options
@@ -203,7 +203,7 @@ def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> Table
     return table_data(value, body.table, rows)
 
 
-@router.get("/{int:experiment_id}/export/{kind}")
+@router.get("/{int:experiment_id}/export/{kind}", auth=file_reader)
 def export_experiment(
     request: HttpRequest, experiment_id: int, kind: str, figure: str = "", table: str = ""
 ) -> HttpResponse:

@@ -13,7 +13,7 @@ from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
 from webapp import budgets, planning
 from webapp.clusters.validation import Problem
-from webapp.experiments import analysis, computations, executions, services
+from webapp.experiments import analysis, computations, executions, services, sizes
 from webapp.experiments.models import OPEN
 from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
 from webapp.experiments.rows import rows
@@ -24,8 +24,9 @@ from webapp.experiments.sources import Limits
 def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckOut:
     """By a planning worker; only sizes are checked here. Raises `Unavailable`, `TooMany`."""
     try:
-        document = to_document(services.parse(fields, toml))
-        answer = planning.ask("plan.check_experiment", [document], user.pk)
+        value = services.parse(fields, toml)
+        large = sizes.is_large(value)
+        answer = planning.ask("plan.check_experiment", [to_document(value)], user.pk, large)
     except SpecError as error:
         return CheckOut(**nothing(error))
     return CheckOut.model_validate(answer["check"])

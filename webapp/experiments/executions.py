@@ -46,7 +46,7 @@ def execution_of(experiment: Experiment) -> Execution:
     frozen = present(experiment)
     if frozen is not None:
         return frozen
-    made = planning.ask("plan.freeze_experiment", [experiment.pk], experiment.owner_id or 0)
+    made = planning.ask("plan.freeze_experiment", [experiment.pk], experiment.owner_id or 0, large=True)
     return Execution.objects.get(pk=made["execution"])
 
 
@@ -254,7 +254,9 @@ def preview(value: domain.Experiment, owner: User) -> Execution:
     known = previewed(document, owner)
     if known is not None:
         return known
-    made = planning.ask("plan.preview_experiment", [document, owner.pk], owner.pk)
+    made = planning.ask(
+        "plan.preview_experiment", [document, owner.pk], owner.pk, large=sizes.is_large(value)
+    )
     found = Execution.objects.filter(pk=made["execution"]).first()
     if found is None:
         raise Conflict("The experiment was changed meanwhile: the preview of the newest design counts.")

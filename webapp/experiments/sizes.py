@@ -11,6 +11,8 @@ from engine.domain.experiment import Experiment
 from webapp import budgets
 from webapp.experiments.sources import cluster
 
+FEW_POINTS = 10
+"""So many of an experiment's points take as long to expand as one run to predict."""
 COPIES = "cluster.copies["
 
 
@@ -33,6 +35,11 @@ def check(experiment: Experiment) -> None:
             *chain(*(table.where for table in experiment.tables)),
         ]
     )
+
+
+def is_large(experiment: Experiment) -> bool:
+    """Whether to expand it takes more than a moment."""
+    return budgets.is_large(num_devices(experiment) * experiment.num_candidates // FEW_POINTS)
 
 
 def num_settings(experiment: Experiment) -> int:

@@ -18,7 +18,7 @@ from engine.domain.stored import Stored, read_report, to_document
 from engine.reports.compare import compare
 from webapp import budgets
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.access import UserRequest, file_reader, operator
 from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
 from webapp.redis import redis_needed
@@ -98,7 +98,7 @@ def filtered(filters: Filters) -> QuerySet[Run]:
     return runs
 
 
-@router.get("/runs/export/{kind}")
+@router.get("/runs/export/{kind}", auth=file_reader)
 def export_runs(request: UserRequest, kind: Literal["csv", "parquet"], ids: str) -> HttpResponse:
     """The rows of these runs, `ids=1,2,3`, newest first."""
     chosen = Run.objects.select_related("owner").defer("request", "spec", "plan", "prediction", "report")
@@ -205,13 +205,13 @@ def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
     return download(json.dumps(document, indent=2), "application/json", f"run-{run_id}.json")
 
 
-@router.get("/runs/{int:run_id}/report.csv")
+@router.get("/runs/{int:run_id}/report.csv", auth=file_reader)
 def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     report = stored_report(with_report(run_id)).needed().model_dump(mode="json")
     return download(exports.report_csv(report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
 
 
-@router.get("/runs/{int:run_id}/trace.json")
+@router.get("/runs/{int:run_id}/trace.json", auth=file_reader)
 def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
     """Chrome trace JSON: open it in ui.perfetto.dev."""
     run = services.find(run_id)

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
-from webapp import planning
+from webapp import budgets, planning
 from webapp.runs.models import Run
 
 LOOK_S = 1.0
@@ -20,7 +20,7 @@ def request(spec: RunSpec, person: int) -> dict[str, Any]:
     """The simulated world's `report` and its `editable` plan as JSON. Raises the planner's errors, `TooMany`
     or `Unavailable`.
     """
-    return planning.ask("plan.predict", [spec.model_dump(mode="json")], person)
+    return planning.ask("plan.predict", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
 
 
 class Planned(NamedTuple):
@@ -32,7 +32,7 @@ class Planned(NamedTuple):
 
 def plan(spec: RunSpec, person: int) -> Planned:
     """Raises as `request`."""
-    answer = planning.ask("plan.plan_run", [spec.model_dump(mode="json")], person)
+    answer = planning.ask("plan.plan_run", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
     return Planned(Plan.parse(answer["plan"], "plan"), answer["cores"])
 
 
