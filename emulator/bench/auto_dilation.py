@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from emulator.bench.clusters import star
 from emulator.bench.rows import Table
 from emulator.calibration.calibrate import host_profile
+from emulator.calibration.shapes import SHORT
 from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec
 from engine.domain.host_times import HostProfile
@@ -29,9 +30,9 @@ def measure_auto_dilation(environment: Environment) -> Table:
     from engine.ops.torch_kernels.linear import use
 
     use(None)
-    default, _, _ = host_profile()
+    default = host_profile(SHORT).profile
     use_host_kernels()
-    probed, _, _ = host_profile()
+    probed = host_profile(SHORT).profile
     clusters = (environment.load_cluster("lab-4"), star(MANY, MANY_FLOP_PER_S, MANY_BIT_PER_S))
     return dilation_table(clusters, default, probed)
 

@@ -9,6 +9,7 @@ from emulator.calibration.calibrate import Step
 from emulator.calibration.operations import MODELS, ROWS, SHARDS
 from emulator.calibration.report import measured_steps
 from emulator.calibration.residuals import COMPUTE_MODELS, TimedPrediction, of_kind, residuals
+from emulator.calibration.shapes import SHORT
 from engine.cli.command import Environment
 from engine.domain.units import human_s
 
@@ -17,12 +18,12 @@ LONG_S = 1e-3
 
 
 def measure_compute(environment: Environment) -> Table:
-    return residual_table(measured_steps(quick=True, models=MODELS, rows=ROWS).comparisons)
+    return residual_table(measured_steps(SHORT, models=MODELS, rows=ROWS).comparisons)
 
 
 def measure_shards(environment: Environment) -> Table:
     """A layer cut into shards of few rows each, for which FLOPs alone predict worst."""
-    timed = measured_steps(quick=True, models=("bert-large",), rows=(200,)).comparisons
+    timed = measured_steps(SHORT, models=("bert-large",), rows=(200,)).comparisons
     (block,) = of_kind(timed, lambda item: item.operation == "block")
     (shard,) = of_kind(timed, lambda item: item.operation == "position shard, reordered")
     ratios = [block.seconds / shard.seconds] + [

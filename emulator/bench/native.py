@@ -14,7 +14,7 @@ from typing import Any
 from emulator.bench.clusters import star
 from emulator.bench.native_bounds import NEW_TOKENS, PROMPT, Place, Speed, bounds_at
 from emulator.bench.rows import Table
-from emulator.calibration.known import known_calibration, measured_calibration
+from emulator.calibration.known import needed_calibration
 from emulator.session.calls import call
 from emulator.session.client import emulate
 from engine.cli.command import Environment
@@ -62,7 +62,7 @@ def measure_native(environment: Environment, repeats: int = REPEATS) -> Table:
             for name, speeds in speeds_at(place):
                 found[name][place] += speeds
                 sys.stderr.write(f"{name}, {place.title}: {_cell(speeds)}\n")
-    known = known_calibration() or measured_calibration()
+    known = needed_calibration()
     prompt_s = statistics.median(speed.first_s for speed in found["EdgeLoom single"][PLACES[0]])
     for place in PLACES:
         for name, bound in bounds_at(place, model_of_105m(), known.profile.memory_byte_per_s, prompt_s):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from emulator.bench.native import spec_at
 from emulator.bench.native_bounds import NEW_TOKENS, Place
 from emulator.bench.rows import Table
-from emulator.calibration.known import known_calibration, measured_calibration
+from emulator.calibration.known import needed_calibration
 from emulator.session.client import emulate
 from engine.cli.command import Environment
 from engine.domain.events import Event
@@ -52,7 +52,7 @@ class StepProfile(NamedTuple):
 
 
 def measure_native_step(environment: Environment) -> Table:
-    known = known_calibration() or measured_calibration()
+    known = needed_calibration()
     rows, columns = [list[str]() for _ in PARTS], [""]
     for strategy, place, params in STEPS:
         spec = spec_at(place, strategy, params)

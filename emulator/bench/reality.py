@@ -19,12 +19,13 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 from typing import Any, NamedTuple
 
-from emulator.bench.link_messages import with_link_messages
 from emulator.bench.reality_models import CATALOGUE, CONFIGS, model_of
 from emulator.bench.rows import Table
 from emulator.calibration.known import calibration_file, known_calibration, measured
 from emulator.calibration.runtime import Run, run_native
+from emulator.calibration.shapes import SHORT
 from emulator.session.calls import call
+from emulator.session.link_messages import with_link_messages
 from engine.cli.command import Environment
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
@@ -108,9 +109,9 @@ def measure_reality(environment: Environment) -> Table:
         _say(f"turn {len(turns) + 1} of {len(singles) + sum(map(len, groups))} runs")
         turns.append([*over_loopback(singles), *(figures for cases in groups for figures in _linked(cases))])
 
-    answer = measured(quick=False, progress=_say, between=turn)
+    answer = measured(SHORT, progress=_say, between=turn)
     _say("messages over links")
-    profile = with_link_messages(Calibration.parse(answer["calibration"], "calibration")).profile
+    profile = with_link_messages(Calibration.parse(answer["calibration"], "calibration"), SHORT).profile
     compared = [
         Compared(
             case,

@@ -8,15 +8,15 @@ passes      layers of made-up models (`shapes.py`), operation by operation, weig
             tables of the kernels are corrected by them (`correction.py`)
 row         one core as a device of a cluster file: the roofline whose efficiencies reproduce the tables
 slowdown    operations of several processes at once (`contention.py`)
-runtime     whole requests and messages over loopback at native speed (`runtime.py`)
+runtime     whole requests on one device at native speed (`runtime.py`)
 
-The result is a `Calibration`: the tables for the compute model `measured`, and the device row.
+The result is a `Calibration`: the tables for the compute model `measured`, and the device row. What messages
+cost is measured afterwards, in runs over links (`emulator/session/link_messages.py`).
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import statistics
 import sys
@@ -33,7 +33,7 @@ from emulator.calibration.known import PAUSED, PROGRESS, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import measure_runtime
-from emulator.calibration.shapes import FULL, QUICK, Shapes, stores
+from emulator.calibration.shapes import EXTENTS, Extent, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
     LARGE_BYTES,
@@ -53,11 +53,10 @@ from engine.runs.host_kernels import measured_kernels
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
-ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-SIDES = (32, 128, 384, 1024, 3072)  # of the matrices
-ROUNDS = 3
-"""How often everything is timed, a minute or more apart. Of kernels the least counts, of passes the median: a
-shared machine is now and then two or three times as slow, for up to some seconds.
+AGREED_FRAC = 0.02
+"""Everything is timed in rounds, seconds to minutes apart: a shared machine is now and then two or three
+times as slow, for up to some seconds. Of kernels the least counts, of passes the median. No further round is
+needed once the last has changed the medians by no more than this: in the median of all passes.
 """
 
 SMALLEST = (
@@ -84,12 +83,31 @@ class Step(NamedTuple):
     total: float
 
 
+class Raw(NamedTuple):
+    """The measurements of the rounds, each a line of names, sizes and seconds: what any fit starts from."""
+
+    kernels: tuple[tuple[Any, ...], ...]
+    passes: tuple[tuple[Any, ...], ...]
+
+
 class Measured(NamedTuple):
-    """A calibration, how far each step is off, and predictions of the operations of named models."""
+    """A calibration, how far each step is off, predictions of the operations of named models, and the
+    measurements.
+    """
 
     calibration: Calibration
     steps: tuple[Step, ...]
     comparisons: tuple[TimedPrediction, ...]
+    raw: Raw = Raw((), ())
+
+
+class HostTimes(NamedTuple):
+    """This host's times of kernels alone, and the times of operations of the made-up and of named models."""
+
+    profile: HostProfile
+    passes: list[TimedOperation]
+    named: list[TimedOperation]
+    raw: Raw
 
 
 def nothing() -> None:
@@ -97,7 +115,7 @@ def nothing() -> None:
 
 
 def calibrate(
-    shapes: Shapes,
+    extent: Extent,
     models: Sequence[str] = (),
     rows: Sequence[int] = (),
     between: Callable[[], None] = nothing,
@@ -109,15 +127,15 @@ def calibrate(
     Sets torch to one thread in this process.
     """
     with tempfile.TemporaryDirectory(prefix="edgeloom-") as directory:
-        made_up = stores(shapes, Path(directory))
+        made_up = stores(extent, Path(directory))
         named = [random_weights(name) for name in models]
-        alone, passes, timed = host_profile(made_up, shapes.rows, named, rows, between=between)
+        alone, passes, timed, raw = host_profile(extent, made_up, named, rows, between)
         say("correcting kernels by passes")
         profile = correct(alone, passes)
         say("slowdown of processes that compute at once")
-        slowdown = measure_slowdown(made_up[-1])
-    say("runtime, in runs over loopback")
-    runtime = measure_runtime(shapes is QUICK)
+        slowdown = measure_slowdown(made_up[-1], extent)
+    say("runtime, in runs on one device")
+    runtime = measure_runtime()
     say("device row")
     shared = {"slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
     profile = profile.model_copy(update={"runtime": runtime.model_copy(update=shared)})
@@ -130,7 +148,7 @@ def calibrate(
     comparisons = compare(found, timed)
     if comparisons:
         steps.append(_step("other models", comparisons))
-    return Measured(found, tuple(steps), tuple(comparisons))
+    return Measured(found, tuple(steps), tuple(comparisons), raw)
 
 
 def say(what: str) -> None:
@@ -151,41 +169,57 @@ def _step(name: str, comparisons: Sequence[TimedPrediction], model: ComputeModel
 
 
 def host_profile(
-    passes_of: Sequence[WeightStore] = (),
-    pass_rows: Sequence[int] = (),
-    stores: Sequence[WeightStore] = (),
-    operation_rows: Sequence[int] = (),
-    rows: Sequence[int] = ROWS,
-    sides: Sequence[int] = SIDES,
+    extent: Extent,
+    made_up: Sequence[WeightStore] = (),
+    named: Sequence[WeightStore] = (),
+    named_rows: Sequence[int] = (),
     between: Callable[[], None] = nothing,
-) -> tuple[HostProfile, list[TimedOperation], list[TimedOperation]]:
-    """This host's times of kernels alone, products on a grid of `rows` and of `sides` of the matrices.
-
-    Also the times of operations: of the models of `passes_of` on `pass_rows`, and of the models of `stores`
-    on `operation_rows`. After each round, `between` is called.
+) -> HostTimes:
+    """Time kernels alone, operations of the models `made_up`, and those of the models `named` on
+    `named_rows`, in rounds that end when their medians agree. After each round, `between` is called: a caller
+    who measures something of its own gets all rounds.
     """
     import torch
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    times: dict[Name, float] = {}
+    kernel_rounds: list[dict[Name, float]] = []
     passes: list[list[TimedOperation]] = []
     operations: list[list[TimedOperation]] = []
     with torch.inference_mode(), TimedKernels(torch) as kernels:
-        for turn in range(1, ROUNDS + 1):
-            say(f"kernels alone, round {turn} of {ROUNDS}")
-            for name, figure in kernels.figures(rows, sides):
-                times[name] = min(figure.seconds(), times.get(name, math.inf))
-            say(f"passes of {len(passes_of)} made-up models, round {turn} of {ROUNDS}")
-            passes.append(time_operations(passes_of, pass_rows, PASS_CACHED))
-            if stores:
-                say(f"operations of {len(stores)} other models, round {turn} of {ROUNDS}")
-            operations.append(time_operations(stores, operation_rows))
+        while len(passes) < extent.rounds and not (between is nothing and agreed(passes)):
+            turn = f"round {len(passes) + 1} of at most {extent.rounds}"
+            say(f"kernels alone, {turn}")
+            figures = kernels.figures(extent.kernel_rows, extent.kernel_sides)
+            kernel_rounds.append({name: figure.seconds() for name, figure in figures})
+            say(f"passes of {len(made_up)} made-up models, {turn}")
+            passes.append(time_operations(made_up, extent.rows, PASS_CACHED, extent))
+            if named:
+                say(f"operations of {len(named)} other models, {turn}")
+            operations.append(time_operations(named, named_rows))
             between()
-        tables = as_tables(times)
+        tables = as_tables({name: min(one[name] for one in kernel_rounds) for name in kernel_rounds[0]})
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
-    return profile, _medians(passes), _medians(operations)
+    return HostTimes(profile, _medians(passes), _medians(operations), _raw(kernel_rounds, passes))
+
+
+def agreed(rounds: Sequence[Sequence[TimedOperation]]) -> bool:
+    """Whether the last of these rounds has left the medians as they were, see `AGREED_FRAC`."""
+    if len(rounds) < 2 or not rounds[0]:
+        return False
+    pairs = zip(_medians(rounds[:-1]), _medians(rounds), strict=True)
+    return statistics.median(abs(now.seconds / was.seconds - 1) for was, now in pairs) <= AGREED_FRAC
+
+
+def _raw(kernels: Sequence[Times], passes: Sequence[Sequence[TimedOperation]]) -> Raw:
+    return Raw(
+        tuple((*name, *(one[name] for one in kernels)) for name in kernels[0]),
+        tuple(
+            (turns[0].model, turns[0].operation, turns[0].rows, *(turn.seconds for turn in turns))
+            for turns in zip(*passes, strict=True)
+        ),
+    )
 
 
 def _medians(rounds: Sequence[Sequence[TimedOperation]]) -> list[TimedOperation]:
@@ -270,7 +304,7 @@ def _disk_byte_per_s() -> float:
 def main(extent: str, models: str, rows: str, pauses: str) -> int:
     """Print a `Measured` as JSON, in a process of its own, so that its torch threads and memory end.
 
-    `extent` is quick or full; `pauses` is yes if it is to wait for its parent after each round.
+    `extent` is one of `EXTENTS`; `pauses` is yes if it is to wait for its parent after each round.
     """
     from engine.ops.torch_kernels.heap import keep_freed_memory
     from engine.ops.torch_kernels.linear import use
@@ -278,13 +312,13 @@ def main(extent: str, models: str, rows: str, pauses: str) -> int:
     keep_freed_memory()  # as device processes do
     say("choice of kernels")
     use(measured_kernels())
-    shapes = QUICK if extent == "quick" else FULL
     between = pause if pauses == "yes" else nothing
-    found = calibrate(shapes, models.split(",") if models else (), json.loads(f"[{rows}]"), between)
+    found = calibrate(EXTENTS[extent], models.split(",") if models else (), json.loads(f"[{rows}]"), between)
     answer = {
         "calibration": found.calibration.model_dump(mode="json"),
         "steps": found.steps,
         "comparisons": found.comparisons,
+        "raw": found.raw._asdict(),
     }
     sys.stdout.write(json.dumps(answer) + "\n")
     return 0

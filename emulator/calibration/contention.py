@@ -16,27 +16,28 @@ from typing import TYPE_CHECKING
 
 from emulator.calibration.children import at_once
 from emulator.calibration.operations import hold, working_layers
+from emulator.calibration.shapes import Extent
 from engine.ops.core import Block
 
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 MOST_PROCESSES = 8
-FIGURE_S = 0.8
 WARM_UP_S = 0.2
 ROWS = (1, 96)
 
 
-def measure_slowdown(store: WeightStore, figure_s: float = FIGURE_S) -> tuple[float, ...]:
+def measure_slowdown(store: WeightStore, extent: Extent) -> tuple[float, ...]:
     """By number of processes: how many times as long a block takes as alone. The first figure is 1.
 
     Measured up to twice as many processes as there are cores, on layers of the model of `store`.
     """
-    layers = working_layers(store.model)
+    layers = working_layers(store.model, extent.working_set_bytes)
     hold(store, (piece for layer in layers for piece in Block(layer, None).slices(store.model)))
     most = min(MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
     taken = [
-        [_together(store, layers, rows, count, figure_s) for rows in ROWS] for count in range(1, most + 1)
+        [_together(store, layers, rows, count, extent.slowdown_s) for rows in ROWS]
+        for count in range(1, most + 1)
     ]
     alone = taken[0]
     ratios = [

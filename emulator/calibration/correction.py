@@ -51,6 +51,9 @@ LARGE_ERROR = 0.1
 REPEATS = 2
 REWEIGHTINGS = 12
 SWEEPS = 400
+SETTLED = 1e-7
+"""A sweep that changes no factor by more is the last."""
+
 CALLS = ("operation_s", "product_s", "attention_s", "lookup_s", "pass_s")
 """The fields of `CallCosts`."""
 
@@ -172,9 +175,12 @@ def _non_negative(gram: np.ndarray, right: np.ndarray, start: np.ndarray) -> np.
     """The x ≥ 0 of the least xᵀ·gram·x / 2 - right·x, by coordinate descent from `start`."""
     values = start.astype(float)
     for _ in range(SWEEPS):
+        before = values.copy()
         for at in range(len(values)):
             step = (right[at] - gram[at] @ values) / gram[at, at]
             values[at] = max(0.0, values[at] + step)
+        if np.abs(values - before).max() <= SETTLED:
+            break
     return values
 
 

@@ -25,10 +25,9 @@ from engine.domain.trace import Mark, Span
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
-ROWS, NEW_TOKENS = 8, 6
+ROWS, NEW_TOKENS, REQUESTS = 8, 6, 4
 MOST_DEVICES = 8
 HALVINGS = 6
-REPEATS = 3
 TRIED_WAKEUP_S = 3e-4
 
 
@@ -57,7 +56,7 @@ def over_a_switch(strategy: str, devices: int, bit_per_s: float) -> RunSpec:
             ),
         }
     )
-    workload = spec.workload.model_copy(update={"new_tokens": NEW_TOKENS})
+    workload = spec.workload.model_copy(update={"new_tokens": NEW_TOKENS, "requests": REQUESTS})
     return spec.model_copy(update={"cluster": cluster, "workload": workload})
 
 
@@ -72,9 +71,9 @@ def token_s(items: Sequence[Span | Mark]) -> float:
     )
 
 
-def measured_token_s(spec: RunSpec, network: Network | None = None) -> float:
-    """Seconds per token, the median of `REPEATS` runs. Raises `HostError`."""
-    return statistics.median(token_s(run_native(spec, network).trace) for _ in range(REPEATS))
+def measured_token_s(spec: RunSpec, repeats: int, network: Network | None = None) -> float:
+    """Seconds per token, the median of so many runs. Raises `HostError`."""
+    return statistics.median(token_s(run_native(spec, network).trace) for _ in range(repeats))
 
 
 def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: float) -> HostProfile:

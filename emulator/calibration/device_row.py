@@ -28,7 +28,8 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
     """This machine, one core of it, as a device whose efficiencies are those of `profile`'s products.
 
     The memory rate is that of element-wise passes, or of the fastest reading of a matrix if that is faster:
-    what products lose to memory is in their efficiencies.
+    what products lose to memory is in their efficiencies. What messages cost is not known yet
+    (`emulator/session/link_messages.py`).
     """
     rates = {
         (rows, width): _product_flop_per_s(profile, rows, width)
@@ -50,9 +51,6 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
         dispatch_s=_short(runtime.dispatch_s),
         handover_s=_short(runtime.handover_s),
         token_s=_short(runtime.token_s),
-        message_overhead_s=_short(runtime.send_s),
-        receive_overhead_s=_short(runtime.receive_s),
-        byte_overhead_s=_short(runtime.byte_s),
         efficiencies=tuple(
             Efficiency(
                 rows=rows, width=width, frac=min(1.0, max(1e-4, round(rate / peak, 4))), basis="measured"

@@ -1,7 +1,7 @@
-"""Keeps this host's calibration in the cache; measures it if it is missing or is of another processor.
+"""Keeps this host's calibration in the cache, and runs the process that measures it when somebody asks.
 
 `known_calibration` is the only way to this host's calibration: `predict`, `run`, the benchmarks and the web
-server all find it here.
+server all find it here. None of them measures it by itself.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from emulator.calibration.shapes import SHORT, Extent
 from emulator.host.places import cache_directory
 from engine.domain.calibration import Calibration, read_calibration
 from engine.domain.errors import HostError, SpecError
@@ -53,6 +54,26 @@ def known_calibration() -> Calibration | None:
     return known if known.profile.host == host_name() else None
 
 
+def needed_calibration() -> Calibration:
+    """The calibration in the cache. Raises `HostError` if there is none of this processor."""
+    known = known_calibration()
+    if known is None:
+        raise HostError(
+            f"This machine ({host_name()}) is not calibrated: run ./loom calibrate first, which takes about "
+            f"{time_needed_s(SHORT):.0f} s now."
+        )
+    return known
+
+
+def time_needed_s(extent: Extent) -> float:
+    """About how long a calibration takes on this machine now: longer where other processes use the cores.
+
+    It has one process at a time for most of its time, and never more than half of its own cores' worth.
+    """
+    cores = len(os.sched_getaffinity(0))
+    return extent.quiet_s * max(1.0, (os.getloadavg()[0] + 1) / cores)
+
+
 def with_profile(spec: RunSpec) -> RunSpec:
     """With this host's times, where the run depends on them or is compared with them, if they are known."""
     if not needs_profile(spec):
@@ -61,21 +82,8 @@ def with_profile(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"profile": known.profile}) if known else spec
 
 
-def measured_calibration(
-    progress: Callable[[str], None] = lambda what: None, check: Callable[[], None] = lambda: None
-) -> Calibration:
-    """Measure now, as fast as is useful, and write the result to the cache. Raises `HostError`.
-
-    `progress` gets what is being measured; `check` is called several times a second and may raise, which ends
-    the measurement.
-    """
-    result = Calibration.parse(measured(True, progress=progress, check=check)["calibration"], "calibration")
-    keep(result)
-    return result
-
-
 def measured(
-    quick: bool,
+    extent: Extent,
     models: Sequence[str] = (),
     rows: Sequence[int] = (),
     progress: Callable[[str], None] = lambda what: None,
@@ -88,8 +96,7 @@ def measured(
     child waits while `between` runs. Returns the fields of a `Measured` (`calibrate.py`) as plain data.
     Raises `HostError` if that fails. Ctrl-C, or what one of the three functions raises, ends the child.
     """
-    extent = "quick" if quick else "full"
-    arguments = [extent, ",".join(models), ",".join(map(str, rows)), "yes" if between else "no"]
+    arguments = [extent.name, ",".join(models), ",".join(map(str, rows)), "yes" if between else "no"]
     with tempfile.TemporaryFile("w+") as answer:
         child = subprocess.Popen(
             [sys.executable, "-m", "emulator.calibration.calibrate", *arguments],
@@ -163,13 +170,18 @@ def _next_line(lines: queue.SimpleQueue[str | None], check: Callable[[], None]) 
             return lines.get(timeout=CHECK_S)
 
 
-def keep(calibration: Calibration) -> None:
-    """Write the calibration to the cache."""
+def keep(calibration: Calibration, raw: object) -> None:
+    """Write the calibration to the cache and, beside it, the measurements that it was made from."""
     path = calibration_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{uuid.uuid4().hex}")
-    draft.write_text(calibration.to_json())
-    draft.replace(path)
+    made = {"host": calibration.profile.host, "source": calibration.device.source, "measured": raw}
+    for target, text in (
+        (path.with_name("calibration-raw.json"), json.dumps(made)),
+        (path, calibration.to_json()),
+    ):
+        draft = target.with_suffix(f".{uuid.uuid4().hex}")
+        draft.write_text(text)
+        draft.replace(target)
 
 
 def host_name() -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product as combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from emulator.calibration.shapes import THOROUGH, Extent
 from emulator.calibration.stopwatch import CLOCK_S, trimmed_mean
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
@@ -30,10 +31,6 @@ MODELS = ("bert-large", "bert-base", "gpt2", "tinyllama-42m", "minilm", "demo-lm
 ROWS = (1, 8, 34, 128, 200)
 CACHED = (64,)  # rows of the KV cache that a decoding step finds
 SHARDS = 6
-WORKING_SET_BYTES = 240 << 20
-SEQUENCE_S = 0.15
-MIN_TURNS = 2
-WARM_UP_TURNS = 2
 
 
 class TimedOperation(NamedTuple):
@@ -55,18 +52,21 @@ class _Step(NamedTuple):
 
 
 def time_operations(
-    stores: Sequence[WeightStore], rows: Sequence[int] = ROWS, cached: Sequence[int] = CACHED
+    stores: Sequence[WeightStore],
+    rows: Sequence[int] = ROWS,
+    cached: Sequence[int] = CACHED,
+    extent: Extent = THOROUGH,
 ) -> list[TimedOperation]:
     """Every kind of operation of each model, at each number of rows; a single row of a causal model with each
     number of `cached` rows before it, and never of an encoder, which has nothing to decode. Sets torch to one
     thread.
     """
     timed = []
-    for store, sequence in combinations(stores, SEQUENCES):
+    for store, sequence in combinations(stores, extent.sequences):
         for count in rows:
             if count > 1 or store.model.causal:
                 for before in cached if count == 1 else (0,):
-                    timed += time_sequence(store, sequence, count, before)
+                    timed += time_sequence(store, sequence, count, before, extent=extent)
         for piece in list(store.held):
             store.evict(piece)
     return timed
@@ -90,7 +90,12 @@ def random_weights(name: str) -> WeightStore:
 
 
 def time_sequence(
-    store: WeightStore, sequence: str, rows: int, cached: int, before: Callable[[], object] | None = None
+    store: WeightStore,
+    sequence: str,
+    rows: int,
+    cached: int,
+    before: Callable[[], object] | None = None,
+    extent: Extent = THOROUGH,
 ) -> list[TimedOperation]:
     """Time the kinds of operations of a sequence (a name in `SEQUENCES`), run in turn over the model's
     layers.
@@ -105,7 +110,8 @@ def time_sequence(
 
     torch.set_num_threads(1)
     model = store.model
-    steps = list(SEQUENCES[sequence](model, rows, "check" if model.causal else None))
+    layers = working_layers(model, extent.working_set_bytes)
+    steps = list(SEQUENCES[sequence](model, layers, rows, "check" if model.causal else None))
     hold(store, (piece for step in steps for piece in step.op.slices(model)))
     caches: dict[tuple[str, int], KVCache] = {}
     times: dict[str, list[float]] = {step.label: [] for step in steps}
@@ -116,8 +122,8 @@ def time_sequence(
             if cached and step.op.cache and not caches.get((step.op.cache, step.op.layer)):
                 x = _tensor(Meta((1, cached, model.hidden_size), model.dtype))
                 arithmetic.run(step.op, model, store, caches, (x,))
-        turns, end_s = 0, time.perf_counter() + SEQUENCE_S
-        while turns < MIN_TURNS + WARM_UP_TURNS or time.perf_counter() < end_s:
+        turns, end_s = 0, time.perf_counter() + extent.sequence_s
+        while turns < extent.turns + extent.warm_up_turns or time.perf_counter() < end_s:
             turns += 1
             if not cached:
                 caches.clear()
@@ -129,7 +135,7 @@ def time_sequence(
                     before()
                 began_s = time.thread_time()
                 result = arithmetic.run(step.op, model, store, caches, inputs)
-                if turns > WARM_UP_TURNS:
+                if turns > extent.warm_up_turns:
                     times[step.label].append(time.thread_time() - began_s)
                 shape = Meta(tuple(result.shape), model.dtype)
                 if (
@@ -154,19 +160,19 @@ def _newest(recent: dict[Meta, deque[Any]], inputs: Sequence[Meta]) -> tuple[Any
     return tuple(recent[x][-1 - inputs[:at].count(x)] for at, x in enumerate(inputs))
 
 
-def _blocks(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+def _blocks(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
     """As on one device: the head of a decode step leaves little of the layers in any cache."""
     x = _hidden(model, rows)
     yield _embed(rows)
-    for layer in working_layers(model):
+    for layer in layers:
         yield _Step("block", Block(layer, cache), (x,))
     yield from _heads(model, rows, x)
 
 
-def _parts(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+def _parts(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
     yield _embed(rows)
-    for layer in working_layers(model):
+    for layer in layers:
         yield _Step("attention", Attention(layer, 0, model.num_heads, True, cache), (x,))
         yield _Step("residual", Residual(layer, "attention"), (x, x))
         yield _Step("ffn", FeedForward(layer, 0, model.intermediate_size, True), (x,))
@@ -184,7 +190,7 @@ def _heads(model: ModelSpec, rows: int, x: Meta) -> Iterator[_Step]:
         yield _Step("head", Head(), (x,))
 
 
-def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+def _halves(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
     """Half the heads and half the columns of every layer, as on one of two tensor-parallel devices, then the
     other half of every layer: the two devices share the largest cache. The other half of a layer does not
     come right after the first, which would leave it all but its weights in the nearest caches.
@@ -192,7 +198,7 @@ def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
     x = _hidden(model, rows)
     heads, cols = model.num_heads // 2, model.intermediate_size // 2
     for half, kept in enumerate((cache, f"{cache} 2" if cache else None)):
-        for layer in working_layers(model):
+        for layer in layers:
             attention = Attention(layer, half * heads, (half + 1) * heads, not half, kept)
             yield _Step("half of attention", attention, (x,))
             yield _Step("add", Add(), (x, x))
@@ -202,12 +208,12 @@ def _halves(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
         yield from _heads(model, rows, x)
 
 
-def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
+def _shards(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
     """Position shards, as on sequence-parallel devices; the last of a causal model attends to most rows."""
     if rows < SHARDS * SHARDS:
         return
     x, size = _hidden(model, rows), -(-rows // SHARDS)
-    for layer in working_layers(model):
+    for layer in layers:
         for shard in range(SHARDS):
             start, stop = shard * size, min(rows, (shard + 1) * size)
             if stop - start < size:
@@ -220,7 +226,7 @@ def _shards(model: ModelSpec, rows: int, cache: str | None) -> Iterator[_Step]:
                 yield _Step("position shard, reordered", reordered, (x,))
 
 
-SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = {
+SEQUENCES: dict[str, Callable[[ModelSpec, range, int, str | None], Iterator[_Step]]] = {
     "blocks": _blocks,
     "parts": _parts,
     "halves": _halves,
@@ -228,10 +234,10 @@ SEQUENCES: dict[str, Callable[[ModelSpec, int, str | None], Iterator[_Step]]] = 
 }
 
 
-def working_layers(model: ModelSpec) -> range:
+def working_layers(model: ModelSpec, working_set_bytes: int) -> range:
     """Enough layers that weights have left the caches when their turn comes again, or all."""
     per_layer = model_bytes(model) // model.num_layers
-    return range(min(model.num_layers, -(-WORKING_SET_BYTES // per_layer)))
+    return range(min(model.num_layers, -(-working_set_bytes // per_layer)))
 
 
 def _hidden(model: ModelSpec, rows: int) -> Meta:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from emulator.calibration.calibrate import Measured, Step
+from emulator.calibration.calibrate import Measured, Raw, Step
 from emulator.calibration.known import measured
 from emulator.calibration.residuals import TimedPrediction
+from emulator.calibration.shapes import Extent
 from engine.domain.calibration import Calibration
 
 HELD_OUT, HELD_OUT_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
@@ -14,13 +15,14 @@ HELD_OUT, HELD_OUT_ROWS = ("bert-base", "tinyllama-42m"), (1, 34, 128)
 
 
 def measured_steps(
-    quick: bool = False,
-    models: Sequence[str] = HELD_OUT,
-    rows: Sequence[int] = HELD_OUT_ROWS,
+    extent: Extent,
+    models: Sequence[str] = (),
+    rows: Sequence[int] = (),
     progress: Callable[[str], None] = lambda what: None,
+    check: Callable[[], None] = lambda: None,
 ) -> Measured:
     """Calibrate this host now, and time operations of `models` in turn with it. Raises `HostError`."""
-    answer = measured(quick, models, rows, progress)
+    answer = measured(extent, models, rows, progress, check=check)
     return Measured(
         Calibration.parse(answer["calibration"], "calibration"),
         tuple(Step(*step) for step in answer["steps"]),
@@ -28,4 +30,5 @@ def measured_steps(
             TimedPrediction(model, operation, count, seconds, tuple(predicted_s))
             for model, operation, count, seconds, predicted_s in answer["comparisons"]
         ),
+        Raw(**answer["raw"]),
     )

@@ -1,4 +1,4 @@
-"""Measures what the runtime costs beside the operations themselves: on whole native runs over loopback.
+"""Measures what the runtime costs beside the operations themselves: on whole native runs.
 
 Device processes serve requests as in any run (`engine/runs/supervisor.py`). The trace has the seconds of
 every operation's work and of every message; what lies between them is the runtime's:
@@ -39,7 +39,6 @@ from engine.runs.supervisor import Callbacks, Supervisor
 from engine.worlds.real.device_process import Assignment
 
 MODELS = (("gpt2", 128, 12), ("gpt2", 320, 12), ("llama", 448, 8))
-PROMPT_ROWS = (4, 32, 128, 512)
 NEW_TOKENS = 24
 SHORT_S = 1e-4
 """An error of a message counts relative to its time plus this."""
@@ -200,10 +199,14 @@ def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
     return max(0.0, means[0] - byte_s * sizes[0]), byte_s
 
 
-def measure_runtime(quick: bool) -> RuntimeCosts:
-    """Run requests on one and on two devices over loopback. Raises `HostError`."""
-    costs = computing_costs([run_native(spec_of(model, 1, "single", 32)) for model in MODELS])
-    runs = [run_native(spec) for spec in talking(PROMPT_ROWS[-2:] if quick else PROMPT_ROWS)]
+def measure_runtime() -> RuntimeCosts:
+    """Run requests on one device, which sends no messages. Raises `HostError`."""
+    return computing_costs([run_native(spec_of(model, 1, "single", 32)) for model in MODELS])
+
+
+def over_loopback(costs: RuntimeCosts, prompt_rows: Sequence[int]) -> RuntimeCosts:
+    """`costs` with those of messages, from runs of two devices over loopback. Raises `HostError`."""
+    runs = [run_native(spec) for spec in talking(prompt_rows)]
     sent = [item for run in runs for item in messages(run)]
     return with_messages(costs, sent, [resumes(run) for run in runs])
 

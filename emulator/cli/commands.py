@@ -5,20 +5,20 @@ from __future__ import annotations
 import argparse
 import queue
 import sys
-import time
 
 from emulator.bench.command import BENCH
 from emulator.bench.compute import residual_table, steps_table
-from emulator.bench.link_messages import with_link_messages
 from emulator.bench.rows import as_text
-from emulator.calibration.known import keep
-from emulator.calibration.report import measured_steps
+from emulator.calibration.known import time_needed_s
+from emulator.calibration.shapes import SHORT, THOROUGH
 from emulator.cli.chaos import CHAOS
 from emulator.cli.doctor import is_fit, show
 from emulator.network.probe import probe
+from emulator.session.calibrating import calibrate_host
 from emulator.session.client import emulate
 from engine.cli.arguments import add_json_argument, add_run_arguments, run_spec_of
 from engine.cli.command import Command
+from engine.cli.long_work import LongWork
 from engine.cli.present import check_writable, present, write_json
 from engine.cli.progress import RunProgress
 from engine.domain.cluster import DeviceSpec
@@ -41,20 +41,13 @@ def doctor(args: argparse.Namespace) -> int:
 def calibrate(args: argparse.Namespace) -> int:
     for target in (args.json, args.output):
         check_writable(target)
-    words = "about two minutes" if args.quick else "about seven minutes"
-    sys.stderr.write(f"calibrating: {words}, best on an idle machine\n")
-    began_s = time.monotonic()
-
-    def progress(what: str) -> None:
-        sys.stderr.write(f"{time.monotonic() - began_s:5.0f} s  {what}\n")
-
-    found = measured_steps(args.quick, progress=progress)
-    progress("messages over links, and a crowd of devices")
-    calibration = with_link_messages(found.calibration)
-    progress("done")
-    keep(calibration)
-    sys.stderr.write(as_text(steps_table(found.steps)) + "\n\n")
-    sys.stderr.write(as_text(residual_table(found.comparisons)) + "\n")
+    extent = THOROUGH if args.thorough else SHORT
+    with LongWork("calibrating", expected_s=time_needed_s(extent)) as work:
+        found = calibrate_host(extent, work.note, work.tick)
+    calibration = found.calibration
+    sys.stderr.write(as_text(steps_table(found.steps)) + "\n")
+    if found.comparisons:
+        sys.stderr.write("\n" + as_text(residual_table(found.comparisons)) + "\n")
     for target in (args.json, args.output):
         if target:
             write_json(calibration.to_json(), target)
@@ -64,7 +57,8 @@ def calibrate(args: argparse.Namespace) -> int:
 
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--quick", action="store_true", help="fewer shapes, in less than a third of the time")
+    words = f"more models and rounds, about {THOROUGH.quiet_s / 60:.0f} minutes in place of one"
+    parser.add_argument("--thorough", action="store_true", help=words)
     parser.add_argument(
         "--output",
         metavar="FILE",

@@ -1,7 +1,7 @@
 """Calls one function in a process with private namespaces, as emulations have them.
 
-Benchmarks and tests use it. Arguments and result travel as JSON; `python -m emulator.session.calls FD` is the
-process.
+Calibration, benchmarks and tests use it. Arguments and result travel as JSON; `python -m
+emulator.session.calls FD` is the process.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import Any
 
 from emulator.host.places import queue_name, state_directory
 from emulator.session.isolation import Isolated
-from emulator.session.turns import turn
+from emulator.session.turns import Turn, turn
 from emulator.session.wire import JsonLines, error_from_json, error_to_json
 from engine.domain.errors import EdgeLoomError, HostError
+
+CHECK_S = 0.2
+"""Seconds between two calls of `check`."""
 
 
 def call(function: Callable[..., Any], *arguments: Any, writes: Iterable[Path] = ()) -> Any:
@@ -30,14 +33,26 @@ def call(function: Callable[..., Any], *arguments: Any, writes: Iterable[Path] =
     def waiting(ahead: int) -> None:
         sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
 
-    with (
-        turn(queue_name(), waiting) as mine,
-        Isolated(__name__, state_directory(), mine, writes=writes) as session,
-    ):
+    with turn(queue_name(), waiting) as mine:
+        return call_in(mine, function, *arguments, writes=writes)
+
+
+def call_in(
+    mine: Turn,
+    function: Callable[..., Any],
+    *arguments: Any,
+    writes: Iterable[Path] = (),
+    check: Callable[[], None] = lambda: None,
+) -> Any:
+    """The same in a turn that the caller holds. `check` is called several times a second and may raise, which
+    ends the process.
+    """
+    with Isolated(__name__, state_directory(), mine, writes=writes) as session:
         lines = JsonLines(session.sock)
         lines.send({"module": function.__module__, "name": function.__name__, "arguments": arguments})
         while not lines.closed:
-            for message in lines.receive(1.0):
+            check()
+            for message in lines.receive(CHECK_S):
                 if "error" in message:
                     raise error_from_json(message["error"])
                 return message["result"]

@@ -168,7 +168,7 @@ def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
 def _carry_out_tasks(campaign: Campaign, tasks: tuple[Task, ...], total: int, jobs: int) -> None:
     with PointsProgress(tasks, total, jobs) as progress:
         for result in carry_out_all(tasks, campaign.store.add, jobs, campaign.emulation):
-            progress.done(result)
+            progress.take(result)
 
 
 def _show(campaign: Campaign) -> int:

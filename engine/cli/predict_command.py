@@ -10,11 +10,12 @@ from engine.advice.why import explain
 from engine.cli.advise_command import assess_all
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command, Environment
+from engine.cli.long_work import LongWork
 from engine.cli.present import check_writable, present
-from engine.cli.progress import RunProgress
 from engine.cli.tables import console_for
 from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
+from engine.runs.fits import available_bytes, check_fits
 from engine.runs.predict import predict
 
 
@@ -35,9 +36,12 @@ def run(args: argparse.Namespace) -> int:
         spec = on_machine(spec, read_calibration(Path(args.profile)))
     environment: Environment = args.environment
     spec = environment.with_profile(spec)
-    with RunProgress(spec, quiet_tokens=True) as progress:
-        report = predict(spec, progress.event)
+    check_fits(spec, available_bytes())
+    with LongWork("predicting", spec.workload.requests, unit="requests", stops=True) as work:
+        report = predict(spec, should_stop=work.stopped, reached=work.reached)
     status = present(report, args)
+    if work.stopped():
+        return 130
     if args.why and args.json != "-":
         console_for(sys.stdout).print(why_group(explain(spec, assess_all)))
     return status

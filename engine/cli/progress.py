@@ -18,10 +18,9 @@ from engine.domain.units import human, human_s
 class RunProgress:
     """A context manager; feed it one event (`event`) or a batch (`events`) at a time."""
 
-    def __init__(self, spec: RunSpec, stream: TextIO | None = None, quiet_tokens: bool = False):
+    def __init__(self, spec: RunSpec, stream: TextIO | None = None):
         self.stream = stream or sys.stderr
         self.expected_tokens = spec.workload.requests * max(1, spec.workload.new_tokens)
-        self.quiet_tokens = quiet_tokens  # a prediction has no text to show and all its tokens at once
         self.tokens = 0
         self.bar: Progress | None = None
         self.task = TaskID(0)
@@ -54,8 +53,6 @@ class RunProgress:
             self.tokens += 1
             if self.bar:
                 self.bar.update(self.task, completed=self.tokens)
-            if self.quiet_tokens:
-                return
         if self.bar and isinstance(event, StateChanged):
             self.bar.update(self.task, description=event.state)
         line = describe(event)

@@ -151,7 +151,7 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
         with PointsProgress(tasks, total, args.jobs) as progress:
             for result in carry_out_all(tasks, store.add, args.jobs, emulation):
                 known[result.key] = result
-                progress.done(result)
+                progress.take(result)
     return tuple(row for world, wanted in chosen.items() for row in rows(wanted, (world,), known, versions))
 
 

@@ -30,6 +30,7 @@ from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles
 
 Watch = Callable[[Event], None]
+Reached = Callable[[int], None]
 OUTCOMES = {
     "OutOfMemory": "out_of_memory",
     "OutOfTime": "out_of_time",
@@ -103,16 +104,20 @@ def editable_plan(spec: RunSpec, plan: Plan) -> EditablePlan | None:
 
 
 def predict(
-    spec: RunSpec, watch: Watch = _nobody, should_stop: Callable[[], bool] = lambda: False
+    spec: RunSpec,
+    watch: Watch = _nobody,
+    should_stop: Callable[[], bool] = lambda: False,
+    reached: Reached = lambda request: None,
 ) -> RunReport:
     """The simulated world's report. Loads no torch, needs no root.
 
-    Raises `SpecError` and `PlanError`; a run that cannot finish is an outcome in the report.
+    `reached` gets, now and then, the number of the request that is being simulated. Raises `SpecError` and
+    `PlanError`; a run that cannot finish is an outcome in the report.
     """
     prepared = prepare(spec)
     watch(PlanMade.of(prepared.plan))
     with no_search_for_cycles():
-        trace, outcome = simulate(prepared, should_stop)
+        trace, outcome = simulate(prepared, should_stop, reached=reached)
         if watch is not _nobody:
             for item in trace:
                 watch(item)
@@ -136,6 +141,7 @@ def simulate(
     should_stop: Callable[[], bool] = lambda: False,
     decisions: Decisions | None = None,
     host: RuntimeCosts | None = None,
+    reached: Reached = lambda request: None,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec.
 
@@ -146,11 +152,11 @@ def simulate(
     if host is not None:
         return play(prepared, should_stop, decisions, batched=False, host=host)
     if not prepared.spec.scenario.changes:
-        trace, outcome = play(prepared, should_stop, decisions, batched=True)
+        trace, outcome = play(prepared, should_stop, decisions, batched=True, reached=reached)
         if outcome.kind in ("finished", "cancelled"):
             trace.sort(key=lambda item: item.end_s if isinstance(item, Span) else item.time_s)
             return trace, outcome
-    return play(prepared, should_stop, decisions, batched=False)
+    return play(prepared, should_stop, decisions, batched=False, reached=reached)
 
 
 def play(
@@ -159,6 +165,7 @@ def play(
     decisions: Decisions | None,
     batched: bool,
     host: RuntimeCosts | None = None,
+    reached: Reached = lambda request: None,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched` and `host`."""
     spec = prepared.spec
@@ -201,8 +208,14 @@ def play(
         for rank, device in enumerate(world.devices)
         if rank not in absent
     ]
+
+    def looked() -> bool:
+        if trace and isinstance(trace[-1], Span):
+            reached(trace[-1].request)
+        return should_stop()
+
     try:
-        world.run(programs, should_stop, recovered if spec.failover == "replan" else None)
+        world.run(programs, looked, recovered if spec.failover == "replan" else None)
     except RunError as error:
         return trace, outcome_of(error)
     return trace, Outcome()

@@ -64,7 +64,7 @@ def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_lin
     )
     found = Calibration(profile=profile, device=device_row(profile, 1e8))
 
-    def rounds(quick, progress, between):
+    def rounds(extent, progress, between):
         for _ in range(3):
             between()
         return {"calibration": found.model_dump(mode="json")}
@@ -80,7 +80,7 @@ def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_lin
         "calibration_file": lambda: tmp_path,
         "use_host_kernels": lambda: None,
         "measured": rounds,
-        "with_link_messages": lambda calibration: of("with links"),
+        "with_link_messages": lambda calibration, extent: of("with links"),
         "predicted_figures": predicted,
         "over_loopback": lambda cases: [Figures(2.0, 2.0, 2.0) for _ in cases],
         "_linked": lambda cases: [Figures(4.0, 4.0, 4.0) for _ in cases],

@@ -10,6 +10,7 @@ import pytest
 from emulator.calibration import known
 from emulator.calibration.contention import _block_s
 from emulator.calibration.operations import random_weights
+from emulator.calibration.shapes import SHORT
 from engine.domain.errors import Cancelled, HostError
 from engine.ops.core import Block
 
@@ -39,7 +40,7 @@ def child(monkeypatch, tmp_path):
 def test_progress_is_passed_on_and_a_long_answer_is_read(child):
     child(f"say('{known.PROGRESS}kernels\\n'); print({json.dumps(ANSWER)!r})")
     heard = []
-    assert known.measured(quick=True, progress=heard.append) == ANSWER
+    assert known.measured(SHORT, progress=heard.append) == ANSWER
     assert heard == ["kernels"]
 
 
@@ -49,20 +50,20 @@ def test_after_each_round_the_child_waits_until_its_parent_has_done_its_own(chil
     )
     child(rounds % (f"{known.PAUSED}\n", f"{known.PROGRESS}on\n") + f"\nprint({json.dumps(ANSWER)!r})")
     order = []
-    assert known.measured(True, (), (), order.append, lambda: order.append("between")) == ANSWER
+    assert known.measured(SHORT, (), (), order.append, lambda: order.append("between")) == ANSWER
     assert order == ["between", "on", "between", "on"]
 
 
 def test_a_child_that_fails_is_an_error_with_its_last_words(child):
     child("say('a warning\\n'); sys.exit('no memory')")
     with pytest.raises(HostError, match="Calibrating this machine failed: no memory"):
-        known.measured(quick=True)
+        known.measured(SHORT)
 
 
 def test_a_child_that_dies_while_its_parent_is_at_work_is_an_error_with_its_last_words(child):
     started = child(f"say('{known.PAUSED}\\n'); sys.exit('no memory')")
     with pytest.raises(HostError, match="Calibrating this machine failed: no memory"):
-        known.measured(True, between=lambda: started[0].wait())
+        known.measured(SHORT, between=lambda: started[0].wait())
 
 
 def test_ctrl_c_ends_the_child(child):
@@ -72,7 +73,7 @@ def test_ctrl_c_ends_the_child(child):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        known.measured(quick=True, progress=interrupt)
+        known.measured(SHORT, progress=interrupt)
     assert started[0].returncode is not None
 
 
@@ -84,7 +85,7 @@ def test_a_child_that_says_nothing_is_ended_when_its_parent_no_longer_wants_it(c
             raise Cancelled("Stopped.")
 
     with pytest.raises(Cancelled):
-        known.measured(quick=True, check=give_up)
+        known.measured(SHORT, check=give_up)
     assert started[0].returncode is not None
 
 

@@ -5,6 +5,7 @@ import pytest
 from emulator.calibration.calibrate import host_profile
 from emulator.calibration.operations import random_weights, time_sequence
 from emulator.calibration.residuals import TimedPrediction, residuals
+from emulator.calibration.shapes import SHORT
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
@@ -89,7 +90,8 @@ def test_six_position_shards_cost_what_the_host_makes_of_them_not_what_flops_say
     _, shard = time_sequence(store, "shards", 200, 0)
     by_flops = total_flops(block.kernels) / total_flops(shard.kernels)
     assert by_flops == pytest.approx(3.99, abs=0.01)
-    host, _, _ = host_profile(rows=(32, 64, 256), sides=(1024, 4096))
+    grid = SHORT._replace(kernel_rows=(32, 64, 256), kernel_sides=(1024, 4096))
+    host = host_profile(grid).profile
     predicted = [op_time_s(DEVICE, timed.kernels, host, "measured") for timed in (block, shard)]
     happened = block.seconds / shard.seconds
     assert happened < 0.9 * by_flops

@@ -230,9 +230,9 @@ def test_the_time_left_is_the_mean_of_each_world_times_what_is_left_there() -> N
     tasks = [Task(spec, str(number), "simulated") for number in range(4)] + [Task(spec, "e", "emulated")]
     stream = io.StringIO()
     with PointsProgress(tasks, total=6, jobs=2, stream=stream) as progress:
-        progress.done(Result(digest="0", world="simulated", outcome="finished", wall_s=4.0))
+        progress.take(Result(digest="0", world="simulated", outcome="finished", wall_s=4.0))
         assert progress.remaining_s() is None  # no emulated point has shown how long one takes
-        progress.done(Result(digest="e", world="emulated", outcome="finished", wall_s=60.0))
+        progress.take(Result(digest="e", world="emulated", outcome="finished", wall_s=60.0))
         assert progress.remaining_s() == 3 * 4.0 / 2
     assert stream.getvalue().splitlines()[-1] == "3 of 6 points, about 6 s left"
 

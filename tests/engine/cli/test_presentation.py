@@ -223,10 +223,3 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
         assert progress.bar is not None
         progress.bar.refresh()
     assert "2/16" in stream.getvalue() and "running" in stream.getvalue()
-
-
-def test_a_prediction_does_not_list_its_tokens() -> None:
-    stream = io.StringIO()
-    with RunProgress(report().spec, stream, quiet_tokens=True) as progress:
-        progress.event(TOKEN)
-    assert stream.getvalue() == "" and progress.tokens == 1

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from emulator.bench import link_messages
+from emulator.calibration.shapes import SHORT
+from emulator.session import link_messages
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
@@ -24,11 +25,14 @@ def runtime_of(monkeypatch, byte_s):
     """The costs after messages of 1,000 and 2,000 bytes that took 100 us and 0.2 ns for each further byte."""
     over = link_messages.LinkCosts([(1000, 1e-4), (2000, 1e-4 + 2e-7)], [[]], 1.0, 3e-4, 5e-4, byte_s)
     monkeypatch.setattr(link_messages, "probe", lambda: SimpleNamespace(items=()))
-    monkeypatch.setattr(link_messages, "call", lambda function: over)
     monkeypatch.setattr(link_messages, "with_message_work", lambda profile, rate, crowd_s: profile)
     monkeypatch.setattr(link_messages, "with_wakeup", lambda profile, rate, few_s, many_s: profile)
-    found = link_messages.with_link_messages(Calibration(profile=PROFILE, device=DEVICE))
+    found = link_messages.with_link_messages(
+        Calibration(profile=PROFILE, device=DEVICE), SHORT, lambda function, extent: over
+    )
     assert found.profile.runtime.cores == 2
+    assert found.device.byte_overhead_s == pytest.approx(found.profile.runtime.byte_s, rel=0.01)
+    assert found.device.message_overhead_s == pytest.approx(found.profile.runtime.send_s, rel=0.01) != 0
     return found.profile.runtime
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
@@ -13,14 +14,15 @@ from emulator.calibration.crowd import (
 )
 from emulator.calibration.link_work import link_byte_s
 from emulator.calibration.runtime import (
-    PROMPT_ROWS,
     Sent,
     messages,
+    over_loopback,
     resumes,
     run_native,
     talking,
     with_messages,
 )
+from emulator.calibration.shapes import EXTENTS, Extent
 from emulator.network.probe import probe
 from emulator.session.calls import call
 from engine.domain.calibration import Calibration
@@ -33,23 +35,28 @@ RATE_BIT_PER_S = 1e9
 LOOPBACK_BIT_PER_S = 1e12
 
 
-def with_link_messages(found: Calibration) -> Calibration:
-    """`found` with the costs of messages over a link, where this machine can emulate one.
+def with_link_messages(
+    found: Calibration, extent: Extent, call_isolated: Callable[..., Any] = call
+) -> Calibration:
+    """`found` with the costs of messages over a link, where this machine can emulate one. `call_isolated`
+    calls a function in namespaces of its own.
 
     Over loopback the copies of a message's bytes take time; over a link they happen while it carries them.
     """
     if not all(item.ok for item in probe().items if item.needed):
-        crowd_s = measured_token_s(crowd_spec(LOOPBACK_BIT_PER_S))
-        profile = with_message_work(found.profile, LOOPBACK_BIT_PER_S, crowd_s)
-        return found.model_copy(update={"profile": profile})
-    over = LinkCosts(*call(over_a_link))
-    runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
-    runtime = runtime.model_copy(
-        update={"link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s)}  # the rest is in `byte_s`
-    )
-    profile = found.profile.model_copy(update={"runtime": runtime})
-    profile = with_wakeup(profile, RATE_BIT_PER_S, over.few_s, over.many_s)
-    profile = with_message_work(profile, RATE_BIT_PER_S, over.crowd_s)
+        runtime = over_loopback(found.profile.runtime, extent.prompt_rows)
+        profile = found.profile.model_copy(update={"runtime": runtime})
+        crowd_s = measured_token_s(crowd_spec(LOOPBACK_BIT_PER_S), extent.repeats)
+        profile = with_message_work(profile, LOOPBACK_BIT_PER_S, crowd_s)
+    else:
+        over = LinkCosts(*call_isolated(over_a_link, extent.name))
+        runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
+        runtime = runtime.model_copy(
+            update={"link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s)}  # the rest is in `byte_s`
+        )
+        profile = found.profile.model_copy(update={"runtime": runtime})
+        profile = with_wakeup(profile, RATE_BIT_PER_S, over.few_s, over.many_s)
+        profile = with_message_work(profile, RATE_BIT_PER_S, over.crowd_s)
     device: DeviceSpec = found.device.model_copy(
         update={
             "message_overhead_s": float(f"{runtime.send_s:.3g}"),
@@ -73,21 +80,22 @@ class LinkCosts(NamedTuple):
     link_byte_s: float
 
 
-def over_a_link() -> LinkCosts:
+def over_a_link(extent_name: str) -> LinkCosts:
     """Called in namespaces of its own."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()
-    specs = talking(PROMPT_ROWS, RATE_BIT_PER_S)
+    extent = EXTENTS[extent_name]
+    specs = talking(extent.prompt_rows, RATE_BIT_PER_S)
     with MininetNetwork(specs[0].cluster, 1.0) as network:
         runs = [run_native(spec, network) for spec in specs]
     few, many = pipeline_specs(RATE_BIT_PER_S)
     with MininetNetwork(few.cluster, 1.0) as network:
-        few_s = measured_token_s(few, network)
+        few_s = measured_token_s(few, extent.repeats, network)
         byte_s = link_byte_s(network)
     with MininetNetwork(many.cluster, 1.0) as network:
-        many_s = measured_token_s(many, network)
-        crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), network)
+        many_s = measured_token_s(many, extent.repeats, network)
+        crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), extent.repeats, network)
     return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],

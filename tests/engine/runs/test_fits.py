@@ -1,0 +1,60 @@
+"""A prediction that cannot fit into memory is refused before it begins."""
+
+import tracemalloc
+
+import pytest
+
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.runs import fits
+from engine.runs.predict import predict
+from tests.support.small_cases import star
+
+
+def spec(requests: int, strategy: str = "gpipe") -> RunSpec:
+    model, weights = catalogue.resolve("tiny-gpt2", "random")
+    return RunSpec(
+        cluster=star((1e8, 1e8)),
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        workload=Workload(prompt_tokens=8, new_tokens=2, requests=requests),
+    )
+
+
+def test_what_does_not_fit_is_refused_with_the_arithmetic_and_the_most_that_fits() -> None:
+    with pytest.raises(
+        SpecError, match=r"is 1,000,000, and a prediction keeps \d+ events of .* free"
+    ) as raised:
+        fits.check_fits(spec(1_000_000), 1 << 30)
+    ((place, words),) = raised.value.fields
+    most = int(words.removeprefix("at most ").split()[0].replace(",", ""))
+    assert place == "workload.requests"
+    fits.check_fits(spec(most), 1 << 30)
+    with pytest.raises(SpecError):
+        fits.check_fits(spec(most + 1), 1 << 30)
+
+
+def test_few_requests_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fits, "prepare", None)
+    fits.check_fits(spec(fits.MANY - 1), 0)
+
+
+@pytest.mark.parametrize("strategy", ["gpipe", "megatron", "voltage"])
+def test_a_prediction_takes_no_more_memory_than_was_counted(
+    monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    few, many = 30, 130
+    peaks = []
+    for requests in (few, many):
+        tracemalloc.start()
+        predict(spec(requests, strategy))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    each_bytes = (peaks[1] - peaks[0]) / (many - few)
+    monkeypatch.setattr(fits, "MANY", 0)
+    fits.check_fits(spec(1000, strategy), int(1e12))
+    with pytest.raises(SpecError):
+        fits.check_fits(spec(1000, strategy), int(1000 * each_bytes))
