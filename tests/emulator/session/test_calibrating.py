@@ -9,9 +9,9 @@ import pytest
 from emulator.calibration.calibrate import Measured, Raw
 from emulator.calibration.known import host_name, known_calibration, time_needed_s
 from emulator.calibration.shapes import SHORT, THOROUGH, Extent
-from emulator.host.places import state_directory
+from emulator.host.places import cache_directory, queue_name
 from emulator.session import calibrating
-from emulator.session.turns import TURNS, turn
+from emulator.session.turns import turn
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import Cancelled
@@ -49,8 +49,7 @@ def test_a_calibration_is_kept_with_its_measurements(measurements: list[tuple[An
     found = calibrating.calibrate_host(SHORT)
     assert known_calibration() == found.calibration
     assert measurements == [(SHORT, (), ())]
-    (raw,) = Path(state_directory()).parent.rglob("calibration-raw.json")
-    kept = json.loads(raw.read_text())
+    kept = json.loads((cache_directory() / "calibration-raw.json").read_text())
     assert kept["host"] == host_name()
     assert kept["measured"] == json.loads(json.dumps(RAW._asdict()))
 
@@ -69,7 +68,7 @@ def test_it_measures_beside_no_run_and_can_be_stopped_while_it_waits(
         if said:
             raise Cancelled("stopped")
 
-    with turn(state_directory() / TURNS, lambda ahead: None), pytest.raises(Cancelled):
+    with turn(queue_name(), lambda ahead: None), pytest.raises(Cancelled):
         calibrating.calibrate_host(SHORT, said.append, stop)
     assert said == ["waiting for 1 run on this machine"] and measurements == []
 
