@@ -84,8 +84,8 @@ def _note(seen_s: dict[str, float], weighed: list[float], events: list[Event]) -
 
 
 def device_bytes() -> float:
-    """Mean proportional set size of the device processes: this process started `unshare`, that the session's
-    init, and that the devices (and shells, which hold namespaces up).
+    """Mean proportional set size of the device processes: this process started one that waits for the
+    session's init, and that the devices (and shells, which hold namespaces up).
     """
     own = [os.getpid()]
     for _ in range(3):

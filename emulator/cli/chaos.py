@@ -60,8 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--world",
         choices=("real", "simulated", "service"),
         default="real",
-        help="real processes on emulated links (needs root), the simulated world, or the server with three "
-        "workers under faults of its own (needs root)",
+        help="real processes on emulated links, the simulated world, or the server with three workers under "
+        "faults of its own",
     )
     parser.add_argument(
         "--database",

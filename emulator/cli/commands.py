@@ -90,7 +90,7 @@ def _no_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("run", "run on emulated devices and links (needs root)", add_run_arguments, run),
+    Command("run", "run on emulated devices and links", add_run_arguments, run),
     Command("doctor", "check what this machine can do, and say how to mend the rest", _no_arguments, doctor),
     Command("calibrate", "measure this machine and write it as a device", add_calibrate_arguments, calibrate),
     BENCH,

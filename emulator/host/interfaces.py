@@ -17,7 +17,7 @@ FLAGS = struct.Struct("16sH14x")  # struct ifreq: name and flags
 def set_down(interface: str) -> None:
     """Take `interface` down, as `ip link set INTERFACE down` does, in a fraction of a millisecond.
 
-    Raises `HostError` if there is no such interface, or without root.
+    Raises `HostError` if there is no such interface, or without the right to.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         try:

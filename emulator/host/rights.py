@@ -145,7 +145,7 @@ def grants() -> tuple[Grant, ...]:
     root = is_machine_root()
     niceness = resource.getrlimit(resource.RLIMIT_NICE)[0]
     file = "sudo tee -a /etc/security/limits.d/edgeloom.conf, and log in again"
-    group = grp.getgrgid(os.getgid()).gr_name
+    group = _group()
     return (
         Grant(
             "real-time priority",
@@ -169,6 +169,15 @@ def grants() -> tuple[Grant, ...]:
             "systemd-run --user --scope ./loom up, which starts it in a control group of this user",
         ),
     )
+
+
+def _group() -> str:
+    """This process's group as limits.conf(5) takes it after an @."""
+    number = os.getgid()
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:  # it has no name, as in a container
+        return f":{number}"
 
 
 def _may_run_in_real_time() -> bool:

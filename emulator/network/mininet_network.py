@@ -21,6 +21,7 @@ from emulator.network.probe import Capabilities, probe
 from emulator.network.relays import tap_lines
 from emulator.network.shaping import apply_shapes, change_shapes, piece_limit
 from emulator.network.sysctls import write_sysctls
+from emulator.network.windows import tcp_wmem
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import HostError
 from engine.domain.network import LinkMeasurement, LinkState, Network
@@ -252,8 +253,10 @@ class MininetNetwork:
     # building
 
     def _configure(self) -> None:
-        for pid in self._pids.values():
-            inside(pid, write_sysctls)
+        for rank, node in enumerate(self.layout.nodes):
+            is_device = rank < len(self.cluster.devices)
+            buffers = tcp_wmem(self.cluster, rank) if is_device else None
+            inside(self._pids[node.name], partial(write_sysctls, buffers))
         base = {node.name: self.layout.base_batch(node) for node in self.layout.nodes}
         for link, forward in self.directions:
             end = self.layout.sender(link, forward)

@@ -25,9 +25,10 @@ SYSCTLS = {
 }
 
 
-def write_sysctls() -> None:
-    """Apply `SYSCTLS` in the network namespace of the calling thread."""
-    for name, value in SYSCTLS.items():
+def write_sysctls(tcp_wmem: str | None = None) -> None:
+    """Apply `SYSCTLS`, and send buffers, in the network namespace of the calling thread."""
+    settings = SYSCTLS if tcp_wmem is None else SYSCTLS | {"ipv4/tcp_wmem": tcp_wmem}
+    for name, value in settings.items():
         path = Path("/proc/sys/net") / name
         if path.exists():  # a kernel without IPv6 has no switch for it
             path.write_text(value)

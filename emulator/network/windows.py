@@ -30,14 +30,30 @@ def first_window_frames(cluster: ClusterSpec, src: int, dst: int) -> int | None:
     A round trip at full rate plus the send buffer; less where losses keep windows at sqrt(3 / (2 p)) frames
     (Mathis et al., "The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm", 1997, equation 3).
     """
-    there, back = cluster.path(src, dst), cluster.path(dst, src)
-    round_trip_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in (*there, *back))
-    if not round_trip_s:
+    there = cluster.path(src, dst)
+    in_flight = in_flight_bytes(cluster, src, dst)
+    if not in_flight:
         return None
-    bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in there)
-    in_flight_bytes = round_trip_s * bit_per_s / BITS_PER_BYTE
-    frames = math.ceil((SEND_BUFFER_BYTES + in_flight_bytes) / SEGMENT_BYTES)
+    frames = math.ceil((SEND_BUFFER_BYTES + in_flight) / SEGMENT_BYTES)
     loss_frac = 1 - math.prod(1 - cluster.links[hop.link].loss(hop.forward) for hop in there)
     if loss_frac:
         frames = min(frames, math.ceil(math.sqrt(1.5 / loss_frac)))
     return max(DEFAULT_FRAMES, frames)
+
+
+def in_flight_bytes(cluster: ClusterSpec, src: int, dst: int) -> float:
+    """The bandwidth-delay product of the path from rank `src` to `dst`."""
+    there, back = cluster.path(src, dst), cluster.path(dst, src)
+    round_trip_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in (*there, *back))
+    return round_trip_s * min(cluster.links[hop.link].rate(hop.forward) for hop in there) / BITS_PER_BYTE
+
+
+def tcp_wmem(cluster: ClusterSpec, src: int) -> str | None:
+    """The send buffers of rank `src`, large enough for all of its paths (see `tcp(7)`); None without delay.
+
+    A new socket has it at once and keeps it: the kernel counts twice what a socket may hold.
+    """
+    others = [dst for dst in range(len(cluster.devices)) if dst != src]
+    most = max((in_flight_bytes(cluster, src, dst) for dst in others), default=0.0)
+    size = 2 * (SEND_BUFFER_BYTES + math.ceil(most))
+    return f"4096 {size} {size}" if most else None

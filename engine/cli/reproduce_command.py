@@ -124,7 +124,7 @@ def _check_emulation(chosen: Sequence[Experiment], args: argparse.Namespace) -> 
         )
     if args.shipped or args.environment.emulation is None:
         what = "--shipped computes nothing" if args.shipped else "this program has no emulator"
-        raise SpecError(f"--emulate: {what}: use ./loom reproduce --emulate as root.")
+        raise SpecError(f"--emulate: {what}: use ./loom reproduce --emulate in a checkout with Mininet.")
 
 
 def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:

@@ -11,7 +11,7 @@ from engine.domain.values import Value
 
 World = Literal["simulated", "calculated", "emulated"]
 """simulated: predicted on shapes. calculated: predicted with real tensors in one process, so that what
-depends on data is real too. emulated: run on emulated devices and links (needs root).
+depends on data is real too. emulated: run on emulated devices and links.
 """
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]

@@ -1,7 +1,7 @@
 """Start a private Redis server: on loopback, nothing on disk, with a password.
 
-A program that can write to the broker controls the emulator's worker, which runs as root. Without a password
-every user of the machine could.
+A program that can write to the broker controls the workers, which have the rights of whoever started them.
+Without a password every user of the machine could.
 """
 
 from __future__ import annotations

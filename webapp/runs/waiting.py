@@ -20,7 +20,7 @@ from webapp.runs.models import ACTIVE, Run
 RECENT = 20
 """As many runs tell how long one takes."""
 
-NOBODY = "No emulating worker is running: start one with ./loom up as root, or ./loom worker --queue emulate."
+NOBODY = "No emulating worker is running: start one with ./loom up, or ./loom worker --queue emulate."
 
 
 def queued() -> list[Run]:

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 
 SEND_BUFFER_BYTES = 128 * 1024
-SO_SNDBUFFORCE = 32  # asm-generic/socket.h
 USER_TIMEOUT_S = 10.0
 """Virtual seconds without any acknowledgement after which TCP gives a connection up."""
 
@@ -46,21 +45,20 @@ class Incoming(NamedTuple):
     arrived_s: float
 
 
-def tune(sock: socket.socket) -> None:
-    """Set the socket options that make a message's time predictable on a shaped link."""
+def tune(sock: socket.socket, in_flight_bytes: int = 0) -> None:
+    """Set the socket options that make a message's time predictable on a shaped link.
+
+    The send buffer also holds what is in flight. An emulated device's network gives new sockets one that is
+    large enough (tcp_wmem), since the system's limit holds for what a program asks for.
+    """
     sock.setblocking(False)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+    size = SEND_BUFFER_BYTES + in_flight_bytes
+    # the kernel counts twice what is asked for
+    if not in_flight_bytes or sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) < 2 * size:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
     # cubic grows its window with wall seconds, reno with round trips, which the dilation stretches
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
-
-
-def widen(sock: socket.socket, size: int) -> None:
-    """Enlarge the send buffer to `size` bytes; only root may exceed the system's limit."""
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, size)
-    except PermissionError:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size)
 
 
 class SendConnection:
@@ -72,9 +70,7 @@ class SendConnection:
     def __init__(self, rank: int, address: tuple[str, int], in_flight_bytes: int = 0):
         self.sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
         self.sock.sendall(HELLO.pack(rank) + bytes(WARM_UP_BYTES))
-        tune(self.sock)
-        if in_flight_bytes:
-            widen(self.sock, SEND_BUFFER_BYTES + in_flight_bytes)
+        tune(self.sock, in_flight_bytes)
         self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
         self.broken = False
         self.num_messages = 0  # without pings and pongs

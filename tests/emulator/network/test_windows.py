@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.network.layout import network_layout
-from emulator.network.windows import DEFAULT_FRAMES, RECEIVE_BUFFER_BYTES, TCP_RMEM, first_window_frames
+from emulator.network.windows import (
+    DEFAULT_FRAMES,
+    RECEIVE_BUFFER_BYTES,
+    TCP_RMEM,
+    first_window_frames,
+    tcp_wmem,
+)
 from tests.support.small_clusters import cluster, link, star
 
 
@@ -77,3 +83,12 @@ def test_a_receiver_offers_what_a_gigabit_holds_in_a_tenth_of_a_second() -> None
     window = first_window_frames(star(2, 1e9, delay_s=0.025), 0, 1)
     assert window is not None
     assert window * 1448 <= RECEIVE_BUFFER_BYTES / 2
+
+
+def test_send_buffers_hold_a_round_trip_of_the_longest_path_without_any_right() -> None:
+    drawn = cluster(
+        "a b c", "s", link("a", "s", 80e6, delay_s=0.01), link("b", "s", 80e6), link("c", "s", 8e6)
+    )
+    size = 2 * (128 * 1024 + round(0.02 * 80e6 / 8))  # to b; to c it is a tenth
+    assert tcp_wmem(drawn, 0) == f"4096 {size} {size}"
+    assert tcp_wmem(star(2), 0) is None

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FleetWorker } from '@/api/types';
-import { hostOf, memoryText, state } from './worker';
+import { capabilityText, hostOf, memoryText, state } from './worker';
 
 const RUN = { id: 1, name: 'a run', status: 'running', seconds: 3 };
 
@@ -24,4 +24,10 @@ test('a worker is refused for its version, works on a run, or is ready', () => {
 test('the host is what follows the queue, and memory is in decimal gigabytes', () => {
   expect(hostOf(worker({}))).toBe('lab.one');
   expect(memoryText(worker({}))).toBe('3.2 of 16 GB');
+});
+
+test('a worker whose emulations have the rights of root says so', () => {
+  expect(capabilityText(worker({ capabilities: ['netem', 'user namespaces'] }))).toBe('netem');
+  expect(capabilityText(worker({ capabilities: ['tun'] }))).toBe('without netem, with root rights');
+  expect(capabilityText(worker({ queue: 'plan', capabilities: [] }))).toBe('');
 });

@@ -28,8 +28,9 @@ export function memoryText(worker: FleetWorker): string {
   return `${text(worker.available_bytes)} of ${text(worker.memory_bytes)} GB`;
 }
 
-/** What an emulating worker's kernel does for the emulation. */
+/** What an emulating worker's kernel does for the emulation, and whether emulations have the machine's root. */
 export function capabilityText(worker: FleetWorker): string {
   if (worker.queue !== 'emulate') return '';
-  return worker.capabilities.includes('netem') ? 'netem' : 'without netem';
+  const netem = worker.capabilities.includes('netem') ? 'netem' : 'without netem';
+  return worker.capabilities.includes('user namespaces') ? netem : `${netem}, with root rights`;
 }
