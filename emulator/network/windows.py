@@ -53,6 +53,8 @@ def tcp_wmem(cluster: ClusterSpec, src: int) -> str | None:
 
     A new socket has it at once and keeps it: the kernel counts twice what a socket may hold.
     """
+    if not any(link.delay(way) for link in cluster.links for way in (True, False)):
+        return None
     others = [dst for dst in range(len(cluster.devices)) if dst != src]
     most = max((in_flight_bytes(cluster, src, dst) for dst in others), default=0.0)
     size = 2 * (SEND_BUFFER_BYTES + math.ceil(most))
