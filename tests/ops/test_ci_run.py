@@ -19,6 +19,7 @@ with open("calls", "a") as calls:
     calls.write(json.dumps(given) + "\\n")
 sys.exit("--long" in sys.argv and Path("fails").exists())
 """
+AS_USER = "#!/bin/sh\ntouch emulated\n"
 GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@example.org")
 
 
@@ -28,14 +29,15 @@ def project(tmp_path: Path) -> Path:
     folder, home = tmp_path / "project", tmp_path / "home"
     for path, text in (
         (folder / "loom", LOOM),
-        (folder / ".gitignore", "calls\nfails\n"),
+        (folder / ".ci" / "as-user", AS_USER),
+        (folder / ".gitignore", "calls\nfails\nemulated\n"),
         (home / ".npmrc", "loglevel=warn\n"),
         (home / ".config" / "pip" / "pip.conf", "[global]\n"),
     ):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    (folder / "loom").chmod(0o755)
-    (folder / ".ci").mkdir()
+    for program in (folder / "loom", folder / ".ci" / "as-user"):
+        program.chmod(0o755)
     shutil.copy(CI_RUN, folder / ".ci" / "run")
     subprocess.run((*GIT, "init", "-q"), cwd=folder, check=True)
     commit(folder)
@@ -106,3 +108,9 @@ def test_a_commit_that_fails_is_not_the_last_that_passed(project: Path) -> None:
     commit(project)
     assert played(project)[0] != 0
     assert commit_of(project, "refs/edgeloom/passed") == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_root_also_emulates_as_an_ordinary_user(project: Path) -> None:
+    assert played(project)[0] == 0
+    assert (project / "emulated").exists()

@@ -29,7 +29,7 @@ def sight(covered: str, code: str, secret: str) -> dict[str, object]:
     return {
         "entries": sorted(os.listdir(covered)),  # noqa: PTH208
         "environment": sorted(os.environ),
-        "write": [error_of(lambda: open(f"{path}/new", "w")) for path in (covered, code)],  # noqa: B023, PTH123
+        "write": [error_of(lambda: open(f"{path}/new", "w")) for path in (covered, code, "/tmp")],  # noqa: B023, PTH123
         "uncover": error_of(lambda: umount(covered)),
         "read": error_of(lambda: open(secret)),  # noqa: PTH123
     }
