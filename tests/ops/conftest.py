@@ -25,6 +25,13 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.05)
 
 
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def processes_with(text: str) -> dict[int, str]:
     """Process id → arguments of all processes that have `text` in their environment."""
     found = {}

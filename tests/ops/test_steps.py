@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from tests.ops.conftest import is_running, wait_until
 from webapp.ops import steps
 from webapp.ops.places import OpsError
 from webapp.ops.steps import Step, run_steps
@@ -91,3 +95,44 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     step = Step("Odd", ("/nowhere/program",), tmp_path / "stamp")
     with pytest.raises(OpsError, match=r"Odd: /nowhere/program cannot be started: No such file"):
         run_steps([step])
+
+
+def test_ending_a_set_up_ends_its_command_and_what_that_started(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    waits = "import signal; signal.pause()"
+    code = (
+        f"import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', {waits!r}]);"
+        f"open({str(started)!r}, 'w').write(str(child.pid)); child.wait()"
+    )
+    step = Step("Endless", (sys.executable, "-c", code), tmp_path / "stamp")
+    with steps.only_one_set_up(), ThreadPoolExecutor(1) as pool:
+        lane = pool.submit(step.do)
+        wait_until(lambda: started.exists() and started.read_text(), "the command")
+        steps.COMMANDS.end()
+        with pytest.raises(KeyboardInterrupt):
+            lane.result()
+    wait_until(lambda: not is_running(int(started.read_text())), "the end of what it started")
+    assert not step.is_done()
+
+
+def test_a_second_set_up_waits_for_a_command_that_outlived_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first was killed; its command holds the lock that it inherited."""
+    with steps.only_one_set_up():
+        orphan = subprocess.Popen(
+            [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=steps.COMMANDS.inherited
+        )
+    entered = threading.Event()
+
+    def second() -> None:
+        with steps.only_one_set_up():
+            entered.set()
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    wait_until(lambda: "Waiting for another set-up" in capsys.readouterr().err, "the sentence")
+    assert not entered.is_set()
+    orphan.communicate(b"\n")
+    thread.join(60)
+    assert entered.is_set()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ops.conftest import wait_until
+from tests.ops.conftest import is_running, wait_until
 from webapp.ops import supervisor as module
 from webapp.ops.places import OpsError
 from webapp.ops.supervisor import Child, Supervisor
@@ -34,13 +34,6 @@ def child(directory: Path, code: str, name: str = "child") -> Child:
         is_ready=lambda: made.has_logged(b"ready"),
     )
     return made
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 def interrupt_when(condition: Callable[[], object], what: str) -> threading.Thread:

@@ -6,7 +6,7 @@ from functools import cache
 
 from django.conf import settings
 
-from engine.experiments.execution.version import hash_of
+from engine.experiments.execution.version import version_of
 from webapp.fleet.models import Drain, Release
 
 FOLDERS = (
@@ -21,7 +21,7 @@ FOLDERS = (
 @cache
 def code_version() -> str:
     """Of this process: it hashes the files once, when it starts."""
-    return hash_of(settings.BASE_DIR / folder for folder in FOLDERS)
+    return version_of(settings.BASE_DIR / folder for folder in FOLDERS)
 
 
 def prepare_release() -> None:

@@ -21,6 +21,9 @@ SITE_VENV = SETUP_DIR / "site"
 REDIS_DIR = SETUP_DIR / "redis"
 """The Redis of a machine without one (requirements/redis.txt)."""
 
+PREPARED = "prepared"
+"""The file in the state directory that says which code has prepared the database there."""
+
 
 def state_dir() -> Path:
     """Database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""

@@ -32,6 +32,7 @@ from webapp.ops.redis_server import OWN_PROGRAM
 from webapp.ops.steps import COMMANDS, Step, log_of, only_one_set_up, run_logged, run_steps
 
 REQUIREMENTS = ROOT / "requirements"
+RUNTIME_LOCK = REQUIREMENTS / "runtime.txt"
 NODE_VENV = SETUP_DIR / "node"
 FRONTEND_SOURCES = (
     "src",
@@ -59,7 +60,7 @@ def set_up(*, redis: bool, tests: bool = False) -> bool:
     packages: list[debian.Package] = []
     if redis:
         packages += debian.REDIS_PACKAGES
-    if tests or os.geteuid() == 0:  # only root can install them
+    if tests or debian.can_install():  # without them `up` says what does not work
         packages += debian.EMULATOR_PACKAGES
     if tests:
         packages += debian.TEST_PACKAGES
@@ -174,7 +175,7 @@ def first_import_step() -> Step:
         title="First import",
         command=(str(PYTHON), "-m", "webapp.ops.first_import"),
         stamp=VENV / "loom-stamps" / "first-import",
-        inputs=(REQUIREMENTS / "runtime.txt",),
+        inputs=(RUNTIME_LOCK,),
         environment={"PYTHONDONTWRITEBYTECODE": ""},
         expects="compiling what EdgeLoom imports, about 8 s",
     )

@@ -50,10 +50,7 @@ class Step:
         return log_of(self.title)
 
     def fingerprint(self) -> str:
-        digest = hashlib.sha256("\0".join(self.command).encode())
-        for path in files_of(self.inputs):
-            digest.update(str(path).encode() + b"\0" + path.read_bytes())
-        return digest.hexdigest()
+        return fingerprint_of(files_of(self.inputs), self.command)
 
     def is_done(self) -> bool:
         if not self.stamp.exists() or not all(path.exists() for path in self.outputs):
@@ -69,11 +66,21 @@ class Step:
         if missing:
             raise OpsError(f"{self.title} ended well but left no {missing[0]}: read {shown(self.log)}.")
         self.stamp.parent.mkdir(parents=True, exist_ok=True)
-        self.stamp.write_text(self.fingerprint())
+        draft = self.stamp.with_name(f"{self.stamp.name}.new")
+        draft.write_text(self.fingerprint())
+        draft.replace(self.stamp)  # whole or not at all
 
 
 def log_of(title: str) -> Path:
     return SETUP_DIR / "logs" / f"{title.lower().replace(' ', '-')}.log"
+
+
+def fingerprint_of(files: Iterable[Path], words: Iterable[str] = ()) -> str:
+    """A hash of the words, and of the names and contents of the files."""
+    digest = hashlib.sha256("\0".join(words).encode())
+    for path in files:
+        digest.update(str(path).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
 
 
 def files_of(inputs: Iterable[Path]) -> list[Path]:

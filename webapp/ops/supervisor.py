@@ -121,9 +121,16 @@ class Supervisor:
 
     def start(self, *children: Child) -> None:
         """Start them and wait until every one is ready; raises `OpsError` if one ends."""
+        self.launch(*children)
+        self.wait_until_ready(*children)
+
+    def launch(self, *children: Child) -> None:
         for child in children:
             child.start()
             self.children.append(child)
+
+    def wait_until_ready(self, *children: Child) -> None:
+        """Raises `OpsError` if one of all children ends meanwhile."""
         began_s = said_s = time.monotonic()
         waiting = list(children)
         while waiting:

@@ -21,10 +21,10 @@ from webapp import private
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch
-from webapp.ops.places import PYTHON, ROOT, OpsError, echo, shown, state_dir
+from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown, state_dir
 from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
-from webapp.ops.setup import set_up, set_up_python
-from webapp.ops.steps import last_line
+from webapp.ops.setup import RUNTIME_LOCK, set_up, set_up_python
+from webapp.ops.steps import fingerprint_of, last_line
 from webapp.ops.supervisor import Child, Supervisor
 
 CELERY_IS_READY = b" ready."
@@ -58,24 +58,26 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         server, configuration = private_redis(state_dir())
         redis_url = server.url
         supervisor.start(redis_child(server, configuration))
-    environment = {**os.environ, "REDIS_URL": redis_url, "PYTHONUNBUFFERED": "1"}
+    # Five processes would otherwise compile the same modules at each start, where the environment forbids to
+    # keep what is compiled.
+    python = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
+    environment = {**os.environ, **python, "REDIS_URL": redis_url}
+    web = web_child(port, environment)
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(why_not_emulating)
         greeting = prepare_database(environment)
+        supervisor.start(web)  # alone, as the workers would take the cores from it for seconds
         refusal = asked.result()
-    children = [
-        web_child(port, environment),
-        *(worker_child(queue, environment) for queue in ("plan", "points")),
-    ]
-    if not refusal:
-        children.append(worker_child("emulate", environment))
-    supervisor.start(*children)
-    HealthWatch(children[0], lambda: answers_http(f"{url}/api/session")).start()
+    HealthWatch(web, lambda: answers_http(f"{url}/api/session")).start()
+    queues = [queue for queue in services.QUEUES if queue != "emulate" or not refusal]
+    workers = [worker_child(queue, environment) for queue in queues]
+    supervisor.launch(*workers)
     for line in greeting:
         echo(line)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+    supervisor.wait_until_ready(*workers)
 
 
 @contextmanager
@@ -97,7 +99,13 @@ def only_one(directory: Path, url: str) -> Iterator[None]:
 
 
 def prepare_database(environment: Mapping[str, str]) -> list[str]:
-    """Create tables, administrator and demo clusters; returns lines to show, such as the new password."""
+    """Create tables, administrator and demo clusters; returns lines to show, such as the new password.
+
+    Nothing is due where the database on this machine was prepared by this code.
+    """
+    stamp = state_dir() / PREPARED
+    if (now := _prepared_now()) and stamp.exists() and stamp.read_text() == now:
+        return []
     log = state_dir() / "logs" / "prepare.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
@@ -112,14 +120,25 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
         )
     if done.returncode:
         raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
+    stamp.write_text(_prepared_now())
     return [line for line in done.stdout.splitlines() if line.strip()]
+
+
+def _prepared_now() -> str:
+    """The code and the SQLite file as they are now; of another database nobody here knows who changed it."""
+    database = state_dir() / "edgeloom.sqlite3"
+    if os.environ.get("DATABASE_URL") or not database.exists():
+        return ""
+    rooms = [path for path in (ROOT / "webapp").iterdir() if path.is_dir() and path != FRONTEND]
+    folders = [ROOT / "engine", ROOT / "emulator", ROOT / "topologies", *rooms]
+    code = [path for folder in folders for ending in (".py", ".toml") for path in folder.rglob(f"*{ending}")]
+    return f"{database.stat().st_ino} {fingerprint_of([*code, RUNTIME_LOCK])}"
 
 
 def why_not_emulating() -> str:
     """The sentence why this machine cannot emulate, with the remedy, or ""."""
     if missing := debian.missing_of(debian.EMULATOR_PACKAGES):
-        line = f"sudo apt-get install {' '.join(missing)}"
-        return f"Emulating needs Debian packages that are missing: an administrator runs `{line}`."
+        return f"Emulating needs programs that are missing: {debian.remedy(missing)}."
     command = (str(PYTHON), "-c", "from emulator.host.rights import main; main()")
     return subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
 

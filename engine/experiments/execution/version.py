@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
+import os
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -28,21 +31,60 @@ def code_version(on_shapes: bool = True) -> str:
     The files are read once per process.
     """
     without = [ENGINE / folder for folder in TENSORS_ONLY] if on_shapes else []
-    return hash_of((ENGINE / room for room in ROOMS), without)
+    return version_of((ENGINE / room for room in ROOMS), without)
+
+
+def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
+    """`hash_of` them. The last answer for these files is kept in the cache with the hash of their bytes:
+    parsing all code takes two seconds, and every process of a server asks at its start.
+    """
+    files = _files(folders, without)
+    raw = _hash({name: path.read_bytes() for name, path in files.items()} | {sys.version: b""})
+    kept = _cache() / f"version-{_hash(dict.fromkeys(files, b''))[:DIGITS]}"
+    with contextlib.suppress(OSError, ValueError):
+        of, version = kept.read_text().split()
+        if of == raw:
+            return version
+    version = _hash_of(files)
+    with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
+        draft.write_text(f"{raw} {version}\n")
+        draft.replace(kept)
+    return version
 
 
 def hash_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
     """Of the names and contents of all code and tables below `folders`, but those below `without`. Comments,
     docstrings and the layout of code do not count.
     """
-    found = hashlib.sha256()
+    return _hash_of(_files(folders, without))
+
+
+def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:
+    """By name, from the folder's on."""
     left_out = tuple(without)
-    for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS):
-            if not any(path.is_relative_to(other) for other in left_out):
-                found.update(f"{folder.name}/{path.relative_to(folder).as_posix()}\0".encode())
-                found.update(_content(path) + b"\0")
-    return found.hexdigest()[:DIGITS]
+    return {
+        f"{folder.name}/{path.relative_to(folder).as_posix()}": path
+        for folder in folders
+        for path in sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS)
+        if not any(path.is_relative_to(other) for other in left_out)
+    }
+
+
+def _hash_of(files: dict[str, Path]) -> str:
+    return _hash({name: _content(path) for name, path in files.items()})[:DIGITS]
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
+
+
+def _hash(contents: dict[str, bytes]) -> str:
+    found = hashlib.sha256()
+    for name, content in contents.items():
+        found.update(name.encode() + b"\0" + content + b"\0")
+    return found.hexdigest()
 
 
 def _content(path: Path) -> bytes:

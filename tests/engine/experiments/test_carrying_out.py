@@ -23,10 +23,11 @@ from engine.experiments.design import syntax
 from engine.experiments.design.conditions import check_condition
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.sources import Sources
+from engine.experiments.execution import version
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
-from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of
+from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of, version_of
 from engine.experiments.results.metrics import METRICS, metric, metrics_of
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
@@ -259,6 +260,21 @@ def test_comments_docstrings_and_layout_are_no_other_version_and_left_out_folder
     assert hash_of([tmp_path / "room"]) != before
     file.write_text('def f(x):\n    return x + "1"\n')
     assert hash_of([tmp_path / "room"], [apart]) != before
+
+
+def test_a_kept_version_is_used_for_the_same_bytes_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    file = tmp_path / "room" / "a.py"
+    file.parent.mkdir()
+    for code in ("x = 1\n", "x = 2\n", "x = 1\n"):
+        file.write_text(code)
+        expected = hash_of([file.parent])
+        assert version_of([file.parent]) == expected
+        with monkeypatch.context() as again:
+            again.setattr(version, "_hash_of", lambda files: pytest.fail("it was computed again"))
+            assert version_of([file.parent]) == expected
 
 
 def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> None:
