@@ -17,6 +17,7 @@ from emulator.bench.changes import measure_changes
 from emulator.bench.chart import Chart, as_svg
 from emulator.bench.compute import measure_compute, measure_shards
 from emulator.bench.decision import measure_decision
+from emulator.bench.first_run import measure_first_run
 from emulator.bench.lime import measure_lime
 from emulator.bench.links import measure_links
 from emulator.bench.load import measure_load
@@ -78,6 +79,7 @@ BENCHES: tuple[Bench, ...] = (
         "server",
     ),
     Bench("browser", "pages in a real browser, against their budgets", measure_browser, "server"),
+    Bench("first-run", "from a clone to the first token", measure_first_run, "server", repeats=True),
     Bench("serving", "a run that serves, asked by a load generator", measure_serving, "server"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
@@ -113,7 +115,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=MINUTES,
         help="how long `matrix` carries out runs; 0: only its table of those so far (default: %(default)g)",
     )
-    words = "how often `native` starts every system, 7 minutes each (default: %(default)d)"
+    words = (
+        "how often `native` starts every system, 7 minutes each, and `first-run` installs one, "
+        "2 minutes each (default: %(default)d)"
+    )
     parser.add_argument("--repeats", type=_some, default=REPEATS, help=words)
 
 

@@ -47,6 +47,9 @@ class Environment(NamedTuple):
     serving_load: Callable[[], Trials] | None = None
     """Measures a run that serves with a load generator; None where there is no server."""
 
+    first_run: Callable[[int], tuple[tuple[str, ...], ...]] | None = None
+    """Measures the way from a clone to the first token, as often as asked; None where there is no server."""
+
 
 class Command(NamedTuple):
     """One sub-command. `run` returns the exit status; `args.environment` is the `Environment`.

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from http.cookiejar import CookieJar
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from emulator.host.leftovers import Process, children, is_alive
+from emulator.host.leftovers import is_alive
 from tests.ops.conftest import processes_with, wait_until
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
+from webapp.trials.first_run import Visitor
 
 pytestmark = [pytest.mark.root, pytest.mark.redis]
 
@@ -80,31 +76,6 @@ def up(tmp_path: Path) -> Iterator[Up]:
         yield started
     finally:
         started.end()
-
-
-class Visitor:
-    """Somebody at the API with a cookie jar, as a script would be."""
-
-    def __init__(self, url: str):
-        self.url = url
-        self.cookies = CookieJar()
-        self.opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.cookies))
-        self.opener.open(f"{url}/login").close()
-
-    def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and answer: a POST when there is a body."""
-        token = next(cookie.value for cookie in self.cookies if cookie.name == "csrftoken")
-        headers = {"Content-Type": "application/json", "X-CSRFToken": token, "Origin": self.url}
-        data = None if body is None else json.dumps(body).encode()
-        try:
-            answer = self.opener.open(urllib.request.Request(f"{self.url}/api{path}", data, headers))
-        except urllib.error.HTTPError as refusal:
-            return refusal.code, None
-        with answer:
-            return answer.status, json.loads(answer.read() or b"null")
-
-    def log_in(self, password: str) -> int:
-        return self.ask("/login", {"username": "admin", "password": password})[0]
 
 
 def below(pid: int) -> list[Process]:

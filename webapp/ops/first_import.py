@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 
 PROGRAMS = (
-    "uvicorn",
+    "webapp.server",
     "webapp.asgi",
     "celery.apps.worker",
     "celery.concurrency.prefork",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.cli.command import Trials
-from webapp.ops.places import ROOT, OpsError
+from webapp.ops.places import ROOT, OpsError, echo
 from webapp.ops.setup import set_up_frontend
+from webapp.trials.first_run import measure
 
 NAMESPACES = (
     "unshare",
@@ -45,6 +47,21 @@ def browser_load() -> Trials:
 def serving_load() -> Trials:
     """As root. Raises `OpsError` if the measurement broke off."""
     return measured_by("webapp.trials.serving")
+
+
+def first_run(repeats: int) -> tuple[tuple[str, ...], ...]:
+    """Rows of what, median, slowest and asked. Raises `OpsError` if a start failed."""
+    measured: dict[str, list[float]] = {}
+    asked: dict[str, str] = {}
+    for repeat in range(repeats):
+        echo(f"  {repeat + 1} of {repeats}")
+        for phase in measure():
+            measured.setdefault(phase.what, []).append(phase.took_s)
+            asked[phase.what] = "" if phase.asked_s is None else f"{phase.asked_s:.0f} s"
+    return tuple(
+        (what, f"{statistics.median(took_s):.1f} s", f"{max(took_s):.1f} s", asked[what])
+        for what, took_s in measured.items()
+    )
 
 
 def measured_by(module: str) -> Trials:
