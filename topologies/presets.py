@@ -1,4 +1,7 @@
-"""Device presets: rows of `devices.toml`. A preset is a `DeviceSpec` whose name is the preset's."""
+"""Device presets: rows of `devices.toml`, with the rates per format in `format_rates.toml`.
+
+A preset is a `DeviceSpec` whose name is the preset's.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,19 @@ from engine.domain.errors import SpecError
 DevicePreset = DeviceSpec
 
 FILE = Path(__file__).with_name("devices.toml")
+FITTED = Path(__file__).with_name("format_rates.toml")
 
 
 @cache
 def presets() -> tuple[DevicePreset, ...]:
     """All presets in the order of the file; raises `SpecError` if the file is wrong."""
     rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["device"]
+    fitted = tomllib.loads(FITTED.read_text(encoding="utf-8")).get("rate", [])
+    for rate in fitted:
+        row = next((row for row in rows if row["name"] == rate["device"]), None)
+        if row is None:
+            raise SpecError(f"{FITTED.name}: there is no device {rate['device']} in {FILE.name}.")
+        row.setdefault("format_rates", []).append({key: rate[key] for key in rate if key != "device"})
     devices = tuple(DeviceSpec.parse(row, f"{FILE.name}, device[{index}]") for index, row in enumerate(rows))
     names = [device.name for device in devices]
     for name in names:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from emulator.bench.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from emulator.bench.auto_dilation import measure_auto_dilation
+from emulator.bench.boards import measure_boards
 from emulator.bench.browser import measure_browser
 from emulator.bench.changes import measure_changes
 from emulator.bench.chart import Chart, as_svg
@@ -99,6 +100,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance", repeats=True),
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
     Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),
+    Bench("boards", "presets against published rates of tokens, and their fit", measure_boards, "boards"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
@@ -167,6 +169,8 @@ def write(directory: Path, bench: Bench, result: Table) -> None:
         picture = f"![{result.chart.title}]({file.name})\n\n"
     if result.raw:
         (directory / f"{bench.document}-{bench.name}.json").write_text(result.raw + "\n", encoding="utf-8")
+    for path, text in result.files.items():
+        path.write_text(text, encoding="utf-8")
     summary = ""
     if result.summary is not None:
         summary = as_markdown(result.summary) + "\n\n"

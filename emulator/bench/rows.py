@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from emulator.bench.chart import Chart
@@ -9,7 +11,7 @@ from emulator.bench.scatter import Scatter
 
 
 class Table(NamedTuple):
-    """`summary` stands above the table; `raw` is kept beside the document."""
+    """`summary` stands above the table; `raw` is kept beside the document, `files` where they say."""
 
     title: str
     columns: tuple[str, ...]
@@ -17,6 +19,7 @@ class Table(NamedTuple):
     chart: Chart | Scatter | None = None
     summary: Table | None = None
     raw: str = ""
+    files: Mapping[Path, str] = {}
 
 
 def as_text(table: Table) -> str:

@@ -68,7 +68,7 @@ class DeviceSpec(Value):
         default=0.0, description="Cost of giving an operation to the compute thread and taking its result, s."
     )
     half_rows: NonNegative = Field(
-        default=2.0,
+        default=0.5,
         description="Rows at which a matrix product reaches half of the peak rate, where memory does not "
         "bind it: what its kernels fill and pack, in rows.",
     )

@@ -36,7 +36,7 @@ class FormatRate(Value):
 
 def format_bits(weight_bits: float) -> FormatBits:
     """The format of weights that take so many bits each, their scales included: 4.5 and 4.9 are of 4 bits."""
-    if weight_bits <= 6:
+    if weight_bits <= 6.5:
         return 4
     if weight_bits <= 12:
         return 8

@@ -53,7 +53,7 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
         key: 'half_rows',
         label: 'Half of the peak rate at',
         quantity: ROWS,
-        help: 'Rows of a matrix product: 1 to 3 for processors, more for accelerators',
+        help: 'Rows of a matrix product: few for processors, more for accelerators',
       },
     ],
   },
