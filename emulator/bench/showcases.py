@@ -14,7 +14,7 @@ from engine.domain.showcase import Claim, Showcase
 from engine.domain.spec import RunSpec
 from engine.domain.units import human_s
 from engine.reports.showcase import longest_pause_s, verdicts
-from engine.runs.predict import predict
+from engine.runs.showcase import Runs, predicted
 
 TITLE = (
     "The time of all requests and the longest wait between two tokens, predicted and emulated; then how "
@@ -34,8 +34,6 @@ COLUMNS = (
     "predicted",
     "emulated",
 )
-Runs = dict[str, RunReport]
-"""Reports by the name of the run; "" is the showcase's own."""
 
 
 def measure_showcases(environment: Environment, run: Callable[[RunSpec], RunReport] | None = None) -> Table:
@@ -44,11 +42,14 @@ def measure_showcases(environment: Environment, run: Callable[[RunSpec], RunRepo
     rows: list[tuple[str, ...]] = []
     for showcase in environment.showcases():
         sys.stderr.write(f"  {showcase.name}\n")
-        specs = {"": showcase.spec, **{other.name: other.spec for other in showcase.others}}
-        predicted = {name: predict(spec) for name, spec in specs.items()}
-        emulated = {name: run(spec) for name, spec in specs.items()} if showcase.emulated else {}
-        rows += rows_of(showcase, predicted, emulated)
+        expected = predicted(showcase)
+        rows += rows_of(showcase, expected, _emulated(showcase, expected, run) if showcase.emulated else {})
     return Table(TITLE, COLUMNS, tuple(rows))
+
+
+def _emulated(showcase: Showcase, expected: Runs, run: Callable[[RunSpec], RunReport]) -> Runs:
+    """What cannot be planned is not tried."""
+    return {name: report and run(showcase.run_called(name)) for name, report in expected.items()}
 
 
 def emulated_until_valid(spec: RunSpec) -> RunReport:
@@ -58,7 +59,9 @@ def emulated_until_valid(spec: RunSpec) -> RunReport:
 def rows_of(showcase: Showcase, predicted: Runs, emulated: Runs) -> list[tuple[str, ...]]:
     """The showcase's own run, then one row per claim; `emulated` is empty if nothing was emulated."""
     rows = [(showcase.name, showcase.spec.strategy, *_times("", predicted, emulated), "", "", "", "")]
-    judged = [verdicts(showcase, runs[""], runs) if runs else () for runs in (predicted, emulated)]
+    judged = [
+        verdicts(showcase, own, runs) if (own := runs.get("")) else () for runs in (predicted, emulated)
+    ]
     for index, claim in enumerate(showcase.claims):
         ratios = [_ratio(found[index].ratio, found[index].holds) if found else "" for found in judged]
         rows.append(
@@ -75,10 +78,12 @@ def rows_of(showcase: Showcase, predicted: Runs, emulated: Runs) -> list[tuple[s
 
 
 def _times(name: str, predicted: Runs, emulated: Runs) -> tuple[str, ...]:
-    own = emulated.get(name)
-    shown = own or predicted[name]
+    own, expected = emulated.get(name), predicted[name]
+    if expected is None:
+        return ("no plan", "", "", "", "")
+    shown = own or expected
     return (
-        human_s(predicted[name].latency_s),
+        human_s(expected.latency_s),
         human_s(own.latency_s) if own else "",
         human_s(longest_pause_s(shown)),
         f"{own.dilation:.3g}" if own else "",
@@ -96,6 +101,8 @@ def proof(report: RunReport) -> str:
 
 
 def _claimed(claim: Claim) -> str:
+    if claim.at_least is None:
+        return "no plan"
     if claim.at_most is None:
         return f"≥ {claim.at_least:g}"
     return f"{claim.at_least:g} to {claim.at_most:g}"
@@ -103,5 +110,5 @@ def _claimed(claim: Claim) -> str:
 
 def _ratio(ratio: float | None, holds: bool) -> str:
     if ratio is None:
-        return "(no result)"
+        return "no plan" if holds else "(no result)"
     return f"{ratio:.2f}" if holds else f"({ratio:.2f})"

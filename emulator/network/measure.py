@@ -16,13 +16,14 @@ from typing import NamedTuple
 from emulator.host.namespaces import inside
 from engine.domain.errors import HostError
 from engine.domain.token_bucket import FRAME_BYTES, SEGMENT_BYTES
-from engine.domain.units import BITS_PER_BYTE
+from engine.domain.units import BITS_PER_BYTE, transfer_s
 
 Achieved = dict[tuple[int, bool], float]
 
 BUDGET_S = 1.0
 MAX_SECONDS, MIN_SECONDS = 0.2, 0.02  # of one link's timed transfer
 LIVE_S, LIVE_MIN_BYTES = 0.03, 16 * 1024  # of a measurement in the middle of a run
+LIVE_LONGEST_S = 0.5  # which keeps the run's own messages waiting for so long at most
 MIN_BYTES = 24 * 1024
 WARM_UP_FRAC = 0.4
 CHUNKS = 24  # per timed transfer: the receiver wakes once per chunk, not once per frame
@@ -121,9 +122,13 @@ def _measure_together(wave: Sequence[LinkTransfer], seconds: float) -> Achieved:
 def measure_busy(transfer: LinkTransfer, sent_bytes: Callable[[], int]) -> float | None:
     """Payload bit/s of a link in use, from the kernel's count of all bytes that it sends meanwhile.
 
-    Sends as little data as gives the rate. None if the link carries nothing in time: it is slow or down.
+    Sends as little data as gives the rate. None if the link carries nothing in time, or is too slow to be
+    measured without holding the run up.
     """
-    chunk = max(LIVE_MIN_BYTES, int(transfer.bit_per_s * LIVE_S / BITS_PER_BYTE)) // CHUNKS
+    size = max(LIVE_MIN_BYTES, int(transfer.bit_per_s * LIVE_S / BITS_PER_BYTE))
+    if (1 + WARM_UP_FRAC) * transfer_s(size, transfer.bit_per_s) > LIVE_LONGEST_S:
+        return None
+    chunk = size // CHUNKS
     try:
         sender, receiver = connect(transfer)
     except OSError:

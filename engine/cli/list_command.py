@@ -119,7 +119,6 @@ def showcase_rows(environment: Environment) -> list[Row]:
             "cluster": each.spec.cluster.name,
             "model": each.spec.model.name,
             "look_for": each.look_for,
-            "expected": each.expected,
             "others": [other.name for other in each.others],
         }
         for each in environment.showcases()

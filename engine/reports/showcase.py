@@ -11,7 +11,7 @@ from engine.domain.showcase import Claim, Measure, Showcase
 
 
 class Verdict(NamedTuple):
-    """`ratio` is the other run's measure over the showcase's own; None if one of the two did not finish."""
+    """`ratio` is the other run's measure over the showcase's own; None if one of the two has no result."""
 
     claim: Claim
     ratio: float | None
@@ -32,15 +32,20 @@ def longest_pause_s(report: RunReport) -> float:
     return max(pauses, default=0.0)
 
 
-def verdicts(showcase: Showcase, own: RunReport, others: Mapping[str, RunReport]) -> tuple[Verdict, ...]:
-    """One verdict per claim; `others` are the reports by the names of `showcase.others`."""
+def verdicts(
+    showcase: Showcase, own: RunReport, others: Mapping[str, RunReport | None]
+) -> tuple[Verdict, ...]:
+    """One verdict per claim; `others` are reports by the names of `showcase.others`, None without a plan."""
     return tuple(_verdict(claim, own, others[claim.other]) for claim in showcase.claims)
 
 
-def _verdict(claim: Claim, own: RunReport, other: RunReport) -> Verdict:
-    finished = own.outcome.kind == other.outcome.kind == "finished"
+def _verdict(claim: Claim, own: RunReport, other: RunReport | None) -> Verdict:
+    possible = other is not None and other.outcome.kind == "finished"
+    finished = own.outcome.kind == "finished"
     own_s = measure_of(own, claim.measure)
-    if not finished or own_s <= 0:
+    if claim.at_least is None:
+        return Verdict(claim, None, finished and not possible)
+    if not finished or other is None or not possible or own_s <= 0:
         return Verdict(claim, None, False)
     ratio = measure_of(other, claim.measure) / own_s
     holds = claim.at_least <= ratio and (claim.at_most is None or ratio <= claim.at_most)

@@ -75,12 +75,11 @@ def showcases_table() -> str:
             f"`{each.name}`",
             f"`{each.spec.strategy}` with {each.spec.model.name} on `{each.spec.cluster.name}`",
             each.look_for,
-            each.expected,
             "; ".join(claim.published for claim in each.claims if claim.published),
         )
         for each in showcases()
     ]
-    return table(("name", "run", "what to look for", "what to expect", "what the paper says"), rows)
+    return table(("name", "run", "what to look for", "what the paper says"), rows)
 
 
 def commands_table() -> str:

@@ -1,8 +1,8 @@
-"""Showcases: for each method a run on which it does what it was invented for, as data.
+"""Showcases as data: the start page's run, reasons to distribute, and what the papers' methods are for.
 
 A file has the table `[run]` and, for every run beside it, a table `[[other]]` with the keys in which it
 differs. Keys of a run are those of `RunSpec`, but `cluster` is the name of a cluster in `topologies`, `model`
-one of the catalogue, and `bit_per_s` sets the rate of all links.
+one of the catalogue, `bit_per_s` sets the rate of all links, and only the devices in `only` compute.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from engine.models import catalogue
 from topologies import files
 
 FOLDER = Path(__file__).parent
-ORDER = ("adaptlink", "lime", "edgeformer", "voltage", "mcu", "mcu-64")
+ORDER = ("together", "too-large", "faster", "adaptlink", "lime", "edgeformer", "voltage", "mcu", "mcu-64")
 """In the order in which they are offered."""
 
 
@@ -72,6 +72,10 @@ def _spec(row: dict[str, Any], where: str) -> dict[str, Any]:
         if key not in row:
             raise SpecError(f"{where}.{key}: missing: name one that comes with EdgeLoom.")
     cluster = _at_rate(files.load(str(row.pop("cluster"))), row.pop("bit_per_s", None))
+    only = row.pop("only", None)
+    if only is not None:
+        kept = {cluster.rank(name) for name in only}
+        cluster = cluster.without(rank for rank in cluster.workers if rank not in kept)
     model, weights = catalogue.resolve(str(row.pop("model")), row.pop("weights", None))
     return {"cluster": cluster, "model": model, "weights": weights, **row}
 

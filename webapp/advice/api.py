@@ -9,10 +9,10 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from engine.advice.values import Assessment, Change, Objective, Why
-from engine.domain.showcase import Claim, Showcase
+from engine.domain.showcase import Claim, Place, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from topologies.showcases import showcases
+from topologies.showcases import showcase, showcases
 from webapp import budgets
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
@@ -47,11 +47,15 @@ class ShowcaseOut(Schema):
     name: str
     title: str
     look_for: str
-    expected: str
+    place: Place
     emulated: bool
     request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
     others: list[OtherRunOut]
     claims: tuple[Claim, ...]
+
+
+class ExpectedOut(Schema):
+    expected: str = Field(description="What to expect of a showcase, with predicted figures.")
 
 
 @router.post("/advice", response=AdviceOut)
@@ -82,24 +86,30 @@ def explain(request: UserRequest, body: RunRequest) -> Why:
 
 @router.get("/showcases", response=list[ShowcaseOut])
 def list_showcases(request: HttpRequest) -> list[ShowcaseOut]:
-    """For every paper's method a run on which it does what it was invented for, and others beside it."""
+    """The start page's run, reasons to distribute, and what every paper's method was invented for."""
     return [_out(each) for each in showcases()]
 
 
-def _out(showcase: Showcase) -> ShowcaseOut:
+@router.get("/showcases/{name}/expected", response=ExpectedOut)
+def expect_of_showcase(request: UserRequest, name: str) -> dict[str, str]:
+    """What the showcase and the runs beside it come to, by prediction."""
+    return {"expected": asking.expected(showcase(name).name, request.auth.pk)}
+
+
+def _out(shown: Showcase) -> ShowcaseOut:
     others = [
         OtherRunOut(name=other.name, title=other.title, request=_request(other.spec, other.title))
-        for other in showcase.others
+        for other in shown.others
     ]
     return ShowcaseOut(
-        name=showcase.name,
-        title=showcase.title,
-        look_for=showcase.look_for,
-        expected=showcase.expected,
-        emulated=showcase.emulated,
-        request=_request(showcase.spec, showcase.title),
+        name=shown.name,
+        title=shown.title,
+        look_for=shown.look_for,
+        place=shown.place,
+        emulated=shown.emulated,
+        request=_request(shown.spec, shown.title),
         others=others,
-        claims=showcase.claims,
+        claims=shown.claims,
     )
 
 

@@ -47,6 +47,11 @@ def explained(spec: RunSpec, person: int) -> Why:
     return Why.parse(answer["why"], "why")
 
 
+def expected(showcase: str, person: int) -> str:
+    """What to expect of a showcase, with predicted figures. Raises what its prediction raises."""
+    return str(planning.ask("plan.expected", [showcase], person)["expected"])
+
+
 def _ticket(person: int, what: str = "advice") -> tuple[str, int]:
     """Where a person's requests are counted, and the number of this one."""
     place = f"{what}:{person}"

@@ -1,11 +1,12 @@
-"""Celery tasks of the queue `plan`: assess strategies, and try changes of a cluster.
+"""Celery tasks of the queue `plan`: assess strategies, try changes of a cluster, predict showcases.
 
 A task stops as soon as its person has asked again: of several requests the latest counts. Assessments stay
-in Redis for a day, by the digest of their run.
+in Redis for a day, by the digest of their run, and what showcases come to likewise.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,9 @@ from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.execution.version import ENGINE, code_version, hash_of
+from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy
+from topologies.showcases import showcase
 from webapp import planning
 from webapp.celery import app
 from webapp.redis import client
@@ -89,6 +92,22 @@ def explain_plan(document: dict[str, Any], place: str, number: int, reply_to: st
         return {"why": explain(spec, assess_all).model_dump(mode="json")}
 
     _send(reply_to, answer)
+
+
+@app.task(name="plan.expected", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
+def expect_of_showcase(name: str, reply_to: str) -> None:
+    """Predict the runs of a showcase, and send what to expect of it to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        found = showcase(name)
+        digest = hashlib.sha256(found.model_dump_json().encode()).hexdigest()
+        key = f"expected:{_version()}:{digest}"
+        kept = client().get(key)
+        text = kept if isinstance(kept, str) else told(found, predicted(found))
+        client().set(key, text, ex=ASSESSMENT_KEPT_S)
+        return {"expected": text}
+
+    planning.respond(reply_to, LIMIT_S, answer)
 
 
 def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Assessment]:

@@ -21,6 +21,8 @@ from webapp.errors import Conflict
 
 DEMO = (
     "lab-3",
+    "spare-4",
+    "gigabit-4",
     "lab-4",
     "standby-5",
     "scarce-3",

@@ -337,7 +337,7 @@ def test_a_showcase_and_a_run_beside_it_are_predicted_by_name(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--showcase", "nothing"], "--showcase nothing: no such showcase: there are adaptlink, lime"),
+        (["--showcase", "nothing"], "--showcase nothing: no such showcase: there are together, too-large"),
         (["--showcase", "lime/nothing"], "showcase lime has no run nothing beside its own"),
         (["--showcase", "lime", "--seed", "3"], "it has a whole run, so seed cannot be given, too"),
     ],

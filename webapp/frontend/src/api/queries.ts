@@ -138,8 +138,18 @@ const SHOWCASES = queryOptions({
   staleTime: Infinity,
 });
 
-/** For every paper's method a run on which it does what it was invented for. */
+/** The start page's run, reasons to distribute, and what every paper's method was invented for. */
 export const useShowcases = () => useQuery(SHOWCASES);
+
+/** What to expect of a showcase, with predicted figures, or why there are none; null while they are predicted. */
+export function useExpected(showcase: string): string | null {
+  const { data, error } = useQuery({
+    queryKey: ['showcases', showcase],
+    queryFn: ({ signal }) => api.get<{ expected: string }>(`/showcases/${showcase}/expected`, signal),
+    staleTime: Infinity,
+  });
+  return data?.expected ?? (error ? `No figures: ${error.message}` : null);
+}
 
 const MANY_RUNS = 100;
 const newestRuns = (limit: number) =>

@@ -1138,6 +1138,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/showcases/{name}/expected": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Expect Of Showcase */
+        get: operations["expect_of_showcase"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/supports": {
         parameters: {
             query?: never;
@@ -1460,7 +1477,7 @@ export interface components {
             value: boolean | number | string;
         };
         Claim: {
-            at_least: number;
+            at_least: number | null;
             at_most: number | null;
             /** @enum {string} */
             measure: "latency_s" | "ttft_s" | "tpot_s" | "longest_pause_s";
@@ -1791,6 +1808,9 @@ export interface components {
             events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             head: string;
             server_time: number;
+        };
+        ExpectedOut: {
+            expected: string;
         };
         Experiment: {
             assumptions: string[];
@@ -3261,10 +3281,11 @@ export interface components {
         ShowcaseOut: {
             claims: components["schemas"]["Claim"][];
             emulated: boolean;
-            expected: string;
             look_for: string;
             name: string;
             others: components["schemas"]["OtherRunOut"][];
+            /** @enum {string} */
+            place: "demo" | "reason" | "method";
             request: {
                 [key: string]: unknown;
             };
@@ -5421,6 +5442,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ShowcaseOut"][];
+                };
+            };
+        };
+    };
+    expect_of_showcase: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExpectedOut"];
                 };
             };
         };

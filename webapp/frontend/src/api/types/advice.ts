@@ -9,7 +9,7 @@ export type Advice = Schemas['AdviceOut'];
 export type AdviceChange = Schemas['Change'];
 export type Objective = Advice['by'];
 
-/** A run on which a method does what it was invented for, and runs beside it. */
+/** A run that shows what distributing, or one method, is good for, and runs beside it. */
 export type Showcase = Omit<Schemas['ShowcaseOut'], 'request' | 'others'> & {
   request: RunRequest;
   others: { name: string; title: string; request: RunRequest }[];

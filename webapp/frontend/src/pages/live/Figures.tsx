@@ -70,7 +70,7 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
         label: picture.time_s > 0 ? 'left' : 'will take',
         value: leftText(progress.left_s, progress.wallLeft_s, dilation),
         about:
-          'Virtual time and time on the clock, by the prediction and the tokens since the last change; nothing until one came',
+          'Virtual time and time on the clock, by the prediction and the tokens since the last change; nothing until there are two',
       },
     {
       id: 'virtual-clock',

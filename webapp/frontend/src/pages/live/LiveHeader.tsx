@@ -11,6 +11,7 @@ import type { PredictedToken } from '@/run/data/progress';
 import { FeedHealth } from './FeedHealth';
 import { Figures } from './Figures';
 import { Stages } from './Stages';
+import { Story } from './Story';
 import classes from './live.module.css';
 
 interface Props {
@@ -70,6 +71,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed }: Props) {
           {run.error ?? picture.stateDetail ?? `The run was ${state}.`}
         </Alert>
       )}
+      <Story run={run} />
       <div className={classes.facts}>
         <Stages state={state} seen={picture.states} detail={picture.stateDetail} />
         <Figures run={run} picture={picture} predicted={predicted} dilation={dilation} over={over} />

@@ -1,3 +1,4 @@
+import { useExpected } from '@/api/queries';
 import type { Showcase } from '@/api/types';
 import classes from './newRun.module.css';
 
@@ -37,7 +38,7 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
           <p className={classes.about} data-testid="showcase-look-for">
             {open.look_for}
           </p>
-          <p className={classes.about}>{open.expected}</p>
+          <Expected showcase={open.name} />
           <div className={classes.beside} role="radiogroup" aria-label="Run of the showcase">
             {runs.map(({ name, title }) => (
               <button
@@ -57,4 +58,10 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
       )}
     </div>
   );
+}
+
+/** What to expect, once the server has predicted it. */
+function Expected({ showcase }: { showcase: string }) {
+  const expected = useExpected(showcase);
+  return <p className={classes.about}>{expected ?? 'What to expect is being predicted …'}</p>;
 }

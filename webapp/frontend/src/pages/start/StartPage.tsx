@@ -1,8 +1,8 @@
-import { Box, Text, Title } from '@mantine/core';
-import { useRuns, useSession } from '@/api/queries';
+import { Box, Skeleton, Text, Title } from '@mantine/core';
+import { useRuns, useSession, useShowcases } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { TourOffer } from '@/tour/TourOffer';
-import { Demo } from './Demo';
+import { ShowcaseCard } from './ShowcaseCard';
 import { Showcases } from './Showcases';
 import classes from './start.module.css';
 import { Workbench } from './Workbench';
@@ -14,7 +14,7 @@ const STEPS = [
   ['Keep', 'every report, with its prediction beside the measurement, and compare what strategies do.'],
 ] as const;
 
-/** The page /: what EdgeLoom does and a demo cluster; once there are runs, what goes on and what was last done. */
+/** The page /: what EdgeLoom does and a first run; once there are runs, what goes on and what was last done. */
 export function StartPage() {
   useDocumentTitle('Start');
   const runs = useRuns();
@@ -23,13 +23,14 @@ export function StartPage() {
   return (
     <div className={classes.page}>
       <Hero />
-      <Showcases />
+      <Showcases reasons={['reason']} />
     </div>
   );
 }
 
 function Hero() {
   const me = useSession().data?.user;
+  const demo = useShowcases().data?.find(({ place }) => place === 'demo');
   return (
     <div className={classes.hero}>
       <div>
@@ -39,8 +40,8 @@ function Hero() {
           emulated and measured
         </Title>
         <Text c="dimmed" maw={520} mb={26}>
-          How fast does a language model run on three small boards and a slow switch, and which way of
-          splitting it suits them? Here is a cluster ready to try.
+          Does a language model run faster on several small boards than on one, and which way of splitting it
+          suits them? Here is a first run: start it, then slow a link or drop a board while it writes.
         </Text>
         <ol className={classes.steps}>
           {STEPS.map(([verb, rest]) => (
@@ -60,7 +61,7 @@ function Hero() {
           </Box>
         )}
       </div>
-      <Demo />
+      {demo ? <ShowcaseCard showcase={demo} size="large" /> : <Skeleton height={420} radius="md" />}
     </div>
   );
 }

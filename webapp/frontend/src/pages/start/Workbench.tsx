@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Text } from '@mantine/core';
-import { IconCopy, IconPlayerPlay, IconPlus } from '@tabler/icons-react';
+import { IconCopy, IconPlus } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { useMayWrite, useSession } from '@/api/queries';
 import { isOver, type RunRow } from '@/api/types';
@@ -12,14 +12,12 @@ import { RecentExperiments } from './RecentExperiments';
 import { RecentRuns } from './RecentRuns';
 import { Showcases } from './Showcases';
 import classes from './start.module.css';
-import { useDemo } from './useDemo';
 
 /** What runs and waits, what was last done, and ways to begin something. */
 export function Workbench({ runs }: { runs: readonly RunRow[] }) {
   const mayWrite = useMayWrite();
   const me = useSession().data?.user;
   const last = runs.find((run) => run.owner === me) ?? runs[0];
-  const demo = useDemo();
   return (
     <Page
       title="Start"
@@ -28,16 +26,6 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       actions={
         mayWrite && (
           <>
-            <Button
-              variant="default"
-              leftSection={<IconPlayerPlay size={16} />}
-              onClick={demo.go}
-              loading={demo.busy}
-              disabled={!demo.ready}
-              data-testid="start-demo"
-            >
-              Run the demo
-            </Button>
             {last && (
               <Button
                 variant="default"
@@ -66,7 +54,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
       <RecentRuns runs={runs.filter((run) => isOver(run.status))} />
       <RecentExperiments />
-      <Showcases compact />
+      <Showcases reasons={['demo', 'reason']} />
     </Page>
   );
 }

@@ -60,14 +60,13 @@ describe('progressOf', () => {
     const left = (tokens: Token[], time_s: number) =>
       progressOf(tokens, predictedTokens(prediction), 5, time_s, 4.5, 2).left_s;
     expect(left(before, 5)).toBeNull();
-    // One token, which began before the change: 11 s for one that was to take 1 s, and one more to come.
-    expect(left([...before, token(2, 15)], 15)).toBe(11);
-    expect(left([...before, token(2, 15)], 18)).toBe(8);
+    expect(left([...before, token(2, 5)], 6)).toBeNull(); // it began before the change
     const longer = predictedTokens({
       requests: [{ index: 0, arrival_s: 1, token_s: [2, 3, 4, 5, 6] }],
     } as unknown as RunReport);
     const after = [...before, token(2, 15), token(3, 25)];
     expect(progressOf(after, longer, 5, 25, 4.5, 2)).toMatchObject({ left_s: 10, wallLeft_s: 20 });
+    expect(progressOf(after, longer, 5, 28, 4.5, 2).left_s).toBe(7);
     expect(progressOf(after, [], 5, 25, 4.5, 2).left_s).toBe(10);
   });
 });

@@ -60,7 +60,7 @@ export function progressOf(
 
 /**
  * What is left of the prediction, stretched by the tokens since the last change; without a prediction by their mean
- * time. Null while there is too little to tell: a change was made, and no token came since.
+ * time. Null while there is too little to tell: a change was made, and no token was begun and came since.
  */
 function leftOf(
   tokens: readonly Token[],
@@ -84,10 +84,7 @@ function leftOf(
   return Math.max(left_s - (time_s - last.time_s), 0);
 }
 
-/** The token from which on the run goes as it goes now; -1: its start. */
+/** The token from which on the run goes as it goes now; -1: its start. The one before it began before the change. */
 function startOf(tokens: readonly Token[], changed_s: number): number {
-  if (changed_s <= 0) return -1;
-  const next = tokens.findIndex((token) => token.time_s > changed_s);
-  // The first token after the change began before it: it counts only while there is no other.
-  return next < tokens.length - 1 ? next : next - 1;
+  return changed_s <= 0 ? -1 : tokens.findIndex((token) => token.time_s > changed_s);
 }

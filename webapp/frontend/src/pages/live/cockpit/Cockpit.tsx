@@ -31,7 +31,7 @@ export function Cockpit({ topology, controls, text, time }: Props) {
       className={classes.cockpit}
       data-testid="cockpit"
     >
-      <Panel defaultSize={47} minSize={15} collapsible className={classes.place}>
+      <Panel defaultSize={42} minSize={15} collapsible className={classes.place}>
         <PanelGroup direction="horizontal" autoSaveId={text ? 'loom-live-top' : 'loom-live-top-2'}>
           <Panel defaultSize={46} minSize={20} collapsible className={classes.place} order={1}>
             {topology}
@@ -51,7 +51,7 @@ export function Cockpit({ topology, controls, text, time }: Props) {
         </PanelGroup>
       </Panel>
       <Handle />
-      <Panel defaultSize={53} minSize={15} collapsible className={classes.place}>
+      <Panel defaultSize={58} minSize={15} collapsible className={classes.place}>
         {time}
       </Panel>
     </PanelGroup>

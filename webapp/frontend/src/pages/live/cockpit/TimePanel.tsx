@@ -63,7 +63,7 @@ export function TimeTracks(props: Props) {
         <TrackChart
           {...common}
           title="Latency per token"
-          height={64}
+          height={48}
           format={seconds}
           testId="latency-chart"
           content={(time_s) => latencyTrack(data, predicted, colors, time_s)}
