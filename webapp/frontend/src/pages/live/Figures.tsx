@@ -23,7 +23,7 @@ interface Figure {
 /** How far the run is and how fast; before it starts, how long it will take. */
 export function Figures(props: Props) {
   return (
-    <Group gap={22} wrap="nowrap">
+    <Group gap="4px 22px" justify="flex-end">
       {figuresOf(props).map(({ id, label, value, about }) => (
         <Tooltip key={id} label={about} multiline maw={280}>
           <div className={classes.figure}>
