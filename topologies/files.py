@@ -24,7 +24,7 @@ from topologies.foreign import parse as parse_foreign
 from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
 from topologies.presets import FILE as PRESET_FILE
-from topologies.presets import preset
+from topologies.presets import FITTED, preset
 
 FOLDER = Path(__file__).parent
 PAPERS = "papers"
@@ -38,7 +38,7 @@ PLAIN = ("name", "title", "description", "source")
 
 def names() -> tuple[str, ...]:
     """Names of the clusters in this folder, sorted."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path != PRESET_FILE))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path not in (PRESET_FILE, FITTED)))
 
 
 def paper_names() -> tuple[str, ...]:

@@ -1,12 +1,12 @@
 """Boards: predicted rates of tokens against published ones, and the rates per format that presets get so.
 
-Two thirds of the sources fit the rates, the others test them. A source is left to the test only if each of its
-boards has another one: the smallest sources first, those of equal size by name. Rows of one source are never
-parted, because one machine and one person's settings are behind all of them.
+Two thirds of the sources fit the rates, the others test them. A source is left to the test only if each of
+its boards has another one: the smallest sources first, those of equal size by name. Rows of one source are
+never parted, because one machine and one person's settings are behind all of them.
 
 A board has two numbers per format of weights, whatever the number of its rows: FLOP/s from prompts, and the
-share of its memory rate from decoding. Without published prompts, FLOP/s are the device's own, or what decoding
-needs. A format without published rates takes those of the nearest one of the same board.
+share of its memory rate from decoding. Without published prompts, FLOP/s are the device's own, or what
+decoding needs. A format without published rates takes those of the nearest one of the same board.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emulator.bench.rows import Table
 from emulator.bench.scatter import Scatter
 from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec
-from engine.domain.rates import Basis, FormatBits, FormatRate, format_bits
+from engine.domain.rates import FormatBits, FormatRate, format_bits
 from engine.domain.spec import RunSpec
 from engine.domain.units import human
 from engine.domain.workload import Workload
@@ -199,8 +199,8 @@ def _errors(group: Sequence[Compared]) -> tuple[str, ...]:
 
 def as_toml(devices: Iterable[DeviceSpec]) -> str:
     lines = [
-        "# Rates per format of weights, fitted to `published_rates.csv` by `./loom bench boards --write`, which",
-        "# writes this file. Presets take them over by name.",
+        "# Rates per format of weights, fitted to `published_rates.csv` by `./loom bench boards --write`,",
+        "# which writes this file. Presets take them over by name.",
     ]
     for device in sorted(devices, key=lambda device: device.name):
         for rate in device.format_rates:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from emulator.host.leftovers import is_alive
+from emulator.host.leftovers import Process, children, is_alive
 from tests.ops.conftest import processes_with, wait_until
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port

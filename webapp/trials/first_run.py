@@ -1,8 +1,8 @@
 """`./loom bench first-run`: from a clone of this checkout's last commit to the first token of the demo run.
 
-The clone has an empty HOME, and nothing is installed in it; how pip and npm reach their servers stays. Nothing
-is needed but what `./loom up` needs, so an ordinary user can measure it. A run is asked for through the API, as
-the start page does.
+The clone has an empty HOME, and nothing is installed in it; how pip and npm reach their servers stays.
+Nothing is needed but what `./loom up` needs, so an ordinary user can measure it. A run is asked for through
+the API, as the start page does.
 """
 
 from __future__ import annotations

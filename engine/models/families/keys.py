@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from engine.domain.errors import SpecError
+from engine.domain.values import LEAST, MOST
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -159,7 +159,7 @@ def is_a(value: Any, kind: Any) -> bool:
     if kind is Probability:
         return is_a(value, NUMBER) and 0 <= value <= 1
     if kind is float:
-        return isinstance(value, float) and isfinite(value)
+        return isinstance(value, float) and (value == 0 or LEAST <= abs(value) <= MOST)
     return type(value) is kind
 
 
@@ -167,7 +167,7 @@ def words(kind: Any) -> str:
     """`int | None` → "an integer or null"."""
     origin, inner = get_origin(kind), get_args(kind)
     if kind == NUMBER:
-        return "a number"
+        return f"a number of at most {MOST:g}"
     if origin is UnionType or str(origin) == "typing.Union":
         parts = dict.fromkeys(words(each) for each in inner if each is not int or float not in inner)
         return " or ".join(parts)

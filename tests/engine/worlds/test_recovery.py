@@ -122,7 +122,7 @@ def test_a_source_that_joins_later_is_refused():
 
 def test_a_device_may_fail_and_join_again():
     at_s = halfway_s("gpipe")
-    changes = [DropDevice(at_s=at_s, device="b"), JoinDevice(at_s=at_s + 0.02, device="b")]
+    changes = [DropDevice(at_s=at_s, device="b"), JoinDevice(at_s=at_s + 0.01, device="b")]
     trace, outcome = simulate(prepare(spec_of("gpipe", changes)))
     assert outcome.kind == "finished", outcome.sentence
     assert len(marks(trace, "replanned")) == 2
