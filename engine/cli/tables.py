@@ -120,7 +120,7 @@ def _correctness(report: RunReport) -> str:
     facts = report.correctness
     if not facts.ok and facts.why:
         return facts.why
-    words = []
+    words = ["same prompt ids"] if facts.prompt_identical else []
     if facts.token_identical is not None:
         words.append("same tokens" if facts.token_identical else "other tokens")
     if facts.ok and facts.why:

@@ -142,11 +142,15 @@ class Correctness(Value):
     difference that this makes, `error_over_rounding` the run's difference from the wide numbers over the
     library's (in a typical row), and `flipped_tokens` counts the tokens that the library would not have
     chosen. They are no error where its margin is within the rounding error.
+
+    `prompt_identical`: whether the prompt's ids are those of the library's own tokenizer; None where ids were
+    given, or random weights have no tokenizer.
     """
 
     checked: bool = False
     ok: bool | None = None
     lossy: bool = False
+    prompt_identical: bool | None = None
     token_identical: bool | None = None
     max_abs_error: float | None = None
     max_rel_error: float | None = None

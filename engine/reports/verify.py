@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
+from engine.models.inputs.prompts import tokenised_text
+from engine.models.inputs.text import encode
 from engine.models.reference.teacher_forcing import Forced, Tokens, forced_outputs
 from engine.models.reference.transformers_outputs import Reference, load_or_compute
 from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
@@ -39,7 +41,28 @@ def compare_with_reference(
         got |= load_file(pieces)
     if kept is not None:
         got = renumbered(got, kept)
-    return judge(spec, load_or_compute(spec), got, lossy, partial(forced_outputs, spec))
+    reference = load_or_compute(spec)
+    found = judge(spec, reference, got, lossy, partial(forced_outputs, spec))
+    return with_prompt(found, spec, reference.text_ids)
+
+
+def with_prompt(found: Correctness, spec: RunSpec, library: tuple[int, ...] | None) -> Correctness:
+    """`found`, and whether the text's ids are the `library`'s own; a run with others is not right."""
+    text = tokenised_text(spec)
+    if text is None or library is None:
+        return found
+    ours = encode(spec.model, spec.weights, text)
+    if ours == library:
+        return found.model_copy(update={"prompt_identical": True})
+    at = next((at for at, pair in enumerate(zip(ours, library, strict=False)) if len(set(pair)) > 1), None)
+    where = min(len(ours), len(library)) if at is None else at
+    why = (
+        f"the prompt has other ids than AutoTokenizer of transformers gives it, from token {where} on: "
+        f"{list(ours[where : where + 3])} instead of {list(library[where : where + 3])}"
+    )
+    return found.model_copy(
+        update={"ok": False, "prompt_identical": False, "why": "; ".join(filter(None, (why, found.why)))}
+    )
 
 
 def renumbered(got: dict[str, torch.Tensor], kept: Sequence[int]) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
-from engine.models.inputs.text import GrowingText, label_of
+from engine.models.inputs.text import GrowingText, can_decode, label_of
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
@@ -82,6 +82,7 @@ class _Execution:
             )
         self._state("planning")
         prepared = prepare(spec)
+        can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, _ = simulate(undisturbed, should_stop)

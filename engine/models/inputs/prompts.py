@@ -120,14 +120,22 @@ def _image_ids(model: ModelSpec) -> tuple[int, ...]:
     return (model.num_text_tokens,) * model.image_rows
 
 
+def tokenised_text(spec: RunSpec) -> str | None:
+    """The text that the tokenizer of trained weights gets: with <image> where the model sees a picture."""
+    text = spec.workload.prompt
+    if text is None or spec.weights.kind == "random":
+        return None
+    return text if not spec.model.vision or IMAGE in text else CONVERSATION.format(text)
+
+
 def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:
     """Ids of a text, the picture where its tokenizer finds <image>, else before the text."""
     model = spec.model
+    ids = encode(model, spec.weights, tokenised_text(spec) or text)
     if not model.vision:
-        return encode(model, spec.weights, text)
+        return ids
     if spec.weights.kind == "random":
-        return _image_ids(model) + encode(model, spec.weights, text)
-    ids = encode(model, spec.weights, text if IMAGE in text else CONVERSATION.format(text))
+        return _image_ids(model) + ids
     at = [index for index, token in enumerate(ids) if token == model.num_text_tokens]
     if len(at) != 1:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""Converts text to token ids and back, with the tokenizer.json beside the weights."""
+"""Converts text to token ids and back, with the tokenizer that `transformers` makes of the directory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
+from engine.models.inputs.library_tokenizer import FILE, library_tokenizer
 from engine.models.weights.directory import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-
-FILE = "tokenizer.json"
 
 
 def encode(
@@ -23,7 +22,7 @@ def encode(
     """Token ids of `text`, with `add_special_tokens` also those that the tokenizer puts around a text.
 
     Random weights have no tokenizer: every byte becomes a token (mod num_text_tokens). Raises `SpecError`
-    for trained weights without tokenizer.json, and for text that gives no token.
+    for trained weights without a tokenizer, and for text that gives no token.
     """
     if weights.kind == "random":
         ids = [byte % model.num_text_tokens for byte in text.encode()]
@@ -40,10 +39,22 @@ def encode(
 
 
 def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
-    """Text of `ids`; without a tokenizer, the ids themselves, each with a space before it."""
-    if weights.kind == "directory" and (Path(weights.directory) / FILE).is_file():
+    """Text of `ids`; without a readable tokenizer, the ids themselves, each with a space before it."""
+    if can_decode(weights):
         return str(_tokenizer(weights.directory).decode(list(ids)))
     return "".join(f" {token}" for token in ids)
+
+
+@lru_cache(maxsize=8)
+def can_decode(weights: WeightsRef) -> bool:
+    """Whether the weights have a tokenizer. The first call makes it, which may take seconds."""
+    if weights.kind != "directory":
+        return False
+    try:
+        _tokenizer(weights.directory)
+    except SpecError:
+        return False
+    return True
 
 
 class GrowingText:
@@ -91,13 +102,9 @@ def _labels(directory: str) -> dict[str, str]:
 def _tokenizer(directory: str) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    path = Path(directory) / FILE
-    if not path.is_file():
-        raise SpecError(f"{path}: no such file, so text cannot become tokens: give --prompt-tokens instead.")
-    try:
-        tokenizer = Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises plain Exception for a bad file
-        raise SpecError(f"{path}: is no tokenizer: {error}.") from error
+    text, splits_special_tokens = library_tokenizer(directory)
+    tokenizer = Tokenizer.from_str(text)
+    tokenizer.encode_special_tokens = splits_special_tokens
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 import uuid
 from importlib.metadata import version
@@ -20,9 +19,11 @@ from engine.domain.errors import HostError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
+from engine.models.cache import default_cache, prune
 from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
-from engine.models.inputs.prompts import pixels_of, requests_of
+from engine.models.inputs.library_tokenizer import library_ids, tokenizer_digests
+from engine.models.inputs.prompts import pixels_of, requests_of, tokenised_text
 from engine.models.reference.process import run_apart
 from engine.models.weights.directory import CONFIG, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
@@ -30,8 +31,8 @@ from engine.ops.layout import TensorPart, tensor_parts, whole_model
 if TYPE_CHECKING:
     import torch
 
-CACHE_VARIABLE = "EDGELOOM_CACHE"
 KEEP_FILES = 200
+TEXT_IDS = "text_ids"
 ENGINE = Path(__file__).resolve().parents[2]
 CODE = (
     "models/reference/transformers_outputs.py",
@@ -40,6 +41,7 @@ CODE = (
     "ops/layout.py",
     *sorted(str(file.relative_to(ENGINE)) for file in (ENGINE / "models/families").glob("*.py")),
     "models/inputs/prompts.py",
+    "models/inputs/library_tokenizer.py",
     "models/inputs/pictures.py",
 )
 """Files that decide the numbers: an answer of older code is not taken from the cache."""
@@ -47,25 +49,19 @@ CODE = (
 
 class Reference(NamedTuple):
     """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D], a
-    classifier's class logits [C].
+    classifier's class logits [C]. `text_ids` are those that the library's own tokenizer gives the workload's
+    text; None where it has no tokenizer, or there is no text.
     """
 
     tokens: tuple[tuple[int, ...], ...]
     logits: tuple[torch.Tensor, ...]
     hidden: tuple[torch.Tensor, ...]
+    text_ids: tuple[int, ...] | None = None
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """`logits.<i>` or `hidden.<i>` of every request i."""
         named = {f"logits.{index}": logits for index, logits in enumerate(self.logits)}
         return named | {f"hidden.{index}": hidden for index, hidden in enumerate(self.hidden)}
-
-
-def default_cache() -> Path:
-    """$EDGELOOM_CACHE, or `edgeloom` in the user's cache directory."""
-    base = os.environ.get(CACHE_VARIABLE)
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
 
 
 def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
@@ -78,7 +74,7 @@ def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
     path = folder / f"{_content_hash(spec)}.safetensors"
     if not path.is_file():
         _compute_apart(spec, path)
-        _prune(folder)
+        prune(folder, "*.safetensors", KEEP_FILES)
     return _read(path)
 
 
@@ -91,7 +87,9 @@ def _content_hash(spec: RunSpec) -> str:
     if spec.weights.kind == "directory":
         files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
         weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    text = tokenised_text(spec)
     facts = {
+        "text": None if text is None else (text, tokenizer_digests(Path(spec.weights.directory))),
         "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
         "weights": weights,
         "tokens": [request.tokens for request in requests_of(spec)],
@@ -116,13 +114,6 @@ def _compute_apart(spec: RunSpec, path: Path) -> None:
         made.unlink(missing_ok=True)
 
 
-def _prune(folder: Path) -> None:
-    """Keep the newest files only: a reference can always be computed again."""
-    files = sorted(folder.glob("*.safetensors"), key=lambda file: file.stat().st_mtime_ns)
-    for file in files[:-KEEP_FILES]:
-        file.unlink(missing_ok=True)
-
-
 def _read(path: Path) -> Reference:
     from safetensors.torch import load_file
 
@@ -131,6 +122,13 @@ def _read(path: Path) -> Reference:
 
 def reference_of(tensors: dict[str, torch.Tensor]) -> Reference:
     """What `compute` gives, by request."""
+    tensors = dict(tensors)
+    ids = tensors.pop(TEXT_IDS, None)
+    found = _of_requests(tensors)
+    return found if ids is None else found._replace(text_ids=tuple(ids.tolist()))
+
+
+def _of_requests(tensors: dict[str, torch.Tensor]) -> Reference:
     count = 1 + max(int(name.rpartition(".")[2]) for name in tensors)
     if "hidden.0" in tensors:
         return Reference((), (), tuple(tensors[f"hidden.{index}"] for index in range(count)))
@@ -139,7 +137,9 @@ def reference_of(tensors: dict[str, torch.Tensor]) -> Reference:
 
 
 def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
-    """`tokens.<i>` and `logits.<i>`, or `hidden.<i>`, of every request i, by `transformers`, here and now."""
+    """`tokens.<i>` and `logits.<i>`, or `hidden.<i>`, of every request i, and `text_ids`, by `transformers`,
+    here and now.
+    """
     import torch
 
     model = library_model(spec)
@@ -152,6 +152,9 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
             if key not in answers:
                 answers[key] = _answer(spec, model, request)
             named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
+    text = tokenised_text(spec)
+    if text is not None:
+        named[TEXT_IDS] = torch.tensor(library_ids(spec.weights.directory, text))
     return {name: tensor.clone().contiguous() for name, tensor in named.items()}
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 from engine.domain.spec import WeightsRef
 from engine.domain.values import Value
 from engine.models.inputs.chat import FILES as CHAT_FILES
+from engine.models.inputs.library_tokenizer import FILES as TOKENIZER_FILES
 from engine.models.inputs.processor import FILES as PROCESSOR_FILES
 from engine.models.weights.directory import CONFIG, INDEX, SINGLE, weight_files
 
-BESIDE = (CONFIG, INDEX, "tokenizer.json", "generation_config.json", *CHAT_FILES, *PROCESSOR_FILES)
+BESIDE = (CONFIG, INDEX, "generation_config.json", *TOKENIZER_FILES, *CHAT_FILES, *PROCESSOR_FILES)
 """What a run reads besides the weights."""
 
 

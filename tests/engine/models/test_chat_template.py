@@ -30,6 +30,7 @@ def directory_with(tmp_path, config, template=None):
         single="<|endoftext|> $A", special_tokens=[("<|endoftext|>", 0)]
     )
     tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
     if template is not None:
         (tmp_path / "chat_template.jinja").write_text(template)

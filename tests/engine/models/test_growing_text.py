@@ -19,6 +19,7 @@ def bytes_only(tmp_path):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     return WeightsRef(kind="directory", directory=str(tmp_path))
 
 

@@ -5,6 +5,7 @@ import torch
 
 from engine.domain.errors import HostError
 from engine.domain.workload import Workload
+from engine.models.cache import prune
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
 from engine.models.reference.process import one_process
@@ -82,11 +83,10 @@ def test_a_reference_that_fails_says_why_and_leaves_no_file(tmp_path):
     assert list((tmp_path / "cache" / "references").iterdir()) == []
 
 
-def test_only_the_newest_references_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(transformers_outputs, "KEEP_FILES", 2)
+def test_only_the_newest_references_are_kept(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.safetensors").write_bytes(b"")
-    transformers_outputs._prune(tmp_path)
+    prune(tmp_path, "*.safetensors", 2)
     assert len(list(tmp_path.iterdir())) == 2
 
 

@@ -1596,6 +1596,7 @@ export interface components {
             max_abs_error: number | null;
             max_rel_error: number | null;
             ok: boolean | null;
+            prompt_identical: boolean | null;
             rounding_error: number | null;
             token_identical: boolean | null;
             top1_agreement: number | null;

@@ -6,6 +6,7 @@ const correctness: Correctness = {
   checked: true,
   ok: true,
   lossy: false,
+  prompt_identical: null,
   token_identical: true,
   max_abs_error: 2.5e-6,
   max_rel_error: 1e-6,

@@ -9,7 +9,7 @@ export function correctTitle({ checked, ok, lossy }: Correctness): string {
 
 export function correctLines(correctness: Correctness): string[] {
   const { top1_agreement, kl_mean, token_identical, max_rel_error, max_abs_error, why } = correctness;
-  const { error_over_rounding } = correctness;
+  const { error_over_rounding, prompt_identical } = correctness;
   const lines: string[] = [];
   if (top1_agreement !== null) {
     lines.push(
@@ -19,6 +19,9 @@ export function correctLines(correctness: Correctness): string[] {
   if (kl_mean !== null) {
     const nats = kl_mean === 0 ? '0' : kl_mean.toPrecision(3);
     lines.push(`The mean KL divergence from the reference is ${nats} nats per token.`);
+  }
+  if (prompt_identical) {
+    lines.push('The prompt has the token ids that transformers gives it.');
   }
   if (token_identical !== null) {
     const same = token_identical ? 'the same tokens as' : 'other tokens than';

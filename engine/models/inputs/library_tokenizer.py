@@ -1,0 +1,116 @@
+"""The tokenizer that `transformers` makes of a model's directory, and the ids that it gives itself.
+
+Which ids a text gets depends on several files, on many keys and on the model's family: tokens are added in
+tokenizer_config.json and in added_tokens.json, and a family's class may replace what tokenizer.json says. So
+the library reads them, in a confined process, once for each content of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import uuid
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from engine.confined import Confined
+from engine.domain.errors import SpecError
+from engine.models.cache import default_cache, prune
+
+FILE = "tokenizer.json"
+FILES = (
+    FILE,
+    "tokenizer_config.json",
+    "added_tokens.json",
+    "special_tokens_map.json",
+    "vocab.json",
+    "merges.txt",
+    "vocab.txt",
+    "tokenizer.model",
+)
+"""What the library reads beside config.json. Only a directory with tokenizer.json is taken."""
+CONFIG = "config.json"
+KEEP_FILES = 50
+READ_S, READ_BYTES = 60.0, 4 << 30
+"""The largest vocabularies have 262,144 tokens, which the library reads in seconds."""
+
+
+def library_tokenizer(directory: str) -> tuple[str, bool]:
+    """The library's tokenizer as the text of a tokenizer.json, and whether it splits a text's special tokens.
+
+    Raises `SpecError` with the reason where the library makes none, or one that is code of its own.
+    """
+    file = Path(directory) / FILE
+    if not file.is_file():
+        raise SpecError(f"{file}: no such file, so text cannot become tokens: give --prompt-tokens instead.")
+    kept = default_cache() / "tokenizers" / f"{_content_hash(Path(directory))}.json"
+    with suppress(OSError, ValueError):
+        text, splits = json.loads(kept.read_text(encoding="utf-8"))
+        return text, splits
+    text, splits = _MADE(directory, directory)
+    with suppress(OSError):  # then it is made again
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{uuid.uuid4().hex}.part")
+        part.write_text(json.dumps([text, splits]), encoding="utf-8")
+        part.rename(kept)
+        prune(kept.parent, "*.json", KEEP_FILES)
+    return text, splits
+
+
+def library_ids(directory: str, text: str) -> tuple[int, ...]:
+    """The ids of `text` by the library's own call. Raises `SpecError`."""
+    return tuple(_IDS(directory, directory, text))
+
+
+def tokenizer_digests(directory: Path) -> list[str]:
+    """Of all files that decide the ids, in their order; "" for one that is not there."""
+    paths = [directory / name for name in (CONFIG, *FILES)]
+    return [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in paths]
+
+
+def _content_hash(directory: Path) -> str:
+    versions = [version(package) for package in ("transformers", "tokenizers")]
+    return hashlib.sha256(json.dumps([versions, tokenizer_digests(directory)]).encode()).hexdigest()[:32]
+
+
+# In the confined process --------------------------------------------------------------------------
+def _made(directory: str) -> tuple[str, bool]:
+    tokenizer = _loaded(directory)
+    from transformers import TokenizersBackend
+
+    kind = type(tokenizer)
+    plain = isinstance(tokenizer, TokenizersBackend) and all(
+        _owner(kind, name) == _owner(TokenizersBackend, name) for name in ("__call__", "_encode_plus")
+    )
+    if not plain:
+        raise SpecError(
+            f"{directory}: transformers makes a {kind.__name__} of it, which does more than {FILE} can say, "
+            "so text cannot become tokens: give --prompt-tokens instead."
+        )
+    return tokenizer.backend_tokenizer.to_str(), bool(tokenizer.split_special_tokens)
+
+
+def _ids(directory: str, text: str) -> list[int]:
+    return list(_loaded(directory)(text)["input_ids"])
+
+
+def _loaded(directory: str) -> Any:
+    if "transformers" not in sys.modules:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        os.environ["TRANSFORMERS_VERBOSITY"] = "error"
+        sys.modules["torch"] = None  # type: ignore[assignment]  # no tokenizer needs it, and it takes seconds
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
+
+
+def _owner(kind: type, name: str) -> type:
+    return next(one for one in kind.__mro__ if name in vars(one))
+
+
+_MADE = Confined(_made, READ_S, READ_BYTES, refusal=": transformers makes no tokenizer of it")
+_IDS = Confined(_ids, READ_S, READ_BYTES, refusal=": transformers does not tokenise with it")
