@@ -6,6 +6,7 @@ import torch
 from engine.domain.errors import HostError
 from engine.domain.workload import Workload
 from engine.models.cache import prune
+from engine.models.inputs import prompts
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
 from engine.models.reference.process import one_process
@@ -81,6 +82,15 @@ def test_a_reference_that_fails_says_why_and_leaves_no_file(tmp_path):
     with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+"):
         transformers_outputs.load_or_compute(changed(spec, weights=weights), tmp_path / "cache")
     assert list((tmp_path / "cache" / "references").iterdir()) == []
+
+
+def test_the_reference_tokenises_the_text_by_itself(monkeypatch):
+    spec = spec_of("demo-lm", prompt="An expression is", new_tokens=1)
+    right = requests_of(spec)[0].tokens
+    monkeypatch.setattr(prompts, "encode", lambda *_: right[::-1])
+    assert requests_of(spec)[0].tokens == right[::-1] != right
+    found = transformers_outputs.reference_of(transformers_outputs.compute(spec))
+    assert found.text_ids == right and len(found.tokens) == 1
 
 
 def test_only_the_newest_references_are_kept(tmp_path):

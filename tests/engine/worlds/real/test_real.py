@@ -91,6 +91,7 @@ def test_the_text_of_a_run_is_its_tokens_decoded(runs):
     spec = SPECS["gpipe"]
     assert report.text == decode(spec.model, spec.weights, report.output_tokens)
     assert len(report.output_tokens) == 6
+    assert report.correctness.prompt_identical is True
 
 
 def test_every_operation_lasts_at_least_what_its_device_model_says(runs):
