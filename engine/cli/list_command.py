@@ -134,7 +134,7 @@ PROSE = (
     "and those with fewer values than in the library",
     "source",
     "what",
-    "what to expect",
+    "what to look for",
     "beside it",
     "parameters of the strategy",
 )
@@ -195,7 +195,7 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "cluster": lambda row: row["cluster"],
             "model": lambda row: row["model"],
             "beside it": lambda row: " ".join(row["others"]),
-            "what to expect": lambda row: row["expected"],
+            "what to look for": lambda row: row["look_for"],
         },
     ),
     "strategies": (

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 import topologies
+from engine.domain.errors import PlanError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.runs.predict import prepare
 from engine.strategies.mcu.estimate import BlockEstimate, block_estimate
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.tree import tree_levels
@@ -87,6 +91,20 @@ def test_mobilebert_gains_less_than_published() -> None:
 @pytest.mark.parametrize("number", [8, 16, 32])
 def test_one_token_is_faster_than_linear_on_8_to_32_chips(number: int) -> None:
     assert speed_up(WIDE, number) > number
+
+
+def test_one_chip_has_no_memory_for_the_run_that_64_chips_are_compared_with() -> None:
+    """The document says so: 60.1 is the accounting of one block."""
+    model = catalogue.resolve("mcu-tinyllama-64h", "random")[0]
+
+    def run(cluster: str, prompt_tokens: int, new_tokens: int) -> RunSpec:
+        workload = Workload(prompt_tokens=prompt_tokens, new_tokens=new_tokens)
+        return RunSpec(cluster=topologies.load(cluster), model=model, strategy="mcu", workload=workload)
+
+    with pytest.raises(PlanError, match=r"chip needs 10\.1 MB and has 8\.39 MB"):
+        prepare(run("mcu-1", 126, 2))
+    prepare(run("mcu-64", 126, 2))
+    prepare(run("mcu-1", 16, 8))
 
 
 def test_a_prompt_on_more_than_16_chips_gains_less_than_linear() -> None:

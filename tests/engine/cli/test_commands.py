@@ -15,6 +15,7 @@ import topologies
 from engine.cli import main
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS
+from engine.cli.list_command import LISTS
 from engine.cli.main import build_parser
 from engine.domain.stored import read_report
 from engine.strategies.registry import STRATEGIES
@@ -354,6 +355,15 @@ def test_showcases_are_listed_with_the_runs_beside_them(capsys: pytest.CaptureFi
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows["lime"]["others"] == ["pipeline_offload", "tpi_llm_offload"]
     assert rows["mcu"]["cluster"] == "mcu-8"
+
+
+@pytest.mark.parametrize("what", LISTS)
+def test_every_list_is_also_a_table(capsys: pytest.CaptureFixture[str], what: str) -> None:
+    assert main(["list", what, "--json"], COMMANDS, SHOWCASES) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert main(["list", what], COMMANDS, SHOWCASES) == 0
+    shown = capsys.readouterr().out
+    assert rows and all(next(iter(row.values())) in shown for row in rows)
 
 
 def test_advice_ranks_every_strategy_and_tries_changes(loom: Any) -> None:
