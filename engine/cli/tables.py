@@ -156,7 +156,7 @@ def _fidelity(report: RunReport) -> str:
 
 def _figures(report: RunReport) -> Table:
     predicted = report.prediction
-    columns = ("", "this run", "predicted") if predicted else ("", "this run")
+    columns = ("", "this run", "predicted", "off by") if predicted else ("", "this run")
     result = table(*columns)
     generates = any(request.token_s for request in report.requests)
     for field, label, of_tokens in (
@@ -167,7 +167,9 @@ def _figures(report: RunReport) -> Table:
     ):
         if generates or not of_tokens:
             shown = "{:.3g}".format if field == "tokens_per_s" else human_s
-            result.add_row(label, *(shown(getattr(x, field)) for x in (report, predicted) if x))
+            values = [getattr(x, field) for x in (report, predicted) if x]
+            off = [f"{values[0] / values[1] - 1:+.1%}"] if predicted and values[1] else []
+            result.add_row(label, *map(shown, values), *off)
     if report.energy_j:
         result.add_row("energy", f"{report.energy_j:.3g} J")
         result.add_row("energy-delay product", f"{report.edp_j_s:.3g} J s")

@@ -6,7 +6,8 @@ pacing       few operations of this host ended late, and those not by much
 model        operations took as long as the device model says, one after the other, on every device and in
              both phases, and all of the prediction's operations were done (`against_model.py`)
 links        every measured link carries the rate that was asked for
-latency      the run took as long as its prediction, in which the same changes happen
+latency      the run, its first token and every later one took as long as in its prediction, in which the
+             same changes happen
 
 A native run is not paced: its operations take what this host takes. Its links are judged, and it is compared
 with its prediction for this host, part by part (`native.py`).
@@ -147,7 +148,8 @@ def latency_limit(
         notes.append("changed links were measured during the run")
     if notes:
         sentence = (
-            f"The latency may be {RANDOM_LATENCY_LIMIT:.0%} off its prediction: {', and '.join(notes)}."
+            f"The latency may be {RANDOM_LATENCY_LIMIT:.0%} off its prediction, and the times of tokens are "
+            f"not judged: {', and '.join(notes)}."
         )
         return RANDOM_LATENCY_LIMIT, (sentence,)
     if _is_unshaped(report, played):
@@ -263,19 +265,31 @@ def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> lis
 def _latency_complaints(
     report: RunReport, played: Played, predicted: RunReport, limit: float | None
 ) -> list[str]:
-    if limit is None or not predicted.latency_s:
+    """Of every time that the report prints large. Where links are random, of the whole run alone: a first
+    token is few messages, whose times are further from their mean.
+    """
+    if limit is None:
         return []
-    error = report.latency_s / predicted.latency_s - 1
-    if abs(error) <= limit or (error < 0 and _is_unshaped(report, played)):
-        return []
-    sentence = (
-        f"the run took {human_s(report.latency_s)}, {error:+.1%} of the predicted "
-        f"{human_s(predicted.latency_s)} (limit ±{limit:.0%})"
-    )
-    if error < 0:
-        return [f"{sentence}."]
-    enough = enough_dilation_for_latency(report.dilation, error, limit)
-    return [f"{sentence}: raise the dilation from {report.dilation:g} to {enough:g}."]
+    judged = [("the run", report.latency_s, predicted.latency_s)]
+    if limit == LATENCY_LIMIT and predicted.tpot_s:
+        judged += [
+            ("the first token", report.ttft_s, predicted.ttft_s),
+            ("every later token", report.tpot_s, predicted.tpot_s),
+        ]
+    why = []
+    for what, took_s, expected_s in judged:
+        error = took_s / expected_s - 1 if expected_s else 0.0
+        if abs(error) <= limit or (error < 0 and _is_unshaped(report, played)):
+            continue
+        sentence = (
+            f"{what} took {human_s(took_s)}, {error:+.1%} of the predicted {human_s(expected_s)} "
+            f"(limit ±{limit:.0%})"
+        )
+        if error > 0:
+            enough = enough_dilation_for_latency(report.dilation, error, limit)
+            sentence += f": raise the dilation from {report.dilation:g} to {enough:g}"
+        why.append(f"{sentence}.")
+    return why
 
 
 def _remedy(dilation: float, pacing: Mapping[str, Mapping[str, Any]]) -> str:

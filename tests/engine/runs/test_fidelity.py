@@ -228,6 +228,34 @@ def test_a_latency_that_is_too_long_is_named_with_its_prediction_and_a_remedy():
     assert why == "the run took 800 ms, -20.0% of the predicted 1 s (limit ±10%)."
 
 
+TOKENS = {"ttft_s": 0.4, "tpot_s": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"), [({"ttft_s": 0.48}, "the first token"), ({"tpot_s": 0.12}, "every later token")]
+)
+def test_every_time_that_a_report_prints_large_is_judged(changed, what):
+    """A run may be as long as predicted although its first token is late."""
+    predicted = report().model_copy(update=TOKENS)
+    found = verdict(run=predicted.model_copy(update=changed), predicted=predicted)
+    assert found.valid is False and len(found.why) == 1
+    assert found.why[0].startswith(f"{what} took ") and "+20.0%" in found.why[0]
+    assert "from 4 to 8" in found.why[0]
+    early = {name: value * 0.8 for name, value in TOKENS.items() if name in changed}
+    assert verdict(run=predicted.model_copy(update=early), predicted=predicted).valid is False
+    assert verdict(run=predicted.model_copy(update=early), predicted=predicted, links=()).valid is True
+    within = {name: value * 1.09 for name, value in TOKENS.items()}
+    assert verdict(run=predicted.model_copy(update=within), predicted=predicted).valid is True
+    far = {name: value * 3 for name, value in changed.items()}
+    random = report(cluster=lossy_lab(loss_frac=0.01)).model_copy(update=TOKENS | far)
+    assert verdict(run=random, predicted=predicted).valid is True
+
+
+def test_an_answer_of_one_token_is_judged_once():
+    late = report(1.2).model_copy(update={"ttft_s": 1.2})
+    assert len(verdict(run=late, predicted=report().model_copy(update={"ttft_s": 1.0})).why) == 1
+
+
 def test_links_that_are_not_shaped_may_make_a_run_shorter_but_not_longer():
     found = verdict(run=report(0.5), links=())
     assert found.valid is True
@@ -254,7 +282,8 @@ def test_random_links_widen_the_limit_of_the_latency_and_the_verdict_says_so(run
     assert found.valid is True
     assert found.latency_limit == RANDOM_LATENCY_LIMIT
     assert found.notes == (
-        "The latency may be 50% off its prediction: links lose packets or delay them at random.",
+        "The latency may be 50% off its prediction, and the times of tokens are not judged: links lose "
+        "packets or delay them at random.",
     )
     assert verdict(run=report(1.6, **run)).valid is False
 
