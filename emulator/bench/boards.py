@@ -6,7 +6,9 @@ never parted, because one machine and one person's settings are behind all of th
 
 A board has two numbers per format of weights, whatever the number of its rows: FLOP/s from prompts, and the
 share of its memory rate from decoding. Without published prompts, FLOP/s are the device's own, or what
-decoding needs. A format without published rates takes those of the nearest one of the same board.
+decoding needs. A format without published rates takes those of the nearest one of the same board, except that
+wider weights are read faster, up to the whole memory rate: where unpacking is what takes the time, it takes
+as long per weight.
 """
 
 from __future__ import annotations
@@ -142,8 +144,13 @@ def fit(device: DeviceSpec, rows: Sequence[PublishedRate]) -> DeviceSpec:
 
 def _filled(rates: dict[FormatBits, FormatRate]) -> Iterable[FormatRate]:
     for bits in FORMATS if rates else ():
-        nearest = min(rates, key=lambda known: abs(math.log2(known / bits)))
-        yield rates[nearest].model_copy(update={"bits": bits})
+        nearest = min(rates, key=lambda known: (abs(math.log2(known / bits)), known))
+        if nearest == bits:
+            yield rates[bits]
+        else:
+            frac = min(1.0, rates[nearest].memory_frac * max(1.0, bits / nearest))
+            update = {"bits": bits, "memory_frac": frac, "basis": "fitted in another format"}
+            yield rates[nearest].model_copy(update=update)
 
 
 def compared(device: DeviceSpec, row: PublishedRate, tests: bool) -> list[Compared]:

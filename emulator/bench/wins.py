@@ -94,8 +94,8 @@ HOMES: tuple[Home, ...] = (
     ),
     Home("pipeline_offload", SCARCE, STORIES, BURST, "a burst, scarce memory, slow links"),
     Home("edgeshard", star((10, 20, 5), 100, 10, 2e-3), STORIES, ANSWER, "unequal devices, slow links"),
-    Home("megatron", star(FOUR, 2000, 1000), STORIES, READING, "equal devices, fast links, long prompt"),
-    Home("deepspeed", star(FOUR, 2000, 1000), STORIES, READING, "as megatron"),
+    Home("megatron", star((5,) * 4, 2000, 1000), STORIES, ANSWER, "equal devices, fast links, an answer"),
+    Home("deepspeed", star((5,) * 4, 2000, 1000), STORIES, ANSWER, "as megatron"),
     Home(
         "galaxy",
         star((10, 8, 4, 3), 2000, 1000),
@@ -111,7 +111,11 @@ HOMES: tuple[Home, ...] = (
         "less memory than one layer",
     ),
     Home(
-        "tpi_llm_offload", star((5,) * 4, 90, 1000, 1e-3), STORIES, ANSWER, "scarce memory, links with delay"
+        "tpi_llm_offload",
+        star((5,) * 4, 90, 1000, disk_byte_per_s=400e6),
+        STORIES,
+        Workload(prompt_tokens=8, new_tokens=16),
+        "scarce memory, fast links and disks",
     ),
     Home(
         "voltage",
@@ -131,7 +135,7 @@ HOMES: tuple[Home, ...] = (
     Home("lime", SCARCE, STORIES, BURST, "a burst, scarce memory, slow links"),
     Home("mcu", "mcu-8", "mcu-tinyllama", Workload(prompt_tokens=16, new_tokens=1), "chips with 8 MB"),
     Home(
-        "adaptlink", star((10, 20, 5), 100, 200), STORIES, BURST, "a little too large for the fastest device"
+        "adaptlink", star((10, 20, 5), 90, 500), STORIES, ANSWER, "a little too large for the fastest device"
     ),
     Home(
         "edge_only",

@@ -8,9 +8,16 @@ from pydantic import Field
 
 from engine.domain.values import Positive, Value
 
-Basis = Literal["data sheet", "published measurement", "fitted to published rates", "calibrated"]
+Basis = Literal[
+    "data sheet",
+    "published measurement",
+    "fitted to published rates",
+    "fitted in another format",
+    "calibrated",
+]
 """What a device's rates are: a data sheet's times an assumed efficiency, a measurement that was published,
-fitted to published rates of tokens (`./loom bench boards`), or what `loom calibrate` measured.
+fitted to published rates of tokens (`./loom bench boards`), derived from what was fitted so for weights of
+another format, or what `loom calibrate` measured.
 """
 
 FormatBits = Literal[32, 16, 8, 4]

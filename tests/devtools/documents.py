@@ -93,7 +93,7 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "strategies": ("docs/reference/strategies.md", strategies_table),
     "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),
-    "devices": ("docs/reference/catalogue.md", devices_table),
+    "devices": ("docs/results/boards.md", devices_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),
     "showcase-claims": ("docs/results/showcases.md", showcases_table),
 }

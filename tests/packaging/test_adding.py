@@ -146,7 +146,7 @@ def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
 def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
     follow("A device", checkout)
     assert "rock-5b" in listed("devices", checkout)
-    assert "Radxa" in (checkout / "docs/reference/catalogue.md").read_text(encoding="utf-8")
+    assert "Radxa" in (checkout / "docs/results/boards.md").read_text(encoding="utf-8")
     (checkout / "mine.toml").write_text(
         'name = "mine"\nsource = "a"\n[[device]]\nname = "a"\npreset = "rock-5b"\n', encoding="utf-8"
     )

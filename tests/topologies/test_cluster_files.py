@@ -12,6 +12,7 @@ import topologies
 from engine.domain.cluster import ClusterSpec, DeviceSpec, FamilyRate, FormatRate, LinkSpec, SwitchSpec
 from engine.domain.efficiency import Efficiency
 from engine.domain.errors import SpecError
+from engine.domain.values import LEAST
 
 ONE_DEVICE = 'name = "one"\nsource = "a"\n[[device]]\nname = "a"\npreset = "raspberry-pi-4"\n'
 TWO_DEVICES = ONE_DEVICE + '[[device]]\nname = "b"\npreset = "raspberry-pi-3"\n'
@@ -26,7 +27,7 @@ FORMATS = tuple(
     FormatRate(bits=bits, flop_per_s=2e9, memory_frac=0.5, basis="data sheet") for bits in (16, 8, 4)
 )
 positive = st.floats(min_value=1e-9, max_value=1e18)
-non_negative = st.floats(min_value=0, max_value=1e9)
+non_negative = st.just(0.0) | st.floats(min_value=LEAST, max_value=1e9)
 fractions = st.floats(min_value=0, max_value=1)
 
 

@@ -1690,7 +1690,7 @@ export interface components {
         };
         DeviceSpec: {
             assumed_efficiency: number | null;
-            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "calibrated") | null;
+            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "calibrated") | null;
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
@@ -2053,7 +2053,7 @@ export interface components {
         };
         FormatRate: {
             /** @enum {string} */
-            basis: "data sheet" | "published measurement" | "fitted to published rates" | "calibrated";
+            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "calibrated";
             /** @enum {integer} */
             bits: 32 | 16 | 8 | 4;
             flop_per_s: number;
