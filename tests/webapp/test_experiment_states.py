@@ -259,7 +259,7 @@ def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experime
 ) -> None:
     value = services.parse(fields(), None)
     with monkeypatch.context() as patch:  # a later design was faster, and has replaced this one
-        patch.setattr(planning, "ask", lambda *given: {"execution": 10**6})
+        patch.setattr(planning, "ask", lambda *given, large: {"execution": 10**6})
         with pytest.raises(Conflict, match="was changed meanwhile"):
             executions.preview(value, anna)
     first = executions.preview(value, anna)
