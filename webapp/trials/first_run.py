@@ -25,13 +25,6 @@ from typing import Any, NamedTuple
 from webapp.ops.places import ROOT, OpsError, echo
 from webapp.ops.redis_server import free_port
 
-DEMO = {
-    "model": "demo-lm",
-    "strategy": "megatron",
-    "dilation": 8,
-    "workload": {"prompt": "When a function is called, its", "new_tokens": 64},
-}
-"""The run of the start page's button; its cluster is lab-3."""
 POLL_S = 0.02
 PATIENCE_S = 1800.0
 READY = "EdgeLoom is ready"
@@ -178,14 +171,14 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _first_token(visitor: Visitor) -> list[Phase]:
-    """The demo run: seconds from the request until each of its states, and until the first token is there.
+    """The start page's run: seconds from the request until each of its states, and until its first token.
 
     The run is then stopped. Raises `OpsError` if it is refused or ends without a token.
     """
-    _, clusters = visitor.ask("/clusters")
-    lab = next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3")
+    _, showcases = visitor.ask("/showcases")
+    demo = next(each["request"] for each in showcases if each["place"] == "demo")
     began_s = time.monotonic()
-    status, run = visitor.ask("/runs", {**DEMO, "cluster_id": lab})
+    status, run = visitor.ask("/runs", demo)
     if status != 201:
         raise OpsError(f"The server answered the demo run with {status}.")
     phases = [Phase("click until the run is accepted", time.monotonic() - began_s)]
