@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from emulator.host.enter import NICENESS
+from emulator.host.priority import LOOP_PRIORITY
 from webapp.ops import services
 from webapp.ops.places import PYTHON, ROOT
 
@@ -62,7 +64,8 @@ def test_workers_are_started_by_loom_for_every_queue() -> None:
     program, *arguments = shlex.split(worker["ExecStart"])
     assert Path(program.replace(PLACE, str(ROOT))).stat().st_mode & 0o111
     assert arguments == ["worker", "--queue", "%i"]
-    assert "User" not in worker  # the emulating one needs root
+    assert worker["User"] == unit("edgeloom-web.service")["Service"]["User"]  # emulating needs no root
+    assert (int(worker["LimitRTPRIO"]), int(worker["LimitNICE"])) == (LOOP_PRIORITY, NICENESS)
     title = next(line for line in DOCUMENT.splitlines() if "edgeloom-worker@.service:" in line)
     assert all(f"@{queue}" in title for queue in services.QUEUES)
 
