@@ -84,13 +84,14 @@ def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[s
 def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpResponse:
     if isinstance(error, SpecError):
         return refusal(request, 422, str(error), error.fields)
-    if isinstance(error, TooMany):
-        response = refusal(request, 429, str(error), [])
-        response.headers["Retry-After"] = str(error.retry_s)
+    if isinstance(error, TooMany | Unavailable):
+        response = refusal(request, 429 if isinstance(error, TooMany) else 503, str(error), [])
+        if error.retry_s is not None:
+            response.headers["Retry-After"] = str(error.retry_s)
         return response
     # No plan is possible: a page may know that the same request will be refused again.
     fields = [("strategy", str(error))] if isinstance(error, PlanError) else []
-    return refusal(request, 503 if isinstance(error, Unavailable) else 409, str(error), fields)
+    return refusal(request, 409, str(error), fields)
 
 
 @api.exception_handler(ValidationError)

@@ -31,6 +31,8 @@ BLOCK_S = 5
 POLL_S = 0.05
 AT_ONCE = 2
 """Questions of one person that workers may have at the same time."""
+WORKER_STARTS_S = 2
+"""After `./loom up`, or the end of a worker, another is there within some seconds."""
 PLACE_KEPT_S = 2 * ANSWER_TIMEOUT_S
 GRACE_S = 5
 """From the sentence about a time limit to the end of a process that does not react to it."""
@@ -61,7 +63,8 @@ def require_workers() -> None:
     found = announced("plan")
     if not found:
         raise Unavailable(
-            "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan."
+            "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan.",
+            retry_s=WORKER_STARTS_S,
         )
     if all(one.refused for one in found):
         why = "; ".join(f"{one.node}: {one.refused}" for one in found)

@@ -16,12 +16,18 @@ PREFIX = "edgeloom-upload-"
 def begin() -> None:
     """Remove what processes left that do not run any more, and keep uploads in a new directory.
 
-    A process holds the lock of its directory for as long as it runs, however it ends.
+    A process holds the lock of its directory for as long as it runs, however it ends. That of the state
+    directory keeps others from removing a directory between its making and its lock.
     """
-    for path in settings.STATE_DIR.glob(f"{PREFIX}*"):
-        _remove_unless_used(path)
-    folder = tempfile.mkdtemp(prefix=PREFIX, dir=settings.STATE_DIR)
-    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_SH)
+    state = os.open(settings.STATE_DIR, os.O_RDONLY)
+    try:
+        fcntl.flock(state, fcntl.LOCK_EX)
+        for path in settings.STATE_DIR.glob(f"{PREFIX}*"):
+            _remove_unless_used(path)
+        folder = tempfile.mkdtemp(prefix=PREFIX, dir=settings.STATE_DIR)
+        fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_SH)
+    finally:
+        os.close(state)
     settings.FILE_UPLOAD_TEMP_DIR = folder
 
 

@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 import topologies
+from engine.domain.units import human_s
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import STILL
 from tests.browser.test_main_job import serious_findings
@@ -138,9 +139,9 @@ def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids
     plot = page.get_by_role("listbox", name="Time to first token by strategy")
     plot.focus()
     page.keyboard.press("Home")
-    middle = median(values_of(page, ids, "ttft_s")["gpipe", RATES[0]]) * 1000
+    middle = human_s(median(values_of(page, ids, "ttft_s")["gpipe", RATES[0]]))
     tip = page.get_by_test_id("figure-tip")
-    expect(tip).to_contain_text(f"median {middle:.3g} ms, half of 3 values")
+    expect(tip).to_contain_text(f"median {middle}, half of 3 values")
     expect(page.get_by_test_id(f"group-{ids[9]}")).to_have_attribute("data-lit", "true")
     expect(page.locator("[data-lit]")).to_have_count(1)
     page.keyboard.press("Escape")

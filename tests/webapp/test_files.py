@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,14 @@ def test_a_start_removes_the_uploads_of_ended_processes_and_no_others(settings: 
     assert mine.parent == tmp_path and mine.exists()
     assert not left.exists() and (used / "model.safetensors").exists()
     os.close(held)
+
+
+def test_processes_that_start_at_the_same_time_remove_nothing_of_each_other(
+    settings: Any, tmp_path: Path
+) -> None:
+    """Threads stand for processes: a lock belongs to what opened the directory."""
+    settings.STATE_DIR = tmp_path
+    with ThreadPoolExecutor(8) as starts:
+        for each in [starts.submit(uploads.begin) for _ in range(200)]:
+            each.result()
+    assert len(list(tmp_path.glob(f"{uploads.PREFIX}*"))) == 200

@@ -38,7 +38,9 @@ def question(devices: int = 8) -> dict[str, Any]:
 def test_without_a_planning_worker_a_run_is_kept_as_failed(
     planning_as_it_is: None, live_redis: redis.Redis, no_strategy_plans: None, alice: Browser
 ) -> None:
-    assert "No planning worker is running" in refusal(alice.post("/runs", request_body()), 503)
+    response = alice.post("/runs", request_body())
+    assert "No planning worker is running" in refusal(response, 503)
+    assert int(response["Retry-After"]) > 0
     assert Run.objects.get().status == "failed"
 
 

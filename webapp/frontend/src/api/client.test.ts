@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { api, askAhead, SilentServer } from './client';
-import { queryClient } from './queries';
+import { queryClient, whenToAskAgain } from './queries';
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -38,6 +38,19 @@ describe('askAhead', () => {
     await expect(api.bytes('/past')).rejects.toThrow('503');
     expect(await byteOf('/past')).toBe(3);
     expect(asked).toEqual(['/api/past', '/api/past', '/api/past']);
+  });
+});
+
+describe('a refusal', () => {
+  it.each([
+    [{ 'Retry-After': '2' }, 2_000],
+    [{}, undefined],
+  ])('with the headers %o is asked again after %s ms', async (headers, afterMs) => {
+    vi.stubGlobal('document', { cookie: '' });
+    const refused = () => Response.json({ detail: 'none is running.' }, { status: 503, headers });
+    vi.stubGlobal('fetch', () => Promise.resolve(refused()));
+    const error = await api.get('/x').catch((reason: unknown) => reason);
+    expect(whenToAskAgain(error)).toBe(afterMs);
   });
 });
 

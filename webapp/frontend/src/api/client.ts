@@ -6,6 +6,8 @@ export class ApiError extends Error {
     readonly status: number,
     message: string,
     readonly fields: Problem[] = [],
+    /** When asking again may help, by the server; null: it does not say so. */
+    readonly retryAfterMs: number | null = null,
   ) {
     super(message);
     this.name = 'ApiError';
@@ -122,7 +124,10 @@ async function toError(response: Response, path: string): Promise<ApiError> {
   if (response.status === 401 && path !== '/login') whenLoggedOut();
   try {
     const data = (await response.json()) as { detail?: unknown; fields?: Problem[] };
-    if (typeof data.detail === 'string') return new ApiError(response.status, data.detail, data.fields ?? []);
+    const retryAfter = response.headers.get('Retry-After');
+    const retryAfterMs = retryAfter === null ? null : 1_000 * Number(retryAfter);
+    if (typeof data.detail === 'string')
+      return new ApiError(response.status, data.detail, data.fields ?? [], retryAfterMs);
   } catch {
     // Not JSON but an error page of a proxy or web server: only the status is informative.
   }

@@ -9,9 +9,15 @@ export const queryClient = new QueryClient({
       staleTime: 10_000,
       // Retry only requests that got no answer or a redirect; an error status will not change.
       retry: (failures, error) => failures < 2 && !isFinal(error),
+      refetchInterval: (query) => whenToAskAgain(query.state.error) ?? false,
     },
   },
 });
+
+/** Milliseconds after which the server expects to answer what it refused; undefined: it did not say so. */
+export function whenToAskAgain(error: unknown): number | undefined {
+  return error instanceof ApiError ? (error.retryAfterMs ?? undefined) : undefined;
+}
 
 /** Whether the same request would fail the same way, or only after a long wait. */
 function isFinal(error: unknown): boolean {

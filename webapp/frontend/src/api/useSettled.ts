@@ -1,6 +1,7 @@
 import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { api } from './client';
+import { whenToAskAgain } from './queries';
 
 /**
  * Posts `body` to `path` shortly after every change of it, and keeps the last answer until the next one; null:
@@ -20,7 +21,7 @@ export function useSettled<Answer>(
     queryFn: ({ signal }) => api.post<Answer>(path, JSON.parse(settled ?? ''), signal),
     enabled: settled !== null && text !== null,
     placeholderData: keepPreviousData,
-    refetchInterval: againAfter && ((query) => againAfter(query.state.data)),
+    refetchInterval: ({ state }) => whenToAskAgain(state.error) ?? againAfter?.(state.data) ?? false,
     staleTime: Infinity,
     gcTime: 60_000,
     retry: false,
