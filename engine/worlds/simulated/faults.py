@@ -98,8 +98,7 @@ class FaultInjector:
         if stalled:
             flow, links = stalled[0], self.network.conditions
             src, dst = flow.ends
-            source, blocked = self.cluster.source_rank, links.blocked
-            rank = src if dst == source or not reaches(self.cluster, blocked, source, src) else dst
+            rank = dst if reaches(self.cluster, links.blocked, self.cluster.source_rank, src) else src
             since_s = links.outages.since_s(link for link, _ in flow.route)
             self._stop(rank)
             self._announce_failure(rank, "unreachable", self.kernel.now_s if since_s is None else since_s)

@@ -135,6 +135,14 @@ def test_a_changed_rate_counts_from_its_time_and_direction() -> None:
     assert busy_s["s", "forward"] == 1e-3
 
 
+def test_a_rate_that_is_changed_in_one_direction_stays_in_the_other() -> None:
+    # the message forward begins at 1.0, after the change: still 1000 bytes at 1 MB/s
+    change = {"link": "b--s", "bit_per_s": 1e6, "direction": "backward"}
+    report = fold(SPEC, None, [*TRACE, Mark(0.5, "link_changed", facts=change)], world="simulated")
+    busy_s = {link.direction: link.busy_s for link in report.links if link.a == "s"}
+    assert busy_s == {"forward": 1e-3, "backward": 4e-3}
+
+
 def test_measured_rates_land_on_their_link_and_direction() -> None:
     measured = [LinkMeasurement(1, False, 4e6, 3.9e6, "tbf")]
     report = fold(SPEC, None, TRACE, world="real", measured=measured, dilation=2.0)

@@ -64,6 +64,28 @@ def test_the_cluster_is_idle_between_an_answer_and_the_next_arrival():
     assert idle_times((REQUESTS[0], unanswered, REQUESTS[2])) == ()
 
 
+def test_the_cluster_is_not_idle_while_a_longer_request_outlasts_a_later_one():
+    # the first is answered at 8, the second within it at 3, so that only the time from 8 to 10 is idle
+    within = (request(0, 0.0, 0.0, [4.0, 8.0]), request(1, 1.0, 0.0, [1.0, 2.0]), REQUESTS[2])
+    assert idle_times(within) == ((8.0, 10.0),)
+
+
+def test_a_request_waits_until_it_is_cancelled_and_no_longer():
+    given_up = RequestReport(
+        index=3, arrival_s=4.0, ttft_s=0.0, token_s=(), output_tokens=(), cancelled_s=3.0
+    )
+    every = (*REQUESTS, given_up)
+    assert waiting_over_time(every) == [(0.0, 0), (1.0, 1), (3.0, 0), (4.0, 1), (7.0, 0), (10.0, 0)]
+    assert load_report(Workload(prompt_tokens=1), every, 12.0).mean_queue == pytest.approx((2 + 3) / 12)
+
+
+def test_a_request_that_is_cancelled_while_in_work_waited_until_its_work_began():
+    given_up = RequestReport(
+        index=3, arrival_s=4.0, ttft_s=0.0, token_s=(), output_tokens=(), queue_s=1.0, cancelled_s=3.0
+    )
+    assert waiting_over_time((given_up,)) == [(4.0, 1), (5.0, 0)]
+
+
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
 def test_percentiles_are_those_of_numpy(count):
     values = np.random.default_rng(count).exponential(size=count)

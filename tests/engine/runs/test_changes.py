@@ -190,6 +190,18 @@ def join(at_s=0.2):
     return JoinDevice(at_s=at_s, device="d1")
 
 
+def test_a_frozen_device_that_is_dropped_joins_as_a_new_process_that_is_not_frozen(make):
+    case = make()
+    case.changes.apply(FreezeDevice(at_s=0.0, device="d1"))
+    case.changes.apply(drop())
+    assert case.run.frozen == set(), "at once: the supervisor awaits the end of what is not frozen"
+    ended(case, 1)
+    case.changes.apply(join())
+    assert case.pool.children[1].state == "forked"
+    assert (case.run.frozen, case.run.joining) == (set(), {1})
+    assert Signal(1, signal.SIGCONT) not in case.pool.signals
+
+
 def test_a_device_that_has_failed_joins_as_a_new_empty_process_with_its_links(make):
     case = make()
     case.changes.apply(drop())

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.domain.trace import Mark
-from engine.domain.workload import Request
+from engine.domain.workload import Request, Workload
 from engine.runs.failover import RESTART_LEAD_S, Failover, _first_tokens
 from engine.runs.failures import FailureDetector
 from engine.runs.predict import prepare
@@ -41,10 +41,21 @@ class Case:
 
 
 @pytest.fixture
-def case():
-    case = Case()
-    yield case
-    case.pool.close(at_once=True)
+def make():
+    cases = []
+
+    def make_case(**more):
+        cases.append(Case(**more))
+        return cases[-1]
+
+    yield make_case
+    for case in cases:
+        case.pool.close(at_once=True)
+
+
+@pytest.fixture
+def case(make):
+    return make()
 
 
 def test_as_long_as_all_programs_run_nothing_happens(case):
@@ -87,6 +98,18 @@ def test_if_all_requests_were_finished_there_is_nothing_left_to_do(case):
     assert case.pool.with_state("finished") == {0, 1}
     assert case.marks("replanned") == []
     assert case.run.plan.version == 0
+
+
+def test_a_run_that_serves_goes_on_with_the_others_if_a_device_fails_while_nobody_asks(make):
+    case = make(workload=Workload(pattern="serve", prompt_tokens=11, new_tokens=3))
+    case.run.requests = ()  # what people ask comes while it runs
+    case.fail(2)
+    case.failover.act()
+    _, halt, resume, start = case.pool.got(1)
+    assert (halt["type"], resume["type"], start["type"]) == ("halt", "resume", "start")
+    assert resume["requests"] == []
+    assert {work["device"] for work in resume["plan"]["work"]} == {0, 1}
+    assert case.run.outcome is None
 
 
 def test_without_a_plan_for_the_others_the_run_ends_with_both_reasons(case):

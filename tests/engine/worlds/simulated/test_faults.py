@@ -1,7 +1,10 @@
 """Faults of the simulated world: which device fails, which devices are notified, when and of what."""
 
+from itertools import pairwise
+
 import pytest
 
+from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PeerFailed
 from engine.domain.scenario import (
     DropDevice,
@@ -107,6 +110,16 @@ def test_of_the_ends_of_a_link_that_stays_down_it_is_not_the_source_that_fails(s
     lost = {}
     run(world, (src, lambda c: sender(c, dst, ["m"])), (dst, lambda c: waits_for(c, src, lost)))
     assert detected(trace) == [("b", "unreachable", 0.25 + SILENCE_S, 0.25)]
+
+
+def test_in_a_ring_the_source_does_not_fail_where_only_the_way_to_it_is_down():
+    # each link is twice as fast in the order of the ring, so that a reaches c over b and c reaches a over d
+    links = [{"a": a, "b": b, "bit_per_s": RATE, "reverse_bit_per_s": RATE / 2} for a, b in pairwise("abcda")]
+    ring = ClusterSpec.model_validate(star("abcd").model_dump() | {"links": links, "switches": []})
+    world, trace = world_of(ring, [LinkDown(at_s=0.25, link="c--d")], silence_s=SILENCE_S)
+    lost = {}
+    run(world, (C, lambda c: sender(c, A, ["m"])), (A, lambda c: waits_for(c, C, lost)))
+    assert detected(trace) == [("c", "unreachable", 0.25 + SILENCE_S, 0.25)]
 
 
 def test_a_link_that_is_up_again_in_time_costs_no_device():
