@@ -19,19 +19,21 @@ def calibrate_host(
     extent: Extent,
     progress: Callable[[str], None] = lambda what: None,
     check: Callable[[], None] = lambda: None,
+    begun: Callable[[], None] = lambda: None,
 ) -> Measured:
-    """Wait for this machine's turn to emulate, measure, and keep the result. Raises `HostError`.
+    """Wait until no run goes on here, measure, and keep the result. Raises `HostError`.
 
-    `progress` gets what is being measured; `check` is called several times a second and may raise, which ends
-    the measurement and leaves what is known as it was. A thorough calibration is also tested on operations of
-    models that it has not seen.
+    `progress` gets what is being measured or waited for; `begun` is called when the wait is over. `check` is
+    called several times a second and may raise, which ends the work and leaves what is known as it was.
+    A thorough calibration is also tested on operations of models that it has not seen.
     """
 
     def waiting(ahead: int) -> None:
         progress(f"waiting for {ahead} {'run' if ahead == 1 else 'runs'} on this machine")
 
     models, rows = (HELD_OUT, HELD_OUT_ROWS) if extent is THOROUGH else ((), ())
-    with turn(queue_name(), waiting, check) as mine:
+    with turn(queue_name(), waiting, check, alone=True) as mine:
+        begun()
         found = measured_steps(extent, models, rows, progress, check)
         progress("messages over links, and a crowd of devices")
         calibration = with_link_messages(found.calibration, extent, partial(call_in, mine, check=check))

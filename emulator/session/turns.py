@@ -14,7 +14,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -35,32 +35,41 @@ class Turn(NamedTuple):
 
 @contextmanager
 def turn(
-    queue: str, waiting: Callable[[int], None], give_up: Callable[[], None] = lambda: None
+    queue: str,
+    waiting: Callable[[int], None],
+    give_up: Callable[[], None] = lambda: None,
+    alone: bool = False,
 ) -> Iterator[Turn]:
     """Wait for this run's turn in the queue of that name, then hold it until the block ends.
 
     `waiting(ahead)` is called whenever the number of runs that must end first changes and is not 0.
-    `give_up` is called while waiting and may raise. Raises `HostError` for a bad LOOM_RUNS_AT_ONCE.
+    `give_up` is called while waiting and may raise. A turn `alone` takes every seat, so that no run goes on
+    beside it. Raises `HostError` for a bad LOOM_RUNS_AT_ONCE.
     """
     seats = shares(os.sched_getaffinity(0), runs_at_once())
+    wanted = len(seats) if alone else 1
     number, ticket = _draw(queue)
-    with ticket:
+    with ticket, ExitStack() as mine:
         seen = 0
-        while (ahead := _ahead(queue, number) + 1 - len(seats)) > 0:
+        while (ahead := _ahead(queue, number) + wanted - len(seats)) > 0:
             if ahead != seen:
                 waiting(ahead)
                 seen = ahead
             give_up()
             time.sleep(POLL_S)
-        while (taken := _free_seat(queue, len(seats))) is None:  # its last holder has not freed it yet
-            if not seen:
+        held: dict[int, socket.socket] = {}
+        while len(held) < wanted:
+            if (free := _free_seat(queue, len(seats))) is not None:
+                index, seat = free
+                held[index] = mine.enter_context(seat)
+                continue
+            if not seen:  # its last holder has not freed it yet
                 seen = 1
                 waiting(seen)
             give_up()
             time.sleep(POLL_S)
-        index, seat = taken
-        with seat:
-            yield Turn((ticket.fileno(), seat.fileno()), seats[index])
+        cores = frozenset[int]().union(*(seats[index] for index in held))
+        yield Turn((ticket.fileno(), *(seat.fileno() for seat in held.values())), cores)
 
 
 def runs_at_once() -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.domain.values import Value
+from webapp.fleet.calibration import Calibrating
 from webapp.redis import client
 
 SILENT_AFTER_S = 7
@@ -21,9 +22,11 @@ class Announcement(Value):
 
     `worker` is its identity, `place` the part of that which a restart keeps (node name and home). `slots` is
     the number of tasks at once. `calibration` and `models` are digests; `capabilities` are those of
-    `emulator/network/probe.py` that work. `refused` says why it takes nothing at present, or "".
-    `event_lag_s` is the age of the oldest event that readers cannot have yet. `holds` are the runs whose
-    leases it renews.
+    `emulator/network/probe.py` that work. `calibrated` and `calibrated_at` say how and when the calibration
+    was made, `calibration_takes_s` how long one takes now, `calibrating` what the one under way does, and
+    `calibration_failure` why the last one that this worker was asked for failed, or "". `refused` says why
+    it takes nothing at present, or "". `event_lag_s` is the age of the oldest event that readers cannot have
+    yet. `holds` are the runs whose leases it renews.
     """
 
     worker: str
@@ -40,6 +43,11 @@ class Announcement(Value):
     load_1min: float = 0.0
     capabilities: tuple[str, ...] = ()
     calibration: str = ""
+    calibrated: str = ""
+    calibrated_at: float = 0.0
+    calibration_takes_s: float = 0.0
+    calibrating: Calibrating | None = None
+    calibration_failure: str = ""
     models: tuple[str, ...] = ()
     refused: str = ""
     event_lag_s: float = 0.0

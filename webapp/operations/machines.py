@@ -1,4 +1,4 @@
-"""The page Machines over HTTP: every worker, what it does, the queue; draining a worker."""
+"""The page Machines over HTTP: every worker, what it does, the queue; draining and calibrating a worker."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from pydantic import Field
 
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
-from webapp.fleet import release
+from webapp.errors import Conflict
+from webapp.fleet import calibration, release
 from webapp.fleet.announcement import Announcement, announced
+from webapp.fleet.calibration import Calibrating
 from webapp.redis import redis_needed
 from webapp.runs import waiting
+from webapp.runs.intake import wake_only
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.schemas import name_of
 
@@ -43,6 +46,12 @@ class WorkerOut(Schema):
     load_1min: float
     capabilities: list[str]
     calibration: str = Field(description="Digest of its calibration, empty before the first.")
+    calibrated: str = Field(description="How that was measured, or empty.")
+    calibrated_at: float = Field(description="When, in seconds since 1970; 0 before the first.")
+    calibration_takes_s: float = Field(description="About how long calibrating takes on this machine now.")
+    calibration_wanted: bool = Field(description="Whether somebody asked for one that is not over.")
+    calibrating: Calibrating | None = Field(description="What a calibration under way does.")
+    calibration_failure: str = Field(description="Why the last one that was asked for failed, or empty.")
     models: int = Field(description="How many model directories it has or can fetch.")
     refused: str = Field(description="Why it takes nothing at present, or empty.")
     drained: bool
@@ -76,18 +85,19 @@ def get_fleet(request: HttpRequest) -> FleetOut:
     with redis_needed():
         found = announced()
         places = waiting.places()
+        to_calibrate = calibration.wanted([one.worker for one in found])
     active = Run.objects.filter(status__in=ACTIVE)
     going_on = list(active.only("pk", "name", "status", "worker", "started_at", "strategy", "cluster_name"))
     names = Run.objects.filter(pk__in=places).select_related("owner")
     rows = {run.pk: run for run in names.only("pk", "name", "strategy", "cluster_name", "owner__username")}
     return FleetOut(
         version=release.released() or release.code_version(),
-        workers=[worker_out(one, going_on) for one in found],
+        workers=[worker_out(one, going_on, one.worker in to_calibrate) for one in found],
         queue=[waiting_run(rows[run_id], place) for run_id, place in places.items() if run_id in rows],
     )
 
 
-def worker_out(one: Announcement, going_on: Sequence[Run]) -> WorkerOut:
+def worker_out(one: Announcement, going_on: Sequence[Run], to_calibrate: bool) -> WorkerOut:
     now = time.time()
     works = [
         OngoingRun(id=run.pk, name=name_of(run), status=run.status, seconds=now - run.started_at.timestamp())
@@ -99,6 +109,7 @@ def worker_out(one: Announcement, going_on: Sequence[Run]) -> WorkerOut:
         **fields,
         capabilities=list(one.capabilities),
         models=len(one.models),
+        calibration_wanted=to_calibrate,
         drained=release.is_drained(one.place),
         silent_s=max(0.0, now - one.at),
         runs=works if one.queue == "emulate" else [],
@@ -113,7 +124,7 @@ def waiting_run(run: Run, place: waiting.Place) -> WaitingRun:
 @router.post("/drain", response={204: None}, auth=operator)
 def drain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
     """The worker finishes what it does and takes nothing more, also after a restart."""
-    release.drain(place_of(body.worker), request.auth.username)
+    release.drain(worker_of(body.worker).place, request.auth.username)
     audit.note(request.auth, "drained", f"worker {body.worker}")
     return Status(204, None)
 
@@ -121,15 +132,38 @@ def drain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
 @router.post("/undrain", response={204: None}, auth=operator)
 def undrain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
     """The worker takes tasks again, from its next beat on."""
-    release.undrain(place_of(body.worker))
+    release.undrain(worker_of(body.worker).place)
     audit.note(request.auth, "undrained", f"worker {body.worker}")
     return Status(204, None)
 
 
-def place_of(worker: str) -> str:
-    """Raises `Http404` for a worker that does not announce itself."""
+@router.post("/calibrate", response={204: None}, auth=operator)
+def calibrate_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
+    """An emulating worker measures its machine as soon as no run goes on there, and before the next run."""
+    one = worker_of(body.worker, "emulate")
+    if one.refused:
+        raise Conflict(f"{one.node} takes nothing at present: {one.refused}. Let it take work again first.")
     with redis_needed():
-        found = next((one.place for one in announced() if one.worker == worker), None)
+        if calibration.ask(one.worker, request.auth.username):
+            audit.note(request.auth, "asked to calibrate", f"worker {one.worker}")
+            wake_only(one.worker)
+    return Status(204, None)
+
+
+@router.post("/calibrate/stop", response={204: None}, auth=operator)
+def stop_calibration(request: UserRequest, body: PlaceIn) -> Status[None]:
+    """The worker ends the one under way or asked for, if any, and its machine keeps what it had."""
+    one = worker_of(body.worker, "emulate")
+    with redis_needed():
+        if calibration.call_off(one.worker):
+            audit.note(request.auth, "stopped calibrating", f"worker {one.worker}")
+    return Status(204, None)
+
+
+def worker_of(worker: str, queue: str = "") -> Announcement:
+    """Raises `Http404` for a worker that does not announce itself, or not in this queue."""
+    with redis_needed():
+        found = next((one for one in announced(queue or "*") if one.worker == worker), None)
     if found is None:
         raise Http404(f"There is no worker {worker[:100]} at present")
     return found

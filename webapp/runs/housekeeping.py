@@ -4,6 +4,7 @@ have lost their owner; an emulator worker also looks for runs whose Redis messag
 
 from __future__ import annotations
 
+from webapp.fleet import calibration
 from webapp.fleet.announcement import Announcement
 from webapp.redis import client
 from webapp.runs import closing, waiting, workers
@@ -18,16 +19,18 @@ def settle_abandoned() -> list[int]:
 
 
 def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
-    """Wake this worker if it is idle and a queued run is for it whose message is elsewhere: Redis may have
-    restarted empty, or a worker that cannot do the run has taken it. Returns whether it did.
+    """Wake this worker if it is idle and has a calibration to do or a queued run whose message is elsewhere:
+    Redis may have restarted empty, or a worker that cannot do the run has taken it. Returns whether it did.
 
     A second message for a run does no harm: a run starts once. Raises Redis' errors.
     """
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
     own = own_queue(worker.worker)
-    if worker.refused or busy >= worker.slots or client().llen("emulate") or client().llen(own):
+    if worker.refused or worker.calibrating or busy >= worker.slots:
         return False
-    if waiting.first_for(worker, waiting.fleet()) is None:
+    if client().llen("emulate") or client().llen(own):
+        return False
+    if not calibration.is_wanted(worker.worker) and waiting.first_for(worker, waiting.fleet()) is None:
         return False
     wake_only(worker.worker)
     return True

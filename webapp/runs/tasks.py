@@ -14,11 +14,13 @@ from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
 from emulator import emulate
-from emulator.calibration.known import host_name, known_calibration
+from emulator.calibration.known import calibration_file, host_name, known_calibration, time_needed_s
 from emulator.calibration.known import with_profile as calibrated
+from emulator.calibration.shapes import SHORT
 from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
+from emulator.session.calibrating import calibrate_host
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
@@ -36,6 +38,7 @@ from webapp.runs import (
     waiting,
     workers,
 )
+from webapp.runs.calibrating import MachineCalibration
 from webapp.runs.control import CommandFeed
 from webapp.runs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.runs.models import Run
@@ -136,8 +139,9 @@ def with_profile(spec: RunSpec) -> RunSpec:
 
 @app.task(name="emulate.next", ignore_result=True, bind=True)
 def emulate_next(task: Any) -> None:
-    """Emulate the next run that is for this worker, if there is one."""
+    """Calibrate this machine if somebody asked for it; then emulate the next run for this worker, if any."""
     me = workers.this_worker(task.request.hostname)
+    calibration.carry_out(str(me), time_needed_s(SHORT), partial(calibrate_host, SHORT))
     worker = next(one.announcement for one in heartbeats if one.announcement.queue == "emulate")
     run = waiting.take(me, worker, waiting.fleet())
     if run is None:
@@ -172,6 +176,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
 in_progress: dict[int, CommandFeed] = {}
 stopped_here: set[int] = set()
 """Runs that were told to stop because this worker is to end."""
+calibration = MachineCalibration()
 
 
 @contextmanager
@@ -186,7 +191,8 @@ def stopped_with_the_worker(run_id: int, commands: CommandFeed) -> Iterator[None
 
 @worker_shutting_down.connect
 def stop_runs(**kwargs: Any) -> None:
-    """A worker waits for its task before it ends: stop the run, so that this takes little time."""
+    """A worker waits for its task before it ends: stop what it does, so that this takes little time."""
+    calibration.end()
     for run_id, commands in tuple(in_progress.items()):
         stopped_here.add(run_id)
         commands.stop()
@@ -227,10 +233,22 @@ def abilities(queue: str) -> dict[str, Any]:
 
 def news(queue: str) -> dict[str, Any]:
     """What a worker finds out at every beat."""
-    known = known_calibration()
-    digest = sha256(known.to_json().encode()).hexdigest()[:12] if known is not None else ""
     lag_s = max((feed.publisher.lag_s() for feed in tuple(in_progress.values())), default=0.0)
-    return {"calibration": digest, "event_lag_s": round(lag_s, 3), "models": reachable.digests()}
+    found = {"event_lag_s": round(lag_s, 3), "models": reachable.digests(), **calibration_news()}
+    return found | calibration.now() if queue == "emulate" else found
+
+
+def calibration_news() -> dict[str, Any]:
+    """This machine's calibration, which any process on it may have made, and how long a new one takes now."""
+    takes = {"calibration_takes_s": round(time_needed_s(SHORT))}
+    known = known_calibration()
+    if known is None:
+        return takes | {"calibration": "", "calibrated": "", "calibrated_at": 0.0}
+    return takes | {
+        "calibration": sha256(known.to_json().encode()).hexdigest()[:12],
+        "calibrated": known.device.source,
+        "calibrated_at": calibration_file().stat().st_mtime,
+    }
 
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:

@@ -122,10 +122,12 @@ def forecast(
 def _free_slots(
     worker: Announcement, active: Sequence[tuple[str, datetime | None]], run_s: float, now: datetime
 ) -> list[float]:
-    """Seconds until each of the worker's slots is free."""
+    """Seconds until each of the worker's slots is free. No run goes on beside a calibration."""
     begun = [start for name, start in active if name == worker.worker and start is not None]
     left = [max(0.0, run_s - (now - start).total_seconds()) for start in begun]
-    return left[: worker.slots] + [0.0] * (worker.slots - len(left))
+    calibrating_s = worker.calibrating.left_s if worker.calibrating else 0.0
+    slots = left[: worker.slots] + [0.0] * (worker.slots - len(left))
+    return [max(calibrating_s, slot) for slot in slots]
 
 
 def typical_run_s() -> float | None:

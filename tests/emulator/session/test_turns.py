@@ -21,8 +21,9 @@ def name() -> str:
 class Waiter(threading.Thread):
     """Somebody who wants a turn; remembers how many were ahead."""
 
-    def __init__(self, queue_name: str):
+    def __init__(self, queue_name: str, alone: bool = False):
         super().__init__()
+        self.alone = alone
         self.queue_name = queue_name
         self.ahead: queue.SimpleQueue[int] = queue.SimpleQueue()
         self.has_it = threading.Event()
@@ -30,7 +31,7 @@ class Waiter(threading.Thread):
         self.turn = Turn((), frozenset())
 
     def run(self) -> None:
-        with turn(self.queue_name, self.ahead.put) as self.turn:
+        with turn(self.queue_name, self.ahead.put, alone=self.alone) as self.turn:
             self.has_it.set()
             self.release.wait()
 
@@ -108,6 +109,28 @@ def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them
         waiter.release.set()
         waiter.join()
     assert first.ahead.empty() and second.ahead.empty()
+
+
+def test_a_turn_alone_waits_for_all_runs_and_no_run_goes_on_beside_it(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNS_AT_ONCE, "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    first, alone, later = Waiter(name), Waiter(name, alone=True), Waiter(name)
+    first.start()
+    first.has_it.wait()
+    alone.start()
+    assert alone.ahead.get(timeout=60) == 1 and not alone.has_it.is_set()
+    first.release.set()
+    alone.has_it.wait()
+    assert alone.turn.cores == {0, 1}
+    later.start()
+    assert later.ahead.get(timeout=60) == 1 and not later.has_it.is_set()
+    alone.release.set()
+    later.has_it.wait()
+    later.release.set()
+    for waiter in (first, alone, later):
+        waiter.join()
 
 
 def test_shares_are_even_and_none_is_empty() -> None:

@@ -639,6 +639,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/fleet/calibrate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calibrate Worker */
+        post: operations["calibrate_worker"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/fleet/calibrate/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Stop Calibration */
+        post: operations["stop_calibration"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet/drain": {
         parameters: {
             query?: never;
@@ -1395,6 +1429,11 @@ export interface components {
             tested: boolean;
             text: string;
             where: string;
+        };
+        Calibrating: {
+            about_s: number;
+            elapsed_s: number | null;
+            what: string;
         };
         CallCosts: {
             attention_s: number;
@@ -3689,7 +3728,13 @@ export interface components {
         };
         WorkerOut: {
             available_bytes: number;
+            calibrated: string;
+            calibrated_at: number;
+            calibrating: components["schemas"]["Calibrating"] | null;
             calibration: string;
+            calibration_failure: string;
+            calibration_takes_s: number;
+            calibration_wanted: boolean;
             capabilities: string[];
             cores: number;
             drained: boolean;
@@ -4686,6 +4731,48 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["FleetOut"];
                 };
+            };
+        };
+    };
+    calibrate_worker: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceIn"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    stop_calibration: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PlaceIn"];
+            };
+        };
+        responses: {
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

@@ -1,19 +1,29 @@
-import { Anchor, Badge, Button, Stack, Table, Text, Tooltip } from '@mantine/core';
+import { Anchor, Badge, Button, Group, Stack, Table, Text, Tooltip } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange, useMayWrite } from '@/api/queries';
 import type { FleetWorker } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
+import { useNow } from '@/components/useNow';
 import { duration } from '@/format/units';
+import { CalibrateButton, Calibration } from './Calibration';
 import { capabilityText, hostOf, memoryText, QUEUES, state } from './worker';
 import classes from './machines.module.css';
 
-const COLORS = { working: 'yellow', ready: 'green', draining: 'orange', drained: 'gray', refused: 'red' };
+const COLORS = {
+  working: 'yellow',
+  calibrating: 'blue',
+  ready: 'green',
+  draining: 'orange',
+  drained: 'gray',
+  refused: 'red',
+};
 
 /** One row per worker and queue. */
 export function WorkersTable({ workers, version }: { workers: readonly FleetWorker[]; version: string }) {
   const mayWrite = useMayWrite();
+  const now = useNow();
   if (workers.length === 0) {
     return (
       <EmptyState
@@ -45,6 +55,7 @@ export function WorkersTable({ workers, version }: { workers: readonly FleetWork
               worker={worker}
               version={version}
               mayWrite={mayWrite}
+              now={now}
             />
           ))}
         </Table.Tbody>
@@ -57,12 +68,14 @@ interface RowProps {
   worker: FleetWorker;
   version: string;
   mayWrite: boolean;
+  /** In milliseconds. */
+  now: number;
 }
 
-function Row({ worker, version, mayWrite }: RowProps) {
-  const now = state(worker);
+function Row({ worker, version, mayWrite, now }: RowProps) {
+  const doing = state(worker);
   return (
-    <Table.Tr data-testid={`worker-${worker.queue}`} data-state={now}>
+    <Table.Tr data-testid={`worker-${worker.queue}`} data-state={doing}>
       <Table.Td>
         <Tooltip label={worker.processor || 'Unknown processor'}>
           <Text size="sm" fw={500}>
@@ -74,8 +87,8 @@ function Row({ worker, version, mayWrite }: RowProps) {
         </Text>
       </Table.Td>
       <Table.Td className={classes.state}>
-        <Badge variant="light" color={COLORS[now]} data-testid="worker-state">
-          {now}
+        <Badge variant="light" color={COLORS[doing]} data-testid="worker-state">
+          {doing}
         </Badge>
         {worker.refused && (
           <Text size="xs" c="dimmed" mt={2}>
@@ -102,19 +115,20 @@ function Row({ worker, version, mayWrite }: RowProps) {
           {worker.version}
         </Text>
       </Table.Td>
-      <Table.Td>
-        <Text
-          size="sm"
-          ff={worker.calibration ? 'monospace' : undefined}
-          c={worker.calibration ? undefined : 'dimmed'}
-        >
-          {worker.calibration || 'not yet'}
-        </Text>
+      <Table.Td className={classes.calibration}>
+        <Calibration worker={worker} now={now} />
       </Table.Td>
       <Table.Td>
         <Text size="sm">{worker.silent_s < 2.5 ? 'now' : `${duration(worker.silent_s)} ago`}</Text>
       </Table.Td>
-      <Table.Td ta="right">{mayWrite && <DrainButton worker={worker} />}</Table.Td>
+      <Table.Td>
+        {mayWrite && (
+          <Group gap={6} justify="flex-end" wrap="nowrap">
+            {worker.queue === 'emulate' && <CalibrateButton worker={worker} />}
+            <DrainButton worker={worker} />
+          </Group>
+        )}
+      </Table.Td>
     </Table.Tr>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FleetWorker } from '@/api/types';
-import { capabilityText, hostOf, memoryText, state } from './worker';
+import { calibrationNow, capabilityText, hostOf, memoryText, state } from './worker';
 
 const RUN = { id: 1, name: 'a run', status: 'running', seconds: 3 };
 
@@ -19,6 +19,25 @@ test('a worker is refused for its version, works on a run, or is ready', () => {
   expect(state(worker({ refused: 'its code has the version x' }))).toBe('refused');
   expect(state(worker({ runs: [RUN] }))).toBe('working');
   expect(state(worker({}))).toBe('ready');
+});
+
+test('a worker that calibrates is no longer ready, and one that is drained meanwhile is draining', () => {
+  const calibrating = { what: 'kernels', about_s: 60, elapsed_s: 15 };
+  expect(state(worker({ calibrating }))).toBe('calibrating');
+  expect(state(worker({ calibrating, drained: true, refused: 'it was drained by ann' }))).toBe('draining');
+});
+
+test('a calibration says what it waits for, then how far it is, and is never shown as complete', () => {
+  expect(calibrationNow(worker({}))).toBe(null);
+  expect(calibrationNow(worker({ calibration_wanted: true }))?.text).toBe('Begins when the worker is free.');
+  const waiting = { what: 'waiting for 1 run on this machine', about_s: 60, elapsed_s: null };
+  expect(calibrationNow(worker({ calibrating: waiting }))).toEqual({
+    text: 'Waiting for 1 run on this machine',
+    share: 0,
+  });
+  const measuring = { what: 'kernels', about_s: 60, elapsed_s: 15.2 };
+  expect(calibrationNow(worker({ calibrating: measuring }))?.text).toBe('15 s of about 60 s: kernels');
+  expect(calibrationNow(worker({ calibrating: { ...measuring, elapsed_s: 90 } }))?.share).toBe(0.99);
 });
 
 test('the host is what follows the queue, and memory is in decimal gigabytes', () => {

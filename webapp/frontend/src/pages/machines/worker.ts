@@ -1,4 +1,5 @@
 import type { FleetWorker } from '@/api/types';
+import { duration } from '@/format/units';
 
 export const QUEUES: Record<string, string> = {
   emulate: 'emulates runs',
@@ -6,12 +7,13 @@ export const QUEUES: Record<string, string> = {
   points: 'predicts experiments',
 };
 
-export type WorkerState = 'working' | 'ready' | 'draining' | 'drained' | 'refused';
+export type WorkerState = 'working' | 'calibrating' | 'ready' | 'draining' | 'drained' | 'refused';
 
 /** What a worker does at present, in one word. */
 export function state(worker: FleetWorker): WorkerState {
-  if (worker.drained) return worker.runs.length > 0 ? 'draining' : 'drained';
+  if (worker.drained) return worker.runs.length > 0 || worker.calibrating ? 'draining' : 'drained';
   if (worker.refused) return 'refused';
+  if (worker.calibrating) return 'calibrating';
   return worker.runs.length > 0 ? 'working' : 'ready';
 }
 
@@ -34,3 +36,17 @@ export function capabilityText(worker: FleetWorker): string {
   const netem = worker.capabilities.includes('netem') ? 'netem' : 'without netem';
   return worker.capabilities.includes('user namespaces') ? netem : `${netem}, with root rights`;
 }
+
+/** What a calibration that somebody asked for does, and its share of the time that it takes; null if none was
+ * asked for. It never shows itself as complete: only the new calibration says so. */
+export function calibrationNow(worker: FleetWorker): { text: string; share: number } | null {
+  const now = worker.calibrating;
+  if (!now) {
+    return worker.calibration_wanted ? { text: 'Begins when the worker is free.', share: 0 } : null;
+  }
+  if (now.elapsed_s == null) return { text: upperFirst(now.what), share: 0 };
+  const times = `${duration(Math.round(now.elapsed_s))} of about ${duration(now.about_s)}`;
+  return { text: `${times}: ${now.what}`, share: Math.min(0.99, now.elapsed_s / now.about_s) };
+}
+
+const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
