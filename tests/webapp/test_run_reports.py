@@ -15,6 +15,7 @@ from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
 from tests.webapp.test_runs import finished, started
+from webapp.runs.exports import report_csv
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -45,6 +46,29 @@ def test_the_report_is_exported_as_json_csv_and_trace(alice: Browser, live_redis
     trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
     events, _ = recorded()
     assert sum(e["ph"] == "X" for e in trace) == sum(isinstance(e, Span) for e in events)
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ('=HYPERLINK("http://x")', '\'=HYPERLINK("http://x")'),
+        ("+1 and more", "'+1 and more"),
+        ("-cmd|' /C calc'!A0", "'-cmd|' /C calc'!A0"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("-1.5", "-1.5"),
+        ("1 = 1", "1 = 1"),
+    ],
+)
+def test_no_text_of_a_report_is_a_formula_in_its_table(text: str, cell: str) -> None:
+    _, report = recorded()
+    said = report.requests[0].model_copy(update={"text": text})
+    workload = report.spec.workload.model_copy(update={"prompt": text})
+    spec = report.spec.model_copy(update={"workload": workload})
+    told = report.model_copy(update={"requests": (said, *report.requests[1:]), "spec": spec})
+    rows = list(csv.DictReader(io.StringIO(report_csv(told.model_dump(mode="json")))))
+    assert [row["value"] for row in rows if row["column"] == "workload.prompt"] == [cell]
+    (first, *_) = (row for row in rows if (row["table"], row["column"]) == ("requests", "text"))
+    assert first["value"] == cell
 
 
 def test_chosen_runs_are_exported_as_a_table(alice: Browser, live_redis) -> None:

@@ -151,6 +151,14 @@ def test_fewer_rows_at_once_more_only_before_the_next_plan_and_small_changes_nev
     assert rows_to_park(14, 20, tokens=50, max_tokens=100, step_tokens=1, fluctuation=8) == 20
 
 
+@pytest.mark.parametrize(
+    ("tokens", "step_tokens", "parked"), [(88, 1, 10), (89, 1, 20), (77, 2, 10), (78, 2, 20)]
+)
+def test_rows_that_are_parked_already_bring_the_next_threshold_nearer(tokens, step_tokens, parked):
+    # Algorithm 2, line 18: as long as tokens + 10 parked rows of one or two sequences are below 100 - a step
+    assert rows_to_park(20, 10, tokens, max_tokens=100, step_tokens=step_tokens, fluctuation=8) == parked
+
+
 LONG = GPT.model_copy(update={"max_positions": 128})
 
 

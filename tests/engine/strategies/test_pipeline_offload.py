@@ -9,7 +9,9 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.lime.placement import best_placement
 from engine.strategies.lime.ring import step_times
 from engine.strategies.pipeline_offload.slots import cycles_of, num_missing, turns_of
+from engine.strategies.shared import stages as shared_stages
 from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.pipeline import ends_placement
 from tests.support.lime_cases import EXAMPLE, MB, MS
 from tests.support.offload_events import offload_events
 from tests.support.small_cases import GPT2, MODELS, plan_of, play, sends, spec_of, star
@@ -97,6 +99,22 @@ def test_where_everything_fits_it_is_the_plain_pipeline(model):
     assert plan_of(ways[0]).holdings == plan_of(ways[1]).holdings
     offload, plain = map(play, ways)
     assert not spans(offload, "load") and sends(offload) == sends(plain)
+
+
+@pytest.mark.parametrize("layers", [(1.5, 4.5), (3.0, 9.0)], ids=["taking turns", "all fit"])
+def test_a_device_with_three_times_the_free_memory_has_three_times_the_layers(layers):
+    even = overfull()
+    demand = demand_of(GPT, even.workload, False)
+    rooms = shared_stages.all_rooms(
+        even.cluster, GPT, demand, ends_placement("pipeline_offload", even.cluster, GPT)
+    )
+    size_bytes = shared_stages.layer_bytes(GPT, demand)
+    devices = tuple(
+        device.model_copy(update={"memory_bytes": device.memory_bytes - room.bytes + number * size_bytes})
+        for device, room, number in zip(even.cluster.devices, rooms, layers, strict=True)
+    )
+    spec = even.model_copy(update={"cluster": even.cluster.model_copy(update={"devices": devices})})
+    assert [stage.num_layers for stage in plan_of(spec).layout.stages] == [2, 6]
 
 
 def test_waiting_for_all_micro_batches_takes_longer():

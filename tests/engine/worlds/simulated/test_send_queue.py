@@ -80,6 +80,15 @@ def test_the_rest_of_a_long_transfer_shares_with_a_short_message_at_once():
     assert arrivals_us(scene) == {"b": 101_000, "c": 52_000}
 
 
+def test_on_a_busy_link_even_a_message_of_ten_segments_has_one_of_them_ahead_of_a_short_one():
+    # c shares with b from 50,000 on; d waits for a segment of c until 51,448, then all three share:
+    # d until 51,448 + 3 * 700 = 53,548; c had 724 and 700 bytes by then, so the other 3,576 take 7,152
+    scene = scene_of(("b", B, 100_000))
+    scene.send("c", A, C, 5000, at_s=50_000 * MICROSECOND)
+    scene.send("d", A, D, 700, at_s=50_001 * MICROSECOND)
+    assert arrivals_us(scene) == {"b": 105_700, "c": 60_700, "d": 53_548}
+
+
 def test_a_message_on_a_link_that_is_idle_again_leaves_at_once():
     scene = scene_of(("b", B, 700))
     scene.send("c", A, C, 700, at_s=0.001)

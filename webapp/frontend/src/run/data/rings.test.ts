@@ -34,6 +34,40 @@ describe('SpanRing', () => {
   });
 });
 
+describe('times in a SpanRing', () => {
+  /** Spans of a second each, which end at these times. */
+  const endingAt = (...ends_s: number[]) => {
+    const ring = new SpanRing(new Names(), 64);
+    for (const end_s of ends_s) ring.push(span({ start_s: end_s - 1, end_s }));
+    return ring;
+  };
+
+  it('finds the first span that ends after a time', () => {
+    const ring = endingAt(1, 2, 3);
+    expect([0, 1, 1.5, 2.5, 3].map((time_s) => ring.firstEndingAfter(time_s))).toEqual([0, 1, 1, 2, 3]);
+    expect(endingAt().firstEndingAfter(0)).toBe(0);
+  });
+
+  it('finds a span that arrived before twenty which ended earlier', () => {
+    const earlier = Array.from({ length: 20 }, (_, n) => n + 1);
+    const ring = endingAt(30, ...earlier, 31);
+    expect(ring.firstEndingAfter(25)).toBe(0);
+    expect(ring.covering(29.5)).toBe(0);
+    expect(endingAt(0.5, 30, 29, ...earlier, 31).firstEndingAfter(25)).toBe(1);
+  });
+
+  it('covers a time from the start of a span up to its end, and no time between spans', () => {
+    const ring = endingAt(1, 3);
+    expect([0, 0.5, 1, 1.5, 2, 3].map((time_s) => ring.covering(time_s))).toEqual([0, 0, -1, -1, 1, -1]);
+    expect(endingAt(30, 1).covering(1)).toBe(-1);
+  });
+
+  it('shows of a past time the spans that had ended then', () => {
+    const past = endingAt(1, 2, 3).until(2);
+    expect([past.length, past.endAt(past.length - 1)]).toEqual([2, 2]);
+  });
+});
+
 describe('Names', () => {
   it('gives one number per name', () => {
     const names = new Names();
