@@ -16,6 +16,7 @@ from typing_extensions import TypeVar
 
 from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
 from engine.domain.values import Count
@@ -23,11 +24,19 @@ from engine.domain.workload import Workload
 from engine.ops.core import Block
 from engine.ops.layers import Layers, layers
 from engine.ops.operation import Op
-from engine.ops.tensors import Tensor
+from engine.ops.tensors import Tensor, payload_bytes
 from engine.program.ctx import Ctx
 from engine.program.strategy import DivisibleParams, ParamsT, Step, Strategy
 from engine.strategies.shared.by_hand import of_device, wanted_device
-from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.demand import (
+    Demand,
+    Pass,
+    block_passes,
+    check_memory,
+    demand_of,
+    end_passes,
+    hidden,
+)
 from engine.strategies.shared.ends import (
     cache_of,
     embed,
@@ -38,13 +47,16 @@ from engine.strategies.shared.ends import (
     tag,
     wanted_rows,
 )
-from engine.strategies.shared.shares import fastest
+from engine.strategies.shared.messages import message_s
+from engine.strategies.shared.shares import layer_s
 
 
 class SingleParams(DivisibleParams):
     units = ("layers",)
     device: str = Field(
-        default="", description="Worker that computes; empty: the source, or the fastest if that is none."
+        default="",
+        description="Worker that computes; empty: of those that hold the model, the one with which a request "
+        "is estimated to be fastest.",
     )
 
 
@@ -107,10 +119,9 @@ class Single(OneDevice[SingleParams, SingleLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: SingleParams
     ) -> Plan[SingleLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        rank = wanted_device(self.name, cluster, model, params.device, params.plan)
-        if rank is None:
-            rank = _chosen(cluster, model, demand)
-        placement = checked(cluster, model, whole_model_on(rank, self.name, cluster, model, demand))
+        named = wanted_device(self.name, cluster, model, params.device, params.plan)
+        ranks = by_request_time(cluster, model, demand) if named is None else [named]
+        rank, placement = _first_that_fits(ranks, self.name, cluster, model, demand)
         return placement.with_layout(SingleLayout(device=rank))
 
     def layers(self, model: ModelSpec, plan: Plan[SingleLayout], step: Step) -> Layers:
@@ -156,7 +167,32 @@ def checked(cluster: ClusterSpec, model: ModelSpec, whole: WholeModel) -> Placem
     return whole.placement
 
 
-def _chosen(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
-    if cluster.source_rank in cluster.workers:
-        return cluster.source_rank
-    return fastest(cluster, cluster.workers, model, demand)
+def by_request_time(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> list[int]:
+    """The workers' ranks, those first with which a request is estimated to take the least time, ties to the
+    source: all layers, and the way there and back of what each pass takes in and gives out.
+    """
+    source = cluster.source_rank
+    given = 1 if demand.generates else demand.rows
+    sizes = [(demand.rows, given), *[(1, 1)] * (demand.new_tokens - 1)]
+
+    def request_s(rank: int) -> float:
+        return model.num_layers * layer_s(cluster.devices[rank], model, demand) + sum(
+            message_s(cluster, source, rank, payload_bytes(hidden(model, demand.batch, taken)))
+            + message_s(cluster, rank, source, payload_bytes(hidden(model, demand.batch, given)))
+            for taken, given in sizes
+        )
+
+    return sorted(cluster.workers, key=lambda rank: (request_s(rank), rank != source, rank))
+
+
+def _first_that_fits(
+    ranks: Sequence[int], name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand
+) -> tuple[int, Placement]:
+    """Raises the first one's `PlanError` if none has enough memory."""
+    refusals = []
+    for rank in ranks:
+        try:
+            return rank, checked(cluster, model, whole_model_on(rank, name, cluster, model, demand))
+        except PlanError as error:
+            refusals.append(error)
+    raise refusals[0]

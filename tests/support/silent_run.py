@@ -18,7 +18,7 @@ from engine.runs import deadlock
 from engine.runs.execute import execute
 from tests.support.small_cases import spec_of, star
 
-DILATION = 4.0
+DILATION = 16.0
 LONG_S = 3.0
 """Wall seconds: longer than the silence after which a device is reported."""
 

@@ -103,7 +103,10 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
             schedule=params.schedule,
             planner="exact" if best.exact else "search",
             planned_s=best.planned_s,
-            bound_s=min(one.bound_s for one in candidates if one.objective == best.objective),
+            # No bound is above a plan: the two add up the same times in another order.
+            bound_s=min(
+                best.planned_s, *(one.bound_s for one in candidates if one.objective == best.objective)
+            ),
         )
         return stages_placement(ends, best.stages, model.num_layers).with_layout(layout)
 

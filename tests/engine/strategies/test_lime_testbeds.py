@@ -24,7 +24,7 @@ def test_it_finishes_and_is_no_slower_than_a_pipeline(name, bit_per_s, pattern):
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
 def test_in_every_setting_it_beats_the_pipeline_whose_stages_stream_for_themselves(setting):
     ours_s = token_s(setting, 2e8, "sporadic", "lime")
-    assert 1.15 * ours_s < token_s(setting, 2e8, "sporadic", "pipeline_offload")
+    assert 1.1 * ours_s < token_s(setting, 2e8, "sporadic", "pipeline_offload")
 
 
 def test_pipelines_have_too_little_memory_in_setting_3():
