@@ -23,10 +23,12 @@ from topologies.foreign import kind_of
 from topologies.foreign import parse as parse_foreign
 from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
+from topologies.parts import DISKS, LINKS
 from topologies.presets import FILE as PRESET_FILE
 from topologies.presets import FITTED, preset
 
 FOLDER = Path(__file__).parent
+NO_CLUSTERS = (PRESET_FILE, FITTED, LINKS, DISKS)
 PAPERS = "papers"
 TABLES = {"device": "devices", "switch": "switches", "link": "links"}
 MAX_DEVICES = 1000
@@ -38,7 +40,7 @@ PLAIN = ("name", "title", "description", "source")
 
 def names() -> tuple[str, ...]:
     """Names of the clusters in this folder, sorted."""
-    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path not in (PRESET_FILE, FITTED)))
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path not in NO_CLUSTERS))
 
 
 def paper_names() -> tuple[str, ...]:

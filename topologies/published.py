@@ -17,7 +17,9 @@ FILE = Path(__file__).with_name("published_rates.csv")
 
 
 class PublishedRate(NamedTuple):
-    """Tokens per second on `nodes` boards. `weight_bits` includes scales; rates not published are None."""
+    """Tokens per second on `nodes` boards, and the parts of a token's time as the runtime of its first board
+    counts them. `weight_bits` includes scales; what is not published is None.
+    """
 
     id: str
     board: str
@@ -30,6 +32,8 @@ class PublishedRate(NamedTuple):
     prompt_tokens: int
     prompt_tokens_per_s: float | None
     decode_tokens_per_s: float | None
+    evaluation_s: float | None
+    transfer_s: float | None
     nodes: int
     source: str
     note: str
@@ -66,6 +70,8 @@ def _row(row: dict[str, str]) -> PublishedRate:
         prompt_tokens=int(row["prompt_tokens"] or 0),
         prompt_tokens_per_s=float(row["prompt_tokens_per_s"]) if row["prompt_tokens_per_s"] else None,
         decode_tokens_per_s=float(row["decode_tokens_per_s"]) if row["decode_tokens_per_s"] else None,
+        evaluation_s=float(row["evaluation_s"]) if row["evaluation_s"] else None,
+        transfer_s=float(row["transfer_s"]) if row["transfer_s"] else None,
         nodes=int(row["nodes"]),
         source=row["source"],
         note=row["note"],

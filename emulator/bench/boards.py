@@ -156,24 +156,30 @@ def _filled(rates: dict[FormatBits, FormatRate]) -> Iterable[FormatRate]:
 def compared(device: DeviceSpec, row: PublishedRate, tests: bool) -> list[Compared]:
     found = []
     if row.decode_tokens_per_s:
-        report = predict(_spec(device, row, DECODE_FROM, 3))
+        report = predict(published_run(one_board(device), row, "single", DECODE_FROM, 3))
         found.append(Compared(row, "decoding", row.decode_tokens_per_s, 1 / report.tpot_s, tests))
     if row.prompt_tokens_per_s:
         tokens = row.prompt_tokens or PROMPT
-        report = predict(_spec(device, row, tokens, 1))
+        report = predict(published_run(one_board(device), row, "single", tokens, 1))
         found.append(Compared(row, "prompt", row.prompt_tokens_per_s, tokens / report.ttft_s, tests))
     return found
 
 
-def _spec(device: DeviceSpec, row: PublishedRate, prompt_tokens: int, new_tokens: int) -> RunSpec:
-    """The published run on one board, which has memory enough: it did run."""
+def one_board(device: DeviceSpec) -> ClusterSpec:
+    return ClusterSpec(name="one", source=device.name, devices=(device,))
+
+
+def published_run(
+    cluster: ClusterSpec, row: PublishedRate, strategy: str, prompt_tokens: int, new_tokens: int
+) -> RunSpec:
+    """The published run on these boards, which have memory enough: it did run."""
     model, _ = catalogue.resolve(row.shape, "random")
     weight_bits = row.weight_bits if row.weight_bits < 16 else 0.0
-    board = device.model_copy(update={"memory_bytes": 1e12})
+    boards = tuple(device.model_copy(update={"memory_bytes": 1e12}) for device in cluster.devices)
     return RunSpec(
-        cluster=ClusterSpec(name="one", source=device.name, devices=(board,)),
+        cluster=cluster.model_copy(update={"devices": boards}),
         model=model.model_copy(update={"dtype": "bfloat16", "weight_bits": weight_bits}),
-        strategy="single",
+        strategy=strategy,
         workload=Workload(prompt_tokens=prompt_tokens, new_tokens=new_tokens),
     )
 

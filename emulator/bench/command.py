@@ -34,6 +34,7 @@ from emulator.bench.rows import Table, as_markdown, as_text
 from emulator.bench.scatter import scatter_svg
 from emulator.bench.service import measure_machines, measure_service
 from emulator.bench.serving import measure_serving
+from emulator.bench.several_boards import measure_several_boards
 from emulator.bench.showcases import measure_showcases
 from emulator.bench.simulate import measure_simulate
 from emulator.bench.startup import measure_startup
@@ -101,6 +102,12 @@ BENCHES: tuple[Bench, ...] = (
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
     Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),
     Bench("boards", "presets against published rates of tokens, and their fit", measure_boards, "boards"),
+    Bench(
+        "several-boards",
+        "boards on one switch against published rates of tokens",
+        measure_several_boards,
+        "boards",
+    ),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
