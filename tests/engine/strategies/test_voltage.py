@@ -208,6 +208,24 @@ def test_a_device_that_recovers_gets_its_positions_back():
     assert again.facts["bounds"] == [0, 16, 32, 48]
 
 
+def test_a_leader_that_lost_all_its_rows_still_tells_the_others_of_new_bounds():
+    spec = long_bert(repartition=True)
+    whole_s, _ = latency_s(spec)
+    changes = (
+        SlowDevice(at_s=whole_s / 4, device="d0", factor=1000.0),
+        SlowDevice(at_s=whole_s / 2, device="d1", factor=3.0),
+    )
+    _, trace = latency_s(spec.model_copy(update={"scenario": Scenario(changes=changes)}))
+    first, second = marks(trace, "repartitioned")
+    assert (first.device, first.facts["bounds"]) == ("d0", [0, 0, 24, 48])
+    assert (second.device, second.facts["bounds"][:2]) == ("d0", [0, 0])
+    assert 0 < second.facts["bounds"][2] < 24, "d1 is the slower one now"
+    sent = {(s.device, s.peer): s.payload_bytes for s in sends(trace) if s.layer == 10}
+    row_bytes, ours = BERT.hidden_size * ELEMENT, second.facts["bounds"][2]
+    assert sent["d0", "d1"] == sent["d0", "d2"] == 0
+    assert (sent["d1", "d2"], sent["d2", "d1"]) == (ours * row_bytes, (48 - ours) * row_bytes)
+
+
 def test_a_pass_that_begins_after_the_change_has_new_bounds_from_the_input_on():
     _, trace = latency_s(slowed(long_bert(repartition=True), 0.0))
     (mark,) = marks(trace, "repartitioned")
