@@ -1,14 +1,18 @@
 """Which heads EdgeFormer looks up and measures, when it does so, and what it remembers."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from engine.domain.trace import Mark, Span
-from engine.strategies.edgeformer.choices import MappingTables, Recluster
+from engine.ops.tensors import Meta
+from engine.strategies.edgeformer.choices import Lookup, MappingTables, Recluster
+from engine.strategies.edgeformer.importance import BlockImportance, Projected
 from engine.strategies.edgeformer.params import EdgeFormerParams
 from engine.strategies.edgeformer.table_size import entry_bytes
 from tests.engine.strategies.test_edgeformer import SLOW, after_a_change, heads_of, run
-from tests.support.memory_world import run_in_memory
+from tests.support.memory_world import Handle, run_in_memory
 from tests.support.small_cases import GPT2, plan_of, play, prompts, spec_of, star
 
 PRUNING = {"t_max": 0.7}
@@ -56,6 +60,40 @@ def test_by_cost_measures_only_where_that_takes_less_than_pruning_saves(op_overh
     marks = [item.facts for item in play(spec) if isinstance(item, Mark) and item.name == "heads"]
     assert {facts["measured"] for facts in marks[:3]} == {4}
     assert {bool(facts["measured"]) for facts in marks[3:]} == {measures}
+
+
+class Surprised:
+    """A `Ctx` whose tables know no head within τ, and where every measured head proves to be important."""
+
+    rank, model = 0, GPT2
+    cluster_now = star([1e15], op_overhead_s=1.0)
+
+    def compute(self, op, *inputs):
+        return Handle().finish(op.cost(self.model, inputs, 0).output)
+
+    def decide(self, name, choice, *inputs):
+        if isinstance(choice, Lookup):
+            return {"raw": [0.1, 0.2, 0.3, 0.4], "hit": [False] * 4}
+        return [1.0] * len(choice.heads)
+
+    def reserve(self, what, size_bytes):
+        pass
+
+
+@pytest.mark.parametrize(("saving_s", "measured"), [(1.0, 0), (3.0, 1), (5.0, 2), (20.0, 4)])
+async def test_by_cost_counts_all_measurements_of_a_block_against_what_pruning_saves(saving_s, measured):
+    # One head has to go. Measuring the least takes two kernels of a second and shows it to be important,
+    # so that another one is the least.
+    params = EdgeFormerParams(on_miss="by_cost")
+    state = SimpleNamespace(
+        params=params, tables=MappingTables(params, 64, False), weighed_heads={0: 0}, version=0
+    )
+    step = SimpleNamespace(index=0, requests=(0,))
+    packed, queries, keys_values = (Meta((1, heads, 11, GPT2.head_dim)) for heads in (12, 4, 8))
+    block = BlockImportance(Surprised(), state, step, 0, Projected(packed, queries, keys_values))
+    scores = await block.least(1, saving_s)
+    assert scores.measured == measured
+    assert scores.raw == (1.0,) * measured + (0.1, 0.2, 0.3, 0.4)[measured:]
 
 
 def test_raw_importance_thresholds_need_the_importance_of_all_heads():
