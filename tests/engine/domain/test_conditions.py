@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.domain.conditions import Conditions, absent_at_start, changed_link
+from engine.domain.cluster import DeviceSpec
+from engine.domain.conditions import Conditions, absent_at_start, changed_link, slowed_device
 from engine.domain.errors import SpecError
 from engine.domain.scenario import (
     DropDevice,
@@ -59,6 +60,22 @@ def test_a_device_is_slowed_against_its_given_speed_however_often():
     assert slowed.memory_bytes == given.memory_bytes
     now.apply(SlowDevice(at_s=0, device="b", factor=1.0))
     assert now.cluster.devices[1] == given
+
+
+def test_on_a_slowed_device_every_rate_is_divided_and_every_cost_of_an_operation_multiplied():
+    costs = {"op_overhead_s": 1e-6, "dispatch_s": 2e-6, "token_s": 3e-6, "handover_s": 4e-6}
+    rates = {
+        "family_rates": [{"family": "gpt2", "flop_per_s": 4e9}],
+        "format_rates": [
+            {"bits": 8, "flop_per_s": 8e9, "basis": "published measurement"},
+            {"bits": 4, "flop_per_s": 2e9, "basis": "published measurement"},
+        ],
+    }
+    device = DeviceSpec.model_validate(DRAWN.devices[1].model_dump() | costs | rates)
+    slowed = slowed_device(device, 4.0)
+    assert [getattr(slowed, name) for name in costs] == [4e-6, 8e-6, 12e-6, 16e-6]
+    assert [row.flop_per_s for row in slowed.family_rates] == [1e9]
+    assert [(row.bits, row.flop_per_s) for row in slowed.format_rates] == [(8, 2e9), (4, 0.5e9)]
 
 
 def test_a_failed_device_is_a_terminal_until_it_joins_and_keeps_its_speed():

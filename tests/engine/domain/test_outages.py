@@ -63,6 +63,14 @@ def test_a_link_is_down_since_the_first_change_that_keeps_it_down():
     assert (outages.since_s([AB]), outages.since_s([BC])) == (2.0, 4.0)
 
 
+def test_a_link_that_is_taken_down_again_is_down_since_the_first_time_until_it_is_up():
+    outages = after(down("a--b", 1.0), down("a--b", 2.0), drop("c", 3.0), drop("c", 4.0))
+    assert (outages.since_s([AB]), outages.since_s([CD])) == (1.0, 3.0)
+    for change in (LinkUp(at_s=5.0, link="a--b"), down("a--b", 6.0), join("c"), drop("c", 7.0)):
+        outages.apply(change)
+    assert (outages.since_s([AB]), outages.since_s([CD])) == (6.0, 7.0)
+
+
 def test_two_devices_reach_each_other_over_the_links_of_their_routes_alone():
     assert reaches(RING, {CD}, 0, 1) and not reaches(RING, {AB}, 0, 1)
     # a and c are two hops apart; the route over b is the one that counts, as no link changes it

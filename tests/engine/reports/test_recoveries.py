@@ -65,6 +65,25 @@ def test_a_device_that_joins_is_known_at_once():
     assert (recovery.how, times_s) == ("joined", (0.0, 0.5, 0.25))
 
 
+def test_a_token_at_the_moment_of_the_next_failure_belongs_to_the_time_after_it():
+    first, second = fold_recoveries([loss(1.0), loss(2.0, "c"), token(2.0), token(2.5)])
+    assert (first.rebuild_s, second.rebuild_s) == (None, 0.5)
+
+
+def test_a_frozen_device_that_was_missed_and_joins_later_is_two_recoveries():
+    marks = [
+        Mark(1.0, "device_frozen", "b"),
+        loss(3.0, how="frozen", since_s=1.0),
+        token(3.5),
+        Mark(4.0, "device_joined", "b"),
+        token(4.25),
+    ]
+    assert [(one.how, one.at_s, one.detect_s, one.rebuild_s) for one in fold_recoveries(marks)] == [
+        ("frozen", 1.0, 2.0, 0.5),
+        ("joined", 4.0, 0.0, 0.25),
+    ]
+
+
 def test_a_device_that_was_frozen_and_went_on_unmissed_is_no_recovery():
     marks = [Mark(1.0, "device_frozen", "b"), Mark(1.2, "device_joined", "b"), token(1.5)]
     assert fold_recoveries(marks) == ()

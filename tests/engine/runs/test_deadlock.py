@@ -115,6 +115,12 @@ def test_while_programs_are_not_running_nobody_is_asked(case, state):
     assert case.ask(10 * QUIET_S) == {}
 
 
+def test_a_message_that_was_sent_after_its_sender_had_answered_is_no_deadlock():
+    sender = Status(True, ("recv x from d1",), {1: 3}, {})
+    receiver = Status(True, ("recv x from d0",), {}, {0: 4})
+    assert not is_stuck({0: sender, 1: receiver})
+
+
 def test_devices_that_have_finished_count_as_waiting_for_nothing():
     finished = Status(True, (), {1: 3}, {})
     waiting = Status(True, ("recv x from d0",), {}, {0: 3})

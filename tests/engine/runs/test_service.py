@@ -138,6 +138,16 @@ def test_a_service_ends_at_its_time_with_whoever_waits(case):
     assert case.device.got()[-1]["type"] == "close"
 
 
+def test_a_prompt_of_as_many_tokens_as_the_run_takes_and_of_the_last_id_is_taken(case):
+    case = case()
+    last = case.run.spec.model.num_text_tokens - 1
+    case.ask(tokens=[0, 1, 2, last])
+    assert case.run.requests[0].tokens == (0, 1, 2, last)
+    case.ask("b", tokens=[last + 1])
+    case.ask("c", tokens=[-1])
+    assert case.refusals() == [f"tokens: expected 0 to {last}."] * 2
+
+
 def test_a_request_is_withdrawn_once_and_again_after_a_new_plan_until_the_source_says_so(case):
     case = case()
     case.ask()

@@ -12,7 +12,7 @@ from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, Scenario
 from engine.runs.predict import predict
 from engine.strategies.adaptlink.coverage import Coverage
-from engine.strategies.adaptlink.roles import ColumnShard
+from engine.strategies.adaptlink.roles import ColumnShard, HeadShare
 from tests.support.adaptlink_cases import run_dying, tight
 from tests.support.small_cases import GPT2, plan_of
 
@@ -20,15 +20,16 @@ SPEC = tight(GPT2, 0.3, new_tokens=4)
 """d0 is the primary, d2 serves, d1 has the copy, d3 has room for another."""
 
 
-def coverage_of(shards, backups, rooms, width=8):
-    """`Coverage` of a layout with 8 blocks; a column takes one byte, and nothing comes with a piece."""
+def coverage_of(shards, backups, rooms, width=8, rest_bytes=0.0, heads=()):
+    """`Coverage` of a layout with 8 blocks; a column takes one byte, and `rest_bytes` come with a piece."""
     layout = plan_of(SPEC).layout.model_copy(
         update={
             "shards": tuple(ColumnShard(*one) for one in shards),
             "backups": {rank: tuple(ColumnShard(*one) for one in pieces) for rank, pieces in backups.items()},
             "rooms_bytes": rooms,
             "column_bytes": 1.0,
-            "rest_bytes": 0.0,
+            "rest_bytes": rest_bytes,
+            "heads": heads,
             "grid": shards[-1][2] // width,
         }
     )
@@ -62,6 +63,31 @@ def test_without_a_device_with_room_for_all_columns_several_load_blocks_of_them(
     coverage.arrived(ColumnShard(3, 40, 64))
     assert coverage.uncovered() == [(24, 40)] and coverage.fraction() == pytest.approx(24 / 40)
     assert coverage.promote(ColumnShard(1, 24, 64), 1) is None, "not all columns have a copy"
+
+
+def test_nobody_takes_the_place_of_a_device_with_heads_whose_cache_is_lost_with_it():
+    one = {"shards": [(0, 0, 24), (1, 24, 64)], "backups": {1: [(2, 24, 64)]}, "rooms": {}}
+    assert coverage_of(**one).promote(ColumnShard(1, 24, 64), 1) == (ColumnShard(2, 24, 64),)
+    with_heads = coverage_of(**one, heads=(HeadShare(layer=0, device=1, start=0, stop=2),))
+    assert with_heads.promote(ColumnShard(1, 24, 64), 1) is None
+
+
+def test_a_copy_on_the_failed_device_itself_does_not_take_its_place():
+    coverage = coverage_of([(0, 0, 24), (1, 24, 64)], {1: [(1, 24, 40), (2, 24, 40), (2, 40, 64)]}, {})
+    pieces = (ColumnShard(2, 24, 40), ColumnShard(2, 40, 64))
+    assert coverage.promote(ColumnShard(1, 24, 64), 1) == pieces
+
+
+def test_a_copy_takes_the_room_of_its_columns_and_of_what_comes_with_a_piece():
+    shards, copy = [(0, 0, 24), (1, 24, 64)], (24, 64)
+    fits = coverage_of(shards, {}, {2: 49.0, 3: 50.0}, rest_bytes=10.0)
+    assert fits.wanted() == [ColumnShard(3, *copy)], "40 columns and 10 bytes need 50"
+    assert fits.rooms_bytes == {2: 49.0, 3: 0.0}
+
+
+def test_columns_with_a_longer_copy_have_one_though_a_shorter_one_ends_before():
+    coverage = coverage_of([(0, 0, 24), (1, 24, 64)], {1: [(2, 24, 56), (3, 32, 40)]}, {})
+    assert coverage.uncovered() == [(56, 64)]
 
 
 def test_a_copy_that_fails_with_its_device_or_is_not_completed_is_made_again():
