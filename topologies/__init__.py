@@ -15,15 +15,20 @@ from topologies.files import (
     write_drawing,
 )
 from topologies.formats import FORMATS, Format
+from topologies.parts import DiskPreset, LinkPreset, disk_presets, link_presets
 from topologies.presets import DevicePreset, preset, presets
 
 __all__ = [
     "FORMATS",
     "DevicePreset",
+    "DiskPreset",
     "Drawn",
     "Format",
+    "LinkPreset",
+    "disk_presets",
     "dump_drawing",
     "dump_toml",
+    "link_presets",
     "load",
     "load_drawing",
     "names",

@@ -1,4 +1,4 @@
-"""GET /api/catalogue: the strategies, models, device presets, clusters and shapes to choose from."""
+"""GET /api/catalogue: the strategies, models, clusters, shapes, and presets of devices, links and disks."""
 
 from __future__ import annotations
 
@@ -64,6 +64,8 @@ class CatalogueOut(Schema):
     strategies: list[StrategyOut]
     models: list[ModelOut]
     presets: list[topologies.DevicePreset]
+    link_presets: list[topologies.LinkPreset]
+    disk_presets: list[topologies.DiskPreset]
     topologies: list[TopologyOut]
     shapes: list[str]
 
@@ -75,6 +77,8 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
         strategies=strategies(),
         models=models(),
         presets=[*topologies.presets(), *machines()],
+        link_presets=list(topologies.link_presets()),
+        disk_presets=list(topologies.disk_presets()),
         topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
         shapes=list(SHAPES),
     )

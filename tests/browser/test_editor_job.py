@@ -111,6 +111,42 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     leave_only_when_asked(page)
 
 
+def test_a_link_and_a_disk_are_of_the_kind_that_was_chosen_until_they_are_edited(page: Page) -> None:
+    page.goto("/clusters/new")
+    page.get_by_test_id("palette-raspberry-pi-4").wait_for()
+    add(page, "pi 4", "device-1")
+    add(page, "pi 3", "device-2")
+    disk, link = page.get_by_test_id("disk-preset"), page.get_by_test_id("link-preset")
+    pick(page, "/", "device-2")
+    expect(disk).to_have_value(re.compile("25 MB/s bus"))
+    pick(page, "l", "device-1")
+    expect(link).to_have_value("")
+    link.click()
+    page.get_by_role("option", name="Gigabit Ethernet through USB 2").click()
+    expect(page.get_by_test_id("link-bit_per_s")).to_have_value("260")
+    expect(page.get_by_test_id("link-preset-source")).to_contain_text("internet-pi issue 105")
+    page.keyboard.press("Escape")
+    pick(page, "/", "device-1")
+    disk.click()
+    page.get_by_role("option", name="SSD through USB 3").click()
+    expect(page.get_by_test_id("device-disk_byte_per_s")).to_have_value("360")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+s")
+    page.wait_for_url(re.compile(r"/clusters/\d+$"))
+
+    page.reload()
+    page.get_by_test_id("node-device-1").wait_for()
+    pick(page, "/", "device-1")
+    expect(disk).to_have_value(re.compile("SSD through USB 3"))
+    page.get_by_test_id("device-disk_byte_per_s").fill("361")
+    expect(disk).to_have_value("")
+    page.get_by_test_id("link-device-2--device-1").click(force=True)
+    expect(link).to_have_value(re.compile("through USB 2"))
+    page.get_by_test_id("link-delay_s").fill("7")
+    expect(link).to_have_value("")
+    expect(page.get_by_test_id("link-preset-source")).to_have_count(0)
+
+
 def leave_only_when_asked(page: Page) -> None:
     """By a link and by the browser's way back, from a drawing that is not saved."""
     page.get_by_test_id("nav-clusters").click()

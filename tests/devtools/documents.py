@@ -63,6 +63,32 @@ def devices_table() -> str:
     return table(("name", "what it is", "compute", "memory", "memory bandwidth", "rates are from"), rows)
 
 
+def links_table() -> str:
+    rows = [
+        (
+            f"`{link.name}`",
+            link.title,
+            human(link.bit_per_s, "bit/s"),
+            human(link.reverse_bit_per_s or link.bit_per_s, "bit/s"),
+            f"{1e3 * link.delay_s:g} ms",
+            f"{1e3 * link.jitter_s:g} ms" if link.jitter_s else "",
+            f"{link.loss_frac:.1%}" if link.loss_frac else "",
+            link.source,
+        )
+        for link in topologies.link_presets()
+    ]
+    columns = ("name", "what it is", "from the device", "to it", "delay", "jitter", "loss", "source")
+    return table(columns, rows)
+
+
+def disks_table() -> str:
+    rows = [
+        (f"`{disk.name}`", disk.title, human(disk.byte_per_s, "B/s"), disk.source)
+        for disk in topologies.disk_presets()
+    ]
+    return table(("name", "what it is", "reads", "source"), rows)
+
+
 def clusters_table() -> str:
     clusters = [topologies.load(name) for name in topologies.names()]
     rows = [(f"`{each.name}`", each.title, str(len(each.devices)), str(len(each.links))) for each in clusters]
@@ -94,6 +120,8 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),
     "devices": ("docs/results/boards.md", devices_table),
+    "links": ("docs/results/boards.md", links_table),
+    "disks": ("docs/results/boards.md", disks_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),
     "showcase-claims": ("docs/results/showcases.md", showcases_table),
 }

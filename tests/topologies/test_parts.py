@@ -2,6 +2,7 @@
 
 import pytest
 
+import topologies
 from engine.domain.cluster import LinkSpec
 from engine.domain.errors import SpecError
 from topologies import parts
@@ -19,6 +20,14 @@ def test_a_kind_of_link_has_a_source_and_values_that_such_a_link_can_have(link):
     assert 1e-5 <= link.delay_s < 0.1
     assert link.jitter_s <= link.delay_s
     assert link.loss_frac <= 0.01
+
+
+@pytest.mark.parametrize("link", link_presets(), ids=lambda link: link.name)
+def test_a_link_of_a_kind_is_in_a_cluster_file_as_it_is(link):
+    board = topologies.preset("raspberry-pi-5")
+    cluster = topologies.shapes.star(topologies.shapes.copies(board, 2), link.between("board", "hub"))
+    assert topologies.parse_toml(topologies.dump_toml(cluster), "file").links == cluster.links
+    assert {each.rate(True) for each in cluster.links} == {link.bit_per_s}
 
 
 @pytest.mark.parametrize("disk", disk_presets(), ids=lambda disk: disk.name)

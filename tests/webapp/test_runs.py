@@ -13,6 +13,7 @@ import redis
 import topologies
 from engine.domain.events import Logged, ReportMade
 from tests.support.web import Browser, RedisServer, recorded, request_body
+from topologies import DiskPreset, LinkPreset, disk_presets, link_presets
 from webapp.runs import closing, control, housekeeping, ownership, services, stream, workers
 from webapp.runs.event_log import EventLog
 from webapp.runs.live import Publisher
@@ -152,6 +153,8 @@ def test_the_catalogue_has_everything_that_forms_need(victor: Browser) -> None:
     assert {"demo-lm", "minilm", "gpt2"} <= {row["name"] for row in catalogue["models"]}
     assert {row["name"] for row in catalogue["topologies"]} == set(topologies.names())
     assert catalogue["presets"] and catalogue["shapes"] == ["star", "ring", "mesh", "tree"]
+    assert [LinkPreset.parse(row, "link") for row in catalogue["link_presets"]] == list(link_presets())
+    assert [DiskPreset.parse(row, "disk") for row in catalogue["disk_presets"]] == list(disk_presets())
 
 
 # Starting once, ending ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-import type { DeviceSpec } from './types';
+import type { DeviceSpec, DiskPreset, LinkPreset } from './types';
 
 /** A device for tests, without its name. */
 export const DEVICE: Omit<DeviceSpec, 'name'> = {
@@ -30,3 +30,39 @@ export const DEVICE: Omit<DeviceSpec, 'name'> = {
   j_per_disk_byte: 0,
   source: '',
 };
+
+/** Kinds of links for tests: with equal directions, and with unequal ones. */
+export const LINK_PRESETS: LinkPreset[] = [
+  {
+    name: 'gigabit-ethernet',
+    title: 'Gigabit Ethernet',
+    nominal_bit_per_s: 1e9,
+    bit_per_s: 940e6,
+    reverse_bit_per_s: null,
+    delay_s: 1e-4,
+    jitter_s: 0,
+    loss_frac: 0,
+    source: 'measured with iperf3',
+  },
+  {
+    name: 'lte',
+    title: '4G mobile network',
+    nominal_bit_per_s: 150e6,
+    bit_per_s: 7.6e6,
+    reverse_bit_per_s: 29.5e6,
+    delay_s: 0.01,
+    jitter_s: 0.005,
+    loss_frac: 0.001,
+    source: 'measured by many',
+  },
+];
+
+export const DISK_PRESETS: DiskPreset[] = [
+  {
+    name: 'microsd-a1',
+    title: 'microSD A1',
+    nominal_byte_per_s: 50e6,
+    byte_per_s: 45e6,
+    source: 'measured with dd',
+  },
+];

@@ -1454,6 +1454,8 @@ export interface components {
             };
         };
         CatalogueOut: {
+            disk_presets: components["schemas"]["DiskPreset"][];
+            link_presets: components["schemas"]["LinkPreset"][];
             models: components["schemas"]["ModelOut"][];
             presets: components["schemas"]["DeviceSpec"][];
             shapes: string[];
@@ -1758,6 +1760,13 @@ export interface components {
             title: string;
             token_s: number;
             watts: number;
+        };
+        DiskPreset: {
+            byte_per_s: number;
+            name: string;
+            nominal_byte_per_s: number;
+            source: string;
+            title: string;
         };
         Drawing: {
             layout: components["schemas"]["CanvasLayout"];
@@ -2277,6 +2286,17 @@ export interface components {
             /** @constant */
             kind: "link_down";
             link: string;
+        };
+        LinkPreset: {
+            bit_per_s: number;
+            delay_s: number;
+            jitter_s: number;
+            loss_frac: number;
+            name: string;
+            nominal_bit_per_s: number;
+            reverse_bit_per_s: number | null;
+            source: string;
+            title: string;
         };
         LinkReport: {
             a: string;

@@ -30,6 +30,8 @@ export type ModelRow = Schemas['ModelOut'];
 /** PNG in base64, as a model sees it. */
 export type Picture = Schemas['PictureOut'];
 export type DevicePreset = Schemas['DeviceSpec'];
+export type LinkPreset = Schemas['LinkPreset'];
+export type DiskPreset = Schemas['DiskPreset'];
 export type TopologyRow = Schemas['TopologyOut'];
 export type Shape = Schemas['ShapeIn']['shape'];
 

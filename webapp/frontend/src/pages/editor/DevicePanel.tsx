@@ -7,6 +7,7 @@ import classes from './editor.module.css';
 import { editor, useDrawing } from './editorStore';
 import { NameInput } from './NameInput';
 import { OnOff } from './OnOff';
+import { DiskKind } from './PartPreset';
 
 interface Props {
   /** Properties of one device, or of several that get the same values. */
@@ -95,6 +96,7 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
         <div key={group.title} className={classes.section}>
           <span className="overline">{group.title}</span>
           {group.fields.map(numeric)}
+          {group.title === 'Memory' && <DiskKind devices={devices} readOnly={readOnly} />}
           {group.title === 'Compute' && (
             <>
               <Select

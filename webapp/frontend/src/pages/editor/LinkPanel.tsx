@@ -18,6 +18,7 @@ import { BendFields } from './BendFields';
 import classes from './editor.module.css';
 import { editor, useDrawing } from './editorStore';
 import { OnOff } from './OnOff';
+import { LinkKind } from './PartPreset';
 
 interface Props {
   /** Properties of one link, or of several that get the same values. */
@@ -88,6 +89,7 @@ export function LinkPanel({ links, readOnly, errors }: Props) {
       </div>
       <div className={classes.section}>
         <span className="overline">Rate, delay and loss</span>
+        <LinkKind links={links} readOnly={readOnly} />
         {DIRECTED.flatMap(({ key, label, quantity, max }) =>
           directions.map((direction) => directed(key, label, quantity, direction, max)),
         )}
