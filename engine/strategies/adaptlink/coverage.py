@@ -48,7 +48,7 @@ class Coverage:
                 continue
             if copy.start > at:
                 gaps.append((at, copy.start))
-            at = max(at, copy.stop)
+            at = copy.stop
         return [*gaps, (at, piece.stop)] if at < piece.stop else gaps
 
     def uncovered(self) -> list[Range]:

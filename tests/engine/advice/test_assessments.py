@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from engine.advice.assess import assess
+from engine.advice.limits import limit_of
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
 from engine.domain.workload import TracedRequest, Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
 
 BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9, "watts": 2.0}
-SMALL = {**BOARD, "memory_bytes": 9e6}
+SMALL = {**BOARD, "memory_bytes": 7e6}
 
 
 def spec_of(strategy: str, device: dict[str, Any] = BOARD, new_tokens: int = 3, **link: float) -> RunSpec:
@@ -143,3 +145,20 @@ def test_a_device_or_link_that_is_worse_than_the_others_is_named() -> None:
     assert found.limit is not None
     assert (found.limit.resource, found.limit.name) == ("compute", "c")
     assert found.limit.share_frac > 0.9
+
+
+@pytest.mark.parametrize(
+    ("kind", "limit"),
+    [
+        # of the second, the delays of the two links of the path are 0.4 s
+        ("recv", ("link", 0.6)),
+        ("send", ("link", 1.0)),
+    ],
+)
+def test_who_receives_waits_for_the_delay_of_links_and_who_sends_for_their_rate_alone(
+    kind: Literal["recv", "send"], limit: tuple[str, float]
+) -> None:
+    cluster = spec_of("gpipe", delay_s=0.2).cluster
+    span = Span("a", kind, "x", 0, 0.0, 1.0, bytes=1000, payload_bytes=1000, peer="b", message=0)
+    found = limit_of(cluster, [span], 0.0, 1.0)
+    assert (found.resource, found.share_frac) == (limit[0], pytest.approx(limit[1]))

@@ -73,7 +73,7 @@ def test_nobody_takes_the_place_of_a_device_with_heads_whose_cache_is_lost_with_
 
 
 def test_a_copy_on_the_failed_device_itself_does_not_take_its_place():
-    coverage = coverage_of([(0, 0, 24), (1, 24, 64)], {1: [(1, 24, 40), (2, 24, 40), (2, 40, 64)]}, {})
+    coverage = coverage_of([(0, 0, 24), (1, 24, 64)], {1: [(1, 24, 64), (2, 24, 40), (2, 40, 64)]}, {})
     pieces = (ColumnShard(2, 24, 40), ColumnShard(2, 40, 64))
     assert coverage.promote(ColumnShard(1, 24, 64), 1) == pieces
 
