@@ -62,7 +62,7 @@ class MachineCalibration:
         self._what = what
 
     def _begun(self) -> None:
-        self._began = time.monotonic()
+        self._what, self._began = "starting", time.monotonic()
 
     def now(self) -> dict[str, Any]:
         """Fields of the announcement: what goes on, and why the last one that was asked for failed."""

@@ -1,4 +1,5 @@
 import { Anchor, Button, Card, Group, Text } from '@mantine/core';
+import { useMediaQuery } from '@mantine/hooks';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
@@ -10,6 +11,9 @@ import { seconds, three } from '@/format/units';
 import { Expected } from './Expected';
 import classes from './start.module.css';
 import { useStart } from './useStart';
+
+/** A card as narrow as this shows its large picture in a smaller format, so that its labels stay legible. */
+const NARROW = '(max-width: 520px)';
 
 interface Props {
   showcase: Showcase;
@@ -25,8 +29,9 @@ export function ShowcaseCard({ showcase, size }: Props) {
   const cluster = request.cluster;
   const drawn = useClusters().data?.find((row) => row.name === cluster?.name);
   const runIt = place === 'demo' ? 'start-demo' : `start-showcase-${name}`;
-  const [width, height] = size === 'large' ? [560, 230] : [360, 110];
+  const isNarrow = useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
   const compact = size !== 'large';
+  const [width, height] = compact ? [360, 110] : isNarrow ? [420, 230] : [560, 230];
   return (
     <Card padding={0} className={classes.showcase} data-testid={`showcase-${name}`}>
       {size !== 'brief' && cluster && (

@@ -34,7 +34,7 @@ function Hero() {
   return (
     <div className={classes.hero}>
       <div>
-        <Title order={1} fz={34} lh={1.15} mb={10} style={{ letterSpacing: '-0.02em' }}>
+        <Title order={1} fz="clamp(23px, 6vw, 34px)" lh={1.15} mb={10} style={{ letterSpacing: '-0.02em' }}>
           Transformers on edge clusters,
           <br />
           emulated and measured
