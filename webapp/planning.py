@@ -31,8 +31,10 @@ BLOCK_S = 5
 POLL_S = 0.05
 AT_ONCE = 2
 """Questions of one person that workers may have at the same time."""
-WORKER_STARTS_S = 2
-"""After `./loom up`, or the end of a worker, another is there within some seconds."""
+WORKER_STARTS_S = 10
+"""A worker that was started with the server, or again after its end, announces itself within so long."""
+RETRY_S = 2
+"""Who is refused because there is none may ask again after so long."""
 PLACE_KEPT_S = 2 * ANSWER_TIMEOUT_S
 GRACE_S = 5
 """From the sentence about a time limit to the end of a process that does not react to it."""
@@ -59,12 +61,14 @@ def ask(task: str, arguments: Sequence[Any], person: int, large: bool = False) -
 
 
 def require_workers() -> None:
-    """Raises `Unavailable` if nobody plans; Redis' errors."""
-    found = announced("plan")
+    """Raises `Unavailable` if nobody plans, and nobody begins to for a while; Redis' errors."""
+    ends_s = time.monotonic() + WORKER_STARTS_S
+    while not (found := announced("plan")) and time.monotonic() < ends_s:
+        time.sleep(POLL_S)
     if not found:
         raise Unavailable(
             "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan.",
-            retry_s=WORKER_STARTS_S,
+            retry_s=RETRY_S,
         )
     if all(one.refused for one in found):
         why = "; ".join(f"{one.node}: {one.refused}" for one in found)

@@ -64,8 +64,11 @@ class Up:
         return processes_with(f"LOOM_STATE_DIR={self.state_dir}")
 
     def pid_of(self, part: str) -> int:
-        """The first process, the parent, whose arguments contain `part`."""
-        return min(pid for pid, arguments in self.running().items() if part in arguments)
+        """The process whose arguments contain `part`, and whose parent's do not."""
+        found = [pid for pid, arguments in self.running().items() if part in arguments]
+        below_others = {child.pid for pid in found for child in below(pid)}
+        (parent,) = set(found) - below_others
+        return parent
 
 
 @pytest.fixture

@@ -80,11 +80,12 @@ def adaptlink():
     yield tight(GPT2, 0.7, others=0.4, new_tokens=5)
     yield tight(GPT2, 0.3, new_tokens=5, rates=(4e10, 1e10, 2e10, 2e10))
     yield changed(tight(GPT2, 0.3, new_tokens=5, others=0.6), DropDevice(at_s=1e-3, device="d1"))
-    spec = tight(GPT2, 0.3, rates=(4e10, 1e10, 1e11), new_tokens=6)
-    roomy = with_memory(spec.cluster, d0=spec.cluster.devices[0].memory_bytes + 4000)
-    spec = spec.model_copy(update={"cluster": roomy})
-    for at_s in (1e-3, 3e-3, 6e-3):
-        yield changed(spec, JoinDevice(at_s=at_s, device="d2"))
+    for owner in (1e10, 3e8):  # as fast as the joiner where memory binds both, and slower
+        spec = tight(GPT2, 0.3, rates=(4e10, owner, 1e11), new_tokens=6)
+        roomy = with_memory(spec.cluster, d0=spec.cluster.devices[0].memory_bytes + 4000)
+        spec = spec.model_copy(update={"cluster": roomy})
+        for at_s in (1e-3, 3e-3, 6e-3):
+            yield changed(spec, JoinDevice(at_s=at_s, device="d2"))
 
 
 def megatron():

@@ -136,6 +136,11 @@ def planning_as_it_is() -> None:
     """Questions go to the workers, of which there may be none."""
 
 
+@pytest.fixture(autouse=True)
+def no_worker_is_about_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "WORKER_STARTS_S", 0)
+
+
 @pytest.fixture
 def nobody_hears(monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker is told of an experiment's points: tests carry them out themselves."""

@@ -58,5 +58,5 @@ def test_the_server_reads_the_calibration_of_this_machine(
     settings.CALIBRATION_FILE = calibration_file()
     assert versions.present_calibration() == ""
     calibration = Calibration(profile=a_profile("here"), device=device("here"))
-    keep(calibration)
+    keep(calibration, raw={})
     assert versions.present_calibration() == calibration_digest(calibration.profile)

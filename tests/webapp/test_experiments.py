@@ -165,7 +165,7 @@ def test_every_factor_that_is_offered_can_be_varied(alice: Browser) -> None:
         ("csv", b"strategy,rate,seed,"),
         ("json", b"{"),
         ("parquet", b"PAR1"),
-        ("tex", b"% latency: End-to-end latency in ms"),
+        ("tex", b"% latency: End-to-end latency in "),
         ("svg", b"<?xml"),
         ("pdf", b"%PDF"),
         ("html", b"<!"),

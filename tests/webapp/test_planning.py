@@ -34,6 +34,16 @@ def question(devices: int = 8) -> dict[str, Any]:
     return {"spec": line(devices), "model": "gpt2", "strategy": "voltage"}
 
 
+DRAINED = Announcement(
+    worker="plan@old/x/1/1",
+    place="plan@old/x",
+    node="plan@old",
+    pid=1,
+    queue="plan",
+    refused="it was drained by eve",
+)
+
+
 # Where planning happens -----------------------------------------------------------------------------
 def test_without_a_planning_worker_a_run_is_kept_as_failed(
     planning_as_it_is: None, live_redis: redis.Redis, no_strategy_plans: None, alice: Browser
@@ -44,18 +54,22 @@ def test_without_a_planning_worker_a_run_is_kept_as_failed(
     assert Run.objects.get().status == "failed"
 
 
+def test_a_question_waits_for_a_worker_that_is_about_to_start(
+    planning_as_it_is: None, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first looks find none; the one that then appears is heard, and refuses."""
+    looks: list[list[Announcement]] = [[], [], [DRAINED]]
+    monkeypatch.setattr(planning, "WORKER_STARTS_S", 60)
+    monkeypatch.setattr(planning, "announced", lambda queue: looks.pop(0))
+    with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
+        planning.require_workers()
+    assert looks == []
+
+
 def test_planning_workers_that_are_all_refused_are_named_at_once(
     planning_as_it_is: None, live_redis: redis.Redis
 ) -> None:
-    worker = Announcement(
-        worker="plan@old/x/1/1",
-        place="plan@old/x",
-        node="plan@old",
-        pid=1,
-        queue="plan",
-        refused="it was drained by eve",
-    )
-    announce(worker)
+    announce(DRAINED)
     with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
         planning.ask("plan.predict", [], person=1)
     withdraw(worker)

@@ -41,7 +41,7 @@ def test_a_prediction_by_measured_times_needs_a_calibrated_host(
             memory_byte_per_s=1e10,
         )
         calibration = Calibration(profile=profile, device=topologies.presets()[0])
-        (tmp_path / "edgeloom").mkdir()
+        (tmp_path / "edgeloom").mkdir(exist_ok=True)
         (tmp_path / "edgeloom" / "calibration.json").write_text(calibration.to_json())
         answer = alice.post("/predict", request_body(compute_model="measured"))
         assert answer.json()["report"]["spec"]["profile"]["host"] == host_name()

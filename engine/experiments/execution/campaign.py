@@ -28,6 +28,9 @@ PR_SET_PDEATHSIG = 1
 AHEAD_PER_PROCESS = 2
 """Points handed to the pool per process, so that none waits for work and few are lost when it dies."""
 
+LISTENS_S = 0.5
+"""A signal that comes just before the main thread begins to wait is only seen when this wait ends."""
+
 
 class Task(NamedTuple):
     """One run to carry out, for all points that share it; `profile` are this host's times, if needed."""
@@ -116,7 +119,7 @@ def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iter
             while waiting and len(running) < AHEAD_PER_PROCESS * jobs:
                 running[pool.submit(attempt, *waiting[0])] = waiting[0]
                 waiting.popleft()
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            done, _ = wait(running, LISTENS_S, FIRST_COMPLETED)
             for future in done:
                 result = future.result()
                 del running[future]
