@@ -1,4 +1,5 @@
 import { Checkbox, SegmentedControl, Select, Text, TextInput } from '@mantine/core';
+import { Fragment } from 'react';
 import type { DeviceSpec } from '@/api/types';
 import { QuantityInput } from '@/components/QuantityInput';
 import { DEVICE_FIELDS, type DeviceField, MEASURED_SCALE } from './deviceFields';
@@ -95,8 +96,12 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
       {DEVICE_FIELDS.map((group) => (
         <div key={group.title} className={classes.section}>
           <span className="overline">{group.title}</span>
-          {group.fields.map(numeric)}
-          {group.title === 'Memory' && <DiskKind devices={devices} readOnly={readOnly} />}
+          {group.fields.map((field) => (
+            <Fragment key={field.key}>
+              {field.key === 'disk_byte_per_s' && <DiskKind devices={devices} readOnly={readOnly} />}
+              {numeric(field)}
+            </Fragment>
+          ))}
           {group.title === 'Compute' && (
             <>
               <Select
