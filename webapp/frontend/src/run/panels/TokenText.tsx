@@ -122,7 +122,7 @@ function RequestChoice(props: { requests: number[]; value: number; onChange: (re
   return (
     <Select
       size="xs"
-      w={140}
+      w={116}
       data={data}
       value={String(value)}
       onChange={change}

@@ -17,4 +17,14 @@ describe('latencyTrack', () => {
       false,
     ]);
   });
+
+  it('shows the first tokens where no request has another one', () => {
+    const data = { tokens: { toArray: () => [token(0, 1), token(0, 2)] } } as unknown as RunData;
+    const colors = { text: '', dim: '' } as CanvasColors;
+    const shown = latencyTrack(data, [], colors, 10);
+    expect(shown.lines[1]!.length).toBe(2);
+    expect(shown.values).toEqual(['token 0: 10 ms']);
+    const more = [{ ...token(1, 3), request: 0 }] as unknown as Parameters<typeof latencyTrack>[1];
+    expect(latencyTrack(data, more, colors, 10).lines[1]!.length).toBe(0);
+  });
 });

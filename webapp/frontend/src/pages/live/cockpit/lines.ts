@@ -15,15 +15,17 @@ interface Point {
 }
 
 /** The tokens after the first of each request, a line per request (one for requests served together), and the
- * prediction of the undisturbed run, dashed. */
+ * prediction of the undisturbed run, dashed. Where every request has one token, these: each took a prompt. */
 export function latencyTrack(
   data: RunData,
   predicted: readonly PredictedToken[],
   colors: CanvasColors,
   time_s: number,
 ): TrackContent {
-  const decoded = data.tokens.toArray().filter((token) => token.index > 0);
-  const ghost = predicted.filter((token) => token.index > 0);
+  const tokens = data.tokens.toArray();
+  const least = [...tokens, ...predicted].some((token) => token.index > 0) ? 1 : 0;
+  const decoded = tokens.filter((token) => token.index >= least);
+  const ghost = predicted.filter((token) => token.index >= least);
   const now = newest(decoded, time_s);
   const then = newest(ghost, time_s);
   return {
