@@ -45,6 +45,7 @@ def queue_a_run(alice: Browser, **need: Any) -> int:
     [
         ({}, {}, ""),
         ({"memory_bytes": 2 * 10**9}, {"memory_bytes": 10**9}, "needs 2.0 GB of memory and it has 1.0 GB"),
+        ({"memory_bytes": 10**9}, {"memory_bytes": 10**9}, ""),
         ({"model": "a" * 64, "model_name": "mine"}, {"models": ("b" * 64,)}, "cannot get the model mine"),
         ({"model": "a" * 64}, {"models": ("a" * 64,)}, ""),
         ({"cores": 6}, {"cores": 4}, "needs 6 cores and it has 4; another worker has 8"),
@@ -59,6 +60,11 @@ def test_a_worker_leaves_a_run_to_others_for_one_reason(
     one = machine(**worker)
     found = reason_against(Need(**need), one, [one, machine(BOB)])
     assert reason in found and bool(reason) == bool(found)
+
+
+def test_a_run_is_not_left_to_a_worker_with_more_cores_that_takes_none() -> None:
+    one, drained = machine(cores=4), machine(BOB, cores=8, refused="it was drained by eve")
+    assert reason_against(Need(cores=6), one, [one, drained]) == ""
 
 
 def test_a_run_needs_the_weights_of_all_devices_and_those_of_the_reference() -> None:

@@ -162,6 +162,20 @@ def test_all_web_processes_spend_from_one_bucket(live_redis: Any) -> None:
     assert shared_spend("ada", 3) > 0.0
 
 
+@pytest.mark.redis
+@pytest.mark.parametrize(
+    ("left", "later_s", "pass_now"),
+    [(3, 50, 3), (2, -30, 2)],
+    ids=["never more than it holds", "a clock that went back takes nothing"],
+)
+def test_the_bucket_of_all_web_processes_holds(
+    live_redis: Any, left: int, later_s: int, pass_now: int
+) -> None:
+    seconds, _ = live_redis.time()
+    live_redis.hset("rate:ada", mapping={"left": left, "at": seconds - later_s})
+    assert [shared_spend("ada", 3) for _ in range(4)].count(0.0) == pass_now
+
+
 def test_without_redis_every_web_process_counts_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> Any:
         raise redis.ConnectionError("Redis is gone")

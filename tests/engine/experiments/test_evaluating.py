@@ -53,6 +53,13 @@ def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() ->
     assert (bad.mean, bad.problem) == (None, "It ended as no_plan.")
 
 
+def test_only_the_cells_of_the_asked_worlds_are_counted() -> None:
+    values = {("single", 1e6, "simulated"): 1.0, ("single", 1e6, "emulated"): 2.0}
+    rows, experiment = rows_of("total_s", values), experiment_of(worlds=["simulated", "emulated"])
+    assert [cell.mean for cell in cells(experiment, rows, TOTAL, worlds=["emulated"])] == [2.0]
+    assert [cell.mean for cell in cells(experiment, rows, TOTAL)] == [1.0, 2.0]
+
+
 def test_a_relation_is_taken_seed_by_seed() -> None:
     rows = rows_of("total_s", {("single", 1e6): [2.0, 4.0], ("voltage", 1e6): [1.0, 1.0, 1.0]})
     relation = {"relative_to": {"method": "single"}}
@@ -104,6 +111,13 @@ def test_more_is_better_for_tokens_per_second_and_less_for_their_ratio_of_time()
     rows = rows_of("tokens_per_s", {("single", 1e6): 5.0, ("voltage", 1e6): 9.0})
     (found,) = best(experiment_of(), rows, Quantity(metric="tokens_per_s"), of="method")
     assert found.winners == ("Voltage",)
+
+
+def test_a_crossing_is_the_same_in_whichever_order_its_points_were_carried_out() -> None:
+    rows = rows_of("total_s", FALLING)
+    found = crossings(experiment_of(), rows, TOTAL, "rate", "method")
+    shuffled = [rows[index] for index in (2, 0, 1, 4, 5, 3)]
+    assert crossings(experiment_of(), shuffled, TOTAL, "rate", "method") == found
 
 
 def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
