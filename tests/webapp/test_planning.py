@@ -72,7 +72,7 @@ def test_planning_workers_that_are_all_refused_are_named_at_once(
     announce(DRAINED)
     with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
         planning.ask("plan.predict", [], person=1)
-    withdraw(worker)
+    withdraw(DRAINED)
 
 
 def test_without_a_planning_worker_a_drawing_is_still_checked(
