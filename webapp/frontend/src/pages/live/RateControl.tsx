@@ -52,7 +52,14 @@ export function RateControl({ link, bit_per_s, draft, enabled, named, onDraft, o
     window.addEventListener('pointercancel', end);
   };
   return (
-    <Group gap="sm" wrap="nowrap" mt={6}>
+    <Group
+      gap="sm"
+      wrap="nowrap"
+      mt={6}
+      onKeyDownCapture={() => {
+        press.current = null; // the slider itself would not hand this on: it has a handler of its own
+      }}
+    >
       <Slider
         className={classes.slider}
         classNames={{ markLabel: classes.sliderMark }}
@@ -69,9 +76,6 @@ export function RateControl({ link, bit_per_s, draft, enabled, named, onDraft, o
         thumbLabel={`Rate of ${link}`}
         data-testid={`link-rate-${link}`}
         onPointerDownCapture={(event) => begin(event.clientX, event.target as Element)}
-        onKeyDownCapture={() => {
-          press.current = null;
-        }}
         onChange={(position) => {
           // The slider takes the place of the pointer for its value, also where the thumb is only touched.
           if (press.current?.onThumb && !press.current.moved) return;
