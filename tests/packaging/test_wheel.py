@@ -92,6 +92,7 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
         "engine/models/demo_lm/model.safetensors",
         "engine/models/demo_lm/tokenizer.json",
         "topologies/devices.toml",
+        "topologies/published_rates.csv",
         "topologies/lab-3.toml",
         "topologies/traces/walk.csv",
         "topologies/papers/lime-e1.toml",
