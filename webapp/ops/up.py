@@ -77,7 +77,6 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
-    supervisor.wait_until_ready(*workers)
 
 
 @contextmanager

@@ -195,6 +195,7 @@ WITHOUT_END = """
 import signal, sys
 if __name__ == "__main__":
     from emulator.cli.main import main
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where the tests were started
     sys.exit(main())
 from engine.experiments.execution import point  # this is a process of the pool
 predict = point.predict
