@@ -158,10 +158,11 @@ def test_ctrl_c_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None
 
 
 def test_a_worker_that_is_killed_comes_back(up: Up) -> None:
+    log = up.state_dir / "logs" / "worker-plan.log"
+    wait_until(lambda: " ready." in log.read_text(), "the first start")
     first = up.pid_of("-Q plan")
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: "worker-plan was ended by SIGKILL; it starts again" in up.text(), "the message")
-    log = up.state_dir / "logs" / "worker-plan.log"
     wait_until(lambda: log.read_text().count(" ready.") == 2, "the second start")
     assert up.pid_of("-Q plan") != first
 
