@@ -36,7 +36,7 @@ LIBC = ctypes.CDLL(None)
 
 @dataclass
 class Child:
-    """One supervised process. `is_ready` is called until it returns true, and again after a restart."""
+    """One supervised process. Who waits for it calls `is_ready` until it returns true."""
 
     name: str
     command: Sequence[str]
