@@ -12,7 +12,7 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy
 from topologies.showcases import showcase
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 

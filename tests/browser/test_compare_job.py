@@ -21,7 +21,7 @@ from tests.browser.test_main_job import serious_findings
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 STRATEGIES, RATES, SEEDS = ("voltage", "gpipe"), (1e7, 1e8, 1e9), (0, 1, 2)

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 import topologies
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 
 def pick(page: Page, key: str, name: str) -> None:

@@ -18,7 +18,7 @@ from tests.browser.zooming import zoom_by_dragging
 from webapp.ops.places import FRONTEND, ROOT
 from webapp.trials.browser_probe import wire_bytes
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 MOST_CODE_BYTES = 150_000

@@ -15,7 +15,7 @@ from tests.browser.conftest import PATIENCE_MS
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = "</title></script><img src=x onerror=ran=1><script>ran=1</script>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 
 def test_deleting_a_saved_view_leaves_the_focus_in_the_menu(page: Page) -> None:

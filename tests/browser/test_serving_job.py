@@ -14,7 +14,7 @@ from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
 from webapp.trials import load_generator
 
-pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis, pytest.mark.alone]
+pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 

@@ -1,4 +1,4 @@
-"""`./loom test` runs every check to its end, and every test but campaigns once, in one of two groups."""
+"""`./loom test` runs every check to its end, and every test but campaigns once, in one of three groups."""
 
 import itertools
 import subprocess
@@ -40,58 +40,66 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def run(command, **options):
         found.append(list(command[3:]))
-        return subprocess.CompletedProcess(command, 0)
+        return subprocess.CompletedProcess(command, 0, stdout="")
 
     monkeypatch.setattr(check, "set_up", lambda **what: False)
     monkeypatch.setattr(check, "node_environment", dict)
-    monkeypatch.setattr(check, "failed_checks", lambda checks: [])
+    monkeypatch.setattr(check, "checks", lambda node: ())
     monkeypatch.setattr(check.subprocess, "run", run)
     return found
 
 
-def selected(run: list[str]) -> str:
-    return run[run.index("-m") + 1]
+def selected(runs: list[list[str]]) -> dict[str, list[str]]:
+    """Each start's selection → all its arguments, those that run alone last."""
+    return {run[run.index("-m") + 1]: run for run in sorted(runs, key=lambda run: run is runs[-1])}
 
 
-def test_the_two_groups_of_tests_leave_only_campaigns_out_and_say_so(runs, capfd) -> None:
+def files(run: list[str]) -> set[str]:
+    return {Path(given).stem for given in run if given.endswith(".py")}
+
+
+def test_the_groups_of_tests_leave_only_campaigns_out_and_say_so(runs, capfd) -> None:
     assert check.test([]) == 0
-    beside, alone = runs
-    assert (selected(beside), beside[-1]) == ("(not long) and not alone", str(TESTS))
-    assert selected(alone) == "(not long) and alone"
+    found = selected(runs)
+    assert len(runs) == len(found) == 3
+    assert found["(not long) and not alone and not browser"][-1] == str(TESTS)
+    assert "test_main_job" in files(found["(not long) and browser"])
+    assert list(found)[-1] == "(not long) and alone"
     assert "Campaigns were left out" in capfd.readouterr().err
 
 
-def test_every_file_with_a_test_that_runs_alone_is_in_the_second_group(runs, monkeypatch, tmp_path) -> None:
+def test_every_file_with_a_test_that_runs_alone_or_in_the_browser_is_in_its_group(runs, tmp_path) -> None:
     """pytest would find them by itself, but it would import all files for that."""
     texts = {
         "test_all": "pytestmark = [pytest.mark.root, pytest.mark.alone]",
         "test_one": "@pytest.mark.alone\ndef test_it(): ...",
         "test_case": "pytest.param(1, marks=pytest.mark.alone)",
         "test_none": "def test_that_a_person_is_alone(): ...",
+        "test_page": "pytestmark = [pytest.mark.browser]",
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
-    monkeypatch.setattr(check, "TESTS", tmp_path)
     check.run_groups("not long", tmp_path)
-    assert {Path(given).stem for given in runs[1] if given.endswith(".py")} == {
-        "test_all",
-        "test_one",
-        "test_case",
-    }
+    found = selected(runs)
+    assert files(found["(not long) and alone"]) == {"test_all", "test_one", "test_case"}
+    assert files(found["(not long) and browser"]) == {"test_page"}
 
 
-def test_the_campaigns_run_in_the_same_two_groups_with_a_word_on_their_time(runs, capfd) -> None:
+def test_the_campaigns_run_in_the_same_groups_with_a_word_on_their_time(runs, capfd) -> None:
     assert check.test(["--long", "--changed-since", "abc"]) == 0
-    assert [selected(run) for run in runs] == ["(long) and not alone", "(long) and alone"]
+    expected = {"(long) and not alone and not browser", "(long) and browser", "(long) and alone"}
+    assert selected(runs).keys() == expected
     assert all(("--changed-since", "abc") in itertools.pairwise(run) for run in runs)
     assert "minutes" in capfd.readouterr().err
 
 
-def test_the_name_of_a_folder_runs_its_tests(runs) -> None:
-    check.test(["engine"])
-    assert runs[0][-1] == str(TESTS / "engine")
-    assert all(path.startswith(str(TESTS / "engine")) for path in runs[1] if path.endswith(".py"))
-    assert [selected(run) for run in runs] == ["(not long) and not alone", "(not long) and alone"]
+def test_the_name_of_a_folder_runs_its_tests_and_no_group_that_it_lacks(runs) -> None:
+    check.test(["contract"])
+    assert [run[-1] for run in runs] == [str(TESTS / "contract")]
+    check.test(["browser"])
+    browser = selected(runs)["(not long) and browser"]
+    assert "test_main_job" in files(browser)
+    assert all(path.startswith(str(TESTS / "browser")) for path in browser if path.endswith(".py"))
 
 
 def test_other_arguments_go_to_pytest_as_they_are(runs) -> None:
@@ -99,20 +107,26 @@ def test_other_arguments_go_to_pytest_as_they_are(runs) -> None:
     assert runs == [["tests/ops", "-k", "port"]]
 
 
-@pytest.mark.parametrize("fails", ["first group", "second group", "checks", "nothing"])
+@pytest.mark.parametrize("fails", ["side by side", "browser", "alone", "checks", "nothing"])
 def test_nothing_that_fails_keeps_the_rest_from_running(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    selections = {
+        "side by side": "(not long) and not alone and not browser",
+        "browser": "(not long) and browser",
+        "alone": "(not long) and alone",
+        "checks": "the check",
+    }
     ran = []
 
-    def run_pytest(title, *given):
-        ran.append(title)
-        return int(fails == ("first group", "second group")[len(ran) - 1])
+    def run(command, **options):
+        ran.append(command)
+        return subprocess.CompletedProcess(command, int(selections.get(fails) in command), stdout="")
 
     monkeypatch.setattr(check, "set_up", lambda **what: False)
     monkeypatch.setattr(check, "node_environment", dict)
-    monkeypatch.setattr(check, "failed_checks", lambda checks: ["mypy"] if fails == "checks" else [])
-    monkeypatch.setattr(check, "run_pytest", run_pytest)
+    monkeypatch.setattr(check, "checks", lambda node: (Check("one", ("the check",)),))
+    monkeypatch.setattr(check.subprocess, "run", run)
     assert check.test([]) == (fails != "nothing")
-    assert len(ran) == 2
+    assert len(ran) == 4
 
 
 def test_a_group_in_which_no_test_is_wanted_has_not_failed(monkeypatch: pytest.MonkeyPatch) -> None:

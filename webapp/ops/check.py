@@ -1,8 +1,9 @@
 """`./loom test` runs every check and every test; `./loom coverage` and `./loom mutate` measure the tests.
 
-The checks (linters, types, front end) run one after the other beside the first of two groups of tests: those
-that share nothing, in one pytest worker per core. Then come, one by one, those that need a quiet machine
-because what they measure is time. Campaigns are left out: `./loom test --long` runs them.
+Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
+browser, which share one `./loom up` and mostly wait, one after the other in a process of their own; and the
+checks (linters, types, front end), one after the other. Then come, one by one, the tests that need a quiet
+machine because what they measure is time. Campaigns are left out: `./loom test --long` runs them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,10 +34,13 @@ LONG_S = 15 * 60
 
 
 class Check(NamedTuple):
+    """A command that says by its exit status whether all is well."""
+
     name: str
     command: Sequence[str]
     directory: Path = ROOT
     environment: Mapping[str, str] = {}
+    fine: Sequence[int] = (0,)
 
 
 def test(arguments: Sequence[str]) -> int:
@@ -54,9 +58,7 @@ def test(arguments: Sequence[str]) -> int:
     if arguments:
         return run_pytest("pytest", *arguments)
     begin = time.monotonic()
-    with ThreadPoolExecutor(1) as beside:
-        checked = beside.submit(failed_checks, checks(node_environment()))
-        status = run_groups("not long", checked=checked)
+    status = run_groups("not long", beside=checks(node_environment()))
     echo(f"All of it took {time.monotonic() - begin:.0f} s. Campaigns were left out: `./loom test --long`.")
     return status
 
@@ -67,26 +69,31 @@ def rooms() -> set[str]:
 
 
 def run_groups(
-    which: str,
-    where: Path = TESTS,
-    options: Sequence[str] = (),
-    checked: Future[list[str]] | None = None,
+    which: str, where: Path = TESTS, options: Sequence[str] = (), beside: Sequence[Check] = ()
 ) -> int:
-    """Run both groups of the tests in `where` for which pytest's expression `which` is true; the second once
-    the checks have ended, too. Returns 0 if all is well.
+    """Run all groups of the tests in `where` for which pytest's expression `which` is true, and the checks
+    `beside` them; those that run alone once all others have ended. Returns 0 if all is well.
     """
-    alone = [str(path) for path in where.rglob("test_*.py") if "mark.alone" in path.read_text()]
+    alone, browser = marked("alone", where), marked("browser", where)
     workers = ("-n", str(cores()), "--dist", "loadfile")
-    side_by_side = (*workers, "-m", f"({which}) and not alone", *options, str(where))
+    side_by_side = (*workers, "-m", f"({which}) and not alone and not browser", *options, str(where))
     failed = []
-    if run_pytest(f"tests, {cores()} at a time", *side_by_side):
-        failed.append("tests side by side")
-    failed += checked.result() if checked else []
+    with ThreadPoolExecutor(2) as lanes:
+        in_browser = pytest_check("tests in the browser", "-m", f"({which}) and browser", *options, *browser)
+        begun = [lanes.submit(failed_checks, some) for some in ([in_browser] if browser else [], beside)]
+        if run_pytest(f"tests, {cores()} at a time", *side_by_side):
+            failed.append("tests side by side")
+        failed += [name for lane in begun for name in lane.result()]
     if alone and run_pytest("tests that run alone", "-m", f"({which}) and alone", *options, *alone):
         failed.append("tests that run alone")
     if failed:
         echo(f"Failed: {', '.join(failed)}; see above.")
     return 1 if failed else 0
+
+
+def marked(name: str, where: Path) -> list[str]:
+    """The files in `where` that have tests with this marker. pytest would import all files to find them."""
+    return [str(path) for path in where.rglob("test_*.py") if f"mark.{name}" in path.read_text()]
 
 
 def measure(module: str, arguments: Sequence[str]) -> int:
@@ -104,11 +111,16 @@ def run_pytest(title: str, *arguments: str) -> int:
     """Returns pytest's exit status, 0 also if there is no such test."""
     echo(f"{title} …")
     begin = time.monotonic()
-    command = (str(PYTHON), "-m", "pytest", *arguments)
-    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **MANY_PROCESSES}).returncode
-    status = 0 if status == NO_TESTS_COLLECTED else status
+    made = pytest_check(title, *arguments)
+    status = subprocess.run(made.command, cwd=ROOT, env={**os.environ, **made.environment}).returncode
+    status = 0 if status in made.fine else status
     echo(f"{title}: {'passed' if status == 0 else 'FAILED'} in {time.monotonic() - begin:.0f} s.")
     return status
+
+
+def pytest_check(title: str, *arguments: str) -> Check:
+    command = (str(PYTHON), "-m", "pytest", *arguments)
+    return Check(title, command, ROOT, MANY_PROCESSES, fine=(0, NO_TESTS_COLLECTED))
 
 
 def checks(node: Mapping[str, str]) -> tuple[Check, ...]:
@@ -144,7 +156,7 @@ def passes(check: Check) -> bool:
         text=True,
         errors="replace",
     )
-    good = done.returncode == 0
+    good = done.returncode in check.fine
     verdict = f"{check.name}: {'passed' if good else 'FAILED'} in {time.monotonic() - begin:.0f} s."
     echo(verdict if good else f"{done.stdout.rstrip()}\n{verdict}")
     return good
