@@ -1,13 +1,20 @@
 """Imports what server, workers and emulations import, so that Python compiles it once, during set-up.
 
 `python -m webapp.ops.first_import`: else each of the processes that start at the same time would compile it
-for itself, and an emulation while a person waits for the first token. pip would compile all packages, of
-which nine tenths are never imported.
+for itself, and every emulation again, since it may not write where the packages are, while a person waits
+for the first token. pip would compile all packages, of which nine tenths are never imported.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
+
+from transformers.models.auto.configuration_auto import model_type_to_module_name
+
+from engine.models.families.registry import FAMILIES
+
+REFERENCES = tuple(model_type_to_module_name(family.name) for family in FAMILIES)
+"""The library's modules that compute the reference outputs."""
 
 PROGRAMS = (
     "webapp.server",
@@ -24,6 +31,10 @@ PROGRAMS = (
     "emulator.network.mininet_network",
     "engine.runs.execute",
     "engine.worlds.real.device_process",
+    "engine.worlds.real.loop",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    *sorted({f"transformers.models.{name}.modeling_{name}" for name in REFERENCES}),
 )
 
 
