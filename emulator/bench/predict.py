@@ -54,5 +54,5 @@ def _run(strategy: str, environment: Environment) -> RunReport:
 def _pair(report: RunReport, name: str) -> tuple[str, str]:
     """The emulated figure, and the prediction's relative error."""
     emulated: float = getattr(report, name)
-    predicted: float = getattr(report.prediction, name) if report.prediction else 0.0
+    predicted: float = getattr(known, name) if (known := report.predictions.with_all_changes_known) else 0.0
     return human_s(emulated), f"{predicted / emulated - 1:+.1%}" if emulated else "-"

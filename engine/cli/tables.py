@@ -10,7 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from engine.domain.report import Attribution, LoadReport, NativePart, RunReport
+from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
 from engine.reports.finding import finding_of
 
@@ -49,6 +49,8 @@ def report_group(report: RunReport) -> Group:
     if report.text:
         parts.append(Text(_clip(report.text, 400), style="italic"))
     parts.append(_figures(report))
+    if report.predictions.from_here_on:
+        parts.append(_from_here_on(report.predictions.from_here_on))
     if report.load is not None:
         parts += _load(report.load)
     if report.latency_s > 0:
@@ -155,9 +157,13 @@ def _fidelity(report: RunReport) -> str:
 
 
 def _figures(report: RunReport) -> Table:
-    predicted = report.prediction
-    columns = ("", "this run", "predicted", "off by") if predicted else ("", "this run")
-    result = table(*columns)
+    made = report.predictions
+    predicted, before = made.with_all_changes_known, made.before_the_start
+    if report.scenario == report.spec.scenario or before is None:
+        before = None
+    titles = {"predicted before the start": before, "predicted with all changes known": predicted}
+    given = {title: one for title, one in titles.items() if one}
+    result = table("", "this run", *given, *(["off by"] if predicted else []))
     generates = any(request.token_s for request in report.requests)
     for field, label, of_tokens in (
         ("latency_s", "end-to-end latency", False),
@@ -167,12 +173,23 @@ def _figures(report: RunReport) -> Table:
     ):
         if generates or not of_tokens:
             shown = "{:.3g}".format if field == "tokens_per_s" else human_s
-            values = [getattr(x, field) for x in (report, predicted) if x]
-            off = [f"{values[0] / values[1] - 1:+.1%}"] if predicted and values[1] else []
+            values = [getattr(one, field) for one in (report, *given.values())]
+            if field == "tpot_s" and not values[0]:
+                continue  # no request had a second token
+            off = [f"{values[0] / values[-1] - 1:+.1%}"] if predicted and values[-1] else []
             result.add_row(label, *map(shown, values), *off)
     if report.energy_j:
         result.add_row("energy", f"{report.energy_j:.3g} J")
         result.add_row("energy-delay product", f"{report.edp_j_s:.3g} J s")
+    return result
+
+
+def _from_here_on(made: Sequence[FromHereOn]) -> Table:
+    """What was predicted while the run went on, after each change that was not known before."""
+    result = table("predicted from here on", "at", "left", "in all")
+    for one in made:
+        changes = "one change" if one.changes == 1 else f"{one.changes} changes"
+        result.add_row(f"after {changes}", *map(human_s, (one.at_s, one.left_s, one.latency_s)))
     return result
 
 

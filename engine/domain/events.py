@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from engine.domain.plan import Plan
-from engine.domain.report import RunReport
+from engine.domain.report import FromHereOn, RequestReport, RunReport
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 
@@ -110,6 +110,18 @@ class RequestRefused(Value):
     busy: bool = False
 
 
+class RestPredicted(FromHereOn):
+    """The run was predicted from here on; `requests` are all of it as that simulation has them."""
+
+    type: Literal["rest_predicted"] = "rest_predicted"
+    requests: tuple[RequestReport, ...]
+
+    @property
+    def prediction(self) -> FromHereOn:
+        """The prediction alone, as reports keep it."""
+        return FromHereOn.model_construct(**{name: getattr(self, name) for name in FromHereOn.model_fields})
+
+
 class PlanMade(Plan):
     """The plan that the run starts with."""
 
@@ -146,6 +158,7 @@ Event = Annotated[
     | ProcessLogged
     | ChangeRefused
     | RequestRefused
+    | RestPredicted
     | PlanMade
     | ReportMade,
     Field(discriminator="type"),

@@ -231,7 +231,7 @@ class Recovery(Value):
 
 
 class Prediction(Value):
-    """The simulated world's figures for the same spec and scenario."""
+    """The simulated world's figures of a run; `Predictions` says what it knew of the changes."""
 
     latency_s: float
     ttft_s: float
@@ -239,6 +239,35 @@ class Prediction(Value):
     tokens_per_s: float
     peak_memory_bytes: dict[str, int]
     attribution: Attribution = Attribution()
+
+
+class FromHereOn(Value):
+    """A prediction made while a run goes on: its tokens so far, and the rest as the newest change leaves it.
+
+    at_s       virtual time at which it was made
+    changes    how many changes of the cluster had been made by then, all of which it knows
+    left_s     from then to the end of the run
+    latency_s  of the whole run: what it had taken by then, and what is left
+    """
+
+    at_s: float
+    changes: int
+    left_s: float
+    latency_s: float
+
+
+class Predictions(Value):
+    """What the simulated world said of a run, three times. The names stand on every page and in every export.
+
+    before_the_start        it knows the changes of the spec's scenario, and none that people make later
+    from_here_on            made after each change that was not known before the start; one for several that
+                            came while the one before was computed
+    with_all_changes_known  made after the end, with every change and the choices that the run made
+    """
+
+    before_the_start: Prediction | None = None
+    from_here_on: tuple[FromHereOn, ...] = ()
+    with_all_changes_known: Prediction | None = None
 
 
 class RunReport(Value):
@@ -263,7 +292,7 @@ class RunReport(Value):
     attribution: Attribution = Attribution()
     correctness: Correctness = Correctness()
     fidelity: Fidelity = Fidelity()
-    prediction: Prediction | None = None
+    predictions: Predictions = Predictions()
     recoveries: tuple[Recovery, ...] = ()
     method: SerializeAsAny[MethodReport] | None = Field(
         default=None, description="What the method did, in its own terms."

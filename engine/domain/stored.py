@@ -23,7 +23,7 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value, raise_spec_error
 
-SCHEMA = 3
+SCHEMA = 4
 
 Document = dict[str, Any]
 Step = Callable[[Document], Document]
@@ -235,6 +235,13 @@ def _report_2_to_3(report: Document) -> Document:
     return {**report, **changed}
 
 
-_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3}
-_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3}
-_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2, 2: _report_2_to_3}
+def _report_3_to_4(report: Document) -> Document:
+    """The one prediction was that with all changes known; the others were not kept."""
+    others = {key: value for key, value in report.items() if key != "prediction"}
+    known = report.get("prediction")
+    return {**others, "predictions": {"with_all_changes_known": known}} if known else others
+
+
+_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _same}
+_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same}
+_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2, 2: _report_2_to_3, 3: _report_3_to_4}

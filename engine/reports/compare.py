@@ -76,7 +76,7 @@ class Metric(NamedTuple):
     of: Callable[[RunReport], float | None]
 
 
-def _if_finished(value: Callable[[RunReport], float]) -> Callable[[RunReport], float | None]:
+def _if_finished(value: Callable[[RunReport], float | None]) -> Callable[[RunReport], float | None]:
     """`value`, or None for a run that did not finish."""
     return lambda report: value(report) if report.outcome.kind == "finished" else None
 
@@ -109,7 +109,7 @@ def _of_load(field: str, percentile: str) -> Callable[[RunReport], float | None]
 METRICS: tuple[Metric, ...] = (
     Metric("latency_s", "End-to-end latency", "s", "lower", _if_finished(lambda r: r.latency_s)),
     Metric("ttft_s", "Time to first token", "s", "lower", _if_finished(lambda r: r.ttft_s)),
-    Metric("tpot_s", "Time per output token", "s", "lower", _if_finished(lambda r: r.tpot_s)),
+    Metric("tpot_s", "Time per output token", "s", "lower", _if_finished(lambda r: r.tpot_s or None)),
     Metric("tokens_per_s", "Tokens per second", "1/s", "higher", _if_finished(lambda r: r.tokens_per_s)),
     Metric("compute_s", "Critical path: compute", "s", "lower", lambda r: r.attribution.compute_s),
     Metric("link_s", "Critical path: links", "s", "lower", lambda r: r.attribution.link_s),
@@ -149,7 +149,7 @@ METRICS: tuple[Metric, ...] = (
         "Predicted latency",
         "s",
         None,
-        lambda r: r.prediction.latency_s if r.prediction else None,
+        lambda r: known.latency_s if (known := r.predictions.with_all_changes_known) else None,
     ),
     Metric("max_rel_error", "Largest relative error", "", "lower", lambda r: r.correctness.max_rel_error),
     Metric("kl_mean", "KL divergence from the reference", "nat", "lower", lambda r: r.correctness.kl_mean),

@@ -204,13 +204,14 @@ def _ratio(effect: ChangeEffect) -> float | None:
 
 def _predicted(report: RunReport) -> Iterator[str]:
     """Only of a finished run: another run is as long as it was allowed to be."""
-    if report.prediction is None or report.prediction.latency_s <= 0 or report.latency_s <= 0:
+    known = report.predictions.with_all_changes_known
+    if known is None or known.latency_s <= 0 or report.latency_s <= 0:
         return
     if report.outcome.kind != "finished":
         return
-    off = report.latency_s / report.prediction.latency_s - 1
-    knowing = " that knows the changes" if report.scenario.changes else ""
-    expected = f"The prediction{knowing} was {human_s(report.prediction.latency_s)}"
+    off = report.latency_s / known.latency_s - 1
+    knowing = " with all changes known" if report.scenario.changes else ""
+    expected = f"The prediction{knowing} was {human_s(known.latency_s)}"
     if abs(off) < SAME_FRAC:
         yield f"{expected}, within {_percent(SAME_FRAC)} of it."
     else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Correctness, Outcome, Prediction, RunReport
+from engine.domain.report import Correctness, FromHereOn, Outcome, Prediction, Predictions, RunReport
 from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
@@ -18,8 +18,8 @@ from engine.reports.fold import fold
 from engine.reports.versions import versions
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
 from engine.runs.method import method_report
-from engine.runs.native import predict_native
 from engine.runs.predict import Prepared, decisions_in, simulate
+from engine.runs.predictions import figures_of, played_again
 
 
 class RealResult(NamedTuple):
@@ -27,6 +27,7 @@ class RealResult(NamedTuple):
 
     `live_rate_changes`: how many link rates a person changed, each of which was measured during the run.
     `ready_s`: wall seconds until all devices were ready. `requests`: those known before and those sent later.
+    `from_here_on`: the predictions that were made while the run went on.
     """
 
     trace: list[Span | Mark]
@@ -36,6 +37,7 @@ class RealResult(NamedTuple):
     ready_s: float
     live_rate_changes: int = 0
     requests: tuple[Request, ...] = ()
+    from_here_on: tuple[FromHereOn, ...] = ()
 
 
 def report_of(
@@ -46,8 +48,11 @@ def report_of(
     backend: str,
     correctness: Correctness,
     timings: dict[str, float],
+    before_the_start: Prediction | None = None,
 ) -> RunReport:
-    """The whole report. `links` were measured before the run, over what `backend` made."""
+    """The whole report. `links` were measured before the run, over what `backend` made; the prediction
+    `before_the_start` was made before it, too.
+    """
     spec = prepared.spec
     report = fold(
         spec,
@@ -71,32 +76,20 @@ def report_of(
     )
     if spec.workload.is_open and not spec.workload.trace:  # nothing was asked: there is nothing to compare
         return report
-    replayed = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
-    update: dict[str, Any] = {}
-    if spec.dilation == "native":
-        on_host = predict_native(replayed, spec.profile, decisions) if spec.profile is not None else None
-        update["fidelity"] = fidelity_of_native(report, played, on_host)
-        update["prediction"] = prediction_of(on_host.report) if on_host is not None else None
-    else:
-        trace, outcome = simulate(replayed, decisions=decisions)
-        predicted = fold(replayed.spec, prepared.plan, trace, world="simulated", outcome=outcome)
-        update["fidelity"] = fidelity_of(report, played, predicted, trace)
-        update["prediction"] = prediction_of(predicted)
-    if report.recoveries:
-        stopping = replayed._replace(spec=replayed.spec.model_copy(update={"failover": "stop"}))
-        _, update["without_replan"] = simulate(stopping, decisions=decisions)
-    return report.model_copy(update=update)
-
-
-def prediction_of(predicted: RunReport) -> Prediction:
-    """The figures of a simulated run that a real run's report keeps."""
-    return Prediction(
-        latency_s=predicted.latency_s,
-        ttft_s=predicted.ttft_s,
-        tpot_s=predicted.tpot_s,
-        tokens_per_s=predicted.tokens_per_s,
-        attribution=predicted.attribution,
-        peak_memory_bytes={device.name: device.peak_memory_bytes for device in predicted.devices},
+    predicted = played_again(prepared, scenario, decisions)
+    predictions = Predictions(
+        before_the_start=before_the_start,
+        from_here_on=result.from_here_on,
+        with_all_changes_known=figures_of(predicted) if predicted else None,
     )
+    update: dict[str, Any] = {"predictions": predictions}
+    if predicted is None or spec.dilation == "native":
+        update["fidelity"] = fidelity_of_native(report, played, predicted)
+    else:
+        update["fidelity"] = fidelity_of(report, played, predicted.report, predicted.trace)
+    if report.recoveries:
+        given_up = spec.model_copy(update={"scenario": scenario, "failover": "stop"})
+        _, update["without_replan"] = simulate(prepared._replace(spec=given_up), decisions=decisions)
+    return report.model_copy(update=update)

@@ -23,6 +23,7 @@ from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
+from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
 from engine.runs.service import recorded, without_record
 from engine.runs.supervisor import Callbacks, Supervisor
@@ -85,7 +86,8 @@ class _Execution:
         can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
-        expected_trace, _ = simulate(undisturbed, should_stop)
+        expected_trace, outcome = simulate(undisturbed, should_stop)
+        before = before_the_start(prepared, expected_trace, outcome)
         importing = TorchImport()
         dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
         pairs = pairs_of(spec, prepared.plan, expected_trace)
@@ -116,7 +118,7 @@ class _Execution:
                 prepared = Prepared(recorded_spec, requests, prepared.plan)
             correctness = self._verify(prepared, result, outputs)
         self._lap("verifying")
-        report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings)
+        report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings, before)
         kind = result.outcome.kind
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
         self.watch(ReportMade.of(report))

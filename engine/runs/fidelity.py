@@ -24,7 +24,7 @@ from engine.domain.report import Fidelity, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetLoss
 from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
-from engine.runs.native import NativePrediction, native_parts
+from engine.runs.native import Simulated, native_parts
 from engine.worlds.real.dilation import (
     OP_HOST_S,
     coldness,
@@ -101,7 +101,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     )
 
 
-def fidelity_of_native(report: RunReport, played: Played, on_host: NativePrediction | None) -> Fidelity:
+def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | None) -> Fidelity:
     """The verdict on a run at native speed: its links make it valid or not, because nothing else is emulated.
 
     It stands beside its prediction for this host (None: the host is not calibrated), part by part.

@@ -24,7 +24,7 @@ from engine.worlds.simulated.device import Decisions
 Trace = Sequence[Span | Mark]
 
 
-class NativePrediction(NamedTuple):
+class Simulated(NamedTuple):
     """A native run in the simulated world, on this host."""
 
     report: RunReport
@@ -56,9 +56,7 @@ def _as_host(device: DeviceSpec, profile: HostProfile) -> DeviceSpec:
     )
 
 
-def predict_native(
-    prepared: Prepared, profile: HostProfile, decisions: Decisions | None = None
-) -> NativePrediction:
+def predict_native(prepared: Prepared, profile: HostProfile, decisions: Decisions | None = None) -> Simulated:
     """The run of `prepared` at native speed on the host of `profile`, by the plan that it has."""
     spec = prepared.spec
     host = spec.model_copy(
@@ -66,10 +64,10 @@ def predict_native(
     )
     trace, outcome = simulate(prepared._replace(spec=host), decisions=decisions, host=profile.runtime)
     report = fold(host, prepared.plan, trace, world="simulated", outcome=outcome)
-    return NativePrediction(report, trace)
+    return Simulated(report, trace)
 
 
-def native_parts(report: RunReport, trace: Trace, predicted: NativePrediction) -> tuple[NativePart, ...]:
+def native_parts(report: RunReport, trace: Trace, predicted: Simulated) -> tuple[NativePart, ...]:
     """Where the time went, predicted beside measured: the parts of the critical path, and waiting beside it.
 
     compute   operations on the critical path
@@ -102,7 +100,7 @@ def _parts(report: RunReport, trace: Trace) -> dict[str, float]:
     }
 
 
-def _without_runtime(predicted: NativePrediction) -> list[Span | Mark]:
+def _without_runtime(predicted: Simulated) -> list[Span | Mark]:
     """The trace with operations as a native run records them: without what the runtime adds before them."""
     devices = {device.name: device for device in predicted.report.spec.cluster.devices}
     found: list[Span | Mark] = []

@@ -162,6 +162,12 @@ class DevicePool:
         among = self.children.keys() if ranks is None else ranks
         return {rank for rank in among if rank in self.children and self.children[rank].state == state}
 
+    def release(self) -> None:
+        """In a process that was forked beside the devices: close what it inherits of them."""
+        for child in (*self.children.values(), *self._ended):
+            child.close()
+        self._selector.close()
+
     def close(self, at_once: bool) -> None:
         """End all processes and wait until they have ended; with `at_once` kill them."""
         end_all([*self.children.values(), *self._ended], at_once)

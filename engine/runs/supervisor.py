@@ -33,6 +33,7 @@ from engine.runs.conclude import RealResult
 from engine.runs.deadlock import DeadlockDetector
 from engine.runs.failover import Failover
 from engine.runs.failures import FailureDetector
+from engine.runs.foresight import Foresight
 from engine.runs.late import log_stacks, used
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
@@ -109,6 +110,7 @@ class Supervisor:
         self.service = Service(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
         self.changes = ChangeApplier(run, self.pool, network, self.failures, self.sample_links)
+        self.foresight = Foresight(run, lambda: self.changes.waiting, self.pool.release)
 
     def run(self) -> RealResult:
         """Run to the end; no process is left when this returns or raises."""
@@ -128,6 +130,7 @@ class Supervisor:
                 pool.start(run.start_wall_s, run.dilation, run.start_wall_s)
                 self._loop()
         finally:
+            self.foresight.close()
             pool.close(at_once=run.outcome is not None)
         return RealResult(
             run.trace,
@@ -137,6 +140,7 @@ class Supervisor:
             ready_s,
             self.changes.live_rate_changes,
             run.requests,
+            tuple(self.foresight.made),
         )
 
     def _loop(self) -> None:
@@ -150,6 +154,7 @@ class Supervisor:
                 self._stop()
             self.failures.check_running()
             self.service.check()
+            self.foresight.check()
             self._check_token_limit()
             if not self.changes.waiting:  # a device that joins would make the programs start again
                 self.deadlocks.check()

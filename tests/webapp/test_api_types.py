@@ -53,6 +53,7 @@ def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
         "change_refused",
         "process_log",
         "request_refused",
+        "rest_predicted",
         "plan",
         "report",
     }

@@ -8,13 +8,17 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError
+from engine.domain.scenario import Scenario, SlowDevice
+from engine.domain.stored import read_spec
+from engine.runs.predict import predict
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, request_body
-from webapp.runs import predictions, services, tasks
+from webapp.runs import ownership, predictions, recording, services, tasks, workers
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
+ME = workers.Identity("emulate@here", "elsewhere", 1, 1)
 
 
 def stored() -> Run:
@@ -70,3 +74,27 @@ def test_a_prediction_that_was_stopped_is_not_kept(monkeypatch: pytest.MonkeyPat
     tasks.predict_run(run.pk)
     run.refresh_from_db()
     assert run.prediction is None and run.unpredicted == ""
+
+
+def test_what_was_predicted_before_the_start_stays_when_people_change_the_cluster(
+    live_redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = stored()
+    tasks.predict_run(run.pk)
+    run.refresh_from_db()
+    before = run.prediction
+    assert before is not None
+    slowed = SlowDevice(at_s=0.0, device="desk", factor=50)
+    spec = read_spec(run.spec, "spec").needed()
+    report = predict(spec.model_copy(update={"scenario": Scenario(changes=(slowed,))}))
+    assert report.latency_s > 2 * before["latency_s"]
+    Run.objects.filter(pk=run.pk).update(status="running", worker=str(ME))
+    asked: list[str] = []
+    monkeypatch.setattr(recording.app, "send_task", lambda name, *given, **more: asked.append(name))
+    owner = ownership.owner_of(Run.objects.get(pk=run.pk))
+    with recording.publisher_of(owner) as publisher:
+        recording.keep(owner, publisher, report)
+    assert asked == []
+    tasks.predict_run(run.pk)  # whoever asks for it once more
+    run.refresh_from_db()
+    assert run.prediction == before

@@ -31,7 +31,7 @@ def finish(owner: Ownership, report: RunReport) -> EndState:
         "plan": to_document(report.plan) if report.plan else None,
         "latency_s": report.latency_s if finished else None,
         "ttft_s": report.ttft_s if finished else None,
-        "tpot_s": report.tpot_s if finished else None,
+        "tpot_s": (report.tpot_s or None) if finished else None,
         "tokens_per_s": report.tokens_per_s if finished else None,
         "correct": report.correctness.ok,
         "valid": report.fidelity.valid,

@@ -28,7 +28,7 @@ FIGURES = (
     "attribution",
     "correctness",
     "fidelity",
-    "prediction",
+    "predictions",
     "seed",
 )
 

@@ -68,8 +68,8 @@ def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunRepor
     status = storage.insist(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)
     publisher.publish([ended, ReportMade.of(report)])
-    # What was predicted at the start was the run undisturbed, or nothing if this host was not calibrated.
-    if report.scenario.changes or not ownership.owned(owner).filter(prediction__isnull=False).exists():
+    # Nothing was predicted before the start if no host was calibrated then.
+    if not ownership.owned(owner).filter(prediction__isnull=False).exists():
         app.send_task("plan.predict_run", [owner.run_id], queue="plan", priority=LATER)
 
 

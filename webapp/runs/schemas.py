@@ -65,7 +65,9 @@ class RunDetail(RunRow):
     spec: RunSpec | None = Field(description="Null if it cannot be read: `problems` has the reason.")
     plan: Plan | None
     report: RunReport | None
-    prediction: RunReport | None = Field(description="The simulated world's report of the same run.")
+    prediction: RunReport | None = Field(
+        description="The simulated world's report of the run as it was before the start."
+    )
     finding: Finding | None = Field(description="The report in words.")
     problems: list[str] = Field(
         description="Which stored documents cannot be read, or not completely; why there is no prediction."

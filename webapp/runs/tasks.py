@@ -96,7 +96,9 @@ def plan_run(spec: dict[str, Any], reply_to: str) -> None:
     time_limit=RUN_LIMIT_S + planning.GRACE_S,
 )
 def predict_run(run_id: int) -> None:
-    """Predict a stored run and keep the prediction; once it has a report, with the changes that happened."""
+    """Predict a stored run as it is before its start, and keep the prediction. Changes that came while it ran
+    are none of its business: the report has the predictions that know them (`Predictions`).
+    """
     run = Run.objects.filter(pk=run_id).first()
     if run is None:
         return
@@ -119,13 +121,14 @@ def predict_run(run_id: int) -> None:
 
 
 def spec_to_predict(run: Run) -> RunSpec:
-    """The run's spec, with the live changes of the real run if there was one. Raises `SpecError` if it cannot
+    """The run's spec, with the times of the host that ran it if it has run. Raises `SpecError` if it cannot
     be read.
     """
+    spec = read_spec(run.spec, f"The spec of {run}").needed()
     if run.report is None:
-        return with_profile(read_spec(run.spec, f"The spec of {run}").needed())
+        return with_profile(spec)
     report = read_report(run.report, f"The report of {run}").needed()
-    return here(report.spec.model_copy(update={"scenario": report.scenario}))
+    return here(spec.model_copy(update={"profile": report.spec.profile}))
 
 
 def with_profile(spec: RunSpec) -> RunSpec:

@@ -16,7 +16,17 @@ from engine.cli.progress import RunProgress, describe
 from engine.cli.tables import bar, show_report
 from engine.domain.errors import SpecError
 from engine.domain.events import ClockTicked, Event, Logged, StateChanged
-from engine.domain.report import Correctness, Fidelity, LinkReport, Outcome, Prediction, RunReport
+from engine.domain.report import (
+    Correctness,
+    Fidelity,
+    FromHereOn,
+    LinkReport,
+    Outcome,
+    Prediction,
+    Predictions,
+    RunReport,
+)
+from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from tests.support.tiny_run import MODEL
@@ -142,9 +152,29 @@ def test_a_bad_run_says_why() -> None:
 
 def test_a_prediction_stands_beside_the_run() -> None:
     predicted = Prediction(latency_s=1.25, ttft_s=0, tpot_s=0, tokens_per_s=0, peak_memory_bytes={})
-    text = shown(report(latency_s=1.5, prediction=predicted))
+    text = shown(report(latency_s=1.5, predictions=Predictions(with_all_changes_known=predicted)))
     (line,) = (line for line in text.splitlines() if "end-to-end" in line)
     assert "1.5 s" in line and "1.25 s" in line
+
+
+def test_the_three_predictions_of_a_disturbed_run_stand_apart() -> None:
+    def predicted(latency_s: float) -> Prediction:
+        return Prediction(latency_s=latency_s, ttft_s=0, tpot_s=0, tokens_per_s=0, peak_memory_bytes={})
+
+    later = FromHereOn(at_s=0.4, changes=1, left_s=3.8, latency_s=4.2)
+    made = Predictions(
+        before_the_start=predicted(1.55), from_here_on=(later,), with_all_changes_known=predicted(4.26)
+    )
+    slowed = Scenario(changes=(SlowDevice(at_s=0.4, device="desk", factor=3),))
+    lines = shown(report(latency_s=4.3, predictions=made, scenario=slowed)).splitlines()
+    (names,) = (line for line in lines if "predicted before the start" in line)
+    assert names.index("before the start") < names.index("predicted with all changes known")
+    assert [line.split() for line in lines if "end-to-end" in line] == [
+        ["end-to-end", "latency", "4.3", "s", "1.55", "s", "4.26", "s", "+0.9%"]
+    ]
+    after = next(line for line in lines if "after one change" in line)
+    assert after.split()[3:] == ["400", "ms", "3.8", "s", "4.2", "s"]
+    assert "before the start" not in shown(report(latency_s=4.3, predictions=made))  # the same to the eye
 
 
 def test_the_achieved_rate_is_shown_where_one_was_measured() -> None:

@@ -14,6 +14,7 @@ from engine.domain.report import (
     Outcome,
     Percentiles,
     Prediction,
+    Predictions,
     Recovery,
     RequestReport,
     RunReport,
@@ -133,7 +134,7 @@ def test_several_requests_have_mean_times():
 def test_a_run_that_did_not_finish_says_why_first_and_what_it_had():
     lost = Outcome(kind="peer_lost", sentence="b failed and nobody took over")
     expected = Prediction(latency_s=2, ttft_s=1, tpot_s=1, tokens_per_s=1, peak_memory_bytes={})
-    said = words(outcome=lost, prediction=expected)
+    said = words(outcome=lost, predictions=Predictions(with_all_changes_known=expected))
     assert said[:2] == ["b failed and nobody took over.", "Until then 4 tokens came in 1 s."]
     assert not any("prediction" in sentence for sentence in said)
     nothing = words(outcome=lost, latency_s=0.0, requests=(), attribution=Attribution(), links=(), devices=())
@@ -260,10 +261,10 @@ def test_a_lost_device_is_told_as_a_recovery():
 )
 def test_a_prediction_is_said_to_be_right_or_by_how_much_it_is_off(latency_s, said):
     expected = Prediction(latency_s=latency_s, ttft_s=1, tpot_s=1, tokens_per_s=1, peak_memory_bytes={})
-    assert words(prediction=expected)[3] == said
+    assert words(predictions=Predictions(with_all_changes_known=expected))[3] == said
     late = Scenario(changes=(LinkUp(at_s=9, link="a--b"),))
-    knowing = said.replace("The prediction was", "The prediction that knows the changes was")
-    assert words(prediction=expected, scenario=late)[4] == knowing
+    knowing = said.replace("The prediction was", "The prediction with all changes known was")
+    assert words(predictions=Predictions(with_all_changes_known=expected), scenario=late)[4] == knowing
 
 
 def test_what_one_should_not_believe_is_said_last():

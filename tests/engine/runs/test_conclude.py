@@ -8,7 +8,7 @@ from engine.domain.report import Correctness, Outcome
 from engine.domain.scenario import DropDevice, Scenario, SetRate, SlowDevice
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
-from engine.runs import conclude
+from engine.runs import predictions
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.predict import predict, prepare, simulate
 from tests.support.small_cases import spec_of, star
@@ -39,7 +39,7 @@ def concluded(changes=(), stretch=1.0):
 
 def test_an_undisturbed_run_is_predicted_undisturbed():
     report = concluded()
-    assert report.prediction.latency_s == LATENCY_S
+    assert report.predictions.with_all_changes_known.latency_s == LATENCY_S
     assert report.fidelity.valid is True
     assert report.scenario.changes == ()
 
@@ -48,8 +48,8 @@ def test_an_undisturbed_run_is_predicted_undisturbed():
 def test_a_disturbed_run_is_predicted_with_the_same_disturbance(change):
     report = concluded((change,))
     disturbed = predict(SPEC.model_copy(update={"scenario": Scenario(changes=(change,))}))
-    assert report.prediction.latency_s == disturbed.latency_s > LATENCY_S * 1.1
-    assert report.prediction.attribution == disturbed.attribution
+    assert report.predictions.with_all_changes_known.latency_s == disturbed.latency_s > LATENCY_S * 1.1
+    assert report.predictions.with_all_changes_known.attribution == disturbed.attribution
     assert report.fidelity.valid is True, report.fidelity.why
     assert report.scenario.changes == (change,)
 
@@ -63,9 +63,9 @@ def test_operations_half_as_long_again_are_seen_though_the_pacer_is_content():
 def test_the_report_keeps_the_figures_of_the_prediction():
     report, expected = concluded(), predict(SPEC)
     for figure in ("latency_s", "ttft_s", "tpot_s", "tokens_per_s", "attribution"):
-        assert getattr(report.prediction, figure) == getattr(expected, figure)
+        assert getattr(report.predictions.with_all_changes_known, figure) == getattr(expected, figure)
     peaks = {device.name: device.peak_memory_bytes for device in expected.devices}
-    assert report.prediction.peak_memory_bytes == peaks
+    assert report.predictions.with_all_changes_known.peak_memory_bytes == peaks
 
 
 def test_the_prediction_takes_the_decisions_that_the_real_run_took(monkeypatch):
@@ -77,7 +77,7 @@ def test_the_prediction_takes_the_decisions_that_the_real_run_took(monkeypatch):
         seen.append(more["decisions"])
         return simulate(prepared, **more)
 
-    monkeypatch.setattr(conclude, "simulate", spy)
+    monkeypatch.setattr(predictions, "simulate", spy)
     report_of(prepare(SPEC), RealResult(trace, Outcome(), (), {}, 0.1), 2.0, [], "x", Correctness(), {})
     assert seen == [{("d1", "heads of 3"): [0, 2]}]
 

@@ -28,7 +28,7 @@ from engine.runs.fidelity import (
     fidelity_of,
     fidelity_of_native,
 )
-from engine.runs.native import NativePrediction
+from engine.runs.native import Simulated
 from engine.worlds.real.trace_writer import TraceWriter
 
 LAB = topologies.load("lab-3")
@@ -359,13 +359,13 @@ def test_a_native_run_is_judged_by_its_links_alone():
     ],
 )
 def test_a_native_run_is_compared_only_if_it_and_its_prediction_finished(run, prediction, words):
-    predicted = NativePrediction(report(8.0, dilation=None, kind=prediction), [])
+    predicted = Simulated(report(8.0, dilation=None, kind=prediction), [])
     found = native(on_host=predicted, run=report(9.0, dilation=None, kind=run))
     assert found.native == () and words in found.notes[0]
 
 
 def test_a_native_run_stands_beside_its_prediction():
-    found = native(on_host=NativePrediction(report(8.0, dilation=None), [op(0.0, 7.0)]))
+    found = native(on_host=Simulated(report(8.0, dilation=None), [op(0.0, 7.0)]))
     assert found.latency_error == pytest.approx(9 / 8 - 1)
     assert [part.name for part in found.native] == ["compute", "runtime", "link", "disk", "wait"]
 

@@ -85,22 +85,24 @@ def concluded(profile):
 
 def test_the_report_of_a_native_run_has_the_prediction_for_its_host():
     report = concluded(PROFILE)
-    assert report.prediction.latency_s == pytest.approx(report.latency_s)
-    assert report.prediction.latency_s != pytest.approx(predict(PIPELINE).latency_s)
+    assert report.predictions.with_all_changes_known.latency_s == pytest.approx(report.latency_s)
+    assert report.predictions.with_all_changes_known.latency_s != pytest.approx(predict(PIPELINE).latency_s)
     assert report.fidelity.latency_error == pytest.approx(0.0)
     assert report.fidelity.valid is True
 
 
 def test_without_a_calibration_a_native_run_is_not_compared_and_says_what_to_do():
     report = concluded(None)
-    assert report.prediction is None and report.fidelity.native == ()
+    assert report.predictions.with_all_changes_known is None and report.fidelity.native == ()
     assert "./loom calibrate" in report.fidelity.notes[0]
 
 
 def test_the_parts_of_the_path_add_up_to_the_latency_in_both_columns():
     report = concluded(PROFILE)
     path = [part for part in report.fidelity.native if part.name != "wait"]
-    assert sum(part.predicted_s for part in path) == pytest.approx(report.prediction.latency_s)
+    assert sum(part.predicted_s for part in path) == pytest.approx(
+        report.predictions.with_all_changes_known.latency_s
+    )
     assert sum(part.measured_s for part in path) == pytest.approx(report.latency_s)
 
 

@@ -104,5 +104,5 @@ def test_every_process_says_where_it_listens_what_it_holds_to_whom_it_talks_and_
 
 
 def test_the_prediction_plays_the_same_requests(report):
-    assert report.prediction is not None
-    assert report.prediction.latency_s == pytest.approx(report.latency_s, rel=0.5)
+    assert report.predictions.with_all_changes_known is not None
+    assert report.predictions.with_all_changes_known.latency_s == pytest.approx(report.latency_s, rel=0.5)

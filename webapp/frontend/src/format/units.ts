@@ -35,6 +35,9 @@ export function seconds(value: number, digits = 3): string {
   return size >= 0.9995e-3 ? `${three(value * 1e3, digits)} ms` : `${three(value * 1e6, digits)} µs`;
 }
 
+/** The time of an output token after the first; a dash where there is none, which reports have as 0. */
+export const perToken = (value_s: number): string => (value_s > 0 ? seconds(value_s) : '–');
+
 /** `joules(0.00123)` → "1.23 mJ". */
 export function joules(value: number): string {
   const size = Math.abs(value);

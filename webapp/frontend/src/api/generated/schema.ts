@@ -1854,7 +1854,7 @@ export interface components {
         };
         EventFrame: {
             cursor: string;
-            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["RestPredicted"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             head: string;
             server_time: number;
         };
@@ -2112,6 +2112,12 @@ export interface components {
             device: string;
             /** @constant */
             kind: "freeze_device";
+        };
+        FromHereOn: {
+            at_s: number;
+            changes: number;
+            latency_s: number;
+            left_s: number;
         };
         GalaxyLayout: {
             columns: number[];
@@ -2802,6 +2808,11 @@ export interface components {
             plan: components["schemas"]["Plan"] | null;
             report: components["schemas"]["RunReport"];
         };
+        Predictions: {
+            before_the_start: components["schemas"]["Prediction"] | null;
+            from_here_on: components["schemas"]["FromHereOn"][];
+            with_all_changes_known: components["schemas"]["Prediction"] | null;
+        };
         PreviewOut: {
             best: components["schemas"]["Best"][];
             emulate_s: number | null;
@@ -2941,7 +2952,7 @@ export interface components {
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
             plan: components["schemas"]["Plan"] | null;
-            prediction: components["schemas"]["Prediction"] | null;
+            predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];
             requests: components["schemas"]["RequestReport"][];
             scenario: components["schemas"]["Scenario"];
@@ -2986,6 +2997,15 @@ export interface components {
             text: string;
             token_s: number[];
             ttft_s: number;
+        };
+        RestPredicted: {
+            at_s: number;
+            changes: number;
+            latency_s: number;
+            left_s: number;
+            requests: components["schemas"]["RequestReport"][];
+            /** @constant */
+            type: "rest_predicted";
         };
         Retried: {
             count: number;
@@ -3107,7 +3127,7 @@ export interface components {
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
             plan: components["schemas"]["Plan"] | null;
-            prediction: components["schemas"]["Prediction"] | null;
+            predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];
             requests: components["schemas"]["RequestReport"][];
             scenario: components["schemas"]["Scenario"];

@@ -8,6 +8,8 @@ export type Span = Omit<Schemas['Span'], 'type'>;
 export type Mark = Omit<Schemas['Mark'], 'type'>;
 /** One direction of a link: rate in use, asked for, and measured capacity. */
 export type LinkSample = Schemas['LinkSample'];
+/** What a run was predicted to take from here on, right after a change. */
+export type RestPredicted = Omit<Schemas['RestPredicted'], 'type'>;
 export type RunEvent = EventFrame['events'][number];
 /** One message of the run's WebSocket; an empty list of events is a heartbeat. */
 export type EventFrame = Schemas['EventFrame'];

@@ -16,4 +16,6 @@ export type Outcome = Schemas['Outcome'];
 /** A device that failed or joined, and how the run continued; the times follow each other. */
 export type Recovery = Schemas['Recovery'];
 export type Prediction = Schemas['Prediction'];
+/** What was predicted of a run, three times, each knowing other changes of the cluster. */
+export type Predictions = Schemas['Predictions'];
 export type RunReport = Schemas['RunReport'];

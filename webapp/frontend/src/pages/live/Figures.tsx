@@ -41,8 +41,15 @@ export function Figures(props: Props) {
 function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[] {
   const { workload } = run.spec;
   const expected = workload.new_tokens * workload.requests;
-  const changed_s = picture.injections.at(-1)?.time_s ?? 0;
-  const progress = progressOf(picture.tokens, predicted, expected, picture.time_s, changed_s, dilation);
+  const progress = progressOf(
+    picture.tokens,
+    predicted,
+    picture.rests,
+    picture.injections,
+    expected,
+    picture.time_s,
+    dilation,
+  );
   const serves = workload.pattern === 'serve'; // nobody knows how many tokens there will be
   const figures: (Figure | false)[] = [
     workload.new_tokens > 0 && {
@@ -62,7 +69,7 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
         id: 'against-prediction',
         label: 'against prediction',
         value: maybe(progress.againstPrediction, (ratio) => signedPercent(ratio - 1)),
-        about: 'The time of the newest token, compared with the prediction of the run without disturbances',
+        about: 'The time of the newest token, compared with what was predicted before the start',
       },
     !over &&
       !serves && {
@@ -70,7 +77,7 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
         label: picture.time_s > 0 ? 'left' : 'will take',
         value: leftText(progress.left_s, progress.wallLeft_s, dilation),
         about:
-          'Virtual time and time on the clock, by the prediction and the tokens since the last change; nothing until there are two',
+          'Virtual time and time on the clock, as predicted from here on: after a change it is predicted anew',
       },
     {
       id: 'virtual-clock',

@@ -4,7 +4,7 @@ import { useClusters, useMayWrite } from '@/api/queries';
 import { isOver, type RunDetail } from '@/api/types';
 import { useDocumentTitle } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
-import { predictedTokens } from '@/run/data/progress';
+import { predictedAlong, predictedTokens } from '@/run/data/progress';
 import type { Snapshot } from '@/run/data/snapshot';
 import { useRunStore, useSnapshot, type RunStore } from '@/run/feed/store';
 import { LayerPanel } from '@/run/panels/LayerPanel';
@@ -54,6 +54,8 @@ export function LivePage({ run }: { run: RunDetail }) {
   const shown = useShown(store, newest, viewport, dilation ?? 1);
   const { picture } = shown;
   const predicted = useMemo(() => predictedTokens(run.prediction), [run.prediction]);
+  const { rests } = newest;
+  const along = useMemo(() => predictedAlong(predicted, rests), [predicted, rests]);
   const changes = newest.injections.length;
   // The list of marks grows in place: it is another one when it is longer.
   const recorded = useMemo(
@@ -138,7 +140,7 @@ export function LivePage({ run }: { run: RunDetail }) {
               <TimeTracks
                 data={store.data}
                 picture={newest}
-                predicted={predicted}
+                predicted={along}
                 viewport={viewport}
                 now={now}
                 selection={selection}

@@ -2,7 +2,7 @@ import { Anchor, Card, Group, Loader, Skeleton, Text } from '@mantine/core';
 import { ApiError, sentence } from '@/api/client';
 import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { seconds, three } from '@/format/units';
+import { perToken, seconds, three } from '@/format/units';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
 import { Legend } from '@/components/Legend';
 import { attributionColors } from '@/theme/spanColors';
@@ -83,11 +83,7 @@ function Prediction({ report }: { report: RunReport }) {
               value={seconds(report.ttft_s)}
               testId="predicted-ttft"
             />
-            <Figure
-              label="Per token (TPOT)"
-              value={generates ? seconds(report.tpot_s) : '–'}
-              testId="predicted-tpot"
-            />
+            <Figure label="Per token (TPOT)" value={perToken(report.tpot_s)} testId="predicted-tpot" />
             <Figure label="End to end" value={seconds(report.latency_s)} testId="predicted-latency" />
             <Figure
               label="Throughput"

@@ -10,7 +10,7 @@ import classes from './report.module.css';
 /** The end-to-end time by cause along the critical path; measured above predicted, on one scale. */
 export function Attribution({ report }: { report: RunReport }) {
   const measured = report.attribution;
-  const predicted = report.prediction?.attribution;
+  const predicted = report.predictions.with_all_changes_known?.attribution;
   const total = totalOf(measured);
   if (total === 0) return null;
   const scale = Math.max(total, predicted ? totalOf(predicted) : 0);

@@ -27,7 +27,7 @@ export function DeviceTable({ report }: { report: RunReport }) {
           <Table.Tbody>
             {report.devices.map((device, rank) => {
               const used = device.peak_memory_bytes / device.memory_bytes;
-              const predicted = report.prediction?.peak_memory_bytes[device.name];
+              const predicted = report.predictions.with_all_changes_known?.peak_memory_bytes[device.name];
               return (
                 <Table.Tr key={device.name} data-testid={`device-${device.name}`}>
                   <Table.Td>

@@ -3,13 +3,19 @@ import type { RunDetail } from '@/api/types';
 import { Panel } from '@/components/Panel';
 import { maybe, percent, seconds } from '@/format/units';
 import type { RunData } from '@/run/data/runData';
+import type { Effect } from '@/run/data/effects';
 import { happenings } from './happenings';
+import { nameOf } from './predictions';
 import classes from './report.module.css';
+
+/** By what factor a token must change to be told. */
+const SEEN = 1.05;
 
 /** Every change of the cluster and of the plan: when, what, who made it, and the time of a token before and after. */
 export function Happened({ run, data }: { run: RunDetail; data: RunData | undefined }) {
-  const rows = happenings(run.finding?.changes ?? [], data);
+  const rows = happenings(run.finding?.changes ?? [], data, run.report?.predictions.from_here_on ?? []);
   if (rows.length === 0) return null;
+  const isPredicted = rows.some(({ rest }) => rest !== null);
   const isKnownBy = rows.some(({ by }) => by !== '');
   return (
     <Panel
@@ -31,10 +37,15 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
               <Table.Th ta="right">after</Table.Th>
               <Table.Th ta="right">worst</Table.Th>
               <Table.Th ta="right">effect</Table.Th>
+              {isPredicted && (
+                <Table.Th ta="right" title="End-to-end latency, predicted while the run went on">
+                  {nameOf('from_here_on')}
+                </Table.Th>
+              )}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {rows.map(({ key, time_s, label, by, effect }) => (
+            {rows.map(({ key, time_s, label, by, effect, rest }) => (
               <Table.Tr key={key} data-testid="happening">
                 <Table.Td ta="right">{seconds(time_s)}</Table.Td>
                 <Table.Td fw={500}>{label}</Table.Td>
@@ -42,7 +53,10 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
                 <Table.Td ta="right">{maybe(effect?.before_s, seconds)}</Table.Td>
                 <Table.Td ta="right">{maybe(effect?.after_s, seconds)}</Table.Td>
                 <Table.Td ta="right">{maybe(effect?.worst_s, seconds)}</Table.Td>
-                <Table.Td ta="right">{effect ? changeText(effect.after_s / effect.before_s) : '–'}</Table.Td>
+                <Table.Td ta="right">{effect ? changeText(effect) : '–'}</Table.Td>
+                {isPredicted && (
+                  <Table.Td ta="right">{rest ? `${seconds(rest.latency_s)} in all` : '–'}</Table.Td>
+                )}
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -52,9 +66,10 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
   );
 }
 
-/** "+90 %"; "none" below 5 %, as in the report's sentences. */
-function changeText(ratio: number): string {
+/** "+90 %", from 5 % on as in the report's sentences; "one pause" where only the worst token was that much longer. */
+function changeText({ before_s, after_s, worst_s }: Effect): string {
+  const ratio = after_s / before_s;
   if (!Number.isFinite(ratio)) return '–';
-  if (Math.max(ratio, 1 / ratio) < 1.05) return 'none';
+  if (Math.max(ratio, 1 / ratio) < SEEN) return worst_s / before_s < SEEN ? 'none' : 'one pause';
   return `${ratio > 1 ? '+' : '−'}${percent(Number(Math.abs(ratio - 1).toFixed(2)))}`;
 }

@@ -3,7 +3,7 @@ import { IconActivity, IconArrowsShuffle, IconCopy, IconFlask } from '@tabler/ic
 import { useRef } from 'react';
 import { Link } from '@/components/navigation';
 import { useMayWrite } from '@/api/queries';
-import type { RunDetail, RunReport } from '@/api/types';
+import type { RunDetail } from '@/api/types';
 import { Page } from '@/components/Page';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
@@ -80,9 +80,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
         {report && (
           <>
             <FindingPanel run={run} />
-            {report.outcome.kind === 'finished' && (
-              <KeyFigures report={report} before={predictedBefore(run)} />
-            )}
+            {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
             <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
             <Happened run={run} data={recording.data} />
             <RecoveryPanel
@@ -134,12 +132,6 @@ export function ReportPage({ run }: { run: RunDetail }) {
 function lackOf({ isPending, isError }: ReturnType<typeof useRecording>): string | null {
   if (isPending) return 'once the events of the run have been read';
   return isError ? 'not now: the events of the run could not be read' : null;
-}
-
-/** The prediction that was made before the run; null if it knew all changes, as the one of the report does. */
-function predictedBefore({ prediction, report, spec }: RunDetail): RunReport | null {
-  const same = JSON.stringify(report?.scenario.changes) === JSON.stringify(spec.scenario.changes);
-  return same || prediction?.outcome.kind !== 'finished' ? null : prediction;
 }
 
 /** Ways to the same run with something else in it. */

@@ -50,9 +50,18 @@ describe('what happened', () => {
           label: 'The delay of 20 ms on a–b',
           by: '',
           effect: { before_s: 0.1, after_s: 0.3, worst_s: 0.3 },
+          rest: null,
         },
       ]);
     }
+  });
+
+  it('has what was predicted from there on beside the last of several changes', () => {
+    const plan = { time_s: 0.7, name: 'replanned', label: 'new plan: b failed', by: '' };
+    const later = { ...delay, time_s: 0.66 };
+    const rest = { at_s: 0.8, changes: 2, left_s: 1, latency_s: 1.8 };
+    const rows = happenings([reported], recorded([delay, later, plan]), [rest]);
+    expect(rows.map((row) => row.rest)).toEqual([null, rest, null]);
   });
 
   it('has no effect where no token came on one side', () => {

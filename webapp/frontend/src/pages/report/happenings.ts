@@ -4,6 +4,7 @@ import { type Effect, effectsOf } from '@/run/data/effects';
 import type { RunData } from '@/run/data/runData';
 
 type ChangeEffect = Schemas['ChangeEffect'];
+type FromHereOn = Schemas['FromHereOn'];
 
 export interface Happening {
   key: string;
@@ -12,12 +13,28 @@ export interface Happening {
   /** Who made it: a person, 'the scenario', or 'the run' by itself; '' while it is not known. */
   by: string;
   effect: Effect | null;
+  /** What was predicted right after it; several changes in a row are predicted together, after the last. */
+  rest: FromHereOn | null;
 }
 
 /** What a run does by itself, without anybody's change. */
 const OWN = new Set(['replanned', 'promoted']);
 
 export function happenings(
+  reported: readonly ChangeEffect[],
+  recorded: Pick<RunData, 'injections' | 'tokens'> | undefined,
+  rests: readonly FromHereOn[] = [],
+): Happening[] {
+  const rows = rowsOf(reported, recorded);
+  const isOwn = ({ by }: Happening) => by === 'the run';
+  return rows.map((row, at) => {
+    const next_s = rows.slice(at + 1).find((later) => !isOwn(later))?.time_s ?? Infinity;
+    const rest = rests.find(({ at_s }) => at_s >= row.time_s && at_s < next_s);
+    return { ...row, rest: isOwn(row) ? null : (rest ?? null) };
+  });
+}
+
+function rowsOf(
   reported: readonly ChangeEffect[],
   recorded: Pick<RunData, 'injections' | 'tokens'> | undefined,
 ): Happening[] {
@@ -30,6 +47,7 @@ export function happenings(
       label,
       by: OWN.has(name) ? 'the run' : by || 'the scenario',
       effect: effects[at] ?? null,
+      rest: null,
     }));
   }
   return reported.map(({ at_s, what, before_s, after_s, worst_s }, at) => ({
@@ -38,5 +56,6 @@ export function happenings(
     label: what.charAt(0).toUpperCase() + what.slice(1),
     by: '',
     effect: before_s === null || after_s === null || worst_s === null ? null : { before_s, after_s, worst_s },
+    rest: null,
   }));
 }

@@ -11,6 +11,7 @@ import {
   type RunState,
   type Span,
 } from '@/api/types';
+import { seconds } from '@/format/units';
 import { text } from './facts';
 import { HeadMap } from './headMap';
 import { LayerTimes } from './layerTimes';
@@ -34,6 +35,7 @@ import {
   type LinkData,
 } from './parts';
 import { Plans } from './plans';
+import { restOf, type Rest } from './progress';
 import { Recoveries } from './recoveries';
 import { Names, Ring, SpanRing } from './rings';
 import { Service } from './service';
@@ -61,6 +63,11 @@ export interface LogEntry {
 
 type Lanes = DeviceData['lanes'];
 
+/** "4.2 s in all, 3.8 s left". */
+export function restText({ latency_s, left_s }: { latency_s: number; left_s: number }): string {
+  return `${seconds(latency_s)} in all, ${seconds(left_s)} left`;
+}
+
 export class RunData {
   state: RunState = 'queued';
   stateDetail = '';
@@ -82,6 +89,8 @@ export class RunData {
   readonly heads = new HeadMap();
   readonly methodMarks = new Ring<Mark>(MAX_METHOD_MARKS);
   layers: LayerTimes;
+  /** What was predicted from here on, after changes that nobody had announced. */
+  readonly rests: Rest[] = [];
   /** Number of refused changes; the log has the reasons. */
   refusals = 0;
   private readonly byName = new Map<string, DeviceData>();
@@ -214,6 +223,9 @@ export class RunData {
       case 'request_refused':
         this.service.refuse(event.id, event.reason);
         return this.addLog(null, 'error', `Request refused: ${event.reason}`);
+      case 'rest_predicted':
+        this.rests.push(restOf(event));
+        return this.addLog(event.at_s, 'info', `predicted from here on: ${restText(event)}`);
       case 'report':
         this.report = event;
         return;

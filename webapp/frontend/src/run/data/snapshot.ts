@@ -3,6 +3,7 @@ import { isOver, type Plan, type RunReport, type RunState } from '@/api/types';
 import { activity, knownInstant_s, type Activity } from './activity';
 import type { LayerLatency } from './layerTimes';
 import type { DeviceData, DirectionData, LinkData } from './parts';
+import type { Rest } from './progress';
 import type { RunData, Injection, LogEntry, PlanVersion, Token } from './runData';
 import type { LiveRecovery } from './recoveries';
 
@@ -33,6 +34,7 @@ export interface Snapshot {
   tokens: Token[];
   log: LogEntry[];
   injections: readonly Injection[];
+  rests: readonly Rest[];
   refusals: number;
   prefillLayers: LayerLatency | null;
   newestLayers: LayerLatency | null;
@@ -90,6 +92,7 @@ function snapshotOf(
     tokens: data.tokens.toArray(),
     log: data.log.toArray(),
     injections: [...data.injections],
+    rests: [...data.rests],
     refusals: data.refusals,
     prefillLayers: data.layers.prefill(),
     newestLayers: data.layers.newest(),

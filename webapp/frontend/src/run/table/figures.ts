@@ -1,6 +1,6 @@
 /** The numbers of a run that lists show, sort, limit and average. */
 import type { RunRow } from '@/api/types';
-import { bytes, joules, percent, seconds, three } from '@/format/units';
+import { bytes, joules, percent, perToken, seconds, three } from '@/format/units';
 
 export interface Figure {
   key: string;
@@ -28,7 +28,7 @@ export const FIGURES: readonly Figure[] = [
     title: 'TPOT',
     about: 'time per output token, mean',
     usual: true,
-    text: seconds,
+    text: perToken,
     of: (run) => run.tpot_s,
   },
   {
@@ -67,7 +67,7 @@ export const FIGURES: readonly Figure[] = [
       ['link_frac', 'Links’ share', 'of the critical path', percent, false],
       ['peak_memory_bytes', 'Memory', 'peak of the device that needs most', bytes, true],
       ['energy_j', 'Energy', 'of devices and links', joules, false],
-      ['predicted_latency_s', 'Predicted', 'end-to-end latency, knowing the changes', seconds, false],
+      ['predicted_latency_s', 'Predicted', 'end-to-end latency, with all changes known', seconds, false],
       ['dilation', 'D', 'real seconds per virtual second', three, false],
     ] as const
   ).map(([key, title, about, text, usual]) => ({ key, title, about, usual, text, of: stored(key) })),

@@ -15,7 +15,7 @@ interface Point {
 }
 
 /** The tokens after the first of each request, a line per request (one for requests served together), and the
- * prediction of the undisturbed run, dashed. Where every request has one token, these: each took a prompt. */
+ * prediction, dashed: made before the start, and after a change from there on. Where every request has one token, these: each took a prompt. */
 export function latencyTrack(
   data: RunData,
   predicted: readonly PredictedToken[],

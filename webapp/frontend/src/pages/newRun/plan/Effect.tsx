@@ -22,7 +22,7 @@ export function Effect({
   const generates = after.spec.workload.new_tokens > 0;
   const rows: [string, number | null, number | null][] = [
     [generates ? 'First token' : 'First result', before.ttft_s, after.ttft_s],
-    ['Per token', generates ? before.tpot_s : null, generates ? after.tpot_s : null],
+    ['Per token', before.tpot_s || null, after.tpot_s || null],
     ['All requests', before.latency_s, after.latency_s],
   ];
   return (
