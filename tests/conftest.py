@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis
 import pytest
@@ -18,38 +19,56 @@ pytest_plugins = ["tests.support.campaigns", "tests.support.timeouts"]
 def play_for_real(tmp_path_factory):
     """`play_for_real(specs)`: {name: spec} → {name: {"report": …, "trace": […]}}, real processes on loopback.
 
-    In fresh processes, because runs fork their devices from a parent that has computed nothing; in
-    `at_once` of them, where what is asked does not depend on how long it takes. References are computed once
-    for all tests.
+    In processes of their own, because runs fork their devices from a parent that has computed nothing; in
+    `at_once` of them, where what is asked does not depend on how long it takes. They and the references serve
+    all tests.
     """
     cache = tmp_path_factory.mktemp("references")
+    players = []
 
     def play(specs, at_once=1):
         folder = tmp_path_factory.mktemp("runs")
         paths = {name: folder / f"{number}.json" for number, name in enumerate(specs)}
         for name, path in paths.items():
             path.write_text(specs[name].model_dump_json())
+        while len(players) < at_once:
+            players.append(_start(cache))
         shares = [list(paths)[first::at_once] for first in range(at_once)]
-        playing = [
-            _start(folder / f"out-{number}", [paths[name] for name in names], cache)
-            for number, names in enumerate(shares)
-            if names
-        ]
-        answers = {}
-        for names, (process, out) in zip(shares, playing, strict=False):
-            assert process.wait() == 0, f"the runs of {', '.join(names)} broke off"
-            with out.open() as lines:
-                answers |= dict(zip(names, map(json.loads, lines), strict=True))
-        return answers
+        with ThreadPoolExecutor(at_once) as pool:
+            asked = zip(players, shares, strict=False)
+            played = [
+                pool.submit(_answers, player, [paths[name] for name in names]) for player, names in asked
+            ]
+        return {
+            name: answer
+            for names, answers in zip(shares, played, strict=True)
+            for name, answer in zip(names, answers.result(), strict=True)
+        }
 
-    return play
+    yield play
+    for player in players:
+        player.stdin.close()
+        player.wait()
+        player.stdout.close()
 
 
-def _start(out, paths, cache):
-    with out.open("w") as lines:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "engine.runs.local", *map(str, paths)],
-            stdout=lines,
-            env=os.environ | {"EDGELOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"},
-        )
-    return process, out
+def _start(cache):
+    play = "import sys; from engine.runs.local import main; main(line.strip() for line in sys.stdin)"
+    return subprocess.Popen(
+        [sys.executable, "-uc", play],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"EDGELOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"},
+    )
+
+
+def _answers(player, paths):
+    answers = []
+    for path in paths:
+        player.stdin.write(f"{path}\n")
+        player.stdin.flush()
+        line = player.stdout.readline()
+        assert line, f"the process that played {path} broke off"
+        answers.append(json.loads(line))
+    return answers

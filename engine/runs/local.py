@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def run_local(spec: RunSpec) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return report.model_dump(mode="json"), trace
 
 
-def main(paths: Sequence[str]) -> int:
+def main(paths: Iterable[str]) -> int:
     with one_process():
         for path in paths:
             spec = RunSpec.parse(json.loads(Path(path).read_text()), path)

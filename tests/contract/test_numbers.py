@@ -70,20 +70,20 @@ def expected_of(model, rows=11, requests=1):
 
 
 CASES = [
-    (model, name, params, cluster)
+    (model, name, params, cluster, pattern)
     for model in MODELS
     for name, params in VARIANTS
     for cluster in CLUSTERS
     if supported(name, CLUSTERS[cluster], model)
+    for pattern in (("bursty", "sporadic") if model is LLAMA else ("bursty",))
 ]
 IDS = [
-    "-".join([model.family, name, *map(str, params.values()), cluster])
-    for model, name, params, cluster in CASES
+    "-".join([model.family, name, *map(str, params.values()), cluster, pattern])
+    for model, name, params, cluster, pattern in CASES
 ]
 
 
-@pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
-@pytest.mark.parametrize(("model", "name", "params", "cluster"), CASES, ids=IDS)
+@pytest.mark.parametrize(("model", "name", "params", "cluster", "pattern"), CASES, ids=IDS)
 def test_every_strategy_gives_one_devices_numbers(model, name, params, cluster, pattern):
     expected = expected_of(model, requests=3)
     actual = results(name, model, CLUSTERS[cluster], requests=3, pattern=pattern, seed=1, **params)

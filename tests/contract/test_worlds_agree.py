@@ -88,14 +88,20 @@ def features(case):
     """What the run of a strategy shows, in pairs, and of which some run must show each."""
     strategy, family, cluster, workload, params = case
     given = str(params)
-    of_strategy = {(family,), (cluster.name, workload), (given, cluster.name), (given, workload)}
+    of_strategy = {(cluster.name, workload), (given, cluster.name), (given, workload)}
     of_strategy |= {(given, family)} if family in KINDS else set()
     return {(strategy, *pair) for pair in of_strategy} | {("any", family, cluster.name, workload)}
 
 
-def few(cases):
-    """As few of `cases` as have, by strategy, all features that they have together."""
-    left = set().union(*map(features, cases))
+def more_features(case):
+    """Every family with every strategy, too."""
+    strategy, family, *_ = case
+    return features(case) | {(strategy, family)}
+
+
+def few(cases, features, left=None):
+    """As few of `cases` as have all features `left`: by itself, all that they have together."""
+    left = set().union(*map(features, cases)) if left is None else left
     while left:
         best = max(cases, key=lambda case: len(left & features(case)))
         left -= features(best)
@@ -111,9 +117,20 @@ ALL = [
     for params in variants_of(strategy).values()
     if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
 ]
-CASES = list(few(ALL))
+CASES = list(few(ALL, features))
+MORE = list(
+    few(ALL, more_features, set().union(*map(more_features, ALL)).difference(*map(more_features, CASES)))
+)
+"""Those of the campaign."""
 VARIANTS = {str(params): name for variants in PARAMS.values() for name, params in variants.items()}
-IDS = ["-".join((s, f, c.name, w, *([VARIANTS[str(p)]] if s in PARAMS else []))) for s, f, c, w, p in CASES]
+BY_NAME = {
+    "-".join((s, f, c.name, w, *([VARIANTS[str(p)]] if s in PARAMS else []))): (s, f, c, w, p)
+    for s, f, c, w, p in [*CASES, *MORE]
+}
+NAMES = [
+    pytest.param(name, marks=[] if case in CASES else pytest.mark.long("engine"))
+    for name, case in BY_NAME.items()
+]
 
 
 @pytest.fixture(scope="session")
@@ -121,8 +138,7 @@ def real_runs(request, play_for_real):
     """All cases asked for. They are many, and none depends on time: two processes play them."""
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     asked = {values["name"] for values in params if "name" in values}
-    cases = dict(zip(IDS, CASES, strict=True))
-    return play_for_real({name: spec_of(*cases[name]) for name in IDS if name in asked}, at_once=2)
+    return play_for_real({name: spec_of(*case) for name, case in BY_NAME.items() if name in asked}, at_once=2)
 
 
 def decisions_of(trace):
@@ -145,11 +161,10 @@ class Simulated(NamedTuple):
 @pytest.fixture(scope="session")
 def simulated_run(real_runs):
     """name → the same run in the simulated world, given what the real one decided; each is simulated once."""
-    cases = dict(zip(IDS, CASES, strict=True))
 
     @cache
     def simulated(name):
-        prepared = prepare(spec_of(*cases[name]))
+        prepared = prepare(spec_of(*BY_NAME[name]))
         trace, outcome = simulate(prepared, decisions=decisions_of(real_runs[name]["trace"]))
         report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
         peaks = {device.name: device.peak_memory_bytes for device in report.devices}
@@ -158,7 +173,7 @@ def simulated_run(real_runs):
     return simulated
 
 
-@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_both_worlds_do_the_same_operations_bytes_and_flops(name, real_runs, simulated_run):
     simulated = simulated_run(name)
     real = operations(real_runs[name]["trace"])
@@ -166,7 +181,7 @@ def test_both_worlds_do_the_same_operations_bytes_and_flops(name, real_runs, sim
     assert simulated.operations - real == Counter() and real - simulated.operations == Counter()
 
 
-@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(name, real_runs):
     report = real_runs[name]["report"]
     assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
@@ -186,7 +201,7 @@ def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(nam
         assert correctness["max_rel_error"] < 1e-4
 
 
-@pytest.mark.parametrize("name", IDS)
+@pytest.mark.parametrize("name", NAMES)
 def test_both_ledgers_reach_the_same_peak(name, real_runs, simulated_run):
     real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
     assert simulated_run(name).peak_bytes == real

@@ -79,6 +79,7 @@ def test_residuals_are_relative_errors_and_that_of_the_sum() -> None:
     assert residuals(timed, "measured") == (0.0, 0.0, 0.0)
 
 
+@pytest.mark.long("emulator/calibration", "engine/ops")
 def test_six_position_shards_cost_what_the_host_makes_of_them_not_what_flops_say() -> None:
     """BERT-Large, 200 rows: a shard of 34 rows, products in the order of fewest FLOPs, has a quarter of a
     layer's. Its products are skinny, so it takes more than that.

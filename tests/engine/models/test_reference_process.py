@@ -61,9 +61,11 @@ def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, star
 
 
 def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
-    transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path)
-    transformers_outputs.load_or_compute(spec_of("tiny-gpt2", prompt_tokens=5), tmp_path)
+    """Any program does that reads a file and writes another."""
+    for name in ("first", "second"):
+        process.run_apart("json.tool", spec_of("tiny-gpt2"), tmp_path / name)
     assert len(starts) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"first", "second"}
 
 
 def test_two_emulations_with_equal_pids_may_compute_the_same_reference_at_once(tmp_path, monkeypatch):

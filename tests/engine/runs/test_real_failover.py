@@ -1,10 +1,5 @@
 """A killed device in the real world, on loopback: the ways that methods have of their own, and a new plan."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from engine.domain.report import RunReport
@@ -17,9 +12,6 @@ from tests.support.small_cases import plan_of, spec_of, star
 pytestmark = pytest.mark.timeout(600)
 
 NEW_TOKENS = 8
-PATIENCE_S = 300.0
-"""Whatever hangs after a loss shall fail a test, not hold it up."""
-
 RATES = (4e8, 1e8, 2.5e8, 2e8)
 
 
@@ -62,26 +54,12 @@ PLANNED_AGAIN = ("lime", "galaxy", "tpi_llm", "voltage", "mcu")
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """Reports and marks by strategy, all runs in one fresh process."""
-    folder = tmp_path_factory.mktemp("failover")
+def runs(play_for_real):
+    """Reports and marks by strategy."""
     specs = {name: own_way(name) for name in OWN_WAYS} | {name: planned_again(name) for name in PLANNED_AGAIN}
-    paths = [folder / f"{name}.json" for name in specs]
-    for path, spec in zip(paths, specs.values(), strict=True):
-        path.write_text(spec.model_dump_json())
-    with (folder / "out").open("w+") as out:
-        subprocess.run(
-            [sys.executable, "-m", "engine.runs.local", *map(str, paths)],
-            stdout=out,
-            check=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            timeout=PATIENCE_S,
-        )
-        out.seek(0)
-        answers = [json.loads(line) for line in out]
     return {
         name: (RunReport.parse(answer["report"], name), [e for e in answer["trace"] if e["type"] == "mark"])
-        for name, answer in zip(specs, answers, strict=True)
+        for name, answer in play_for_real(specs).items()
     }
 
 

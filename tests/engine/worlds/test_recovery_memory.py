@@ -2,6 +2,8 @@
 
 from random import Random
 
+import pytest
+
 from engine.domain.errors import EdgeLoomError
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.workload import Workload
@@ -13,7 +15,7 @@ from tests.support.recovery_cases import marks
 SPLITTING = tuple(map(strategy, ("galaxy", "tpi_llm", "tpi_llm_offload", "megatron", "deepspeed")))
 AMPLE_BYTES = 4e8
 MOST_SPARE_FRAC = 0.2
-CASES = 240
+FEW, MANY = 80, 240
 
 
 def with_memory(spec, memory_bytes):
@@ -80,9 +82,14 @@ def scarce_run(index):
     return spec.model_copy(update={"scenario": Scenario(changes=[change])})
 
 
-def test_a_run_whose_new_plan_fits_does_not_run_out_of_memory_after_a_failure():
-    specs = [spec for spec in map(scarce_run, range(CASES)) if spec is not None]
-    assert len(specs) >= CASES // 6, "most cases were refused: draw others"
+@pytest.mark.parametrize(
+    "cases",
+    [range(FEW), pytest.param(range(FEW, MANY), marks=pytest.mark.long("engine"))],
+    ids=["few", "many"],
+)
+def test_a_run_whose_new_plan_fits_does_not_run_out_of_memory_after_a_failure(cases):
+    specs = [spec for spec in map(scarce_run, cases) if spec is not None]
+    assert len(specs) >= len(cases) // 6, "most cases were refused: draw others"
     for spec in specs:
         _, outcome = simulate(prepare(spec))
         assert outcome.kind != "out_of_memory", f"{spec.name}: {outcome.sentence}"
