@@ -74,6 +74,10 @@ export default defineConfig(({ command }) => ({
   test: {
     environment: 'node',
     include: ['*.test.ts', 'src/**/*.test.{ts,tsx}'],
+    // Tests of all files share their modules, which take far longer to load than the tests to run.
+    isolate: false,
+    unstubGlobals: true,
+    restoreMocks: true,
     // Only a test that hangs takes so long: on a busy machine one may wait for a processor.
     testTimeout: 120_000,
     hookTimeout: 120_000,
