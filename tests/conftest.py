@@ -12,7 +12,7 @@ import pytest
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.register_profile("explore", deadline=None)
 hypothesis.settings.load_profile("same")
-pytest_plugins = ["tests.support.campaigns", "tests.support.timeouts"]
+pytest_plugins = ["tests.support.campaigns", "tests.support.order", "tests.support.timeouts"]
 
 
 @pytest.fixture(scope="session")

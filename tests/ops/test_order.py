@@ -1,0 +1,38 @@
+"""Files that start processes come first, each with all its tests together."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {
+    "test_a": "def test_one(): pass\ndef test_two(): pass",
+    "test_b": "import pytest\ndef test_one(): pass\n@pytest.mark.redis\ndef test_two(): pass",
+    "test_c": "def test_one(): pass",
+    "test_d": "import pytest\npytestmark = pytest.mark.root\ndef test_one(): pass",
+}
+
+
+def test_files_that_start_processes_come_first_and_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  redis\n  root\n")
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    options = (
+        "-p",
+        "tests.support.order",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:django",
+        "-q",
+        "--collect-only",
+    )
+    said = subprocess.run(
+        (sys.executable, "-m", "pytest", *options),
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert [line[5] for line in said.splitlines() if "::" in line] == ["b", "b", "d", "a", "a", "c"]
