@@ -41,7 +41,6 @@ def users_of(pid: int) -> tuple[set[int], list[int], str]:
     return numbers, [outer], os.readlink(f"/proc/{pid}/ns/user")  # noqa: PTH115
 
 
-@pytest.mark.alone
 def test_no_process_of_a_run_has_this_machines_root() -> None:
     assert rights().kind == "own"
     mine = {known.pid for known in below(os.getpid())}

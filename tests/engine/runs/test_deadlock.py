@@ -129,7 +129,6 @@ def test_devices_that_have_finished_count_as_waiting_for_nothing():
     assert not is_stuck({0: finished, 1: Status(True, (), {}, {0: 3})})  # all have finished
 
 
-@pytest.mark.alone
 @pytest.mark.timeout(300)
 def test_real_processes_that_wait_for_each_other_end_as_their_prediction_does(tmp_path):
     result = tmp_path / "result.json"
@@ -139,9 +138,8 @@ def test_real_processes_that_wait_for_each_other_end_as_their_prediction_does(tm
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         timeout=PATIENCE_S,
     )
-    real, predicted, quiet_s = json.loads(result.read_text())
+    real, predicted = json.loads(result.read_text())
     assert real["kind"] == predicted["kind"] == "deadlock"
     waits = predicted["sentence"].partition(": ")[2]
     assert "d1 for recv never from d0" in waits and "d0 for recv never from d1" in waits
     assert real["sentence"].partition(": ")[2] == waits
-    assert quiet_s < 2.0  # wall seconds from the last thing that a device did to the verdict

@@ -9,7 +9,7 @@ import pytest
 
 from engine.domain.report import RunReport
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 SCRIPT = """
 import json
@@ -23,7 +23,7 @@ from tests.support.small_cases import spec_of, star
 model, weights = catalogue.resolve("tiny-llama")
 work = {"pattern": "serve", "prompt_tokens": 8, "new_tokens": 30, "requests": 9, "max_batch": 2}
 spec = spec_of("gpipe", model, star((4e8, 1e8, 2.5e8))).model_copy(
-    update={"weights": weights, "dilation": 8.0, "workload": Workload.parse(work, "test")}
+    update={"weights": weights, "dilation": 16.0, "workload": Workload.parse(work, "test")}
 )
 commands = []
 ended = set()

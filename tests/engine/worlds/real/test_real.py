@@ -13,7 +13,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
@@ -48,7 +48,7 @@ SPECS = {
     "lost": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")], failover="stop"),
     "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
     "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.1, device="c")]),
-    "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=0.6),
+    "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=2.0),
     "comes back": spec_of(  # slow enough for a new process to be there before the last token
         "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")], dilation=8.0
     ),
@@ -56,6 +56,7 @@ SPECS = {
         "voltage",
         [SlowDevice(at_s=0.1, device="b", factor=20)],
         params={"decode": "recompute", "repartition": True},
+        dilation=8.0,  # so slow that a busy host makes no other device seem slow
     ),
     "out of time": spec_of("gpipe", limit_s=0.02),
     "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),
@@ -134,7 +135,7 @@ def test_a_frozen_device_is_detected_by_its_silence_not_before(runs):
     _, trace = runs["frozen"]
     (detected,) = [mark for mark in trace if mark.get("name") == "loss_detected"]
     assert detected["facts"]["how"] == "frozen"
-    assert detected["time_s"] - detected["facts"]["since_s"] >= 0.5
+    assert detected["time_s"] - detected["facts"]["since_s"] >= 1.9
 
 
 def test_a_run_that_is_too_slow_ends_as_its_prediction_does(runs):
