@@ -28,6 +28,7 @@ from emulator.bench.native import REPEATS, measure_native
 from emulator.bench.native_step import measure_native_step
 from emulator.bench.pacing import measure_pacing
 from emulator.bench.plan_speed import measure_plan_speed
+from emulator.bench.planners import measure_planners
 from emulator.bench.predict import measure_prediction
 from emulator.bench.reality import measure_reality
 from emulator.bench.rows import Table, as_markdown, as_text
@@ -92,6 +93,9 @@ BENCHES: tuple[Bench, ...] = (
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
     Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),
     Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
+    Bench(
+        "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
+    ),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
     Bench(

@@ -235,13 +235,33 @@ def _report_2_to_3(report: Document) -> Document:
     return {**report, **changed}
 
 
+def _spec_3_to_4(spec: Document) -> Document:
+    """What `planner` says now, other parameters said, and some methods had only the paper's."""
+    params = spec.get("params")
+    if not isinstance(params, dict):
+        return spec
+    match spec.get("strategy"):
+        case "gpipe" | "megatron":
+            params = {"planner": "paper", **params}
+        case "galaxy" if "planner" in params:
+            params = {**params, "planner": "paper", "division": params["planner"]}
+        case "voltage" if params.get("ratio") == "search":
+            rest = {key: value for key, value in params.items() if key != "ratio"}
+            params = {"last_layer_rows": "all", **rest, "planner": "best"}
+    return {**spec, "params": params}
+
+
 def _report_3_to_4(report: Document) -> Document:
-    """The one prediction was that with all changes known; the others were not kept."""
+    """The one prediction was that with all changes known; the others were not kept. Its spec takes its own
+    step.
+    """
     others = {key: value for key, value in report.items() if key != "prediction"}
+    if isinstance(others.get("spec"), dict):
+        others["spec"] = _spec_3_to_4(others["spec"])
     known = report.get("prediction")
     return {**others, "predictions": {"with_all_changes_known": known}} if known else others
 
 
-_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _same}
+_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _spec_3_to_4}
 _PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same}
 _REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2, 2: _report_2_to_3, 3: _report_3_to_4}

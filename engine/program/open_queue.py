@@ -14,7 +14,7 @@ from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx, Note
 from engine.program.queue import like_first
 from engine.program.strategy import Strategy
-from engine.program.wave import Batch, SourceIO, answer
+from engine.program.wave import Batch, SourceIO, answer, batches_of
 
 MOST_ANNOUNCED = 250
 """Requests whose numbers fit into the note of one message."""
@@ -40,7 +40,7 @@ async def serve_open(
     most = min(workload.max_batch, MOST_ANNOUNCED)
     while batch := await _next(ctx, most, others, source):
         ctx.at(batch[0].index, batch[0].emitted)
-        wave = (batch,) if strategy.batches_bursts else tuple((request,) for request in batch)
+        wave = batches_of(batch, strategy.together(plan))
         new_tokens = batch[0].new_tokens
         assert new_tokens, "a request of an open workload says how many tokens it gets"
 

@@ -14,7 +14,7 @@ from engine.domain.plan import Plan
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx
 from engine.program.strategy import Strategy
-from engine.program.wave import SourceIO, answer
+from engine.program.wave import SourceIO, answer, batches_of, shape_of
 
 
 async def serve_queue(
@@ -40,7 +40,7 @@ async def serve_queue(
         ctx.at(waiting[0].index, waiting[0].emitted)
         count = await _admitted(ctx, alike(waiting[: workload.max_batch]), others, source)
         taken, waiting = tuple(waiting[:count]), waiting[count:]
-        wave = (taken,) if strategy.batches_bursts else tuple((request,) for request in taken)
+        wave = batches_of(taken, strategy.together(plan))
         new_tokens = taken[0].new_tokens
         await answer(
             ctx, strategy, plan, wave, workload.new_tokens if new_tokens is None else new_tokens, source
@@ -49,12 +49,12 @@ async def serve_queue(
 
 def alike(requests: Sequence[Request]) -> list[Request]:
     """The first of `requests`, with those directly after it that have its lengths."""
-    return list(takewhile(lambda other: _shape(other) == _shape(requests[0]), requests))
+    return list(takewhile(lambda other: shape_of(other) == shape_of(requests[0]), requests))
 
 
 def like_first(requests: Sequence[Request]) -> list[Request]:
     """The first of `requests`, with all others that have its lengths."""
-    return [other for other in requests if _shape(other) == _shape(requests[0])]
+    return [other for other in requests if shape_of(other) == shape_of(requests[0])]
 
 
 def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Request]:
@@ -69,10 +69,6 @@ def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Requ
         order.append((rounds[request.person], last_turn.get(request.person, -1), place))
         rounds[request.person] += 1
     return [queue[place] for _, _, place in sorted(order)]
-
-
-def _shape(request: Request) -> tuple[int, int, int | None]:
-    return len(request.tokens), request.emitted, request.new_tokens
 
 
 async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:

@@ -10,7 +10,7 @@ from engine.program.ctx import Ctx
 from engine.program.open_queue import serve_open
 from engine.program.queue import serve_queue
 from engine.program.strategy import Strategy
-from engine.program.wave import Batch, SourceIO, answer
+from engine.program.wave import Batch, SourceIO, answer, batches_of
 
 
 async def serve(
@@ -28,7 +28,7 @@ async def serve(
     if workload.is_queued:
         await serve_queue(ctx, strategy, plan, workload, requests, source)
         return
-    for number, wave in enumerate(waves(strategy, workload, requests)):
+    for number, wave in enumerate(waves(strategy.together(plan), workload, requests)):
         if number:
             await strategy.between_waves(ctx, plan)
         await answer(ctx, strategy, plan, wave, workload.new_tokens, source)
@@ -51,14 +51,12 @@ async def go_on(
 
 
 def waves(
-    strategy: Strategy, workload: Workload, requests: Sequence[Request]
+    together: int | None, workload: Workload, requests: Sequence[Request]
 ) -> tuple[tuple[Batch, ...], ...]:
     """The requests in the order in which they run. Waves run one by one; the batches of a wave may overlap.
 
-    sporadic: waves of one request. bursty: one wave, of one batch or of one micro-batch per request.
+    sporadic: waves of one request. bursty: one wave, of batches of `together` requests (None: of all).
     """
     if workload.pattern == "sporadic":
         return tuple(((request,),) for request in requests)
-    if strategy.batches_bursts:
-        return ((tuple(requests),),)
-    return (tuple((request,) for request in requests),)
+    return (batches_of(requests, together),)

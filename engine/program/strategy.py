@@ -174,6 +174,10 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """
         return False
 
+    def together(self, plan: Plan[LayoutT]) -> int | None:
+        """How many requests of a burst form one batch of `plan`; None: all."""
+        return None if self.batches_bursts else 1
+
     def summarise(
         self,
         cluster: ClusterSpec,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from engine.domain.plan import Plan
@@ -15,6 +16,24 @@ Batch = tuple[Request, ...]
 
 CHECKED_TOKENS = 8
 """An open workload's wave ends at most so many tokens after the last of its requests was cancelled."""
+
+
+def batches_of(requests: Sequence[Request], together: int | None) -> tuple[Batch, ...]:
+    """`requests` in batches of `together`, all in one for None. Requests of different lengths, or that have
+    got different numbers of tokens before a failure, share none.
+    """
+    if together is None:
+        return (tuple(requests),)
+    found = []
+    for _, alike in groupby(requests, shape_of):
+        same = tuple(alike)
+        found += [same[start : start + together] for start in range(0, len(same), together)]
+    return tuple(found)
+
+
+def shape_of(request: Request) -> tuple[int, int, int | None]:
+    """What the requests of one batch have in common."""
+    return len(request.tokens), request.emitted, request.new_tokens
 
 
 class SourceIO(Protocol):

@@ -16,6 +16,9 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import DivisibleParams
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.split import equal_groups, first_plan
+from engine.strategies.planner.split_time import SplitTime
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
@@ -29,6 +32,7 @@ from engine.strategies.shared.tensor_parallel import (
 
 class DeepSpeedParams(DivisibleParams):
     units = ("heads", "columns")
+    planner: PlannerChoice = Field(default="paper", description=PLANNER_HELP.format(rule="all devices"))
     all_reduce: AllReduceChoice = Field(default="auto", description=ALL_REDUCE_HELP)
 
 
@@ -74,9 +78,25 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: DeepSpeedParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
+        time = SplitTime(cluster, model, demand, params.all_reduce)
         if params.plan is not None:
             bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
-            return bounds_plan(self.name, cluster, model, demand, bounds, params.all_reduce)
+            how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
+            return bounds_plan(self.name, cluster, model, demand, bounds, how)
+        if params.planner == "best":
+
+            def can_share(group: tuple[int, ...]) -> bool:
+                others = [rank for rank in cluster.workers if rank not in group]
+                return self.supports(cluster.without(others), model) is None
+
+            found = first_plan(
+                equal_groups(time, can_share),
+                lambda bounds: bounds_plan(
+                    self.name, cluster, model, demand, bounds, time.chosen(bounds.group)
+                ),
+            )
+            if found is not None:
+                return found
         devices = len(cluster.workers)
         heads = [model.num_heads // devices] * devices
         columns = [model.intermediate_size // devices] * devices

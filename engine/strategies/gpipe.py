@@ -6,14 +6,20 @@ Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline
 
 from __future__ import annotations
 
+import contextlib
+
 from pydantic import Field
 
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import DivisibleParams
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.pipeline_time import PipelineTime
+from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, block_passes, check_memory, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
@@ -24,9 +30,14 @@ from engine.strategies.shared.stages import Stage, StagesBy, most_layers, source
 
 class GPipeParams(DivisibleParams):
     units = ("layers",)
+    planner: PlannerChoice = Field(
+        default="paper",
+        description=PLANNER_HELP.format(rule="all devices by rank, with as many layers as `by` says"),
+    )
     by: StagesBy = Field(
         default="memory",
-        description="Layers per device in proportion to its free memory, to its speed, or equal.",
+        description="With planner=paper, layers per device in proportion to its free memory, to its speed, "
+        "or equal.",
     )
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
     head: HeadPlace = Field(default="source", description=HEAD_HELP)
@@ -44,24 +55,51 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GPipeParams
     ) -> Plan[PipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        source = ends_placement(self.name, cluster, model)
+        return plan_under(
+            params.kv_pressure, model, demand, lambda demand: self._plan(cluster, model, demand, params)
+        )
+
+    def _plan(
+        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: GPipeParams
+    ) -> Plan[PipelineLayout]:
         moves_head = params.head == "last" and demand.generates
+        source = ends_placement(self.name, cluster, model)
         ends = with_last_head(source, source_first(cluster)[-1]) if moves_head else source
 
-        def plan_for(demand: Demand) -> Plan[PipelineLayout]:
-            if params.plan is not None:
-                stages = stages_by_hand(
-                    self.name, cluster, model, params.plan, most_layers(cluster, model, demand, ends)
-                )
-            else:
-                stages = stages_of(cluster, model, demand, ends, params.by)
-            if moves_head:
-                return _with_head(cluster, model, demand, source, stages)
-            return stages_placement(source, stages, model.num_layers).with_layout(
-                PipelineLayout(stages=stages)
-            )
+        def time_of(of: Demand) -> PipelineTime:
+            return PipelineTime(cluster, model, of, continuous=False, head_last=moves_head)
 
-        return plan_under(params.kv_pressure, model, demand, plan_for)
+        if params.plan is None and params.planner == "best":
+            for found in best_pipelines(cluster, model, demand, source, time_of):
+                of = demand._replace(batch=found.batch)
+                with contextlib.suppress(PlanError):  # the last device has no room for the head
+                    return self._with_stages(cluster, model, of, found.stages, moves_head)
+        if params.plan is None:
+            stages = stages_of(cluster, model, demand, ends, params.by)
+            return self._with_stages(cluster, model, demand, stages, moves_head)
+        by_hand = params.plan
+
+        def given(of: Demand) -> tuple[Stage, ...]:
+            return stages_by_hand(self.name, cluster, model, by_hand, most_layers(cluster, model, of, ends))
+
+        stages = given(demand)
+        if params.planner == "best":
+            demand = best_batch(demand, stages, time_of, lambda of: does_fit(lambda: given(of)))
+        return self._with_stages(cluster, model, demand, stages, moves_head)
+
+    def _with_stages(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        stages: tuple[Stage, ...],
+        moves_head: bool,
+    ) -> Plan[PipelineLayout]:
+        ends = ends_placement(self.name, cluster, model)
+        if moves_head:
+            return _with_head(cluster, model, demand, ends, stages)
+        layout = PipelineLayout(stages=stages, micro_batch=demand.batch)
+        return stages_placement(ends, stages, model.num_layers).with_layout(layout)
 
     def chooses_last(self, plan: Plan[PipelineLayout]) -> bool:
         return plan.layout.head is not None
@@ -76,10 +114,12 @@ def _with_head(
     """The plan of `stages` whose last device has the output matrix. Raises `PlanError` if it has no room."""
     last = stages[-1].device
     if last == cluster.source_rank:
-        return stages_placement(ends, stages, model.num_layers).with_layout(PipelineLayout(stages=stages))
+        return stages_placement(ends, stages, model.num_layers).with_layout(
+            PipelineLayout(stages=stages, micro_batch=demand.batch)
+        )
     placement = stages_placement(with_last_head(ends, last), stages, model.num_layers)
     kv_bytes = stages[-1].num_layers * demand.kv_bytes(model, model.num_kv_heads)
     passes = (*block_passes(model, demand), *last_head_passes(model, demand))
     remedy = "leave the head on the source, or give the last device fewer layers"
     check_memory(cluster, model, placement, {last: kv_bytes}, {last: passes}, remedy)
-    return placement.with_layout(PipelineLayout(stages=stages, head=last))
+    return placement.with_layout(PipelineLayout(stages=stages, micro_batch=demand.batch, head=last))

@@ -18,6 +18,9 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.program.strategy import DivisibleParams
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.split import SplitSearch, first_plan
+from engine.strategies.planner.split_time import SplitTime
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
@@ -33,8 +36,13 @@ from engine.strategies.shared.tensor_parallel import (
 
 class MegatronParams(DivisibleParams):
     units = ("heads", "columns")
+    planner: PlannerChoice = Field(
+        default="paper",
+        description=PLANNER_HELP.format(rule="all devices, with the shares that `shares` says"),
+    )
     shares: Literal["equal", "proportional"] = Field(
-        default="equal", description="Heads and columns per device: equal, or in proportion to its speed."
+        default="equal",
+        description="With planner=paper, heads and columns per device: equal, or in proportion to its speed.",
     )
     all_reduce: AllReduceChoice = Field(
         default="auto",
@@ -60,22 +68,28 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: MegatronParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        splits_head = params.head == "columns"
+        ends = params.head == "columns", params.embedding
+        time = SplitTime(cluster, model, demand, params.all_reduce, *ends)
         if params.plan is not None:
             bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
-            return bounds_plan(
-                self.name, cluster, model, demand, bounds, params.all_reduce, splits_head, params.embedding
+            how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
+            return bounds_plan(self.name, cluster, model, demand, bounds, how, *ends)
+        if params.planner == "best":
+            found = first_plan(
+                SplitSearch(time).candidates(),
+                lambda bounds: bounds_plan(
+                    self.name, cluster, model, demand, bounds, time.chosen(bounds.group), *ends
+                ),
             )
+            if found is not None:
+                return found
         weights = [
             1.0 if params.shares == "equal" else 1 / layer_s(cluster.devices[rank], model, demand)
             for rank in cluster.workers
         ]
         columns = largest_remainder(model.intermediate_size, weights)
-        heads = head_shares(model, weights)
-        shares = (heads, columns)
-        return split_plan(
-            self.name, cluster, model, demand, *shares, params.all_reduce, splits_head, params.embedding
-        )
+        shares = head_shares(model, weights), columns
+        return split_plan(self.name, cluster, model, demand, *shares, params.all_reduce, *ends)
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TensorParallelLayout]) -> PlanByHand:
         return of_shares(cluster, plan.layout)

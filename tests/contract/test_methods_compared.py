@@ -33,7 +33,7 @@ def is_one_at_a_time(run):
         ("lime", {}),
         ("adaptlink", {"beta": 1.0}),
         ("edge_only", {"beta": 1.0, "bits": "none"}),
-        ("voltage", {"ratio": "search", "last_layer_rows": "needed"}),
+        *((name, {"planner": "best"}) for name in ("gpipe", "megatron", "galaxy", "voltage")),
     ],
 )
 def test_a_planner_that_may_leave_devices_out_is_no_slower_than_the_best_device_alone(name, params):
@@ -56,7 +56,10 @@ def test_a_planner_that_may_leave_devices_out_is_no_slower_than_the_best_device_
         ("lime", {}, "edgeshard", {}, 1.01),
         ("adaptlink", {}, "edge_only", {"bits": "none"}, 1.001),
         ("edgeformer", {"t_max_mode": "none"}, "accelerate", {}, 1.02),
-        ("voltage", {"ratio": "search"}, "voltage", {}, 1.001),
+        *(
+            (name, {"planner": "best"}, name, {"planner": "paper"}, 1.01)
+            for name in ("gpipe", "edgeshard", "megatron", "deepspeed", "galaxy", "voltage")
+        ),
     ],
 )
 def test_a_method_is_no_slower_than_the_one_that_it_improves(name, params, other, other_params, limit):

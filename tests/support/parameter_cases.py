@@ -88,6 +88,18 @@ def adaptlink():
             yield changed(spec, JoinDevice(at_s=at_s, device="d2"))
 
 
+def edgeshard():
+    """Memory that is short, and a burst that is worth a batch."""
+    yield from pressed("edgeshard")
+    yield spec_of("edgeshard", GPT2, star([1e8, 2e8]), requests=4, pattern="bursty")
+
+
+def galaxy():
+    """Memory that is short, and devices so unlike that rows go by speed."""
+    yield from pressed("galaxy")
+    yield spec_of("galaxy", GPT2, star([1e8, 1e9]))
+
+
 def megatron():
     """A prompt whose sums take longer to send to everybody than around the ring."""
     yield spec_of("megatron", GPT2, star([1e10] * 4), rows=48)
@@ -124,6 +136,7 @@ def edgeformer_numbers():
 def voltage():
     slowed = spec_of("voltage", GPT2, star([1e8, 2e8, 3e8]), requests=2)
     yield changed(slowed, SlowDevice(at_s=1e-3, device="d1", factor=9))
+    yield spec_of("voltage", GPT2, star([1e8, 2e8, 3e8]), planner="best")
 
 
 def lime():
@@ -153,11 +166,13 @@ def deepspeed():
 
 CRAFTED = {
     "megatron": megatron,
-    **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "edgeshard", "galaxy", "tpi_llm")},
+    **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "tpi_llm")},
     "adaptlink": adaptlink,
     "deepspeed": deepspeed,
     "edge_only": edge_only,
     "edgeformer": edgeformer,
+    "edgeshard": edgeshard,
+    "galaxy": galaxy,
     "lime": lime,
     "tpi_llm_offload": tpi_llm_offload,
     "voltage": voltage,

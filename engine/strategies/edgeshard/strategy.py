@@ -9,7 +9,7 @@ prefill and all decode steps (the paper averages the two).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -18,12 +18,13 @@ from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan
+from engine.domain.plan import Placement, Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.program.strategy import DivisibleParams
 from engine.strategies.edgeshard.layout import DecodeSchedule, PlannedPipelineLayout
 from engine.strategies.edgeshard.plan import (
+    Candidate,
     FirstLayer,
     candidate_of,
     planned_s_of,
@@ -31,15 +32,21 @@ from engine.strategies.edgeshard.plan import (
 )
 from engine.strategies.edgeshard.report import EdgeShardReport
 from engine.strategies.edgeshard.segments import Objective
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.pipeline_time import PipelineTime
+from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.pipeline import Pipeline, ends_placement, stages_placement
-from engine.strategies.shared.stages import most_layers, rooms_of
+from engine.strategies.shared.stages import Stage, most_layers, rooms_of
 
 
 class EdgeShardParams(DivisibleParams):
     units = ("layers",)
+    planner: PlannerChoice = Field(
+        default="paper", description=PLANNER_HELP.format(rule="one request of a burst after the other")
+    )
     objective: Literal["auto", "latency", "throughput"] = Field(
         default="auto",
         description="What the stages minimise: the time of one request, or the slowest stage or link; "
@@ -79,8 +86,16 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: EdgeShardParams
     ) -> Plan[PlannedPipelineLayout]:
         ends = ends_placement(self.name, cluster, model)
+
+        def time_of(of: Demand) -> PipelineTime:
+            return PipelineTime(cluster, model, of, continuous=params.schedule == "no-bubbles")
+
         if params.plan is not None:
-            return self._by_hand(cluster, model, demand, params, params.plan)
+            return self._by_hand(cluster, model, demand, params, params.plan, time_of)
+        if params.planner == "best" and params.objective == "auto":
+            ways = best_pipelines(cluster, model, demand, ends, time_of, params.first_layer)
+            alike = [one.candidate for one in ways if one.batch == ways[0].batch]
+            return _planned(ends, model, params, ways[0].candidate, alike, ways[0].batch)
         rooms = rooms_of(cluster, model, demand, ends)
         objectives: tuple[Objective, ...] = ("latency", "throughput")
         if params.objective != "auto":
@@ -97,18 +112,7 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
             best = min(candidates, key=lambda one: one.burst_s)
         else:
             best = min(candidates, key=lambda one: one.planned_s)
-        layout = PlannedPipelineLayout(
-            stages=best.stages,
-            objective=best.objective,
-            schedule=params.schedule,
-            planner="exact" if best.exact else "search",
-            planned_s=best.planned_s,
-            # No bound is above a plan: the two add up the same times in another order.
-            bound_s=min(
-                best.planned_s, *(one.bound_s for one in candidates if one.objective == best.objective)
-            ),
-        )
-        return stages_placement(ends, best.stages, model.num_layers).with_layout(layout)
+        return _planned(ends, model, params, best, candidates, demand.batch)
 
     def _by_hand(
         self,
@@ -117,16 +121,24 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         demand: Demand,
         params: EdgeShardParams,
         plan: PlanByHand,
+        time_of: Callable[[Demand], PipelineTime],
     ) -> Plan[PlannedPipelineLayout]:
         """The plan with these stages, and their planned time."""
         ends = ends_placement(self.name, cluster, model)
-        stages = stages_by_hand(self.name, cluster, model, plan, most_layers(cluster, model, demand, ends))
+
+        def given(of: Demand) -> tuple[Stage, ...]:
+            return stages_by_hand(self.name, cluster, model, plan, most_layers(cluster, model, of, ends))
+
+        stages = given(demand)
+        if params.planner == "best":
+            demand = best_batch(demand, stages, time_of, lambda of: does_fit(lambda: given(of)))
         objective: Objective = "throughput" if params.objective == "throughput" else "latency"
         planned_s = planned_s_of(cluster, model, demand, stages, objective)
         layout = PlannedPipelineLayout(
             stages=stages,
             objective=objective,
             schedule=params.schedule,
+            micro_batch=demand.batch,
             planner="by_hand",
             planned_s=planned_s,
             bound_s=planned_s,
@@ -149,3 +161,25 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
 
     def continuous(self, plan: Plan[PlannedPipelineLayout]) -> bool:
         return plan.layout.schedule == "no-bubbles"
+
+
+def _planned(
+    ends: Placement,
+    model: ModelSpec,
+    params: EdgeShardParams,
+    best: Candidate,
+    candidates: Sequence[Candidate],
+    batch: int,
+) -> Plan[PlannedPipelineLayout]:
+    """The plan of `best`, for micro-batches of `batch` requests, with the bound that the others give."""
+    layout = PlannedPipelineLayout(
+        stages=best.stages,
+        micro_batch=batch,
+        objective=best.objective,
+        schedule=params.schedule,
+        planner="exact" if best.exact else "search",
+        planned_s=best.planned_s,
+        # No bound is above a plan: the two add up the same times in another order.
+        bound_s=min(best.planned_s, *(one.bound_s for one in candidates if one.objective == best.objective)),
+    )
+    return stages_placement(ends, best.stages, model.num_layers).with_layout(layout)

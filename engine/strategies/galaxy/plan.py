@@ -26,8 +26,8 @@ from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta
 from engine.ops.tiles import Contract, Expand
 from engine.program.collectives import chunk_bounds
-from engine.strategies.galaxy.exact import Shares, best_shares, most_granules
 from engine.strategies.galaxy.time import MemberTimes, layer_of_prompt_s
+from engine.strategies.planner.exact import Shares, best_shares, most_granules
 from engine.strategies.shared.by_hand import bounds_by_hand
 from engine.strategies.shared.demand import (
     Demand,
@@ -52,13 +52,16 @@ EXACT_MEMBERS = 8
 """With more devices `exact` only takes over where `balance` finds no room."""
 
 Planner = Literal["exact", "balance"]
-PlannedBy = Literal["exact", "balance", "by_hand"]
+PlannedBy = Literal["exact", "balance", "best", "by_hand"]
 RowShares = Literal["best", "equal", "proportional"]
 
 REMEDY = "give it more memory, or add devices that take a share"
 
 NeedBytes = Callable[[int, int, int], float]
 """Bytes that member i needs with so many head units and so many granules of columns."""
+
+MoreTime = Callable[[int, int], float]
+"""Seconds of so many heads, or columns, of a layer on member i."""
 
 
 class LayerTimes(Value):
@@ -158,8 +161,16 @@ class Task(NamedTuple):
         return tuple(self.cluster.devices[rank].memory_bytes for rank in self.group)
 
 
-def task_of(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, overlap: bool) -> Task:
-    group = source_first(cluster)
+def task_of(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    overlap: bool,
+    group: Sequence[int] | None = None,
+) -> Task:
+    """For all workers, or for those in `group`."""
+    group = [rank for rank in source_first(cluster) if group is None or rank in group]
     granules = min(GRANULES_PER_HEAD * model.num_heads, model.intermediate_size)
     return Task(
         cluster,
@@ -217,6 +228,12 @@ def galaxy_plan(
             f"{device.name} {needs_and_has(need, device.memory_bytes)}" for device, need in devices
         )
         raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error
+    return plan_with(name, task, overlap, choice)
+
+
+def plan_with(name: str, task: Task, overlap: bool, choice: Choice) -> Plan[GalaxyLayout]:
+    """The plan with these shares; raises `PlanError` if memory is short."""
+    cluster, model, demand, *_ = task
     bounds, sizes = choice.bounds, largest_remainder(demand.rows, choice.row_weights)
     placement = shares_placement(name, cluster, model, bounds)
     passes = {
@@ -274,7 +291,7 @@ def choose(task: Task, planner: Planner, row_shares: RowShares) -> Choice:
         except NoRoom as no_room:
             error = no_room
         if planner == "exact" and (len(task.group) <= EXACT_MEMBERS or not choices):
-            best = _exact(task, sizes, need_bytes)
+            best = exact_shares(task, sizes, need_bytes)
             if best is not None:
                 choices.append(_choice(task, best, row_weights, "exact"))
     if not choices:
@@ -295,19 +312,37 @@ def given(name: str, task: Task, plan: PlanByHand) -> Choice:
     return Choice(bounds, weights, "by_hand", layer_s)
 
 
-def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner: Planner) -> Choice:
+def bounds_in(task: Task, shares: Shares) -> Bounds:
     groups, counts = shares
-    bounds = Bounds(
+    return Bounds(
         task.group,
         bounds_of([count * task.model.group_size for count in groups]),
         tuple(task.cuts[bound] for bound in bounds_of(counts)),
     )
+
+
+def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner: Planner) -> Choice:
+    bounds = bounds_in(task, shares)
     sizes = largest_remainder(task.demand.rows, row_weights)
     layer_s = layer_of_prompt_s(task.cluster, task.model, task.demand, bounds, sizes, task.tiles)
     return Choice(bounds, row_weights, planner, layer_s)
 
 
-def _exact(task: Task, sizes: Sequence[int], need_bytes: NeedBytes) -> Shares | None:
+def no_tokens_s(i: int, count: int) -> float:
+    """The paper's planner looks at the prompt alone."""
+    return 0.0
+
+
+def exact_shares(
+    task: Task,
+    sizes: Sequence[int],
+    need_bytes: NeedBytes,
+    heads_s: MoreTime = no_tokens_s,
+    columns_s: MoreTime = no_tokens_s,
+) -> Shares | None:
+    """The least time of the slowest members, where their heads and columns also take `heads_s` and
+    `columns_s` in all further tokens.
+    """
     units, members = task.model.num_kv_heads, range(len(task.group))
     memory_bytes = task.memory_bytes
 
@@ -320,8 +355,9 @@ def _exact(task: Task, sizes: Sequence[int], need_bytes: NeedBytes) -> Shares | 
         return best_shares([no_s[0]] * len(members), [no_s[1]] * len(members), most)
     times = MemberTimes(task.cluster, task.model, task.demand, task.group, sizes, task.tiles)
     size, cuts = task.model.group_size, task.cuts
-    mha_s = [[times.mha_s(i, n * size) for n in range(units + 1)] for i in members]
-    mlp_s = [[times.mlp_s(i, cuts[n]) for n in range(task.granules + 1)] for i in members]
+    heads, columns = [n * size for n in range(units + 1)], cuts
+    mha_s = [[times.mha_s(i, count) + heads_s(i, count) for count in heads] for i in members]
+    mlp_s = [[times.mlp_s(i, count) + columns_s(i, count) for count in columns] for i in members]
     return best_shares(mha_s, mlp_s, most)
 
 

@@ -14,6 +14,7 @@ from engine.strategies.galaxy.plan import GalaxyLayout, PlannedBy
 CHOSEN: dict[PlannedBy, str] = {
     "exact": "chosen by the planner exact",
     "balance": "chosen by the planner balance",
+    "best": "with the shortest predicted request",
     "by_hand": "made by hand",
 }
 

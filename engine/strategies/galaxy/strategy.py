@@ -37,10 +37,12 @@ from engine.program.collectives import (
 )
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import DivisibleParams, Step, Strategy
+from engine.strategies.galaxy.best import best_galaxy_plan
 from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, galaxy_plan
 from engine.strategies.galaxy.report import GalaxyReport
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
 from engine.strategies.shared.by_hand import of_shares
-from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, finish, tag
 from engine.strategies.shared.kv_disk import disk_rows
 from engine.strategies.shared.kv_pressure import (
@@ -58,10 +60,14 @@ class GalaxyParams(DivisibleParams):
     overlap: bool = Field(
         default=True, description="Compute tiles of the prompt's rows while others are on their way."
     )
-    planner: Planner = Field(
+    planner: PlannerChoice = Field(
+        default="paper",
+        description=PLANNER_HELP.format(rule="all devices, for the shortest layer over the prompt"),
+    )
+    division: Planner = Field(
         default="exact",
-        description="exact: the least time of the slowest devices, if there are at most 8; balance: the "
-        "paper's heuristic, shares by speed and then moved where memory is too small.",
+        description="With planner=paper: exact: the least time of the slowest devices, if there are at most "
+        "8; balance: the paper's heuristic, shares by speed and then moved where memory is too small.",
     )
     row_shares: RowShares = Field(
         default="best",
@@ -83,21 +89,18 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GalaxyParams
     ) -> Plan[GalaxyLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return plan_under(
-            params.kv_pressure,
-            model,
-            demand,
-            lambda demand: galaxy_plan(
-                self.name,
-                cluster,
-                model,
-                demand,
-                params.overlap,
-                params.planner,
-                params.row_shares,
-                params.plan,
-            ),
-        )
+        overlap, row_shares = params.overlap, params.row_shares
+
+        def plan_for(demand: Demand) -> Plan[GalaxyLayout]:
+            if params.planner == "best" and params.plan is None:
+                found = best_galaxy_plan(self.name, cluster, model, demand, overlap, row_shares)
+                if found is not None:
+                    return found
+            return galaxy_plan(
+                self.name, cluster, model, demand, overlap, params.division, row_shares, params.plan
+            )
+
+        return plan_under(params.kv_pressure, model, demand, plan_for)
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[GalaxyLayout]) -> PlanByHand:
         return of_shares(cluster, plan.layout, plan.layout.row_weights)

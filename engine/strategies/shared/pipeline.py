@@ -40,9 +40,12 @@ Returns = dict[tuple[int, int], Handle]
 
 
 class StagesLayout(KVLayout):
-    """Base of the layouts that `Pipeline` runs: consecutive stages that cover all layers, one per device."""
+    """Base of the layouts that `Pipeline` runs: consecutive stages that cover all layers, one per device.
+    `micro_batch` requests of a burst pass together.
+    """
 
     stages: tuple[Stage, ...]
+    micro_batch: Count = 1
 
 
 class PipelineLayout(StagesLayout):
@@ -131,6 +134,9 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
     """Runs the `stages` of a plan's layout. A source with layers has the first of them."""
 
     batches_bursts = False
+
+    def together(self, plan: Plan[StagesLayoutT]) -> int | None:
+        return plan.layout.micro_batch
 
     def stage_layers(self, ctx: Ctx, plan: Plan[StagesLayoutT], layers: range) -> StageLayers:
         return StageLayers(ctx, plan, layers)

@@ -167,11 +167,12 @@ def bounds_plan(
     model: ModelSpec,
     demand: Demand,
     bounds: Bounds,
-    how: AllReduceChoice,
+    how: AllReduceChoice | tuple[AllReduce, AllReduce],
     splits_head: bool = False,
     embedding: EmbeddingChoice = "source",
 ) -> Plan[TensorParallelLayout]:
-    """The plan with these shares; raises `PlanError` if memory is short.
+    """The plan with these shares; raises `PlanError` if memory is short. `how` is a choice, or what was
+    chosen for prompts and for tokens.
 
     With `splits_head` a model that generates has its head cut as the columns are. An `embedding` that is auto
     has the members embed if that is worth their tables and these fit.
@@ -201,9 +202,10 @@ def bounds_plan(
         passes,
         "give it more memory, or add devices that take a share",
     )
+    chosen = how if isinstance(how, tuple) else (how, how)
     prompt, token = (
-        chosen_all_reduce(cluster, bounds.group, payload_bytes(hidden(model, demand.batch, rows)), how)
-        for rows in (demand.rows, 1)
+        chosen_all_reduce(cluster, bounds.group, payload_bytes(hidden(model, demand.batch, rows)), one)
+        for rows, one in zip((demand.rows, 1), chosen, strict=True)
     )
     return placement.with_layout(
         TensorParallelLayout(

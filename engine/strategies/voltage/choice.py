@@ -1,7 +1,7 @@
 """Choose the workers that compute in Voltage and their shares of the positions, by the predicted time. Pure.
 
 Hu, Li (ICDCS 2024), section V: any shares are possible, and the paper gives no rule for them; its evaluation
-uses even ones. `search` minimises the time of the whole request, compute and exchanges together
+uses even ones. `planner=best` minimises the time of the whole request, compute and exchanges together
 (`voltage/time.py`): no device need compute, so the result is never predicted slower than even shares or one
 device.
 """
@@ -23,6 +23,7 @@ from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.program.frames import FRAME_HEADER_BYTES
+from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.shared.demand import Demand, Pass, block_passes, hidden, working_bytes
 from engine.strategies.shared.ends import end_holdings, layer_slices
 from engine.strategies.shared.shares import layer_s, pass_s, prefill_layer_s
@@ -31,8 +32,10 @@ from engine.strategies.voltage.partition import last_layer, shard_time, shards_f
 from engine.strategies.voltage.positions import PositionShard, bounds, search, shard_of
 from engine.strategies.voltage.time import PassTime
 
-EVERY_COUNT = 8
-"""Up to so many devices every number of them is tried; of more only the multiples, and all."""
+CLIMBED = 4
+"""So many of the best groups are improved by moving rows, judged by a layer with its exchange."""
+FEW_DEVICES = 8
+"""Divisions among more devices are not refined."""
 REFINED = 2
 """So many of the best divisions are improved further, by moves of at most `LARGEST_STEP` rows."""
 LARGEST_STEP = 4
@@ -83,22 +86,25 @@ class Chooser:
         return self.faster(*(self.even([rank]) for rank in able))
 
     def searched(self) -> Division:
-        """The fastest division found: of every number of devices, the fastest ones, climbing from even and
-        from proportional shares. Workers without memory for all layers are left out.
+        """The fastest division found: of the best groups, climbing from even and from proportional shares.
+        Workers without memory for all layers are left out.
         """
         able = [rank for rank in self.cluster.workers if self._room_bytes[rank] > 0]
         ranks = self._fastest_first(able or self.cluster.workers)
-        if self.must is not None:
-            ranks = [self.must, *(rank for rank in ranks if rank != self.must)]
+        groups = best_groups(ranks, self._group_s)
         found = []
-        for count in range(2, len(ranks) + 1):
-            if count <= EVERY_COUNT or count % EVERY_COUNT == 0 or count == len(ranks):
-                devices = tuple(sorted(ranks[:count]))
-                start = self.faster(self.even(devices), self.proportional(devices))
-                found.append(self.faster(start, self._climbed(start)))
+        for group in groups[:CLIMBED]:
+            start = self.faster(self.even(group), self.proportional(group))
+            found.append(self.faster(start, self._climbed(start)) if len(group) > 1 else start)
         found.sort(key=self.request_s)
-        refined = [self._refined(one) for one in found[:REFINED] if len(one.devices) <= EVERY_COUNT]
+        refined = [self._refined(one) for one in found[:REFINED] if len(one.devices) <= FEW_DEVICES]
         return self.faster(self.alone(), *refined, *found)
+
+    def _group_s(self, group: Group) -> float:
+        """Seconds of a request by these devices, the one that must decode among them."""
+        if self.must not in (None, *group):
+            return inf
+        return min(self.request_s(self.even(group)), self.request_s(self.proportional(group)))
 
     def faster(self, *divisions: Division) -> Division:
         """The one with the shortest predicted request; the first of equals."""

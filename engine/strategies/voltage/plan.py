@@ -15,6 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
 from engine.program.strategy import DivisibleParams
+from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
 from engine.strategies.shared.by_hand import ratios_by_hand, workers_of
 from engine.strategies.shared.demand import (
     Demand,
@@ -36,10 +37,12 @@ from engine.strategies.voltage.positions import OrderChoice, PositionShard
 class VoltageParams(DivisibleParams):
     units = ("rows",)
     settings = ("decoder",)
-    ratio: Literal["even", "proportional", "search"] = Field(
+    planner: PlannerChoice = Field(
+        default="paper", description=PLANNER_HELP.format(rule="all devices, with positions as `ratio` says")
+    )
+    ratio: Literal["even", "proportional"] = Field(
         default="even",
-        description="Positions per device: equal (the paper), by speed, or searched for the shortest "
-        "predicted request, exchanges included; the search may leave devices out.",
+        description="With planner=paper, positions per device: equal (the paper), or by speed.",
     )
     gather: GatherChoice = Field(
         default="direct",
@@ -52,9 +55,10 @@ class VoltageParams(DivisibleParams):
     causal_trim: bool = Field(
         default=False, description="Compute keys only as far as the causal mask lets a device's rows see."
     )
-    last_layer_rows: LastLayerRows = Field(
-        default="all",
-        description="Rows of the last layer: all (the paper), or only the one that the answer is read from.",
+    last_layer_rows: Literal["auto", LastLayerRows] = Field(
+        default="auto",
+        description="Rows of the last layer: all (the paper), or only the one that the answer is read from; "
+        "auto: all with planner=paper, else needed.",
     )
     decode: Decode = Field(
         default="kv_single",
@@ -132,10 +136,16 @@ def _options(params: VoltageParams) -> PositionsLayout:
         gather=params.gather,
         order=params.order,
         causal_trim=params.causal_trim,
-        last_layer_rows=params.last_layer_rows,
+        last_layer_rows=_last_layer_rows(params),
         decode=params.decode,
         repartition=params.repartition,
     )
+
+
+def _last_layer_rows(params: VoltageParams) -> LastLayerRows:
+    if params.last_layer_rows == "auto":
+        return "all" if params.planner == "paper" else "needed"
+    return params.last_layer_rows
 
 
 def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> Division:
@@ -157,7 +167,7 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
                 f"voltage: {cluster.devices[division.owner].name} is to generate, and the plan made by hand "
                 "does not name it: give it rows, or 0 rows."
             )
-    elif params.ratio == "search":
+    elif params.planner == "best":
         division = chooser.searched()
     elif params.ratio == "even":
         division = chooser.even(cluster.workers)

@@ -6,8 +6,7 @@ the input to all devices over its link, and the last layer's rows return over it
 
 The paper adds the slowest device's compute time and the longest exchange. Here every device has a clock of
 its own, because a device may begin its next layer before others have theirs: with a causal gather the first
-one waits for nobody. Messages that cross a link together share it, so all of them have crossed it when the
-sum of their bytes has.
+one waits for nobody.
 """
 
 from __future__ import annotations
@@ -15,90 +14,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.units import BITS_PER_BYTE
 from engine.ops.tensors import payload_bytes
 from engine.program.frames import FRAME_HEADER_BYTES
+from engine.strategies.planner.exchange import Exchange, Flags, Floats
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.shares import pass_s
 from engine.strategies.voltage.layout import GatherChoice
 from engine.strategies.voltage.positions import PositionShard
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 CAUSAL_DEVICES = 8
 """With a causal gather among at most so many devices every layer is calculated, because early devices run
 ahead; else the last of `FIRST_LAYERS` repeats.
 """
 FIRST_LAYERS = 3
-
-
-class Exchange:
-    """When messages between `devices` (ranks) arrive, by the links that they share.
-
-    `fixed_s` [K, K] is the cost of one message besides its bytes, from row to column: overhead and delay.
-    """
-
-    def __init__(self, cluster: ClusterSpec, devices: Sequence[int]):
-        size = len(devices)
-        used: dict[tuple[int, bool], int] = {}
-        routes = [
-            (i, j, [used.setdefault((hop.link, hop.forward), len(used)) for hop in cluster.path(a, b)])
-            for i, a in enumerate(devices)
-            for j, b in enumerate(devices)
-            if a != b
-        ]
-        self.rate: Floats = np.array([cluster.links[link].rate(ahead) for link, ahead in used] or [1.0])
-        self.crosses: Flags = np.zeros((size, size, len(self.rate)), dtype=bool)
-        self.fixed_s: Floats = np.zeros((size, size))
-        for i, j, links in routes:
-            self.crosses[i, j, links] = True
-            src = cluster.devices[devices[i]]
-            self.fixed_s[i, j] = src.message_overhead_s + cluster.delay_s(devices[i], devices[j])
-
-    def loads_s(self, message_bytes: Floats, sent: Flags) -> Floats:
-        """Seconds [K, links] for which each device's messages occupy each link: i sends `message_bytes[i]` to
-        every j with `sent[i, j]`.
-        """
-        count = (self.crosses & sent[:, :, None]).sum(1)
-        occupied_s: Floats = count * message_bytes[:, None] * BITS_PER_BYTE / self.rate
-        return occupied_s
-
-    def arrivals_s(
-        self, start_s: Floats, message_bytes: Floats, sent: Flags, free_s: Floats
-    ) -> tuple[Floats, Floats]:
-        """When each device has all messages to it, -inf without any, and when each link is free again.
-        Messages leave at `start_s`, links are busy until `free_s`.
-        """
-        sent = sent & (message_bytes > 0)[:, None]
-        load_s = self.loads_s(message_bytes, sent)
-        order = np.argsort(start_s, kind="stable")
-        remaining_s = np.cumsum(load_s[order][::-1], axis=0)[::-1]
-        began_s = np.where(load_s[order] > 0, start_s[order][:, None], -np.inf)
-        used = load_s.any(0)
-        drained_s = np.maximum((began_s + remaining_s).max(0), free_s + load_s.sum(0))
-        crosses = (self.crosses & sent[:, :, None]).any(0)
-        by_links_s = np.where(crosses, drained_s[None, :], -np.inf).max(1)
-        arrived_s: Floats = by_links_s + np.where(sent, self.fixed_s, 0.0).max(0)
-        return arrived_s, np.where(used, drained_s, free_s)
-
-    def ring_s(self, start_s: Floats, message_bytes: Floats) -> Floats:
-        """When each device has all shards that are passed around the ring (`program/collectives.py`)."""
-        size = len(start_s)
-        me = np.arange(size)
-        right = (me + 1) % size
-        hops = self.crosses[me, right]
-        sharing_rate = self.rate / np.maximum(1, hops.sum(0))
-        rate = np.where(hops, sharing_rate[None, :], np.inf).min(1)
-        has_s, free_s = start_s.copy(), start_s.copy()
-        for step in range(size - 1):
-            passed = message_bytes[(me - step) % size]
-            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / rate
-            has_s = np.roll(free_s + np.where(passed > 0, self.fixed_s[me, right], 0.0), 1)
-        return np.maximum(has_s, start_s)
 
 
 class PassTime:

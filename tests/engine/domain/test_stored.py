@@ -21,7 +21,8 @@ def test_a_document_says_its_version_and_is_read_as_what_it_was() -> None:
 
 
 def test_a_document_without_a_version_is_of_the_first() -> None:
-    assert read_spec(SPEC.model_dump(mode="json"), "the spec") == Stored(SPEC, "")
+    spec = spec_of("single", GPT2, star((1e9, 1e9)))
+    assert read_spec(spec.model_dump(mode="json"), "the spec") == Stored(spec, "")
 
 
 def test_unknown_keys_are_ignored_wherever_they_stand() -> None:
@@ -95,6 +96,24 @@ PLAN = {
 
 
 @pytest.mark.parametrize(
+    ("strategy", "old", "new"),
+    [
+        ("gpipe", {"by": "flops"}, {"planner": "paper", "by": "flops"}),
+        ("megatron", {}, {"planner": "paper"}),
+        ("galaxy", {"planner": "balance"}, {"planner": "paper", "division": "balance"}),
+        ("galaxy", {}, {}),
+        ("voltage", {"ratio": "search"}, {"planner": "best", "last_layer_rows": "all"}),
+        ("voltage", {"ratio": "proportional"}, {"ratio": "proportional"}),
+        ("single", {}, {}),
+    ],
+)
+def test_a_run_of_version_3_is_planned_as_it_was(strategy, old, new) -> None:
+    spec = {"strategy": strategy, "params": old}
+    assert stored.upgrade_spec({"schema": 3, **spec})["params"] == new
+    assert stored.upgrade_report({"schema": 3, "spec": spec})["spec"]["params"] == new
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ({"type": "plan", **OLD_PLAN}, {"type": "plan", **PLAN}),
@@ -133,10 +152,13 @@ def test_parameters_of_version_2_get_their_present_names_and_idle_ones_go(
     monkeypatch.setitem(stored.PARAMS_2_TO_3, "gpipe", {"old": "new", "idle": None})
     monkeypatch.setitem(stored.ADDED_DURING_VERSION_2, "pipeline", {"added": 7, "kept": 0})
     spec = {"schema": 2, "strategy": "gpipe", "params": {"old": 1, "idle": 2, "same": 3}}
-    assert stored.upgrade_spec(spec)["params"] == {"new": 1, "same": 3}
+    assert stored.upgrade_spec(spec)["params"] == {"planner": "paper", "new": 1, "same": 3}
     assert stored.upgrade_spec({**spec, "strategy": "single"})["params"] == spec["params"]
     plan = {"schema": 2, "strategy": "gpipe", "layout": {"kind": "pipeline", "kept": 1}}
     layout = {"kind": "pipeline", "kept": 1, "added": 7}
     assert stored.upgrade_plan(plan)["layout"] == layout
     report = stored.upgrade_report({"schema": 2, "spec": spec, "plan": plan})
-    assert (report["spec"]["params"], report["plan"]["layout"]) == ({"new": 1, "same": 3}, layout)
+    assert (report["spec"]["params"], report["plan"]["layout"]) == (
+        {"planner": "paper", "new": 1, "same": 3},
+        layout,
+    )

@@ -3,8 +3,9 @@
 import pytest
 
 from engine.domain.trace import Mark
+from engine.domain.workload import Request
 from engine.program.serve import waves
-from engine.program.wave import step_of
+from engine.program.wave import batches_of, step_of
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.small_cases import BERT, GPT2, plan_of, play, prompts, spec_of, star
 
@@ -24,7 +25,16 @@ def indices(found):
 )
 def test_bursts_are_one_batch_or_micro_batches(name, pattern, expected):
     spec = spec_of(name, GPT2, star([1e10] * 2), requests=3, pattern=pattern)
-    assert indices(waves(strategy(name), spec.workload, prompts(spec))) == expected
+    together = strategy(name).together(plan_of(spec))
+    assert indices(waves(together, spec.workload, prompts(spec))) == expected
+
+
+def test_a_micro_batch_has_requests_that_are_equally_far():
+    """Some got more tokens than others before a device failed."""
+    ones = [Request(index=i, tokens=(1, 2), emitted=emitted) for i, emitted in enumerate((3, 3, 3, 2, 2))]
+    found = [[request.index for request in batch] for batch in batches_of(ones, 2)]
+    assert found == [[0, 1], [2], [3, 4]]
+    assert [len(batch) for batch in batches_of(ones, None)] == [5]
 
 
 def test_steps_count_the_rows_that_are_cached_before_them():

@@ -22,15 +22,25 @@ BY_HAND = {
         for way in ("auto", "balanced_low_0", "sequential")
         for frac in (0.7, 1.0)
     ],
-    "gpipe": [{"by": "memory"}, {"by": "flops"}, {"by": "even"}],
-    "edgeshard": [{"objective": "latency"}, {"objective": "throughput", "schedule": "bubbles"}],
-    "megatron": [{"shares": "equal"}, {"shares": "proportional"}],
-    "galaxy": [{}, {"overlap": False, "row_shares": "proportional"}],
+    "gpipe": [*({"planner": "paper", "by": by} for by in ("memory", "flops", "even")), {"planner": "best"}],
+    "edgeshard": [
+        {"objective": "latency"},
+        {"objective": "throughput", "schedule": "bubbles"},
+        {"planner": "best"},
+    ],
+    "megatron": [
+        {"planner": "paper"},
+        {"planner": "paper", "shares": "proportional"},
+        {"planner": "best"},
+        {"planner": "best", "head": "columns"},
+    ],
+    "deepspeed": [{}, {"planner": "best"}],
+    "galaxy": [{}, {"overlap": False, "row_shares": "proportional"}, {"planner": "best"}],
     "tpi_llm": [{}, {"window": 1, "ffn_split": "equal"}, {"window": 3, "retain_every": 2}],
     "tpi_llm_offload": [{}, {"window": 1}, {"window": 4}],
     "voltage": [
-        {"ratio": ratio, "causal_trim": trim}
-        for ratio in ("even", "proportional", "search")
+        {**way, "causal_trim": trim}
+        for way in ({}, {"ratio": "proportional"}, {"planner": "best"})
         for trim in (False, True)
     ]
     + [

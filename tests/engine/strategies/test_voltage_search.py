@@ -52,7 +52,7 @@ def test_two_devices_with_a_causal_gather_at_300_mbit_per_s_are_not_given_up_for
 
 
 def test_a_search_for_six_devices_and_a_causal_gather_is_no_slower_than_even_shares():
-    even_s, searched_s = latency_s(gpt2_case(6, 5e8)), latency_s(gpt2_case(6, 5e8, ratio="search"))
+    even_s, searched_s = latency_s(gpt2_case(6, 5e8)), latency_s(gpt2_case(6, 5e8, planner="best"))
     assert searched_s <= even_s
 
 
@@ -82,7 +82,7 @@ def test_the_search_is_never_slower_than_even_shares_or_any_single_device(
         spec = spec_of("voltage", model, cluster, rows=rows, **(params | more))
         return at_rates(spec, *(10**power for power in links))
 
-    searched_s = latency_s(spec_with(ratio="search"))
+    searched_s = latency_s(spec_with(planner="best"))
     even_s, fallback_s = latency_s(spec_with()), latency_s(spec_with(fallback="single"))
     ranks = set(range(len(powers)))
     alone_s = []
@@ -148,7 +148,7 @@ def test_of_two_devices_the_search_finds_the_bounds_of_brute_force(rates, gather
         layout = plan.layout.model_copy(update={"shards": shards, "ratios": ratios})
         return latency_s(spec, plan.model_copy(update={"layout": layout}))
 
-    searched = spec.model_copy(update={"params": params | {"ratio": "search"}})
+    searched = spec.model_copy(update={"params": params | {"planner": "best"}})
     # the search shares a device's link among its messages; simulated, the first one is ahead of the others
     assert latency_s(searched) <= min(simulated_s(stop) for stop in range(1, 24)) * 1.03
 
@@ -156,7 +156,7 @@ def test_of_two_devices_the_search_finds_the_bounds_of_brute_force(rates, gather
 def test_the_search_leaves_out_a_device_without_memory_for_the_model():
     cluster = star([1e9] * 3, terminal=True, **EXACT)
     small = with_memory(cluster, d1=1e4)
-    spec = at_rates(spec_of("voltage", BERT, small, rows=40, ratio="search"), 1e10)
+    spec = at_rates(spec_of("voltage", BERT, small, rows=40, planner="best"), 1e10)
     plan = plan_of(spec)
     assert plan.layout.devices == (0, 2)
     assert not plan.held_by(1)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
-from engine.strategies.galaxy.exact import best_shares, most_granules
 from engine.strategies.galaxy.plan import NoRoom, balance, choose, need_bytes_of, task_of
 from engine.strategies.galaxy.strategy import Galaxy
 from engine.strategies.galaxy.time import MemberTimes
+from engine.strategies.planner.exact import best_shares, most_granules
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.shares import largest_remainder
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
@@ -139,7 +139,7 @@ def test_the_heuristic_misses_room_that_exact_finds():
 def test_more_than_eight_devices_are_balanced_unless_only_exact_finds_room():
     roomy = plan_of(spec_of("galaxy", GPT2, star([1e9] * 9)))
     assert roomy.layout.planner == "balance"
-    assert plan_of(spec_of("galaxy", GPT2, star([1e9, 3e9]), planner="balance")).layout.planner == "balance"
+    assert plan_of(spec_of("galaxy", GPT2, star([1e9, 3e9]), division="balance")).layout.planner == "balance"
 
 
 def test_the_report_has_every_member_s_shares_and_the_planner():

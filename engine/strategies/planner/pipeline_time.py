@@ -1,0 +1,133 @@
+"""Predict the time of all requests of a burst in a pipeline, micro-batch by micro-batch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.units import transfer_s
+from engine.ops.core import Block
+from engine.ops.tensors import Meta, payload_bytes
+from engine.program.frames import FRAME_HEADER_BYTES
+from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
+from engine.strategies.shared.last_head import last_head_passes
+from engine.strategies.shared.messages import fixed_s
+from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.stages import Stage
+
+PLAYED = 12
+"""After so many tokens every further one takes as long as the last of them."""
+
+Resource = int | tuple[int, bool]
+"""A device (rank), or a link in one direction: it does one thing at a time."""
+
+
+class Leg(NamedTuple):
+    """A part of a micro-batch's way: it occupies `resource` for `busy_s`, then takes `rest_s` more."""
+
+    resource: Resource
+    busy_s: float
+    rest_s: float
+
+
+class PipelineTime:
+    """Times of one run with micro-batches of `demand.batch` requests. A `continuous` one begins its next
+    token before the others have theirs; else all wait for all. With `head_last` the last stage chooses
+    tokens.
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        demand: Demand,
+        continuous: bool,
+        head_last: bool = False,
+    ):
+        self.cluster, self.model, self.demand = cluster, model, demand
+        self.continuous, self.head_last = continuous, head_last and demand.generates
+        self.layer_s = cache(self._layer_s)
+        self.ends_s = cache(self._ends_s)
+
+    def burst_s(self, stages: Sequence[Stage]) -> float:
+        """Seconds until every request has its last token."""
+        number = -(-self.demand.sequences // self.demand.batch)
+        ready_s, tokens = [0.0] * number, max(1, self.demand.new_tokens)
+        free_s: dict[Resource, float] = {}
+        ended_s = before_s = 0.0
+        prompt = self._way(stages, False)
+        token = self._way(stages, True) if tokens > 1 else prompt
+        for index in range(min(tokens, PLAYED)):
+            before_s = ended_s
+            ready_s = _passed(token if index else prompt, ready_s, free_s)
+            ended_s = max(ready_s)
+            if not self.continuous:
+                ready_s = [ended_s] * number
+        return ended_s + max(0, tokens - PLAYED) * (ended_s - before_s)
+
+    def _way(self, stages: Sequence[Stage], decodes: bool) -> list[Leg]:
+        """What a micro-batch does in one pass, in order."""
+        source, last = self.cluster.source_rank, stages[-1].device
+        begin_s, end_s = self.ends_s(decodes, last)
+        legs, here = [Leg(source, begin_s, 0.0)], source
+        for stage in stages:
+            legs += self._hop(here, stage.device, decodes, False)
+            here = stage.device
+            legs.append(Leg(here, stage.num_layers * self.layer_s(here, decodes), 0.0))
+        head = Leg(here if self.head_last else source, end_s, 0.0)
+        back = self._hop(here, source, decodes, True)
+        return [*legs, head, *back] if self.head_last else [*legs, *back, head]
+
+    def _hop(self, src: int, dst: int, decodes: bool, returns: bool) -> list[Leg]:
+        """A message; the slowest link on its path is busy with it."""
+        if src == dst:
+            return []
+        demand = self.demand
+        rows = 1 if decodes or (returns and demand.generates) else demand.rows
+        x = hidden(self.model, demand.batch, rows)
+        size = payload_bytes(Meta((demand.batch,), "int64") if returns and self.head_last else x)
+        rates = {
+            (hop.link, hop.forward): self.cluster.links[hop.link].rate(hop.forward)
+            for hop in self.cluster.path(src, dst)
+        }
+        slowest = min(rates, key=lambda link: rates[link])
+        wire_s = transfer_s(size + FRAME_HEADER_BYTES, rates[slowest])
+        return [Leg(slowest, wire_s, fixed_s(self.cluster, src, dst))]
+
+    def _layer_s(self, rank: int, decodes: bool) -> float:
+        demand, store = self.demand, "plan" if self.demand.generates else None
+        middle = (demand.rows + demand.cached_rows) // 2 if decodes else 0
+        x = hidden(self.model, demand.batch, 1 if decodes else demand.rows)
+        return pass_s(self.cluster.devices[rank], self.model, Pass(Block(0, store), (x,), middle))
+
+    def _ends_s(self, decodes: bool, last: int) -> tuple[float, float]:
+        """Seconds of embedding, and of the output: where the source or the last stage computes it."""
+        source = self.cluster.devices[self.cluster.source_rank]
+        *begin, end = end_passes(self.model, self.demand)
+        embeds_s = 0.0 if decodes else sum(pass_s(source, self.model, one) for one in begin)
+        if self.head_last and last != self.cluster.source_rank:
+            device = self.cluster.devices[last]
+            return embeds_s, sum(
+                pass_s(device, self.model, one) for one in last_head_passes(self.model, self.demand)
+            )
+        return embeds_s, pass_s(source, self.model, end)
+
+
+def _passed(way: Sequence[Leg], ready_s: Sequence[float], free_s: dict[Resource, float]) -> list[float]:
+    """When each micro-batch that begins at `ready_s` is through `way`: resources take who comes first."""
+    waiting = [(time_s, index, 0) for index, time_s in enumerate(ready_s)]
+    waiting.sort()
+    ends_s = [0.0] * len(ready_s)
+    while waiting:
+        now_s, index, number = heappop(waiting)
+        if number == len(way):
+            ends_s[index] = now_s
+            continue
+        leg = way[number]
+        free_s[leg.resource] = max(now_s, free_s.get(leg.resource, 0.0)) + leg.busy_s
+        heappush(waiting, (free_s[leg.resource] + leg.rest_s, index, number + 1))
+    return ends_s

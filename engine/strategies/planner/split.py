@@ -1,0 +1,173 @@
+"""Find the group, heads and columns with which a request split by an all-reduce is answered soonest. Pure.
+
+Groups are compared by shares in proportion to speed within memory (`groups.py`). For the best ones the shares
+are exact (`exact.py`), in whole KV groups and in single heads, and the predicted time of the request decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from math import ceil, inf
+
+from engine.domain.errors import PlanError
+from engine.domain.plan import Plan, Slice
+from engine.ops.layout import kv_heads
+from engine.ops.sizes import weight_bytes
+from engine.program.collectives import chunk_bounds
+from engine.strategies.planner.exact import best_shares, most_granules
+from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.shared.demand import end_passes, weights_bytes, working_bytes
+from engine.strategies.shared.pipeline import ends_placement
+from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_s
+from engine.strategies.shared.tensor_parallel import Bounds, TensorParallelLayout, share_passes
+
+GRANULES = 64
+"""In so many parts the columns are divided."""
+REFINED = 3
+"""So many of the best groups get exact shares."""
+EXACT_MEMBERS = 8
+"""Larger groups keep shares in proportion to speed within memory."""
+CAPS = 32
+"""A device's largest share of a layer is found in steps of 1 / CAPS."""
+
+
+class SplitSearch:
+    """The search for one run; `time` knows its ends and its all-reduces."""
+
+    def __init__(self, time: SplitTime):
+        self.time = time
+        self.cluster, self.model, self.demand = time.cluster, time.model, time.demand
+        self.cuts = tuple(
+            chunk_bounds(self.model.intermediate_size, min(GRANULES, self.model.intermediate_size))
+        )
+        self.need_bytes = cache(self._need_bytes)
+        self.largest_share = cache(self._largest_share)
+        self.speed = cache(self._speed)
+
+    def candidates(self) -> list[Bounds]:
+        """Bounds by the predicted time of a request, the best first; none if no group has the memory."""
+        ranks = sorted(self.cluster.workers, key=lambda rank: (-self.speed(rank), rank))
+        groups = best_groups(ranks, lambda group: self._time_s(self.proportional(self.ordered(group))))
+        found: dict[Bounds, float] = {}
+        refined = 0
+        for group in map(self.ordered, groups):
+            plain = self.proportional(group)
+            if plain is None:
+                continue
+            found[plain] = self.time.request_s(plain)
+            if refined < REFINED and 1 < len(group) <= EXACT_MEMBERS:
+                refined += 1
+                for bounds in self.exact(group):
+                    found[bounds] = self.time.request_s(bounds)
+        if not found:
+            everyone = self.ordered(tuple(sorted(ranks)))
+            found = {bounds: self.time.request_s(bounds) for bounds in self.exact(everyone)}
+        return sorted(found, key=lambda bounds: (found[bounds], bounds))
+
+    def ordered(self, group: Group) -> Group:
+        """The members of a group, which is given by rank, in their order."""
+        return group
+
+    def _time_s(self, bounds: Bounds | None) -> float:
+        return inf if bounds is None else self.time.request_s(bounds)
+
+    def proportional(self, group: Group) -> Bounds | None:
+        """Shares in proportion to speed, none larger than a memory allows; None without the room."""
+        shares, open_ = dict.fromkeys(group, 0.0), set(group)
+        while open_:
+            left = 1 - sum(shares[rank] for rank in group if rank not in open_)
+            speed = sum(self.speed(rank) for rank in open_)
+            full = {rank for rank in open_ if self.largest_share(rank) < left * self.speed(rank) / speed}
+            for rank in full or open_:
+                shares[rank] = self.largest_share(rank) if full else left * self.speed(rank) / speed
+            open_ = open_ - full if full else set()
+        if sum(shares.values()) < 1 - 1e-9:
+            return None
+        weights = [shares[rank] for rank in group]
+        unit = self.head_unit(group)
+        heads = largest_remainder(self.model.num_heads // unit, weights)
+        columns = largest_remainder(self.model.intermediate_size, weights)
+        return Bounds(group, bounds_of([unit * count for count in heads]), bounds_of(columns))
+
+    def head_unit(self, group: Group) -> int:
+        """Heads are divided in whole KV groups if every device can have one."""
+        return self.model.group_size if len(group) <= self.model.num_kv_heads else 1
+
+    def exact(self, group: Group) -> list[Bounds]:
+        """The shares with the least sum of the slowest parts, by KV groups and by single heads."""
+        found = []
+        units = dict.fromkeys((self.model.group_size, 1))
+        for unit in units:
+            number, granules = self.model.num_heads // unit, len(self.cuts) - 1
+            mha_s = [[self.time.attention_s(rank, 0, n * unit) for n in range(number + 1)] for rank in group]
+            mlp_s = [[self.time.ffn_s(rank, self.cuts[n]) for n in range(granules + 1)] for rank in group]
+            most = [most_granules(number, granules, partial(self._fits, rank, unit)) for rank in group]
+            shares = best_shares(mha_s, mlp_s, most)
+            if shares is not None:
+                heads = bounds_of([unit * count for count in shares[0]])
+                cuts = bounds_of(shares[1])
+                found.append(Bounds(group, heads, tuple(self.cuts[cut] for cut in cuts)))
+        return found
+
+    def _fits(self, rank: int, unit: int, units: int, granules: int) -> bool:
+        return self.need_bytes(rank, units * unit, granules) <= self.cluster.devices[rank].memory_bytes
+
+    def _speed(self, rank: int) -> float:
+        return 1 / layer_s(self.cluster.devices[rank], self.model, self.demand)
+
+    def _largest_share(self, rank: int) -> float:
+        heads, granules = self.model.num_heads, len(self.cuts) - 1
+        low, high = -1, CAPS
+        while low < high:
+            middle = (low + high + 1) // 2
+            needed = self.need_bytes(rank, ceil(heads * middle / CAPS), ceil(granules * middle / CAPS))
+            fits = needed <= self.cluster.devices[rank].memory_bytes
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low / CAPS if low >= 0 else -inf
+
+    def _need_bytes(self, rank: int, heads: int, granules: int) -> float:
+        """Weights, KV caches and the largest working set with so many heads and granules of columns."""
+        model, demand = self.model, self.demand
+        columns = self.cuts[granules]
+        pieces = (
+            Slice(layer=0, part="attention", axis="heads", start=0, stop=heads),
+            Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns),
+        )
+        first, last = kv_heads(model, 0, heads)
+        per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, last - first)
+        passes = share_passes(model, demand, (0, heads), (0, columns))
+        ends_bytes = 0
+        if rank == self.cluster.source_rank:
+            passes = [*passes, *end_passes(model, demand)]
+            ends_bytes = weights_bytes(ends_placement("", self.cluster, model), model, rank)
+        return model.num_layers * per_layer + working_bytes(model, passes) + ends_bytes
+
+
+def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bounds]:
+    """Groups whose members get equal shares, by the predicted time of a request, the best first. `can_share`
+    says whether a group divides heads and columns without rest.
+    """
+    cluster, model, demand = time.cluster, time.model, time.demand
+
+    def equal(group: Group) -> Bounds:
+        sizes = (model.num_heads, model.intermediate_size)
+        return Bounds(group, *(tuple(range(0, size + 1, size // len(group))) for size in sizes))
+
+    def time_s(group: Group) -> float:
+        return time.request_s(equal(group)) if can_share(group) else inf
+
+    ranks = sorted(cluster.workers, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), rank))
+    return [equal(group) for group in best_groups(ranks, time_s) if can_share(group)]
+
+
+def first_plan(
+    candidates: Sequence[Bounds], plan_of: Callable[[Bounds], Plan[TensorParallelLayout]]
+) -> Plan[TensorParallelLayout] | None:
+    """The plan of the first candidate that has the memory; None if none has."""
+    for bounds in candidates:
+        with contextlib.suppress(PlanError):
+            return plan_of(bounds)
+    return None
