@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 def pick(page: Page, key: str, name: str) -> None:
     """Press a key that asks for a node, type the node's name, press Enter."""
     page.keyboard.press(key)
-    page.get_by_test_id("picker-text").wait_for()
+    expect(page.get_by_test_id("picker-text")).to_be_focused()  # what is typed before goes to the canvas
     page.keyboard.type(name)
     expect(page.get_by_test_id(f"pick-{name}")).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")

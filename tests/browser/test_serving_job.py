@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from openai import OpenAI
@@ -37,9 +39,17 @@ def secret(page: Page) -> str:
     return str(answer.json()["secret"])
 
 
-def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(page: Page, site: Up) -> None:
+@pytest.mark.parametrize(
+    "profiles",
+    [(), pytest.param(PROFILES, marks=pytest.mark.long("webapp/serving", "webapp/trials", "engine/program"))],
+    ids=["people", "also a load generator"],
+)
+def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(
+    page: Page, site: Up, profiles: Sequence[dict[str, Any]]
+) -> None:
     """The load generator GuideLLM is one of the programs: its figures agree with those of the report."""
-    set_up_guidellm()
+    if profiles:
+        set_up_guidellm()
     page.goto("/runs/new")
     choose_strategy(page, "megatron")
     page.get_by_test_id("pattern").click()
@@ -66,18 +76,19 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(pag
     assert theirs.get_by_test_id("answer").inner_text().strip() == text.strip() != ""
     assert serious_findings(page) == []
 
-    found = load_generator.ask(
-        site.url, key, run, [f"The {word} statement" for word in WORDS], 12, 6, PROFILES
-    )
-
+    found: list[load_generator.Figures] = []
+    if profiles:
+        prompts = [f"The {word} statement" for word in WORDS]
+        found = load_generator.ask(site.url, key, run, prompts, 12, 6, profiles)
     page.get_by_test_id("end-service").click()
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("load-table")).to_be_visible()
     report = page.request.get(f"/api/runs/{run}").json()["report"]
     assert report["correctness"]["ok"], report["correctness"]
-    assert [len(request["token_s"]) for request in report["requests"]] == [12, 5] + [12] * 18
+    asked = [12, 5] + [12] * 6 * len(profiles)
+    assert [len(request["token_s"]) for request in report["requests"]] == asked
     compared = list(load_generator.beside_the_report(found, report["requests"][2:], report["dilation"]))
-    assert [name for name, _, _ in compared] == ["synchronous", "concurrent", "poisson"]
+    assert [name for name, _, _ in compared] == [profile["kind"] for profile in profiles]
     problems = [
         problem
         for name, seen, ours in compared
