@@ -81,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _pictures(folder: Path) -> dict[str, list[str]]:
     """Draw every plot with lines from the shipped results; names of the files by experiment."""
+    from engine.experiments.presentation.origin import origin_of
     from engine.experiments.presentation.plot import svg  # matplotlib is loaded only to draw
 
     folder.mkdir(exist_ok=True)
@@ -89,7 +90,9 @@ def _pictures(folder: Path) -> dict[str, list[str]]:
         for figure in one.figures:
             if figure.kind == "lines":
                 file = folder / f"{one.name}-{figure.name}.svg"
-                file.write_text(svg(figure_data(one, figure, shipped_rows(one))), encoding="utf-8")
+                rows = shipped_rows(one)
+                drawn = svg(figure_data(one, figure, rows), origin_of(one, rows))
+                file.write_text(drawn, encoding="utf-8")
                 written.setdefault(one.name, []).append(file.name)
     return written
 

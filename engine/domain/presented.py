@@ -52,12 +52,15 @@ Statistic = Literal["mean", "median", "min", "max", "std", "interval"]
 
 
 class Table(Quantity, Presented):
-    """A pivot table: levels of the factors in `rows` × levels of those in `columns`; `world` is one, too."""
+    """A pivot table: levels of the factors in `rows` × levels of those in `columns`; `world` is one, too, and
+    stands below `columns` where there are several worlds and none of them has it. `interval` is the mean
+    with its 95 % interval.
+    """
 
     rows: tuple[str, ...] = Field(min_length=1)
     columns: tuple[str, ...] = ()
-    statistic: Statistic = "mean"
-    best: bool = Field(default=True, description="Mark the best of each row.")
+    statistic: Statistic = "interval"
+    best: bool = Field(default=True, description="Mark the best of each row, in each world.")
 
 
 class Published(Quantity):

@@ -29,3 +29,6 @@ class Quantity(Value):
     relative_to: Coordinates = Field(
         default_factory=dict, description="Coordinates of the baseline that replace the cell's own."
     )
+    count_invalid: bool = Field(
+        default=False, description="Also runs whose times do not count as valid; else they are left out."
+    )

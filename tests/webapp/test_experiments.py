@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+
 import pytest
 
 import topologies
@@ -165,7 +169,7 @@ def test_every_factor_that_is_offered_can_be_varied(alice: Browser) -> None:
         ("csv", b"strategy,rate,seed,"),
         ("json", b"{"),
         ("parquet", b"PAR1"),
-        ("tex", b"% latency: End-to-end latency in "),
+        ("tex", b"% EdgeLoom experiment two-by-two, digest "),
         ("svg", b"<?xml"),
         ("pdf", b"%PDF"),
         ("html", b"<!"),
@@ -185,8 +189,27 @@ def test_an_export_of_what_is_not_there_is_refused(alice: Browser) -> None:
     assert "choose one of toml, csv" in refused(alice.get(f"{address}/export/docx"), 422)
     assert "it has latency" in refused(alice.get(f"{address}/export/svg", figure="speed"), 422)
     assert "it has latency" in refused(alice.get(f"{address}/export/tex", table="speed"), 422)
+    assert "choose one of ieee-1" in refused(alice.get(f"{address}/export/svg", size="a4"), 422)
     empty = f"/experiments/{created(alice)['id']}"
     assert "it has no figures" in refused(alice.get(f"{empty}/export/pdf"), 422)
+
+
+def test_the_composed_table_is_exported_with_its_own_value_and_the_numbers_of_the_screen(
+    alice: Browser,
+) -> None:
+    address = f"/experiments/{created(alice, figures=[FIGURE])['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    table = {"name": "pivot", "rows": ["rate"], "columns": ["strategy"], "metric": "first_token_s"}
+    shown = alice.post(f"{address}/table", {"table": table}).json()
+    file = alice.get(f"{address}/export/csv", table=json.dumps(table))
+    read = list(csv.DictReader(io.StringIO(file.content.decode())))
+    values = [cell["value"] for row in shown["rows"] for cell in row["cells"]]
+    assert [float(row["Time to first token (s)"]) for row in read] == values and len(values) == 4
+    latex = alice.get(f"{address}/export/tex", table=json.dumps(table)).content.decode()
+    assert "Time to first token in " in latex
+    wrong = json.dumps({**table, "rows": ["speed"]})
+    assert "there is no factor speed" in refused(alice.get(f"{address}/export/tex", table=wrong), 422)
 
 
 def test_every_shipped_experiment_can_be_stored_and_started(alice: Browser) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 from ninja.responses import Status
 
 from engine.domain.errors import SpecError
+from engine.domain.presented import Figure, Presented, Table
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.metrics import METRICS, Metric
@@ -18,6 +19,7 @@ from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, operator
+from webapp.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, library, services
 from webapp.experiments.factor_option import FactorOption
 from webapp.experiments.factors import options
@@ -39,6 +41,8 @@ from webapp.experiments.schemas import (
     ShippedOut,
     TableIn,
 )
+
+Kind = TypeVar("Kind", bound=Presented)
 
 router = Router(tags=["experiments"])
 
@@ -205,10 +209,17 @@ def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> Table
 
 @router.get("/{int:experiment_id}/export/{kind}", auth=file_reader)
 def export_experiment(
-    request: HttpRequest, experiment_id: int, kind: str, figure: str = "", table: str = ""
+    request: HttpRequest,
+    experiment_id: int,
+    kind: str,
+    figure: str = "",
+    table: str = "",
+    size: str = "",
 ) -> HttpResponse:
-    """A file to keep: toml, csv, json, parquet, tex (a `table`, or all), svg and pdf (a `figure`, or the
-    first), or html (everything).
+    """A file to keep: toml, json, html (everything), svg and pdf (a `figure`, or the first), tex (a `table`,
+    or all), csv and parquet (the numbers of a `figure` or of a `table`, or all points). Figure and table are
+    each a name, or the JSON of one that the experiment does not have. `size` is that of a drawn figure: one
+    or two columns of IEEE's or ACM's papers.
     """
     experiment = services.find(experiment_id)
     if kind == "toml":  # as it is now, also before it was started
@@ -216,6 +227,17 @@ def export_experiment(
     else:
         value, rows = answers.value_and_rows(experiment)
         execution = services.last_execution(experiment)
-        source = exports.Source(value, execution, rows, table if kind == "tex" else figure)
+        source = exports.Source(
+            value, execution, rows, composed(Figure, figure, "figure"), composed(Table, table, "table"), size
+        )
     file = exports.file_of(kind, source)
     return answers.download(file.content, file.content_type, f"{source.experiment.name}.{kind}")
+
+
+def composed(of: type[Kind], text: str, field: str) -> Kind | str:
+    """The name as it is, or the value of its JSON. Raises `SpecError`."""
+    if not text.startswith("{"):
+        return text
+    value: Kind = of.parse(checked_json(text.encode()), field)
+    budgets.check_conditions(value.where)
+    return value

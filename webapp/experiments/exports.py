@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from engine.domain.presented import Figure, Table
+from engine.domain.presented import Figure, Presented, Table
 from engine.experiments.design.expand import Point
 from engine.experiments.design.files import dump_toml
 from engine.experiments.presentation import export, plot
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.presentation.latex import latex
+from engine.experiments.presentation.origin import Origin, origin_of
 from engine.experiments.presentation.report_html import html_report
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.rows import Row
 from webapp.experiments import computations
 from webapp.experiments.models import Execution
+
+Kind = TypeVar("Kind", bound=Presented)
 
 DRAWING = threading.Lock()
 """matplotlib's settings belong to the process, and requests are answered by several threads."""
@@ -30,12 +34,21 @@ class File(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What files are made of. `chosen` names a figure or table; "" is the first figure, or all tables."""
+    """What files are made of. `figure` and `table` are each the name of one of the experiment's own, or one
+    that somebody has composed; with neither, figures are the first, tables are all, and data are all points.
+    """
 
     experiment: Experiment
     execution: Execution | None
     rows: Sequence[Row]
-    chosen: str = ""
+    figure: Figure | str = ""
+    table: Table | str = ""
+    size: str = ""
+
+    @property
+    def origin(self) -> Origin:
+        version = self.execution.version if self.execution else 0
+        return origin_of(self.experiment, self.rows, version)
 
 
 def file_of(kind: str, source: Source) -> File:
@@ -60,25 +73,49 @@ def points_of(execution: Execution | None) -> list[Point]:
 
 
 def figure_of(source: Source) -> FigureData:
-    found: Sequence[Figure] = source.experiment.figures
-    figure = next((one for one in found if source.chosen in ("", one.name)), None)
-    if figure is None:
-        raise missing("figure", source, [one.name for one in found])
+    figure = chosen(source, "figure", source.figure, source.experiment.figures)[0]
     return figure_data(source.experiment, figure, source.rows)
 
 
 def latex_of(source: Source) -> str:
     """The chosen table, or all of them one after the other."""
     tables = source.experiment.tables or tables_of_figures(source.experiment)
-    chosen = [one for one in tables if source.chosen in ("", one.name)]
-    if not chosen:
-        raise missing("table", source, [one.name for one in tables])
-    texts = (export.latex(table_data(source.experiment, table, source.rows)) for table in chosen)
-    return "\n".join(texts)
+    found = chosen(source, "table", source.table, tables)
+    return "\n".join(
+        latex(table_data(source.experiment, table, source.rows), source.origin) for table in found
+    )
+
+
+def records_of(source: Source) -> list[export.Record]:
+    """The numbers of the table or of the figure that is named, else all points."""
+    if source.table:
+        tables = source.experiment.tables or tables_of_figures(source.experiment)
+        table = chosen(source, "table", source.table, tables)[0]
+        return export.records_of_table(table_data(source.experiment, table, source.rows), source.origin)
+    if source.figure:
+        return export.records_of_figure(figure_of(source), source.origin)
+    return export.records_of_rows(source.rows, source.origin)
+
+
+def chosen(source: Source, what: str, wanted: Kind | str, own: Sequence[Kind]) -> Sequence[Kind]:
+    """A composed one itself, or those of the experiment with this name; "" is all of them. Raises
+    `SpecError` if there is none.
+    """
+    if not isinstance(wanted, str):
+        return [wanted]
+    found = [one for one in own if wanted in ("", one.name)]
+    if not found:
+        names = [one.name for one in own]
+        known = f"it has {', '.join(names)}" if names else f"it has no {what}s"
+        asked = f"{what} {wanted[:40]}" if wanted else what
+        raise SpecError(f"{source.experiment.name} has no {asked}: {known}.", [(what, "not there")])
+    return found
 
 
 def tables_of_figures(experiment: Experiment) -> list[Table]:
-    """The numbers of the figures, for an experiment without tables: series × x."""
+    """The numbers of the figures, for an experiment without tables: x × series, so that the best of a row is
+    the best series at one place.
+    """
     return [
         Table(
             name=figure.name,
@@ -86,8 +123,9 @@ def tables_of_figures(experiment: Experiment) -> list[Table]:
             metric=figure.metric,
             relation=figure.relation,
             relative_to=figure.relative_to,
-            rows=tuple(name for name in (figure.facet, figure.series) if name) or (figure.x,),
-            columns=(figure.x,) if figure.facet or figure.series else (),
+            count_invalid=figure.count_invalid,
+            rows=tuple(name for name in (figure.facet, figure.x) if name),
+            columns=(figure.series,) if figure.series else (),
             where=figure.where,
             worlds=figure.worlds,
         )
@@ -96,30 +134,27 @@ def tables_of_figures(experiment: Experiment) -> list[Table]:
     ]
 
 
-def missing(what: str, source: Source, names: Sequence[str]) -> SpecError:
-    known = f"it has {', '.join(names)}" if names else f"it has no {what}s"
-    asked = f"{what} {source.chosen[:40]}" if source.chosen else what
-    return SpecError(f"{source.experiment.name} has no {asked}: {known}.", [("figure", "not there")])
-
-
-def drawn(draw: Callable[[FigureData], str | bytes]) -> Callable[[Source], str | bytes]:
+def drawn(draw: Callable[[FigureData, Origin, str], str | bytes]) -> Callable[[Source], str | bytes]:
     def make(source: Source) -> str | bytes:
         with DRAWING:
-            return draw(figure_of(source))
+            return draw(figure_of(source), source.origin, source.size)
 
     return make
 
 
 def report_of(source: Source) -> str:
     with DRAWING:
-        return html_report(source.experiment, points_of(source.execution), source.rows)
+        return html_report(source.experiment, points_of(source.execution), source.rows, source.origin)
 
 
 FILES: dict[str, tuple[str, Callable[[Source], str | bytes]]] = {
     "toml": ("application/toml; charset=utf-8", lambda source: dump_toml(source.experiment)),
-    "csv": ("text/csv; charset=utf-8", lambda source: export.csv_text(source.rows)),
-    "json": ("application/json", lambda source: export.json_text(source.experiment, source.rows)),
-    "parquet": ("application/vnd.apache.parquet", lambda source: export.parquet_bytes(source.rows)),
+    "csv": ("text/csv; charset=utf-8", lambda source: export.csv_text(records_of(source))),
+    "json": (
+        "application/json",
+        lambda source: export.json_text(source.experiment, source.rows, source.origin),
+    ),
+    "parquet": ("application/vnd.apache.parquet", lambda source: export.parquet_bytes(records_of(source))),
     "tex": ("application/x-tex; charset=utf-8", latex_of),
     "svg": ("image/svg+xml", drawn(plot.svg)),
     "pdf": ("application/pdf", drawn(plot.pdf)),

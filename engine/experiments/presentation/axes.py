@@ -1,32 +1,88 @@
-"""Axes of drawn figures: titles, scales, and ticks at tested values."""
+"""Axes of drawn figures: titles with the unit, ticks without it, scales, and ticks at tested values."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from engine.experiments.presentation.figure_values import Axis, FigureData, Panel
+from engine.experiments.results.numbers_as_text import unit_and_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MIN_TICK_FRACTION = 0.24
+MIN_TICK_FRACTION = 0.14
 """Least distance of two ticks at tested values, of the length of the axis."""
 
+TICK_POINTS = 7
+"""Size of the font of ticks, and of the legend."""
 
-def scale_x(axes: Axes, figure: FigureData, panel: Panel) -> None:
+SLANTED_LETTERS = 24
+"""Longer labels stand upright, in lines of so many letters."""
+
+EM = 0.58
+"""Mean width of a letter of DejaVu Sans, of the size of the font; rather too much."""
+
+
+class Unit(NamedTuple):
+    """The multiple of an axis' unit that all of its numbers are in: ("Mbit/s", 1e6)."""
+
+    name: str
+    factor: float
+
+    def number(self, value: float) -> str:
+        text = f"{value / self.factor:.6g}"
+        return f"{value / self.factor:,.0f}".replace(",", " ") if "e+" in text or len(text) > 5 else text
+
+
+def unit_of(axis: Axis, values: Iterable[float | None]) -> Unit:
+    return Unit(*unit_and_factor(axis.unit, values))
+
+
+def unit_of_x(figure: FigureData) -> Unit:
+    spots = (spot for panel in figure.panels for line in panel.lines for spot in line.spots)
+    return unit_of(figure.x, [float(spot.x) for spot in spots if not isinstance(spot.x, str)])
+
+
+def unit_of_y(figure: FigureData) -> Unit:
+    """By the values that are shown, those that are left out among them."""
+    spots = [spot for panel in figure.panels for line in panel.lines for spot in line.spots]
+    known = [spot.y for spot in spots]
+    return unit_of(figure.y, [*known, *(one.value for spot in spots for one in spot.left_out)])
+
+
+def scale_x(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
     if figure.x.categories is not None:
-        categories = list(figure.x.categories)
-        axes.set_xticks(range(len(categories)), categories, rotation=rotation_of(categories))
+        label_categories(axes, figure.x.categories, inches)
         return
-    set_scale(axes, "x", figure.x)
+    set_scale(axes, "x", figure.x, unit_of_x(figure))
     values = sorted(
         {float(spot.x) for line in panel.lines for spot in line.spots if not isinstance(spot.x, str)}
     )
     if figure.kind == "lines" and values:
         axes.set_xticks(labelled(values, figure.x.log))
         axes.set_xticks([], minor=True)
+
+
+def label_categories(axes: Axes, categories: Sequence[str], inches: float) -> None:
+    """The labels in lines side by side where they have room in `inches`, else aslant, else upright."""
+    slot = inches / max(1, len(categories))
+    letters = int(slot * 72 / (EM * TICK_POINTS)) - 1
+    words = [word for label in categories for word in label.split()]
+    longest = max(map(len, categories), default=0)
+    look: dict[str, Any] = {}
+    shown = list(categories)
+    if max(map(len, words), default=0) <= letters:
+        shown = [wrapped(label, letters) for label in categories]
+    elif slot * 72 >= 2.7 * TICK_POINTS and longest <= SLANTED_LETTERS:
+        look = {"rotation": 30, "ha": "right", "rotation_mode": "anchor"}
+    else:
+        look = {"rotation": 90}
+        if slot * 72 >= 3 * TICK_POINTS:
+            shown = [wrapped(label, SLANTED_LETTERS) for label in categories]
+    axes.set_xticks(range(len(categories)), shown, **look)
 
 
 def labelled(values: Sequence[float], is_log: bool) -> list[float]:
@@ -40,34 +96,41 @@ def labelled(values: Sequence[float], is_log: bool) -> list[float]:
     return [values[index] for index in dict.fromkeys((*kept, len(values) - 1))]
 
 
-def set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
+def set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis, unit: Unit) -> None:
     if axis.log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    format_ticks(axes.xaxis if which == "x" else axes.yaxis, axis)
+    format_ticks(axes.xaxis if which == "x" else axes.yaxis, axis, unit)
 
 
-def format_ticks(drawn: Any, axis: Axis) -> None:
-    from matplotlib.ticker import EngFormatter, FuncFormatter, PercentFormatter
+def format_ticks(drawn: Any, axis: Axis, unit: Unit) -> None:
+    """Numbers without the unit, which is in the title."""
+    from matplotlib.ticker import FuncFormatter
 
-    if axis.unit == "fraction":
-        drawn.set_major_formatter(PercentFormatter(xmax=1.0))
-    elif axis.unit:
-        drawn.set_major_formatter(EngFormatter(unit=axis.unit))
+    drawn.set_major_formatter(FuncFormatter(lambda value, _: unit.number(value)))
     if axis.log:
-        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(drawn, value)))
+        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(drawn, value, unit)))
 
 
-def _between_decades(drawn: Any, value: float) -> str:
-    """2 and 5 of a decade have labels, too, where an axis of less than two decades has one or two others."""
+def _between_decades(drawn: Any, value: float, unit: Unit) -> str:
+    """2 and 5 of a decade have labels, too, where an axis of less than two decades has one or two others; on
+    less than half a decade every one.
+    """
     low, high = sorted(drawn.get_view_interval())
     is_short = low > 0 and high < 100 * low
-    has_label = round(value / 10 ** math.floor(math.log10(value) + 1e-9)) in (2, 5)
-    return str(drawn.get_major_formatter()(value)) if is_short and has_label else ""
+    digit = round(value / 10 ** math.floor(math.log10(value) + 1e-9))
+    return unit.number(value) if is_short and (digit in (2, 5) or high < 3 * low) else ""
 
 
-def axis_title(axis: Axis) -> str:
-    return f"{axis.title} ({axis.unit})" if axis.unit and axis.unit != "fraction" else axis.title
+def axis_title(axis: Axis, unit: Unit) -> str:
+    """With the unit, unless categories carry it."""
+    return f"{axis.title} ({unit.name})" if unit.name and axis.categories is None else axis.title
 
 
-def rotation_of(labels: Sequence[str]) -> float:
-    return 30.0 if sum(len(label) for label in labels) > 40 else 0.0
+def letters_in(inches: float, points: float) -> int:
+    """How many letters of a font of this size have room there."""
+    return max(8, int(inches * 72 / (EM * points)))
+
+
+def wrapped(text: str, letters: int) -> str:
+    """In lines of at most so many letters; a word that is longer is broken."""
+    return "\n".join(textwrap.wrap(text, letters)) or text

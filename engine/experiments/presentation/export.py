@@ -1,4 +1,7 @@
-"""Results as files that other programs read: CSV, JSON, Parquet, and tables for LaTeX."""
+"""Numbers as files that other programs read, CSV, JSON and Parquet: of all points, of a figure, of a table.
+
+All three formats have the same records; each record names the experiment that it is of.
+"""
 
 from __future__ import annotations
 
@@ -6,48 +9,79 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from engine.domain.experiment import Experiment
 from engine.domain.spreadsheet import harmless
 from engine.experiments.presentation.figure_values import FigureData
-from engine.experiments.results.frame import frame
-from engine.experiments.results.numbers_as_text import shown_in, unit_and_factor
-from engine.experiments.results.pivot import TableCell, TableData
+from engine.experiments.presentation.origin import Origin
+from engine.experiments.results.pivot import TableData
 from engine.experiments.results.rows import Row
 
-LATEX_SPECIAL = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "\\": r"\textbackslash{}",
-    }
-)
+Record = dict[str, Any]
 
 
-def csv_text(rows: Sequence[Row]) -> str:
-    """Comma-separated, a header first; every column of every row, empty where a row has no such value."""
-    flat = [row.flat() for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
+def records_of_rows(rows: Sequence[Row], origin: Origin) -> list[Record]:
+    """Every row, in SI units."""
+    return [row.flat() | origin.columns for row in rows]
+
+
+def records_of_figure(figure: FigureData, origin: Origin) -> list[Record]:
+    """The numbers that a figure shows, one per point: of `runs` runs, without `invalid` others."""
+    return [
+        {
+            "facet": panel.label,
+            figure.series_title or "series": line.label,
+            "world": line.world,
+            figure.x.name: spot.x,
+            figure.y.name: spot.y,
+            "low": spot.low,
+            "high": spot.high,
+            "runs": len(spot.repeats),
+            "invalid": spot.invalid,
+            **origin.columns,
+        }
+        for panel in figure.panels
+        for line in panel.lines
+        for spot in line.spots
+    ]
+
+
+def records_of_table(table: TableData, origin: Origin) -> list[Record]:
+    """The numbers that a table shows, one per cell."""
+    return [
+        {
+            **dict(zip(table.row_titles, row.headings, strict=True)),
+            **dict(zip(table.column_titles, headings, strict=True)),
+            f"{table.quantity} ({table.unit})" if table.unit else table.quantity: cell.value,
+            "low": cell.low,
+            "high": cell.high,
+            "runs": cell.number,
+            "invalid": cell.invalid,
+            "best": cell.best,
+            **origin.columns,
+        }
+        for row in table.rows
+        for headings, cell in zip(table.columns, row.cells, strict=True)
+        if cell is not None
+    ]
+
+
+def csv_text(records: Sequence[Record]) -> str:
+    """Comma-separated, a header first; every column of every record, empty where one has no such value."""
+    columns = list(dict.fromkeys(name for record in records for name in record))
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
     writer.writeheader()
-    writer.writerows({name: harmless(value) for name, value in row.items()} for row in flat)
+    writer.writerows({name: harmless(value) for name, value in record.items()} for record in records)
     return text.getvalue()
 
 
-def json_text(experiment: Experiment, rows: Sequence[Row]) -> str:
-    """An object with the experiment and its rows."""
-    document = {
-        "experiment": experiment.model_dump(mode="json"),
-        "rows": [row.model_dump(mode="json") for row in rows],
-    }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+def parquet_bytes(records: Sequence[Record]) -> bytes:
+    """The same columns; one with values of several types is text."""
+    import pandas
 
-
-def parquet_bytes(rows: Sequence[Row]) -> bytes:
-    """A Parquet file with the columns of `frame`. A coordinate with values of several types is text."""
-    table = frame(rows)
+    table = pandas.DataFrame(list(records))
     for name in table.columns:
         if table[name].map(type).nunique() > 1 and table[name].dtype == object:
             table[name] = table[name].map(lambda value: None if value is None else str(value))
@@ -56,51 +90,11 @@ def parquet_bytes(rows: Sequence[Row]) -> bytes:
     return target.getvalue()
 
 
-def latex(table: TableData) -> str:
-    """A `tabular` with booktabs' rules, in one multiple of the unit; the best of each row is bold."""
-    unit, factor = unit_and_factor(
-        table.unit, [cell.value for row in table.rows for cell in row.cells if cell]
-    )
-    heads = len(table.row_titles)
-    title = " ".join(table.title.split())  # a second line would be no comment
-    lines = [
-        f"% {title}: {table.quantity}{f' in {unit}' if unit else ''}, {table.statistic}",
-        r"\begin{tabular}{" + "l" * heads + "r" * len(table.columns) + "}",
-        r"\toprule",
-    ]
-    lines += [" & ".join(map(_tex, line)) + r" \\" for line in table.heads]
-    lines.append(r"\midrule")
-    for row in table.rows:
-        cells = [_tex_cell(cell, factor) for cell in row.cells]
-        lines.append(" & ".join([*map(_tex, row.headings), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
-
-
-def figure_csv(figure: FigureData) -> str:
-    """The numbers that a figure shows, one line per point: for other plotting programs."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["facet", figure.series_title or "series", "world", figure.x.name, figure.y.name, "low", "high"]
-    )
-    for panel in figure.panels:
-        for line in panel.lines:
-            for spot in line.spots:
-                values = [panel.label, line.label, line.world, spot.x, spot.y, spot.low, spot.high]
-                writer.writerow("" if value is None else harmless(value) for value in values)
-    return text.getvalue()
-
-
-def _tex_cell(cell: TableCell | None, factor: float) -> str:
-    if cell is None:
-        return ""
-    if cell.value is None:
-        return _tex(cell.outcomes[0].replace("_", " ") if cell.outcomes else "--")
-    text = shown_in(cell.value, factor)
-    if cell.low is not None and cell.high is not None:
-        text += rf" $\pm$ {shown_in((cell.high - cell.low) / 2, factor)}"
-    return rf"\textbf{{{text}}}" if cell.best else text
-
-
-def _tex(text: str) -> str:
-    return text.translate(LATEX_SPECIAL)
+def json_text(experiment: Experiment, rows: Sequence[Row], origin: Origin) -> str:
+    """An object with the experiment, where it comes from, and its rows."""
+    document = {
+        "experiment": experiment.model_dump(mode="json"),
+        "origin": origin.model_dump(mode="json"),
+        "rows": [row.model_dump(mode="json") for row in rows],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

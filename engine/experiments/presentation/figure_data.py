@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Sequence
 
 from engine.domain.errors import SpecError
@@ -41,6 +42,7 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
     return FigureData(
         name=figure.name,
         title=figure.title or figure.name.replace("-", " "),
+        heading=figure.title or experiment.title or figure.name.replace("-", " "),
         kind=figure.kind,
         caption=figure.caption,
         x=_x_axis(experiment, figure, found),
@@ -51,7 +53,7 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
             log=figure.log_y,
         ),
         better=better_of(figure),
-        series_title=_title(experiment, figure.series),
+        series_title=_title(experiment, figure.series) if figure.series else "",
         series=tuple(series),
         panels=tuple(panels),
     )
@@ -98,7 +100,8 @@ def _levels(experiment: Experiment, name: str, found: Iterable[Cell]) -> list[st
     present = list(dict.fromkeys(label_of(experiment, name, cell.coordinates[name]) for cell in found))
     factor = experiment.factor(name)
     if factor is None:
-        return [world for world in experiment.worlds if world in present]
+        names = [label_of(experiment, name, world) for world in experiment.worlds]
+        return [world for world in names if world in present]
     ordered = [label_of(experiment, name, level.coordinate) for level in factor.values]
     return [label for label in ordered if label in present] + [one for one in present if one not in ordered]
 
@@ -136,10 +139,16 @@ def _x_axis(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> Ax
 
 
 def _metric_by_place(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> dict[object, float]:
+    """The mean, or where no run is valid, that of those that are left out."""
     found = cells(experiment, rows, Quantity(metric=figure.x), figure.where, figure.worlds)
-    return {place_of(cell.coordinates): cell.mean for cell in found if cell.mean is not None}
+    means: dict[object, float] = {}
+    for cell in found:
+        values = [one.value for one in cell.repeats or cell.left_out]
+        if values:
+            means[place_of(cell.coordinates)] = statistics.fmean(values)
+    return means
 
 
 def _title(experiment: Experiment, name: str) -> str:
     factor = experiment.factor(name)
-    return factor.label if factor else name
+    return factor.label if factor else "World"

@@ -63,6 +63,7 @@ def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, f
         problem=cell.problem,
         stale=cell.stale,
         invalid=cell.invalid,
+        left_out=cell.left_out if figure.kind != "scatter" or cell.mean is None else (),
     )
 
 

@@ -23,6 +23,7 @@ class Axis(Value):
 class Spot(Value):
     """One point, bar or field. `x` is a number, or a label of the axis' categories. Without a value `y` is
     None and `problem` says why. `low` and `high` bound the 95 % interval, where there are several seeds.
+    `left_out` are the values of runs that are not valid, which are in none of these.
     """
 
     x: float | str
@@ -36,6 +37,7 @@ class Spot(Value):
     problem: str = ""
     stale: bool = False
     invalid: int = 0
+    left_out: tuple[Repeat, ...] = ()
 
 
 class Line(Value):
@@ -56,11 +58,13 @@ class Panel(Value):
 
 class FigureData(Value):
     """A figure with everything that it shows. `series` are all labels in their order, so that colours do not
-    change between panels; of a heat map they are the rows, and `y` is the colour.
+    change between panels; of a heat map they are the rows, and `y` is the colour. `heading` is what a printed
+    figure is called: its title, or the question of the experiment.
     """
 
     name: str
     title: str
+    heading: str
     kind: str
     caption: str
     x: Axis

@@ -1,7 +1,6 @@
-"""Draws figures with matplotlib, as papers print them: SVG and PDF with the fonts in the file.
+"""Draws figures with matplotlib, as papers print them: SVG and PDF at the width of a column.
 
-A prediction is hollow, an emulation filled, a published value a black diamond. Colours are those of Okabe and
-Ito, Color Universal Design, 2008, which people with colour blindness can tell apart; markers differ, too.
+The fonts and the experiment's digest are in the file.
 """
 
 from __future__ import annotations
@@ -9,129 +8,162 @@ from __future__ import annotations
 import io
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from engine.experiments.presentation.axes import axis_title, rotation_of, scale_x, set_scale
+from engine.domain.errors import SpecError
+from engine.experiments.presentation.axes import (
+    axis_title,
+    label_categories,
+    letters_in,
+    scale_x,
+    set_scale,
+    unit_of_x,
+    unit_of_y,
+    wrapped,
+)
 from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line, Panel, Spot
-from engine.experiments.presentation.heat_map import draw_heat_map, split_worlds
+from engine.experiments.presentation.heat_map import draw_heat_map, height_of_rows, split_worlds
+from engine.experiments.presentation.legend import draw_legend
+from engine.experiments.presentation.looks import COLOURS, STYLE, bar_of, crossed, mark_of, place_of
+from engine.experiments.presentation.origin import Origin
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Picture
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#dddddd",
-    "grid.linewidth": 0.5,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "legend.columnspacing": 1.0,
-    "legend.handletextpad": 0.3,
-    "lines.markersize": 4.5,
-    "lines.linewidth": 1.2,
-    "pdf.fonttype": 42,  # TrueType, whole text stays text
-    "svg.fonttype": "path",  # outlines: the file needs no font of the reader
-    "svg.hashsalt": "edgeloom",
-}
-PANEL_INCHES = (4.2, 2.7)
-MAX_COLUMNS = 3
-LEGEND_COLUMNS = 4
+WIDTHS: Mapping[str, float] = MappingProxyType({"ieee-1": 3.5, "ieee-2": 7.16, "acm-1": 3.33, "acm-2": 7.0})
+"""Size → inches: one and two columns of IEEEtran (21 pc, 43 pc) and of acmart's sigconf (241 pt, 506 pt)."""
+
+ONE_PANEL, MANY_PANELS = "ieee-1", "ieee-2"
+LEAST_PANEL_INCHES = 2.2
+PANEL_HEIGHTS = (1.6, 2.4)
+"""Least and most inches of a panel's height: it is 0.62 of the width between them."""
+
+ROOM_INCHES, MOST_LAYOUTS = 4.0, 4
+"""What the first layout has besides the panels: later ones have what titles and the legend need."""
 
 
-def picture(figure: FigureData) -> Picture:
-    """The figure, one panel per facet (of a heat map: and world), with one legend."""
+def width_of(size: str, num_panels: int) -> float:
+    """Inches; "" is one column, or two for several panels. Raises `SpecError` for an unknown size."""
+    chosen = size or (ONE_PANEL if num_panels == 1 else MANY_PANELS)
+    if chosen not in WIDTHS:
+        raise SpecError(
+            f"There is no size {size[:20]}: choose one of {', '.join(WIDTHS)}.", [("size", "unknown")]
+        )
+    return WIDTHS[chosen]
+
+
+def picture(figure: FigureData, size: str = "") -> Picture:
+    """The figure, one panel per facet (of a heat map: and world), with one legend below. Raises `SpecError`
+    for an unknown size.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Picture
 
     panels = split_worlds(figure) if figure.kind == "heatmap" else list(figure.panels)
-    columns = max(1, min(MAX_COLUMNS, len(panels)))
+    width = width_of(size, len(panels))
+    columns = max(1, min(len(panels), int(width / LEAST_PANEL_INCHES)))
     lines = max(1, math.ceil(len(panels) / columns))
+    least, most = PANEL_HEIGHTS
+    panel_width = width / columns - 0.6
+    panel_height = min(most, max(least, 0.62 * panel_width))
+    if figure.kind == "heatmap":
+        panel_height = max(panel_height, height_of_rows(figure, panel_width))
     with rc_context(STYLE):
-        drawn = Picture(
-            figsize=(PANEL_INCHES[0] * columns, PANEL_INCHES[1] * lines + 0.4), layout="constrained"
-        )
-        grid = drawn.subplots(lines, columns, squeeze=False)
-        places = list(grid.flat)
+        drawn = Picture(figsize=(width, panel_height * lines + ROOM_INCHES), layout="constrained")
+        places = list(drawn.subplots(lines, columns, squeeze=False).flat)
         for place, panel in zip(places, panels, strict=False):
-            _draw(place, figure, panel)
+            _draw(place, figure, panel, panel_width, panel_height)
         for place in places[len(panels) :]:
-            place.set_visible(False)
+            place.remove()
+        drawn.suptitle(wrapped(figure.heading, letters_in(width, STYLE["figure.titlesize"])))
         if figure.kind != "heatmap":
-            _legend(drawn, figure, panels, columns)
+            draw_legend(drawn, figure, panels)
+        _grow(drawn, places[: len(panels)], panel_height, lines)
     return drawn
 
 
-def svg(figure: FigureData) -> str:
-    return _saved(figure, "svg").decode()
+def _grow(drawn: Picture, axes: Sequence[Axes], height: float, lines: int) -> None:
+    """Make the figure so high that titles, labels and the legend leave every panel its height."""
+    for _ in range(MOST_LAYOUTS):
+        drawn.draw_without_rendering()
+        have = min((one.get_position().height for one in axes), default=1.0) * drawn.get_figheight()
+        if abs(have - height) < 0.05:
+            return
+        drawn.set_figheight(drawn.get_figheight() + (height - have) * lines)
 
 
-def pdf(figure: FigureData) -> bytes:
-    return _saved(figure, "pdf")
+def svg(figure: FigureData, origin: Origin, size: str = "") -> str:
+    return _saved(figure, origin, size, "svg").decode()
 
 
-def png(figure: FigureData) -> bytes:
-    return _saved(figure, "png")
+def pdf(figure: FigureData, origin: Origin, size: str = "") -> bytes:
+    return _saved(figure, origin, size, "pdf")
 
 
-def _saved(figure: FigureData, kind: Literal["svg", "pdf", "png"]) -> bytes:
+def _saved(figure: FigureData, origin: Origin, size: str, kind: Literal["svg", "pdf"]) -> bytes:
     """The same figure gives the same bytes: no date, and no random names in an SVG."""
     from matplotlib import rc_context
 
     logging.getLogger("fontTools").setLevel(logging.WARNING)  # it reports every table of a font
     target = io.BytesIO()
-    dates: dict[str, dict[str, str | None]] = {
-        "svg": {"Date": None},
-        "pdf": {"CreationDate": None},
-        "png": {},
+    about: dict[str, dict[str, Any]] = {
+        "svg": {"Date": None, "Description": origin.text},
+        "pdf": {"CreationDate": None, "Subject": origin.text},
     }
     with rc_context(STYLE):
-        picture(figure).savefig(target, format=kind, dpi=200, metadata=dates[kind])
+        drawn = picture(figure, size)
+        drawn.savefig(target, format=kind, metadata={"Title": figure.heading, **about[kind]})
     return target.getvalue()
 
 
-def _draw(axes: Axes, figure: FigureData, panel: Panel) -> None:
+def _draw(axes: Axes, figure: FigureData, panel: Panel, width: float, height: float) -> None:
     if figure.kind == "heatmap":
-        draw_heat_map(axes, figure, panel)
+        draw_heat_map(axes, figure, panel, width)
         return
     if figure.kind == "bars":
-        _draw_bars(axes, figure, panel)
+        _draw_bars(axes, figure, panel, width)
     else:
         for line in panel.lines:
             _draw_line(axes, figure, line)
-    if figure.kind != "bars":
-        scale_x(axes, figure, panel)
-    set_scale(axes, "y", figure.y)
-    axes.set_ylabel(axis_title(figure.y))
-    axes.set_xlabel(axis_title(figure.x))
+        scale_x(axes, figure, panel, width)
+    set_scale(axes, "y", figure.y, unit_of_y(figure))
+    points = STYLE["axes.labelsize"]
+    axes.set_ylabel(wrapped(axis_title(figure.y, unit_of_y(figure)), letters_in(height, points)))
+    axes.set_xlabel(wrapped(axis_title(figure.x, unit_of_x(figure)), letters_in(width, points)))
     if panel.label:
-        axes.set_title(panel.label)
+        axes.set_title(wrapped(panel.label, letters_in(width, points)))
 
 
 def _draw_line(axes: Axes, figure: FigureData, line: Line) -> None:
-    colour = _colour(figure, line)
-    marker = MARKERS[COLOURS.index(colour)]
+    look = mark_of(place_of(figure, line), line.world)
     known = [spot for spot in line.spots if spot.y is not None]
-    xs = [_x(figure, spot) for spot in known]
-    ys = [spot.y or 0.0 for spot in known]
-    look: dict[str, Any] = {"color": colour, "marker": marker}
+    if figure.kind == "scatter":
+        look |= {"linestyle": "none"}
     if line.world == PUBLISHED:
-        look = {"color": "black", "marker": "D", "markerfacecolor": colour, "linestyle": "none", "zorder": 3}
-    else:
-        is_hollow = line.world != "emulated"
-        look |= {"markerfacecolor": "white" if is_hollow else colour}
-        look |= {"linestyle": "none" if figure.kind == "scatter" else "--" if is_hollow else "-"}
-    axes.errorbar(xs, ys, yerr=_errors(known), capsize=2, elinewidth=0.8, **look)
+        look |= {"zorder": 3}
+    axes.errorbar(
+        [_x(figure, spot) for spot in known],
+        [spot.y or 0.0 for spot in known],
+        yerr=_errors(known),
+        capsize=2,
+        elinewidth=0.8,
+        **look,
+    )
+    _draw_left_out(axes, figure, line, 0.0)
 
 
-def _draw_bars(axes: Axes, figure: FigureData, panel: Panel) -> None:
+def _draw_left_out(axes: Axes, figure: FigureData, line: Line, offset: float) -> None:
+    """What is not valid: hollow and crossed, on no line."""
+    found = [(_x(figure, spot) + offset, one.value) for spot in line.spots for one in spot.left_out]
+    if found:
+        for look in crossed(COLOURS[place_of(figure, line) % len(COLOURS)]):
+            axes.plot([x for x, _ in found], [y for _, y in found], **look)
+
+
+def _draw_bars(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
     """Groups of bars per category; a published value is a diamond on its bar."""
     categories = list(figure.x.categories or ())
     bars = [line for line in panel.lines if line.world != PUBLISHED]
@@ -140,37 +172,33 @@ def _draw_bars(axes: Axes, figure: FigureData, panel: Panel) -> None:
     for position, line in enumerate(bars):
         offset = (position - (len(bars) - 1) / 2) * width
         offsets.setdefault(line.label, offset)
-        _draw_bars_of(axes, figure, line, categories, offset, width)
+        _draw_bars_of(axes, figure, line, offset, width)
+        _draw_left_out(axes, figure, line, offset)
     for line in panel.lines:
         if line.world == PUBLISHED:
-            xs = [categories.index(str(spot.x)) + offsets.get(line.label, 0.0) for spot in line.spots]
+            xs = [_x(figure, spot) + offsets.get(line.label, 0.0) for spot in line.spots]
             axes.plot(xs, [spot.y or 0.0 for spot in line.spots], "D", color="black", zorder=3)
-    axes.set_xticks(range(len(categories)), categories, rotation=rotation_of(categories))
+    label_categories(axes, categories, inches)
     axes.grid(visible=False, axis="x")
 
 
-def _draw_bars_of(
-    axes: Axes, figure: FigureData, line: Line, categories: Sequence[str], offset: float, width: float
-) -> None:
+def _draw_bars_of(axes: Axes, figure: FigureData, line: Line, offset: float, width: float) -> None:
     """The bars of one line; where it has no value, words instead of a bar."""
-    colour = _colour(figure, line)
     known = [spot for spot in line.spots if spot.y is not None]
     axes.bar(
-        [categories.index(str(spot.x)) + offset for spot in known],
+        [_x(figure, spot) + offset for spot in known],
         [spot.y or 0.0 for spot in known],
         width * 0.92,
         yerr=_errors(known),
         capsize=2,
-        facecolor=colour if line.world == "emulated" else "white",
-        edgecolor=colour,
-        linewidth=1.2,
         error_kw={"elinewidth": 0.8},
+        **bar_of(place_of(figure, line), line.world),
     )
     for spot in line.spots:
-        if spot.y is None:
+        if spot.y is None and not spot.left_out:
             axes.annotate(
                 "no result",
-                (categories.index(str(spot.x)) + offset, 0),
+                (_x(figure, spot) + offset, 0),
                 xycoords=("data", "axes fraction"),
                 xytext=(0, 3),
                 textcoords="offset points",
@@ -182,10 +210,6 @@ def _draw_bars_of(
             )
 
 
-def _colour(figure: FigureData, line: Line) -> str:
-    return COLOURS[figure.series.index(line.label) % len(COLOURS) if line.label in figure.series else 0]
-
-
 def _errors(spots: Sequence[Spot]) -> list[list[float]] | None:
     """Lengths below and above the values, for those with an interval; None if there are none."""
     if not any(spot.low is not None for spot in spots):
@@ -195,35 +219,6 @@ def _errors(spots: Sequence[Spot]) -> list[list[float]] | None:
         [0.0 if low is None else max(0.0, y - low) for y, low, _ in ends],
         [0.0 if high is None else max(0.0, high - y) for y, _, high in ends],
     ]
-
-
-def _legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel], columns: int) -> None:
-    """Colours are levels of the series; how a mark is filled is its world."""
-    from matplotlib.lines import Line2D
-
-    lines = [line for panel in panels for line in panel.lines]
-    labels = [label for label in figure.series if any(line.label == label for line in lines)]
-    marks = []
-    if len(figure.series) > 1:
-        for label in labels:
-            index = figure.series.index(label) % len(COLOURS)
-            marker = MARKERS[index] if figure.kind != "bars" else "s"
-            marks.append(Line2D([], [], color=COLOURS[index], marker=marker, label=label, linestyle="none"))
-    worlds = list(dict.fromkeys(line.world for line in lines))
-    if len(worlds) > 1:
-        for world in worlds:
-            face = {"emulated": "black", PUBLISHED: "#999999"}.get(world, "white")
-            marker = "D" if world == PUBLISHED else "o"
-            name = "predicted" if world == "simulated" else world
-            marks.append(
-                Line2D(
-                    [], [], color="black", marker=marker, markerfacecolor=face, label=name, linestyle="none"
-                )
-            )
-    if marks:
-        drawn.legend(
-            handles=marks, loc="outside upper center", ncols=min(LEGEND_COLUMNS * columns, len(marks))
-        )
 
 
 def _x(figure: FigureData, spot: Spot) -> float:

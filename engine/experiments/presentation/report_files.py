@@ -9,8 +9,17 @@ from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
 from engine.experiments.design.expand import Point
 from engine.experiments.design.files import dump_toml
-from engine.experiments.presentation.export import csv_text, figure_csv, json_text, latex, parquet_bytes
+from engine.experiments.presentation.export import (
+    csv_text,
+    json_text,
+    parquet_bytes,
+    records_of_figure,
+    records_of_rows,
+    records_of_table,
+)
 from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.latex import latex
+from engine.experiments.presentation.origin import origin_of
 from engine.experiments.presentation.plot import pdf, svg
 from engine.experiments.presentation.report_html import html_report
 from engine.experiments.results.pivot import table_data
@@ -37,15 +46,19 @@ def files_of(
     experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
 ) -> Iterator[tuple[str, str | bytes]]:
     """Name and content of every file."""
-    yield "report.html", html_report(experiment, points, rows)
+    origin = origin_of(experiment, rows)
+    records = records_of_rows(rows, origin)
+    yield "report.html", html_report(experiment, points, rows, origin)
     yield "experiment.toml", dump_toml(experiment)
-    yield "points.csv", csv_text(rows)
-    yield "points.json", json_text(experiment, rows)
-    yield "points.parquet", parquet_bytes(rows)
+    yield "points.csv", csv_text(records)
+    yield "points.json", json_text(experiment, rows, origin)
+    yield "points.parquet", parquet_bytes(records)
     for figure in experiment.figures:
         data = figure_data(experiment, figure, rows)
-        yield f"figures/{figure.name}.svg", svg(data)
-        yield f"figures/{figure.name}.pdf", pdf(data)
-        yield f"figures/{figure.name}.csv", figure_csv(data)
+        yield f"figures/{figure.name}.svg", svg(data, origin)
+        yield f"figures/{figure.name}.pdf", pdf(data, origin)
+        yield f"figures/{figure.name}.csv", csv_text(records_of_figure(data, origin))
     for table in experiment.tables:
-        yield f"tables/{table.name}.tex", latex(table_data(experiment, table, rows))
+        shown = table_data(experiment, table, rows)
+        yield f"tables/{table.name}.tex", latex(shown, origin)
+        yield f"tables/{table.name}.csv", csv_text(records_of_table(shown, origin))

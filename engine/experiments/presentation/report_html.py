@@ -15,6 +15,7 @@ from engine.experiments.design.files import dump_toml
 from engine.experiments.design.seeds import seed_changes
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
+from engine.experiments.presentation.origin import Origin
 from engine.experiments.presentation.plot import svg
 from engine.experiments.results.best import best
 from engine.experiments.results.cells import label_of
@@ -29,7 +30,7 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 MAX_PROBLEMS = 200
 
 
-def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]) -> str:
+def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row], origin: Origin) -> str:
     """Whatever of it has no results yet is shown without values. Raises `SpecError` as figures and tables
     do.
     """
@@ -41,13 +42,13 @@ def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[
         experiment=experiment,
         title=experiment.title or experiment.name,
         summary=summary(experiment, points, rows),
-        figures=[(figure, _inline(svg(figure))) for figure in figures],
+        figures=[(figure, _inline(svg(figure, origin))) for figure in figures],
         tables=[_table(table_data(experiment, table, rows)) for table in experiment.tables],
         best=_best(experiment, rows),
         claims=verdicts(experiment, rows),
         published=[_published(experiment, row) for row in compare_published(experiment, rows)],
         problems=_problems(experiment, rows),
-        versions=_versions(rows),
+        versions=f"{origin.text}." if rows else "There are no results yet.",
         seed_changes=", ".join(seed_changes(points)) or "nothing, so repeats are the same run",
         toml=dump_toml(experiment),
     )
@@ -61,7 +62,7 @@ def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
         for world in experiment.worlds
     ]
     stale = sum(row.stale for row in rows)
-    invalid = sum(row.metrics.get("valid") == 0 for row in rows)
+    invalid = sum(not row.valid for row in rows)
     more = f"; {stale} made by another version of the code or another calibration" if stale else ""
     more += f"; {invalid} with times that are not valid" if invalid else ""
     seeds = "1 seed" if len(experiment.seeds) == 1 else f"{len(experiment.seeds)} seeds"
@@ -115,7 +116,7 @@ def cell_text(cell: TableCell | None, factor: float) -> str:
     if cell is None:
         return ""
     if cell.value is None:
-        return cell.outcomes[0].replace("_", " ") if cell.outcomes else "–"
+        return "not valid" if cell.invalid else cell.outcomes[0].replace("_", " ") if cell.outcomes else "–"
     text = shown_in(cell.value, factor)
     if cell.low is not None and cell.high is not None:
         text += f" ± {shown_in((cell.high - cell.low) / 2, factor)}"
@@ -173,11 +174,6 @@ def _problems(experiment: Experiment, rows: Sequence[Row]) -> list[dict[str, str
         for row in rows
         if not row.finished
     ][:MAX_PROBLEMS]
-
-
-def _versions(rows: Sequence[Row]) -> str:
-    versions = sorted({f"{row.world} by {row.code_version}" for row in rows if row.code_version})
-    return f"Version of the code: {', '.join(versions)}." if versions else "There are no results yet."
 
 
 def figures_of(experiment: Experiment, rows: Sequence[Row]) -> tuple[FigureData, ...]:

@@ -12,6 +12,7 @@ from engine.domain.factor import same_coordinate
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.design.conditions import holds
+from engine.experiments.results.metrics import ABOUT_VALIDITY
 from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import Row
 
@@ -24,6 +25,9 @@ T_975 = (
 
 T_975_MORE = 2.042
 """With more than 30 degrees: that of 30, which is at most 4 % too wide."""
+
+WORLD_NAMES = {"simulated": "predicted"}
+"""World → its name in figures and tables, where that is another one."""
 
 Place = tuple[tuple[str, bool, Coordinate], ...]
 
@@ -39,7 +43,8 @@ class Repeat(Value):
 class Cell(Value):
     """One place and world. `coordinates` has the world, too. Without a value `mean` is None and `problem`
     says why. `low` and `high` bound the 95 % confidence interval of the mean; None with fewer than two
-    values. `invalid` counts emulated runs whose times do not count as valid.
+    values. `invalid` counts emulated runs whose times do not count as valid, and `left_out` has their values,
+    which are in neither `repeats` nor the mean unless the quantity asks for them.
     """
 
     coordinates: Coordinates
@@ -52,6 +57,7 @@ class Cell(Value):
     problem: str = ""
     stale: bool = False
     invalid: int = 0
+    left_out: tuple[Repeat, ...] = ()
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -106,8 +112,10 @@ def named(experiment: Experiment, coordinates: Mapping[str, Coordinate]) -> Coor
 
 def label_of(experiment: Experiment, name: str, value: Coordinate) -> str:
     """What figures and tables show for a coordinate: the label of its level if it has one, a number with the
-    factor's unit ("10 Mbit/s").
+    factor's unit ("10 Mbit/s"), the name of a world.
     """
+    if name == "world":
+        return WORLD_NAMES.get(str(value), str(value))
     factor = experiment.factor(name)
     level = factor.level(value) if factor else None
     if level is not None and level.label:
@@ -175,13 +183,15 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> Cell:
-    base = _by_seed(baseline, quantity.metric) if quantity.relation != "value" else {}
-    repeats = []
+    base = _by_seed(baseline, quantity) if quantity.relation != "value" else {}
+    repeats: list[Repeat] = []
+    left_out: list[Repeat] = []
     for row in group:
         own = row.metrics.get(quantity.metric) if row.finished else None
         value = related(own, _baseline_of(row.seed, base), quantity) if own is not None else None
         if value is not None:
-            repeats.append(Repeat(seed=row.seed, value=value, digest=row.digest))
+            kept = repeats if counts(row, quantity) else left_out
+            kept.append(Repeat(seed=row.seed, value=value, digest=row.digest))
     values = [repeat.value for repeat in repeats]
     low, high = interval(values) or (None, None)
     return Cell(
@@ -192,10 +202,16 @@ def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> 
         repeats=tuple(repeats),
         digests=tuple(row.digest for row in group if row.digest),
         outcomes=tuple(row.outcome for row in group),
-        problem="" if values else _problem(group, bool(base), quantity),
+        problem="" if values else _problem(group, bool(base), len(left_out), quantity),
         stale=any(row.stale for row in group),
-        invalid=sum(row.metrics.get("valid") == 0 for row in group),
+        invalid=sum(not row.valid for row in group),
+        left_out=tuple(left_out),
     )
+
+
+def counts(row: Row, quantity: Quantity) -> bool:
+    """Whether the row's value enters means: it is valid, or the quantity asks for all."""
+    return row.valid or quantity.count_invalid or quantity.metric in ABOUT_VALIDITY
 
 
 def related(value: float, base: float | None, quantity: Quantity) -> float | None:
@@ -213,8 +229,12 @@ def related(value: float, base: float | None, quantity: Quantity) -> float | Non
             return 1 - value / base
 
 
-def _by_seed(rows: Iterable[Row], metric: str) -> dict[int, float]:
-    return {row.seed: row.metrics[metric] for row in rows if row.finished and metric in row.metrics}
+def _by_seed(rows: Iterable[Row], quantity: Quantity) -> dict[int, float]:
+    return {
+        row.seed: row.metrics[quantity.metric]
+        for row in rows
+        if row.finished and quantity.metric in row.metrics and counts(row, quantity)
+    }
 
 
 def _baseline_of(seed: int, base: Mapping[int, float]) -> float | None:
@@ -223,8 +243,11 @@ def _baseline_of(seed: int, base: Mapping[int, float]) -> float | None:
     return base[seed] if seed in base else statistics.fmean(base.values())
 
 
-def _problem(group: Sequence[Row], has_baseline: bool, quantity: Quantity) -> str:
+def _problem(group: Sequence[Row], has_baseline: bool, num_left_out: int, quantity: Quantity) -> str:
     """Why a cell has no value, in one sentence."""
+    if num_left_out:
+        runs = "Its run does" if num_left_out == 1 else f"Its {num_left_out} runs do"
+        return f"{runs} not count as valid."
     for row in group:
         if not row.finished:
             return row.sentence or row.outcome.replace("_", " ")

@@ -88,6 +88,9 @@ OWN: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
     (Metric(name="dilation", title="Dilation", unit="", better="lower"), lambda report: report.dilation),
 )
 
+ABOUT_VALIDITY = frozenset(row.name for row, _ in OWN)
+"""Metrics that say how far a run is to be trusted: those of runs that are not valid count, too."""
+
 _COMPARED = {row.name: row for row in COMPARED}
 
 METRICS: tuple[Metric, ...] = (

@@ -30,13 +30,15 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
 
 class TableCell(Value):
     """`value` is None where nothing finished; `problem` then says why. `low` and `high` are of the statistic
-    `interval`. `best` marks the best of its row.
+    `interval`. `number` of runs are in it, and `invalid` others have no valid times. `best` marks the best of
+    its row among those of its world.
     """
 
     value: float | None = None
     low: float | None = None
     high: float | None = None
     number: int = 0
+    invalid: int = 0
     best: bool = False
     problem: str = ""
     outcomes: tuple[str, ...] = ()
@@ -50,11 +52,14 @@ class TableRow(Value):
 
 class TableData(Value):
     """A table with everything that it shows; a cell is None where the experiment has no point. `heads` are
-    the lines of its head: headings over the row titles, then one per column.
+    the lines of its head: headings over the row titles, then one per column. `together` are the titles of
+    factors that are neither in rows nor in columns and have several levels: a cell takes these together.
+    `heading` is what a printed table is called: its title, or the question of the experiment.
     """
 
     name: str
     title: str
+    heading: str
     quantity: str
     unit: str
     statistic: str
@@ -63,6 +68,7 @@ class TableData(Value):
     column_titles: Headings
     columns: tuple[Headings, ...]
     rows: tuple[TableRow, ...]
+    together: Headings = ()
 
     @property
     def heads(self) -> tuple[Headings, ...]:
@@ -80,34 +86,52 @@ class TableData(Value):
 
 
 def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> TableData:
-    """Factors that are neither in rows nor in columns are taken together. Raises `SpecError` for an unknown
-    one.
+    """Factors that are neither in rows nor in columns are taken together, worlds never: a prediction and a
+    measurement have no mean. Raises `SpecError` for an unknown factor.
     """
     check_table(experiment, table)
+    found = cells(experiment, rows, table, table.where, table.worlds)
+    column_names = table.columns
+    if (
+        "world" not in (*table.rows, *table.columns)
+        and len({cell.coordinates["world"] for cell in found}) > 1
+    ):
+        column_names = (*table.columns, "world")
     slots: dict[tuple[Headings, Headings], list[Cell]] = {}
-    for cell in cells(experiment, rows, table, table.where, table.worlds):
-        key = _headings(experiment, table.rows, cell), _headings(experiment, table.columns, cell)
+    worlds: dict[tuple[Headings, Headings], object] = {}
+    for cell in found:
+        key = _headings(experiment, table.rows, cell), _headings(experiment, column_names, cell)
         slots.setdefault(key, []).append(cell)
-    columns = _ordered(experiment, table.columns, {column for _, column in slots})
+        worlds[key] = cell.coordinates["world"]
+    columns = _ordered(experiment, column_names, {column for _, column in slots})
     better = better_of(table) if table.best else None
     return TableData(
         name=table.name,
         title=table.title or table.name.replace("-", " "),
+        heading=table.title or experiment.title or table.name.replace("-", " "),
         quantity=title_of_quantity(table),
         unit=unit_of_quantity(table),
         statistic=table.statistic,
         better=better,
         row_titles=tuple(_title(experiment, name) for name in table.rows),
-        column_titles=tuple(_title(experiment, name) for name in table.columns),
+        column_titles=tuple(_title(experiment, name) for name in column_names),
         columns=columns,
         rows=tuple(
             TableRow(
                 headings=headings,
                 cells=_marked(
-                    [_cell(slots.get((headings, column), []), table) for column in columns], better
+                    [_cell(slots.get((headings, column), []), table) for column in columns],
+                    [worlds.get((headings, column)) for column in columns],
+                    better,
                 ),
             )
             for headings in _ordered(experiment, table.rows, {row for row, _ in slots})
+        ),
+        together=tuple(
+            factor.label
+            for factor in experiment.factors
+            if factor.name not in (*table.rows, *column_names)
+            and len({cell.coordinates[factor.name] for cell in found}) > 1
         ),
     )
 
@@ -131,7 +155,7 @@ def _ordered(experiment: Experiment, names: Sequence[str], found: set[Headings])
         labels = (
             [label_of(experiment, name, level.coordinate) for level in factor.values]
             if factor
-            else list(experiment.worlds)
+            else [label_of(experiment, name, world) for world in experiment.worlds]
         )
         order.append({label: index for index, label in enumerate(labels)})
     return tuple(
@@ -154,24 +178,36 @@ def _cell(group: Sequence[Cell], table: Table) -> TableCell | None:
         low=low,
         high=high,
         number=len(values),
+        invalid=sum(len(cell.left_out) for cell in group),
         problem="" if values else group[0].problem,
         outcomes=tuple(outcome for cell in group for outcome in cell.outcomes),
         stale=any(cell.stale for cell in group),
     )
 
 
-def _marked(row: Sequence[TableCell | None], better: str | None) -> tuple[TableCell | None, ...]:
-    """With the best value of the row marked, and whatever is equal to it, where there are several."""
-    values = [cell.value for cell in row if cell is not None and cell.value is not None]
-    if better is None or len(values) < 2:
-        return tuple(row)
-    top = min(values) if better == "lower" else max(values)
+def _marked(
+    row: Sequence[TableCell | None], worlds: Sequence[object], better: str | None
+) -> tuple[TableCell | None, ...]:
+    """With the best value of each world in the row marked, and whatever is equal to it, where there are
+    several.
+    """
+    by_world: dict[object, list[float]] = {}
+    for cell, world in zip(row, worlds, strict=True):
+        if cell is not None and cell.value is not None:
+            by_world.setdefault(world, []).append(cell.value)
+    tops = {
+        world: min(values) if better == "lower" else max(values)
+        for world, values in by_world.items()
+        if better is not None and len(values) > 1
+    }
     return tuple(
-        cell.model_copy(update={"best": True}) if cell is not None and cell.value == top else cell
-        for cell in row
+        cell.model_copy(update={"best": True})
+        if cell is not None and cell.value is not None and cell.value == tops.get(world)
+        else cell
+        for cell, world in zip(row, worlds, strict=True)
     )
 
 
 def _title(experiment: Experiment, name: str) -> str:
     factor = experiment.factor(name)
-    return factor.label if factor else name
+    return factor.label if factor else "World"

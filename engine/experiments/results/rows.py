@@ -71,6 +71,11 @@ class Row(Value):
         return self.outcome == "finished"
 
     @property
+    def valid(self) -> bool:
+        """False for an emulation whose times do not agree with their models; a prediction is valid."""
+        return self.metrics.get("valid") != 0
+
+    @property
     def place(self) -> dict[str, Coordinate]:
         """Its coordinates and its world."""
         return {**self.coordinates, "world": self.world}

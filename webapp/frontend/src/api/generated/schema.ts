@@ -1413,6 +1413,7 @@ export interface components {
             b: {
                 [key: string]: boolean | number | string;
             };
+            count_invalid: boolean;
             figures: string[];
             high: number;
             /** @constant */
@@ -1593,6 +1594,7 @@ export interface components {
                 [key: string]: boolean | number | string;
             };
             by_frac: number | null;
+            count_invalid: boolean;
             figures: string[];
             /** @constant */
             kind: "compared";
@@ -1999,6 +2001,7 @@ export interface components {
         };
         Figure: {
             caption: string;
+            count_invalid: boolean;
             errors: boolean;
             facet: string;
             /** @enum {string} */
@@ -2022,6 +2025,7 @@ export interface components {
         FigureData: {
             better: string | null;
             caption: string;
+            heading: string;
             kind: string;
             name: string;
             panels: components["schemas"]["Panel"][];
@@ -2067,6 +2071,7 @@ export interface components {
             at: {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
             };
+            count_invalid: boolean;
             figures: string[];
             /** @constant */
             kind: "first";
@@ -2848,6 +2853,7 @@ export interface components {
             coordinates: {
                 [key: string]: boolean | number | string;
             };
+            count_invalid: boolean;
             high: number | null;
             id: string;
             low: number | null;
@@ -3447,6 +3453,7 @@ export interface components {
             digests: string[];
             high: number | null;
             invalid: number;
+            left_out: components["schemas"]["Repeat"][];
             low: number | null;
             problem: string;
             repeats: components["schemas"]["Repeat"][];
@@ -3495,6 +3502,7 @@ export interface components {
         Table: {
             best: boolean;
             columns: string[];
+            count_invalid: boolean;
             metric: string;
             name: string;
             /** @enum {string} */
@@ -3512,6 +3520,7 @@ export interface components {
         TableCell: {
             best: boolean;
             high: number | null;
+            invalid: number;
             low: number | null;
             number: number;
             outcomes: string[];
@@ -3523,12 +3532,14 @@ export interface components {
             better: string | null;
             column_titles: string[];
             columns: string[][];
+            heading: string;
             name: string;
             quantity: string;
             row_titles: string[];
             rows: components["schemas"]["TableRow"][];
             statistic: string;
             title: string;
+            together: string[];
             unit: string;
         };
         TableIn: {
@@ -3649,6 +3660,7 @@ export interface components {
             at: {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
             };
+            count_invalid: boolean;
             figures: string[];
             /** @enum {string} */
             goes: "falls" | "rises";
@@ -3742,6 +3754,7 @@ export interface components {
             at: {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
             };
+            count_invalid: boolean;
             figures: string[];
             high: number | null;
             /** @constant */
@@ -4428,6 +4441,7 @@ export interface operations {
         parameters: {
             query?: {
                 figure?: string;
+                size?: string;
                 table?: string;
             };
             header?: never;

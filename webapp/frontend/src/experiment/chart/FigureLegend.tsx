@@ -1,6 +1,6 @@
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
-import { Marker } from './Marker';
+import { Crossed, Marker } from './Marker';
 import { type FigureData, type Hidden, type Source, sourcesOf } from './model';
 import { SOURCE_TEXT } from './texts';
 
@@ -15,6 +15,9 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
   const present = new Set(data.facets.flatMap((facet) => facet.series.map(({ label }) => label)));
   const sources = sourcesOf(data);
   const labels = data.labels.filter((label) => label !== '' && present.has(label));
+  const hasLeftOut = data.facets.some(({ series }) =>
+    series.some(({ marks }) => marks.some(({ leftOut = [] }) => leftOut.length > 0)),
+  );
   return (
     <div className={classes.legend} data-testid="figure-legend">
       {labels.map((label) => {
@@ -41,6 +44,14 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
           <Marker source={source} place={0} color="var(--loom-dim)" />
         </Entry>
       ))}
+      {hasLeftOut && (
+        <span className={classes.entry}>
+          <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
+            <Crossed color="var(--loom-dim)" />
+          </svg>
+          not valid, left out
+        </span>
+      )}
     </div>
   );
 }

@@ -59,6 +59,7 @@ export function HeatMap({
         box: null,
         low: null,
         high: null,
+        leftOut: [],
         width: column.bandwidth(),
       });
     }
@@ -88,7 +89,7 @@ export function HeatMap({
         left={left}
       />
       {[...placed.values()].map((one) => {
-        const { mean, digests, problem } = one.mark;
+        const { mean, digests, problem, leftOut = [] } = one.mark;
         const chosen = digests.length > 0 && digests.every((digest) => selected.has(digest));
         return (
           <g
@@ -126,7 +127,7 @@ export function HeatMap({
               textAnchor="middle"
               fill={mean === null ? 'var(--loom-dim)' : mean > middle ? '#fff' : '#14202c'}
             >
-              {mean === null ? (problem ? 'none' : '…') : formatY(mean)}
+              {mean === null ? (leftOut.length > 0 ? 'not valid' : problem ? 'none' : '…') : formatY(mean)}
             </text>
           </g>
         );

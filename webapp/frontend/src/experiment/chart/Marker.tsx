@@ -13,6 +13,20 @@ const SHAPES = [
 
 const CROSS = 'M-4.2-4.2L4.2 4.2M-4.2 4.2L4.2-4.2';
 
+/** A value that is not valid: hollow and crossed. */
+export function Crossed({ color, x = 0, y = 0 }: { color: string; x?: number; y?: number }) {
+  return (
+    <path
+      d={`${SHAPES[0]}M-3.2-3.2L3.2 3.2M-3.2 3.2L3.2-3.2`}
+      transform={`translate(${x.toFixed(1)} ${y.toFixed(1)})`}
+      stroke={color}
+      strokeWidth={1.6}
+      fill="var(--loom-surface)"
+      data-testid="not-valid"
+    />
+  );
+}
+
 interface Props {
   source: Source;
   /** Place of the series in the experiment. */

@@ -4,7 +4,7 @@ import { Axes } from './Axes';
 import classes from './chart.module.css';
 import { inside, nearest, placeMarks, stepFrom, type Box, type Placed, type Step } from './geometry';
 import { Bars, Boxes, Lines, Repeats } from './layers';
-import { Marker } from './Marker';
+import { Crossed, Marker } from './Marker';
 import { isBanded, type FigureData, type Hidden } from './model';
 import type { XScale, YScale } from './scales';
 import { axisTitle, spoken } from './texts';
@@ -149,7 +149,8 @@ interface MarkOfProps {
 /** The marker with a larger area that reacts to the mouse; a cell without a value is a small sign on the axis. */
 function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
   const color = seriesColor(one.place);
-  const cy = one.cy ?? height - 7;
+  const cy = one.cy ?? one.leftOut[0] ?? height - 7;
+  const crossed = one.leftOut.map((y) => <Crossed key={y} color={color} x={one.cx} y={y} />);
   const ring = (chosen || active) && (
     <circle className={active ? classes.active : classes.chosen} cx={one.cx} cy={cy} r={9.5} />
   );
@@ -157,7 +158,11 @@ function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
     return (
       <>
         {ring}
-        <path d={`M${one.cx - 3.5} ${cy}h7`} stroke={color} strokeWidth={2.4} />
+        {crossed.length > 0 ? (
+          crossed
+        ) : (
+          <path d={`M${one.cx - 3.5} ${cy}h7`} stroke={color} strokeWidth={2.4} />
+        )}
         <circle className={classes.hit} cx={one.cx} cy={cy} r={6} />
       </>
     );
@@ -166,6 +171,7 @@ function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
   return (
     <>
       {ring}
+      {crossed}
       {!asBar && <Marker source={one.source} place={one.place} color={color} x={one.cx} y={cy} />}
       {asBar && named && one.width >= SHAPE_PX && (
         <Marker source="predicted" place={one.place} color={color} x={one.cx} y={height - 9} />

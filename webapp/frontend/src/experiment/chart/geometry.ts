@@ -19,6 +19,8 @@ export interface Placed {
   high: number | null;
   /** The box of the values, in a figure of boxes. */
   box: PlacedBox | null;
+  /** Heights of values that are not valid. */
+  leftOut: readonly number[];
   /** Width of the bar or box; 0 where there are none. */
   width: number;
 }
@@ -63,6 +65,7 @@ export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x,
         low: shown && mark.low !== null ? y.of(mark.low) : null,
         high: shown && mark.high !== null ? y.of(mark.high) : null,
         box: shown && data.kind === 'boxes' && mark.box ? placeBox(mark.box, y) : null,
+        leftOut: (mark.leftOut ?? []).filter((value) => !data.y.log || value > 0).map(y.of),
         width: isBanded(data.kind) ? slot * 0.86 : 0,
       };
     }),

@@ -17,6 +17,8 @@ export interface Mark {
   low: number | null;
   high: number | null;
   repeats: readonly { value: number; digest: string; runId: number | null }[];
+  /** Values of runs that do not count as valid: drawn crossed, and in no mean. */
+  leftOut?: readonly number[];
   /** Points of the experiment in this cell, also those without a result. */
   digests: readonly string[];
   problem: string | null;

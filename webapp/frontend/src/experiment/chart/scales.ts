@@ -106,8 +106,8 @@ export function yScale(
   height: number,
   format: (value: number) => string,
 ): YScale {
-  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats, box }) =>
-    [mean, low, high, box?.least, box?.most, ...repeats.map(({ value }) => value)].filter(
+  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats, leftOut = [], box }) =>
+    [mean, low, high, box?.least, box?.most, ...repeats.map(({ value }) => value), ...leftOut].filter(
       (value) => value !== null && value !== undefined,
     ),
   );

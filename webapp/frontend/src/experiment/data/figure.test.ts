@@ -14,6 +14,7 @@ const spot = (more: Partial<SpotAnswer>): SpotAnswer => ({
   problem: '',
   stale: false,
   invalid: 0,
+  left_out: [],
   ...more,
 });
 
@@ -26,6 +27,7 @@ function answer(kind: string, world: string, one: SpotAnswer): FigureAnswer {
     x: { name: 'rate', title: 'Rate', unit: 'bit/s', log: true, categories: null },
     y: { name: 'total_s', title: 'Latency', unit: 's', log: false, categories: null },
     better: 'lower',
+    heading: '',
     series_title: 'Strategy',
     series: ['voltage'],
     panels: [{ label: '', lines: [{ label: 'voltage', world, spots: [one] }], crossings: [] }],

@@ -36,13 +36,14 @@ function toSeries(
   return {
     label,
     source,
-    marks: spots.map(({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid }) => ({
+    marks: spots.map(({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid, left_out }) => ({
       x,
       xText: scatter !== null && typeof x === 'number' ? quantityText(x, scatter) : x_label,
       mean: y,
       low,
       high,
       repeats: repeats.map(({ value, digest }) => ({ value, digest, runId: runs.get(digest) ?? null })),
+      leftOut: left_out.map(({ value }) => value),
       digests,
       // The problem of a published value is its place in the paper.
       problem: source === 'published' ? null : problem || null,

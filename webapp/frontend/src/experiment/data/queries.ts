@@ -146,3 +146,13 @@ export function useReproduction(name: string) {
     staleTime: Infinity,
   });
 }
+
+/** Where a file of an experiment is: of one figure or table, by its name or as the JSON of a composed one. */
+export function exportLink(
+  id: number,
+  format: string,
+  chosen: { figure?: string; table?: string; size?: string } = {},
+): string {
+  const query = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value));
+  return `/api/experiments/${id}/export/${format}${query.size > 0 ? `?${query}` : ''}`;
+}

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Menu } from '@mantine/core';
+import { ActionIcon, Button, Menu, Select } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import {
   IconChevronDown,
@@ -13,6 +13,8 @@ import {
 import { Link, useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
+import { exportLink } from '@/experiment/data/queries';
+import { useState } from 'react';
 import { useConfirm } from '@/components/useConfirm';
 import type { ExperimentState, FigureAnswer, StoredExperiment } from '@/experiment/data/answers';
 
@@ -114,6 +116,14 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
   );
 }
 
+const SIZES = [
+  { value: '', label: 'by the number of panels' },
+  { value: 'ieee-1', label: 'IEEE, one column (3.5 in)' },
+  { value: 'ieee-2', label: 'IEEE, two columns (7.16 in)' },
+  { value: 'acm-1', label: 'ACM, one column (3.33 in)' },
+  { value: 'acm-2', label: 'ACM, two columns (7 in)' },
+];
+
 const DATA = [
   { format: 'csv', label: 'All points as CSV' },
   { format: 'json', label: 'All points as JSON' },
@@ -124,10 +134,9 @@ const DATA = [
 ];
 
 function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswer[] }) {
-  const link = (format: string, figure?: string) =>
-    `/api/experiments/${id}/export/${format}${figure ? `?figure=${encodeURIComponent(figure)}` : ''}`;
+  const [size, setSize] = useState('');
   return (
-    <Menu position="bottom-end" width={240}>
+    <Menu position="bottom-end" width={280}>
       <Menu.Target>
         <Button
           variant="default"
@@ -140,17 +149,33 @@ function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswe
       </Menu.Target>
       <Menu.Dropdown>
         {DATA.map(({ format, label }) => (
-          <Menu.Item key={format} component="a" href={link(format)} download data-testid={`export-${format}`}>
+          <Menu.Item key={format} component="a" href={exportLink(id, format)} download data-testid={`export-${format}`}>
             {label}
           </Menu.Item>
         ))}
-        {figures.length > 0 && <Menu.Divider />}
+        {figures.length > 0 && (
+          <>
+            <Menu.Divider />
+            <Select
+              size="xs"
+              px="sm"
+              py={6}
+              label="Size of figures"
+              value={size}
+              allowDeselect={false}
+              data={SIZES}
+              comboboxProps={{ withinPortal: false }}
+              onChange={(next) => setSize(next ?? '')}
+              data-testid="export-size"
+            />
+          </>
+        )}
         {figures.flatMap(({ name, title }) =>
-          ['svg', 'pdf'].map((format) => (
+          ['svg', 'pdf', 'csv'].map((format) => (
             <Menu.Item
               key={`${name}.${format}`}
               component="a"
-              href={link(format, name)}
+              href={exportLink(id, format, { figure: name, size })}
               download
               data-testid={`export-${name}-${format}`}
             >

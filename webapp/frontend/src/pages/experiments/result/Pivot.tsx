@@ -1,10 +1,10 @@
-import { Group, MultiSelect, Select, Table, Text } from '@mantine/core';
+import { Anchor, Group, MultiSelect, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
 import type { PivotAnswer, TableCellAnswer } from '@/experiment/data/answers';
-import { useMetrics, useTable } from '@/experiment/data/queries';
+import { exportLink, useMetrics, useTable } from '@/experiment/data/queries';
 import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
 import { quantityText } from '@/format/metrics';
 import classes from './result.module.css';
@@ -17,6 +17,8 @@ interface Props {
   metric: string;
   token: string;
 }
+
+const FORMAT_TEXT: Record<string, string> = { tex: 'LaTeX', csv: 'CSV', parquet: 'Parquet' };
 
 const STATISTICS: TableSpec['statistic'][] = ['mean', 'median', 'min', 'max', 'std', 'interval'];
 
@@ -31,8 +33,8 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
     rows: names.length > 1 ? names.slice(1).map(({ value }) => value) : ['world'],
     columns: names.slice(0, 1).map(({ value }) => value),
     metric,
-    statistic: 'mean',
-    worlds: ['simulated'],
+    statistic: 'interval',
+    worlds: [],
     ...chosen,
   };
   const answer = useTable(id, table.rows.length > 0 ? table : null, token);
@@ -51,7 +53,26 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
           <Cells pivot={own} />
         </Panel>
       ))}
-      <Panel title="Pivot table" testId="pivot" flush>
+      <Panel
+        title="Pivot table"
+        testId="pivot"
+        flush
+        extra={
+          <Group gap="sm">
+            {['tex', 'csv', 'parquet'].map((format) => (
+              <Anchor
+                key={format}
+                size="xs"
+                href={exportLink(id, format, { table: JSON.stringify(table) })}
+                download
+                data-testid={`pivot-${format}`}
+              >
+                {FORMAT_TEXT[format]}
+              </Anchor>
+            ))}
+          </Group>
+        }
+      >
         <Group gap={8} px="md" pt="sm" align="flex-end">
           <Select
             size="xs"
@@ -180,15 +201,20 @@ function Cell({ cell, unit, statistic }: { cell: TableCellAnswer | null; unit: s
   if (cell.value === null) {
     return (
       <Text span size="xs" c="dimmed" title={cell.problem}>
-        {cell.problem ? 'none' : '–'}
+        {cell.invalid > 0 ? 'not valid' : cell.problem ? 'none' : '–'}
       </Text>
     );
   }
   const interval = statistic === 'interval' && cell.low !== null && cell.high !== null;
   return (
-    <span title={`${cell.number} ${cell.number === 1 ? 'value' : 'values'}`}>
+    <span title={countText(cell)}>
       {quantityText(cell.value, unit)}
       {interval && ` ± ${quantityText(((cell.high ?? 0) - (cell.low ?? 0)) / 2, unit)}`}
     </span>
   );
+}
+
+function countText({ number, invalid }: TableCellAnswer): string {
+  const rest = invalid > 0 ? `, ${invalid} more not valid and left out` : '';
+  return `${number} ${number === 1 ? 'run' : 'runs'}${rest}`;
 }

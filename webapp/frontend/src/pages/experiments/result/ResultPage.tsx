@@ -134,7 +134,7 @@ function Result({ stored, rows, rowsError }: Props) {
               id={id}
               experiment={experiment}
               tables={analysis.data?.tables ?? []}
-              metric={(view ?? FIRST_VIEW).metric}
+              metric={view?.metric ?? experiment.figures[0]?.metric ?? FIRST_VIEW.metric}
               token={token}
             />
             <PointsTable rows={all} experiment={experiment} selection={selection} />

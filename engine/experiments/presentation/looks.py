@@ -1,0 +1,78 @@
+"""How a series and a world look in print: colour, mark, dashes, hatching.
+
+A prediction is hollow and dashed, an emulation filled and solid, a published value a black diamond, a value
+that is not valid hollow and crossed. Colours are those of Okabe and Ito, Color Universal Design, 2008, which
+people with colour blindness can tell apart; marks and hatching differ, too, for paper without colours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.experiments.presentation.axes import TICK_POINTS
+from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "8", "H")
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "||||", "oo")
+STYLE: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": TICK_POINTS,
+    "ytick.labelsize": TICK_POINTS,
+    "legend.fontsize": TICK_POINTS,
+    "figure.titlesize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "legend.columnspacing": 1.0,
+    "legend.handletextpad": 0.4,
+    "lines.markersize": 4.5,
+    "lines.linewidth": 1.2,
+    "text.parse_math": False,  # people's words are no formulas
+    "pdf.fonttype": 42,  # TrueType, whole text stays text
+    "svg.fonttype": "path",  # outlines: the file needs no font of the reader
+    "svg.hashsalt": "edgeloom",
+}
+
+
+def place_of(figure: FigureData, line: Line) -> int:
+    return figure.series.index(line.label) if line.label in figure.series else 0
+
+
+def mark_of(place: int, world: str) -> dict[str, Any]:
+    """Of the series at this place in this world, for lines and for their legend."""
+    colour = COLOURS[place % len(COLOURS)]
+    if world == PUBLISHED:
+        return {"color": "black", "marker": "D", "markerfacecolor": colour, "linestyle": "none"}
+    is_hollow = world != "emulated"
+    return {
+        "color": colour,
+        "marker": MARKERS[place % len(MARKERS)],
+        "markerfacecolor": "white" if is_hollow else colour,
+        "linestyle": "--" if is_hollow else "-",
+    }
+
+
+def crossed(colour: str) -> list[dict[str, Any]]:
+    """A value that is not valid: two marks on each other."""
+    about = {"color": colour, "linestyle": "none", "zorder": 4}
+    return [
+        about | {"marker": "o", "markerfacecolor": "white", "markersize": 6},
+        about | {"marker": "x", "markersize": 3.5},
+    ]
+
+
+def bar_of(place: int, world: str) -> dict[str, Any]:
+    colour = COLOURS[place % len(COLOURS)]
+    hatch = HATCHES[place % len(HATCHES)]
+    if world == "emulated":
+        return {"facecolor": colour, "edgecolor": "black", "hatch": hatch, "linewidth": 0.6}
+    return {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 1.0, "linestyle": "--"}
