@@ -149,7 +149,13 @@ function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswe
       </Menu.Target>
       <Menu.Dropdown>
         {DATA.map(({ format, label }) => (
-          <Menu.Item key={format} component="a" href={exportLink(id, format)} download data-testid={`export-${format}`}>
+          <Menu.Item
+            key={format}
+            component="a"
+            href={exportLink(id, format)}
+            download
+            data-testid={`export-${format}`}
+          >
             {label}
           </Menu.Item>
         ))}
