@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from transformers.models.auto.configuration_auto import model_type_to_module_name
-
 from engine.models.families.registry import FAMILIES
 
-REFERENCES = tuple(model_type_to_module_name(family.name) for family in FAMILIES)
+LIBRARY = import_module("transformers.models.auto.configuration_auto")
+REFERENCES = tuple(LIBRARY.model_type_to_module_name(family.name) for family in FAMILIES)
 """The library's modules that compute the reference outputs."""
 
 PROGRAMS = (
