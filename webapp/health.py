@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from webapp.experiments import computations
 from webapp.redis import REDIS_ERRORS, client
 from webapp.runs import housekeeping, storage, workers
 from webapp.runs.models import ACTIVE, Run
@@ -21,6 +22,7 @@ class Health(Schema):
     worker_emulate: bool
     worker_plan: bool
     queue_length: int
+    waiting_points: int = Field(description="Points of experiments that wait to be emulated.")
     busy_run: int | None
     workers: dict[str, list[str]]
     storage: str | None = Field(description="Why a worker could not write to the database just now.")
@@ -47,6 +49,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         "worker_emulate": bool(found["emulate"]),
         "worker_plan": bool(found["plan"]),
         "queue_length": Run.objects.filter(status="queued").count(),
+        "waiting_points": computations.waiting(("emulated",)).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
         "workers": found,
         "storage": problem,

@@ -12,15 +12,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
+from engine.domain.report import Fidelity
+from engine.domain.stored import to_document
 from engine.experiments.results.rows import Result, failure
-from tests.support.experiments import RATES, STRATEGIES, fields
+from engine.runs.predict import predict
+from tests.support.experiments import BASE, RATES, STRATEGIES, fields
 from tests.support.web import Browser
 from webapp import planning
 from webapp.errors import Conflict
-from webapp.experiments import computations, executions, services, versions
+from webapp.experiments import computations, emulations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution, Experiment
 from webapp.experiments.progress import Pace
 from webapp.runs import workers
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 ME = workers.this_worker("points@here")
@@ -375,6 +379,40 @@ def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> Non
 
 
 # Time left ----------------------------------------------------------------------------------------
+def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says_so(
+    anna: User, alice: Browser
+) -> None:
+    experiment = stored(anna, factors=[RATES | {"values": [1e7]}], base={**BASE, "strategy": "single"})
+    executions.emulate(experiment, None)
+    asked = []
+    for dilation in (1.75, 3.5, 7.0):
+        (point,) = computations.next_waiting(("emulated",), 1)
+        run = emulations.start(point, ME)
+        assert run is not None
+        asked.append(run.spec["dilation"])
+        fidelity = Fidelity(valid=False, why=(f"raise the dilation from {dilation:g} to {2 * dilation:g}.",))
+        report = predict(computations.spec_of(Computation.objects.get(pk=point)))
+        ended = report.model_copy(update={"fidelity": fidelity, "dilation": dilation})
+        Run.objects.filter(pk=run.pk).update(status="finished", report=to_document(ended))
+        assert emulations.collect() == 1
+        (row,) = [
+            row
+            for row in alice.get(f"/experiments/{experiment.pk}/rows").json()["rows"]
+            if row["world"] == "emulated"
+        ]
+        numbers = alice.get(f"/experiments/{experiment.pk}").json()["progress"]["emulated"]
+        if dilation < 7:
+            assert (row["state"], row["reason"]) == (
+                "waiting",
+                f"Not valid: to be repeated at dilation {2 * dilation:g}.",
+            )
+    assert asked == ["auto", 3.5, 7.0] and computations.next_waiting(("emulated",), 1) == []
+    assert row["state"] == "done" and (numbers["done"], numbers["invalid"]) == (1, 1)
+    assert row["reason"] == (
+        "Not valid at dilation 7 after 2 repeats: it is left out of means. Its run recommends 14."
+    )
+
+
 def test_the_time_of_an_emulation_is_reckoned_with_the_dilation_of_the_most_similar_point() -> None:
     def cell(strategy: str, rate: float, dilation: float | None = None) -> Cell:
         computation = Computation(world="emulated", dilation=dilation)

@@ -185,21 +185,48 @@ def renew(computation: Computation, execution: Execution) -> bool:
         relink(computation, only=execution)
         return True
     ended = Computation.objects.filter(pk=computation.pk, state=computation.state)
-    return bool(ended.update(state="waiting", attempts=0, run=None, worker="", changed_at=timezone.now()))
+    anew: dict[str, Any] = {"state": "waiting", "attempts": 0, "repeats": 0, "asked_dilation": None}
+    return bool(ended.update(**anew, run=None, worker="", sentence="", changed_at=timezone.now()))
 
 
 # Ending -------------------------------------------------------------------------------------------
 def keep(
-    computation_id: int, result: Value, wall_s: float, worker: str = "", dilation: float | None = None
+    computation_id: int,
+    result: Value,
+    wall_s: float,
+    worker: str = "",
+    dilation: float | None = None,
+    sentence: str = "",
 ) -> bool:
     """Store the result; False if the computation is not this worker's any more."""
     kept: dict[str, Any] = {
         "result": to_document(result),
         "wall_s": wall_s,
         "dilation": dilation,
-        "sentence": "",
+        "sentence": sentence,
     }
     return _leave(computation_id, worker, state="done", lease_until=None, **kept)
+
+
+def keep_and_repeat(
+    computation_id: int, result: Value, wall_s: float, dilation: float | None, asked_dilation: float
+) -> bool:
+    """Store a result that is not valid, and let the same point wait for a run at another dilation."""
+    again: dict[str, Any] = {
+        "state": "waiting",
+        "worker": "",
+        "lease_until": None,
+        "run": None,
+        "attempts": 0,
+    }
+    kept: dict[str, Any] = {"result": to_document(result), "wall_s": wall_s, "dilation": dilation}
+    sentence = f"Not valid: to be repeated at dilation {asked_dilation:g}."
+    about: dict[str, Any] = {
+        "asked_dilation": asked_dilation,
+        "repeats": F("repeats") + 1,
+        "sentence": sentence,
+    }
+    return _leave(computation_id, "", **again, **kept, **about)
 
 
 def fail(computation_id: int, sentence: str, worker: str = "") -> bool:

@@ -14,6 +14,7 @@ from django.db import transaction
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
+from engine.experiments.results.repeating import next_dilation, repeated_text
 from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
 from webapp import budgets
@@ -65,6 +66,8 @@ def start(computation_id: int, worker: workers.Identity) -> Run | None:
         return None
     try:
         spec = computations.spec_of(computation)
+        if computation.asked_dilation is not None:
+            spec = spec.model_copy(update={"dilation": computation.asked_dilation})
         budgets.check_emulation(spec)
         planned = runs.planned(spec)
     except EdgeLoomError as error:
@@ -119,10 +122,17 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     if stored.value.outcome.kind == "failed":
         return computations.fail(computation.pk, stored.value.outcome.sentence)
     about = about_of(computation, computation.code_version)
-    about["calibration"] = calibration_of(computations.spec_of(computation), stored.value.spec.profile)
+    spec = computations.spec_of(computation)
+    about["calibration"] = calibration_of(spec, stored.value.spec.profile)
     result = result_of(stored.value, run=str(run.pk), **about)
     wall_s = (run.finished_at - run.started_at).total_seconds() if run.finished_at and run.started_at else 0.0
-    return computations.keep(computation.pk, result, wall_s, dilation=stored.value.dilation)
+    dilation, advised = stored.value.dilation, result.metrics.get("advised_dilation")
+    again = next_dilation(spec, advised, computation.repeats)
+    if again is not None:
+        return computations.keep_and_repeat(computation.pk, result, wall_s, dilation, again)
+    is_valid = result.metrics.get("valid") != 0
+    sentence = "" if is_valid else repeated_text(advised, computation.repeats, dilation)
+    return computations.keep(computation.pk, result, wall_s, dilation=dilation, sentence=sentence)
 
 
 def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:

@@ -217,7 +217,13 @@ def retry(experiment: Experiment, stale: bool) -> int:
     else:
         failed = list(of_it.filter(state="failed").values_list("pk", flat=True))
         count = Computation.objects.filter(pk__in=failed, state="failed").update(
-            state="waiting", attempts=0, sentence="", run=None, worker="", changed_at=timezone.now()
+            state="waiting",
+            attempts=0,
+            repeats=0,
+            sentence="",
+            run=None,
+            worker="",
+            changed_at=timezone.now(),
         )
     if count:
         set_state(Execution.objects.filter(pk=newest.pk), "active")

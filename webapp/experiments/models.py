@@ -66,7 +66,8 @@ class Computation(models.Model):
     result, only a sentence: a time limit, or workers that died. A running prediction is held by `worker`
     until `lease_until`; a running emulation is the run `run`. Leaving `waiting` is one UPDATE … WHERE state =
     'waiting', so that nothing is computed twice. `attempts` counts how often it was taken.
-    `wall_s` is how long it took, and `dilation` that of an emulation.
+    `wall_s` is how long it took, and `dilation` that of an emulation. One that is not valid waits again, to
+    be repeated at `asked_dilation`; it keeps its result meanwhile, and `repeats` counts how often that was.
     """
 
     digest = models.CharField(max_length=64)
@@ -84,6 +85,8 @@ class Computation(models.Model):
     )
     wall_s = models.FloatField(null=True)
     dilation = models.FloatField(null=True)
+    asked_dilation = models.FloatField(null=True)
+    repeats = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now_add=True, db_index=True)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, cast
 
+from django.db.models import QuerySet
 from ninja import Schema
 from pydantic import Field
 
@@ -34,6 +36,7 @@ class WorldProgress(Schema):
     running: int
     waiting: int
     problem: int = Field(description="Points that cannot be run, with the reason.")
+    invalid: int = Field(description="Points done whose times do not count as valid.")
     left_s: float | None = Field(description="Wall seconds; None where nothing is known yet.")
 
 
@@ -67,10 +70,16 @@ def progress(execution: Execution) -> dict[World, WorldProgress]:
     )
     for cell in cells:
         found.setdefault(cast(World, cell.world), []).append(cell)
-    return {world: of_world(execution, world, cells) for world, cells in found.items()}
+    invalid = Counter(invalid_cells(execution.cells.all()).values_list("world", flat=True))
+    return {world: of_world(execution, world, cells, invalid[world]) for world, cells in found.items()}
 
 
-def of_world(execution: Execution, world: str, cells: Sequence[Cell]) -> WorldProgress:
+def invalid_cells(cells: QuerySet[Cell]) -> QuerySet[Cell]:
+    """Those that are done, and whose times do not count as valid."""
+    return cells.filter(computation__state="done", computation__result__metrics__valid=0).order_by()
+
+
+def of_world(execution: Execution, world: str, cells: Sequence[Cell], invalid: int) -> WorldProgress:
     states = [cell.computation.state if cell.computation else "problem" for cell in cells]
     left = [cell for cell in cells if cell.computation and cell.computation.state in OPEN]
     known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
@@ -84,7 +93,8 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell]) -> WorldPr
         left_s = sum(seconds) / at_once
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
-    return WorldProgress(total=len(cells), left_s=left_s, **{state: states.count(state) for state in STATES})
+    counts = {state: states.count(state) for state in STATES}
+    return WorldProgress(total=len(cells), left_s=left_s, invalid=invalid, **counts)
 
 
 STATES = ("done", "failed", "running", "waiting", "problem")

@@ -12,6 +12,7 @@ from engine.domain.presented import World
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.experiments.execution.version import code_version
+from engine.experiments.results.repeating import MOST_REPEATS, next_dilation
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
@@ -39,9 +40,17 @@ def carry_out(
 
     `profile` has this host's times, for a spec that depends on them and brings none.
 
+    An emulation that is not valid is repeated at the dilation that it recommends.
+
     Raises `HostError` if this machine cannot carry out runs in that world, and `Cancelled`.
     """
     result = attempt(spec, digest, world, profile, emulation)
+    for repeats in range(MOST_REPEATS):
+        dilation = next_dilation(spec, result.metrics.get("advised_dilation"), repeats)
+        if dilation is None:
+            break
+        again = spec.model_copy(update={"dilation": dilation})
+        result = attempt(again, digest, world, profile, emulation)
     return result.model_copy(update={"code_version": version_of(world, emulation)})
 
 

@@ -26,8 +26,10 @@ SAME = 1e-6
 class Crossing(Value):
     """At `x` (a value of factor `along`) the better one changes from `below` to `above`, which are labels.
 
-    `tested_low` and `tested_high` are the values on both sides of it; `text` says all of this in one
-    sentence.
+    `tested_low` and `tested_high` are the values on both sides of it. Between `low` and `high` the 95 %
+    intervals of the two overlap; None where they still do at the last tested value, or without intervals.
+    `distinguishable` is False if the two cannot be told apart on one of the sides. `text` says all of this
+    in one sentence.
     """
 
     coordinates: Coordinates
@@ -37,6 +39,9 @@ class Crossing(Value):
     tested_high: float
     below: str
     above: str
+    low: float | None = None
+    high: float | None = None
+    distinguishable: bool = True
     text: str
 
 
@@ -60,7 +65,7 @@ def crossings(
         other_rest = {name: value for name, value in other_place.items() if name != of}
         if place_of(rest) == place_of(other_rest):
             labels = (label_of(experiment, of, place[of]), label_of(experiment, of, other_place[of]))
-            result += _crossings_of(experiment, quantity, along, rest, labels, pairs(one, other, along))
+            result += _crossings_of(experiment, quantity, along, rest, labels, one, other)
     return tuple(result)
 
 
@@ -99,6 +104,53 @@ def crossing_points(found: Sequence[Pair]) -> list[tuple[float, float, float, bo
     return crossed
 
 
+def overlaps(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[tuple[float, float]]:
+    """Where along the factor the 95 % intervals of both sides overlap, by rising value: of intervals that are
+    interpolated as their means are. Infinite where they overlap at the least or the largest tested value.
+    There are none where no cell has an interval.
+    """
+    theirs = {_number(cell.coordinates[along]): cell for cell in other}
+    found = []
+    for cell in one:
+        x = _number(cell.coordinates[along])
+        twin = theirs.get(x)
+        if x is not None and cell.mean is not None and twin is not None and twin.mean is not None:
+            found.append((x, cell.bounds, twin.bounds))
+    found.sort()
+    if not any(low < high for _, *both in found for low, high in both):
+        return []
+    edges = [
+        x
+        for end in (1, 0)  # one's high end against other's low end, and the reverse: each crossing is an edge
+        for x, *_ in crossing_points([(x, mine[end], yours[1 - end]) for x, mine, yours in found])
+    ]
+    return _spans(sorted(edges), overlap_at_start=_meet(found[0][1], found[0][2]))
+
+
+def _spans(edges: Sequence[float], overlap_at_start: bool) -> list[tuple[float, float]]:
+    """From where an overlap begins or ends, by rising value."""
+    spans = []
+    start = -math.inf if overlap_at_start else None
+    for x in edges:
+        if start is None:
+            start = x
+        else:
+            spans.append((start, x))
+            start = None
+    return [*spans, (start, math.inf)] if start is not None else spans
+
+
+def _meet(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _reach(span: tuple[float, float] | None, title: str, unit: str) -> str:
+    low, high = span or (-math.inf, math.inf)
+    if math.isfinite(low):
+        return f" where {title} is above {shown(low, unit)}"
+    return f" where {title} is below {shown(high, unit)}" if math.isfinite(high) else ""
+
+
 def _difference(one: float, other: float) -> tuple[float, bool]:
     if one > 0 and other > 0:
         return math.log(one / other), True
@@ -111,16 +163,28 @@ def _crossings_of(
     along: str,
     rest: Coordinates,
     labels: tuple[str, str],
-    found: Sequence[Pair],
+    one: Sequence[Cell],
+    other: Sequence[Cell],
 ) -> list[Crossing]:
     factor = experiment.factor(along)
     unit = factor.unit if factor else ""
     name = factor.label if factor else along
     result = []
-    for x, low, high, first_is_lower in crossing_points(found):
+    spans = overlaps(one, other, along)
+    for x, low, high, first_is_lower in crossing_points(pairs(one, other, along)):
         first_is_better = first_is_lower == (better_of(quantity) != "higher")
         below, above = labels if first_is_better else (labels[1], labels[0])
-        text = f"{above} is better than {below} where {_in_a_sentence(name)} is above {shown(x, unit)}"
+        span = next((span for span in spans if span[0] <= x <= span[1]), None)
+        apart = span is None or (math.isfinite(span[0]) and math.isfinite(span[1]))
+        ends = tuple(end if math.isfinite(end) else None for end in span) if span else (None, None)
+        title = _in_a_sentence(name)
+        if apart:
+            text = f"{above} is better than {below} where {title} is above {shown(x, unit)}"
+            if span is not None and span[1] > span[0]:
+                text += f", 95 % interval {shown(span[0], unit)} to {shown(span[1], unit)}"
+        else:
+            text = f"{above} and {below} are not distinguishable{_reach(span, title, unit)}"
+            text += f", though their means cross at {shown(x, unit)}"
         result.append(
             Crossing(
                 coordinates=rest,
@@ -130,6 +194,9 @@ def _crossings_of(
                 tested_high=high,
                 below=below,
                 above=above,
+                low=ends[0],
+                high=ends[1],
+                distinguishable=apart,
                 text=f"{text} (between {shown(low, unit)} and {shown(high, unit)}).",
             )
         )

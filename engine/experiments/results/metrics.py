@@ -10,6 +10,7 @@ from typing import Any, Literal
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.values import Value
+from engine.experiments.results.repeating import advised_dilation
 from engine.reports.compare import METRICS as COMPARED
 
 MAX_OF_METHOD = 256
@@ -85,6 +86,10 @@ OWN: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
     ),
     (Metric(name="valid", title="Valid", unit="", better="higher"), lambda r: _yes(r.fidelity.valid)),
     (Metric(name="correct", title="Correct", unit="", better="higher"), lambda r: _yes(r.correctness.ok)),
+    (
+        Metric(name="advised_dilation", title="Dilation at which it may be valid", unit=""),
+        lambda report: None if report.fidelity.valid else advised_dilation(report.fidelity.why),
+    ),
     (Metric(name="dilation", title="Dilation", unit="", better="lower"), lambda report: report.dilation),
 )
 

@@ -17,7 +17,7 @@ import topologies
 from engine.domain.calibration import calibration_digest
 from engine.domain.errors import HostError
 from engine.domain.experiment import Experiment
-from engine.domain.report import RunReport
+from engine.domain.report import Fidelity, RunReport
 from engine.domain.spec import RunSpec
 from engine.experiments.design import syntax
 from engine.experiments.design.conditions import check_condition
@@ -29,9 +29,12 @@ from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
 from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of, version_of
 from engine.experiments.results.metrics import METRICS, metric, metrics_of
+from engine.experiments.results.repeating import advised_dilation
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
+from engine.runs.fidelity import _pacing_complaints
 from engine.runs.predict import predict
+from engine.worlds.real.dilation import enough_dilation
 from tests.support.host_profiles import a_profile
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
@@ -126,6 +129,48 @@ def test_failed_and_stale_results_are_repeated_on_request_only() -> None:
         for retry, stale in ((False, False), (True, False), (False, True))
     ]
     assert left == [[], ["single"], ["megatron"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "valid_from", "used"),
+    [
+        ("auto", 0.0, ["auto"]),
+        ("auto", 12.5, ["auto", 12.5]),
+        ("auto", 100.0, ["auto", 12.5, 25.0]),  # twice, and no more
+        (2.0, 12.5, [2.0]),  # a dilation that a person gave belongs to the experiment
+    ],
+)
+def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_recommends(
+    asked: Any, valid_from: float, used: list[Any]
+) -> None:
+    (point,) = points("single", dilation=asked)
+    seen: list[Any] = []
+
+    def emulate(spec: RunSpec) -> RunReport:
+        seen.append(spec.dilation)
+        dilation = spec.dilation if isinstance(spec.dilation, float) else 6.25
+        valid = dilation >= valid_from
+        fidelity = Fidelity(
+            valid=valid,
+            why=() if valid else (f"It is late: raise the dilation from {dilation:g} to {2 * dilation:g}.",),
+        )
+        return predict(spec).model_copy(update={"fidelity": fidelity, "dilation": dilation})
+
+    found = carry_out(spec_of(point), "digest", "emulated", emulation=Emulation(emulate, "now"))
+    assert seen == used
+    assert found.metrics["valid"] == float(valid_from <= found.metrics["dilation"])
+    assert ("advised_dilation" in found.metrics) == (found.metrics["valid"] == 0)
+
+
+def test_the_recommended_dilation_is_read_from_the_remedies_of_the_verdict() -> None:
+    stats = {"used": [0.9], "operations": 1, "target_s": 1e9}
+    why = _pacing_complaints(2.0, {"hub": stats}, 0.5, 0.5)
+    assert len(why) == 2 and advised_dilation(why) == enough_dilation(2.0, 0.9)
+    assert (
+        advised_dilation(["raise the dilation from 1.75 to 12.5.", "raise the dilation from 2 to 1e+03."])
+        == 1000
+    )
+    assert advised_dilation(["a link carried too little."]) is None
 
 
 def test_predictions_come_before_emulations() -> None:
@@ -282,7 +327,9 @@ def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> N
     script = f"""
 import sys
 from tests.engine.experiments.test_carrying_out import points, spec_of
+from engine.runs.fidelity import _pacing_complaints
 from engine.runs.predict import predict
+from engine.worlds.real.dilation import enough_dilation
 loaded = set(sys.modules)
 [predict(spec_of(point)) for point in points("voltage", "edgeformer", "lime")]
 assert not [name for name in set(sys.modules) - loaded if name.startswith({modules!r})]

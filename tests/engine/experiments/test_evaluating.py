@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -133,6 +134,70 @@ def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
 def test_lines_that_touch_or_run_beside_each_other_do_not_cross() -> None:
     beside = {**FALLING, ("voltage", 1e8): 2.0}
     assert crossings(experiment_of(), rows_of("total_s", beside), TOTAL, "rate", "method") == ()
+
+
+def test_a_break_even_point_has_the_interval_in_which_both_overlap() -> None:
+    """Single is 2 s ± 0.2 s; Voltage falls from 8 s over 4 s to 1 s, ± 10 %. Half intervals of two seeds are
+    12.706 times half of their distance. The upper end of one meets the lower end of the other where
+    log(2.2 / (0.9 v)) = 0: between 10 and 100 Mbit/s, v = 4^(1-u), so u = 1 - log4(2.2/0.9) = 0.355 and, with
+    the other ends, 1.8 = 1.1 v: u = 1 - log4(1.8/1.1) = 0.645.
+    """
+
+    def two(mean: float, half: float) -> list[float]:
+        return [mean - half / 12.706, mean + half / 12.706]
+
+    values = {
+        **{("single", rate): two(2, 0.2) for rate in (1e6, 1e7, 1e8)},
+        **{("voltage", rate): two(v, v / 10) for rate, v in ((1e6, 8), (1e7, 4), (1e8, 1))},
+    }
+    (found,) = crossings(experiment_of(), rows_of("total_s", values), TOTAL, "rate", "method")
+    assert found.distinguishable and found.x == pytest.approx(10**7.5)
+    assert found.low == pytest.approx(10 ** (7 + 1 - math.log(2.2 / 0.9, 4)), rel=1e-3)
+    assert found.high == pytest.approx(10 ** (7 + 1 - math.log(1.8 / 1.1, 4)), rel=1e-3)
+    assert ", 95 % interval 22.7 Mbit/s to 44.1 Mbit/s (between" in found.text
+
+
+def test_lines_whose_intervals_overlap_to_the_end_are_not_distinguishable() -> None:
+    values = {
+        **{("single", rate): [1.9, 2.1] for rate in (1e6, 1e7, 1e8)},
+        **{("voltage", rate): [v - 0.1, v + 0.1] for rate, v in ((1e6, 8), (1e7, 4), (1e8, 1.9))},
+    }
+    (found,) = crossings(experiment_of(), rows_of("total_s", values), TOTAL, "rate", "method")
+    assert (found.distinguishable, found.high) == (False, None)
+    assert found.text.startswith(
+        "Voltage and single are not distinguishable where rate of the links is above"
+    )
+
+
+def test_runs_that_are_not_valid_are_left_out_unless_asked_for() -> None:
+    """At 100 Mbit/s the only emulation of Voltage, 1 s, is not valid: no crossing, and single is the best."""
+    rows = [
+        row.model_copy(update={"metrics": {**row.metrics, "valid": float(row.metrics["total_s"] != 1.0)}})
+        for row in rows_of("total_s", {**FALLING, ("voltage", 1e7): [4.0, 1.0]})
+    ]
+    experiment = experiment_of()
+    assert crossings(experiment, rows, TOTAL, "rate", "method") == ()
+    assert [one.winners for one in best(experiment, rows, TOTAL, of="method")] == 3 * [("single",)]
+    by_place = {
+        (cell.coordinates["method"], cell.coordinates["rate"]): cell
+        for cell in cells(experiment, rows, TOTAL)
+    }
+    half, none = by_place["voltage", 1e7], by_place["voltage", 1e8]
+    assert (half.mean, half.invalid, [one.value for one in half.left_out]) == (4.0, 1, [1.0])
+    assert (none.mean, none.problem) == (None, "Its run does not count as valid.")
+    claim = {"kind": "compared", "name": "c", "text": "t", **SIDES, "at": {"rate": 1e8}}
+    for asked, verdict in ((False, "not known"), (True, "holds")):
+        stated = experiment_of(claims=[{**claim, "count_invalid": asked}])
+        assert verdicts(stated, rows)[0].verdict == verdict
+    data = figure_data(experiment, Figure(name="f", x="rate", series="method"), rows)
+    line = next(line for line in data.panels[0].lines if line.label == "Voltage")
+    assert [(spot.y, [one.value for one in spot.left_out]) for spot in line.spots] == [
+        (8.0, []),
+        (4.0, [1.0]),
+        (None, [1.0]),
+    ]
+    asked = Quantity(metric="total_s", count_invalid=True)
+    assert len(crossings(experiment, rows, asked, "rate", "method")) == 1
 
 
 # Claims -------------------------------------------------------------------------------------------

@@ -109,6 +109,7 @@ export interface Health {
   worker_emulate: boolean;
   worker_plan: boolean;
   queue_length: number;
+  waiting_points: number;
   busy_run: number | null;
   storage: string | null;
 }

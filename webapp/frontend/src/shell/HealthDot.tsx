@@ -9,14 +9,15 @@ export function HealthDot() {
   const bad = complaint(data, error);
   const busy = data?.busy_run ?? null;
   const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
-  const waiting = data?.queue_length ? `, ${data.queue_length} waiting` : '';
+  const count = (data?.queue_length ?? 0) + (data?.waiting_points ?? 0);
+  const waiting = count > 0 ? `, ${count} waiting` : '';
   return (
     <Group
       title={
         bad ??
         (busy
           ? `The emulator is busy with run ${busy}${waiting}`
-          : 'All services answer; the emulator is free')
+          : `All services answer; no run goes on${waiting}`)
       }
       gap={8}
       wrap="nowrap"
@@ -32,7 +33,7 @@ export function HealthDot() {
         </Anchor>
       ) : (
         <Text size="sm" c="dimmed">
-          {bad ? 'Not ready' : 'Idle'}
+          {bad ? 'Not ready' : count > 0 ? `${count} waiting` : 'Idle'}
         </Text>
       )}
     </Group>

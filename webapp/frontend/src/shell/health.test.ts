@@ -8,6 +8,7 @@ const GOOD: Health = {
   worker_emulate: true,
   worker_plan: true,
   queue_length: 0,
+  waiting_points: 0,
   busy_run: null,
   storage: null,
 };

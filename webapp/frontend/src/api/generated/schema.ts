@@ -1669,6 +1669,9 @@ export interface components {
             coordinates: {
                 [key: string]: boolean | number | string;
             };
+            distinguishable: boolean;
+            high: number | null;
+            low: number | null;
             tested_high: number;
             tested_low: number;
             text: string;
@@ -1686,6 +1689,7 @@ export interface components {
             kind: "device_map";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            micro_batch: number;
             stages: components["schemas"]["Stage"][];
         };
         DevicePositions: {
@@ -2134,7 +2138,7 @@ export interface components {
             kv_rows: number | null;
             overlap: boolean;
             /** @enum {string} */
-            planner: "exact" | "balance" | "by_hand";
+            planner: "exact" | "balance" | "best" | "by_hand";
             predicted_layer_s: components["schemas"]["LayerTimes"];
             row_weights: number[];
             rows: number[];
@@ -2149,7 +2153,7 @@ export interface components {
             members: components["schemas"]["Member"][];
             overlap: boolean;
             /** @enum {string} */
-            planner: "exact" | "balance" | "by_hand";
+            planner: "exact" | "balance" | "best" | "by_hand";
             time_s: number;
         };
         Group: {
@@ -2196,6 +2200,7 @@ export interface components {
             redis: boolean;
             server_time: number;
             storage: string | null;
+            waiting_points: number;
             worker_emulate: boolean;
             worker_plan: boolean;
             workers: {
@@ -2645,6 +2650,7 @@ export interface components {
             kind: "pipeline";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            micro_batch: number;
             stages: components["schemas"]["Stage"][];
         };
         PipelineOffloadLayout: {
@@ -2655,6 +2661,7 @@ export interface components {
             kind: "pipeline_offload";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            micro_batch: number;
             /** @enum {string} */
             schedule: "continuous" | "flush";
             segments: [
@@ -2702,6 +2709,7 @@ export interface components {
             kind: "planned_pipeline";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            micro_batch: number;
             /** @enum {string} */
             objective: "latency" | "throughput";
             planned_s: number;
@@ -3828,6 +3836,7 @@ export interface components {
         WorldProgress: {
             done: number;
             failed: number;
+            invalid: number;
             left_s: number | null;
             problem: number;
             running: number;

@@ -16,6 +16,7 @@ function viewOf(layout: PlanLayout): { type: unknown; layout: unknown } | null {
 
 const pipeline = (stages: number): LayoutOf<'pipeline'> => ({
   kind: 'pipeline',
+  micro_batch: 1,
   head: null,
   kv_rows: null,
   kv_memory_rows: null,

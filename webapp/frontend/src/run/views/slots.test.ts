@@ -57,6 +57,7 @@ describe('blocksOf', () => {
   it('also streams a block in memory that shares a slot with one on disk', () => {
     const shared: LayoutOf<'pipeline_offload'> = {
       kind: 'pipeline_offload',
+      micro_batch: 1,
       kv_rows: null,
       kv_memory_rows: null,
       stages: [

@@ -147,6 +147,11 @@ function State({ row }: { row: RowAnswer }) {
             run {row.run_id}
           </Anchor>
         )}
+        {row.metrics['valid'] === 0 && (
+          <Badge size="sm" variant="outline" color="yellow">
+            not valid
+          </Badge>
+        )}
         {row.stale && (
           <Badge size="sm" variant="light" color="yellow" title={`Made by ${row.stale}`}>
             stale

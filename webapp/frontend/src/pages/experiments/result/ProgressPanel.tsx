@@ -85,7 +85,7 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
 }
 
 function World({ title, numbers, active }: { title: string; numbers: WorldProgress; active: boolean }) {
-  const { total, done, failed, running, waiting, problem, left_s } = numbers;
+  const { total, done, failed, running, waiting, problem, invalid, left_s } = numbers;
   const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
   const rest = [
     running > 0 && `${running} running`,
@@ -97,13 +97,19 @@ function World({ title, numbers, active }: { title: string; numbers: WorldProgre
     <div className={classes.world} data-testid={`progress-${title.toLowerCase()}`}>
       <Text size="sm" fw={500}>
         {title} {done} of {total}
+        {invalid > 0 && (
+          <Text span size="sm" c="var(--loom-warn)" fw={500} data-testid="num-invalid">
+            {`, ${invalid} not valid and left out`}
+          </Text>
+        )}
         <Text span size="sm" c="dimmed" fw={400}>
           {rest.length > 0 && ` · ${rest.join(', ')}`}
           {active && waiting + running > 0 && left_s !== null && ` · about ${duration(left_s)} left`}
         </Text>
       </Text>
       <Bar.Root size={8} mt={5} aria-label={`${title}: ${done} of ${total} points done`}>
-        <Bar.Section value={share(done)} color="teal" />
+        <Bar.Section value={share(done - invalid)} color="teal" />
+        <Bar.Section value={share(invalid)} color="yellow" />
         <Bar.Section value={share(running)} color="ink" striped animated />
         <Bar.Section value={share(failed)} color="red" />
         <Bar.Section value={share(problem)} color="gray" />
