@@ -9,6 +9,8 @@ from emulator.network.probe import Capabilities, Capability
 from emulator.session.view import session_cache
 from engine.cli.tables import console_for, table
 from engine.domain.units import human
+from engine.ops.torch_kernels.linear_table import LinearTable
+from engine.ops.torch_kernels.row_library import compiler
 from engine.runs.host_kernels import kernels_file, known_kernels
 
 
@@ -76,4 +78,12 @@ def _kernels() -> str:
         if choice.kernel != "default"
     ]
     named = "; ".join(others) or "the default is fastest for all"
-    return f"Kernels of products, where torch's default is not the fastest: {named} ({file})"
+    return f"Kernels of products, where torch's default is not the fastest: {named} ({file}). {_rows(known)}"
+
+
+def _rows(known: LinearTable) -> str:
+    """Whether the loops for products of one row were there to be timed."""
+    if known.row_library:
+        return "Our loops for one row are compiled."
+    why = "the compiler here could not" if compiler() else "there is no C compiler here"
+    return f"Our loops for one row are not compiled, {why}: torch's kernels do their work."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import uuid
 from importlib.metadata import version
 from multiprocessing.connection import Connection
@@ -16,23 +15,24 @@ from pathlib import Path
 
 from engine.domain.errors import HostError, SpecError
 from engine.ops.torch_kernels.linear_table import LinearTable, processor
+from engine.ops.torch_kernels.row_library import kernels_folder, library_in
 
 
 def kernels_file() -> Path:
-    """Beside the host's calibration."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "edgeloom" / "kernels.json"
+    return kernels_folder() / "kernels.json"
 
 
 def known_kernels(file: Path | None = None) -> LinearTable | None:
-    """The table in the cache, or in `file`, if it is of this processor and of this torch, or None."""
+    """The table in the cache, or in `file`, or None if it is not of this processor, this torch and the
+    library beside it.
+    """
     path = file or kernels_file()
     try:
         known = LinearTable.model_validate_json(path.read_text())
     except (OSError, ValueError, SpecError):  # absent, or written by another version
         return None
-    same = known.processor == processor() and known.torch == version("torch")
-    return known if same else None
+    ours = (known.processor, known.torch, known.row_library)
+    return known if ours == (processor(), version("torch"), library_in(path.parent)) else None
 
 
 def measured_kernels() -> LinearTable:

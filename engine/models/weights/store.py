@@ -19,9 +19,9 @@ from engine.domain.spec import WeightsRef
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
-from engine.models.weights.own_memory import copies
 from engine.models.weights.quantise import Quantised, Restoring, quantise
 from engine.ops.layout import TensorPart, tensor_parts
+from engine.ops.torch_kernels.own_memory import copies
 
 PAGE_ELEMENTS = 1024
 

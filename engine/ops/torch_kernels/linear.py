@@ -1,9 +1,9 @@
 """`linear`: every product with weights, by the kernel that is fastest on this host for its shape.
 
-torch has several kernels for x·Wᵀ. Which one is fastest depends on the processor, the number of rows and the
-size of the matrix: by a factor of two on some hosts. A `LinearTable` (`linear_table.py`) says which to use;
-without one every product uses torch's default. All kernels compute the same sums in float32 (or bfloat16),
-in orders of their own.
+torch has several kernels for x·Wᵀ, and we have one for a single row (`row_products.c`). Which is fastest
+depends on the processor, the number of rows and the size of the matrix: by a factor of two on some hosts. A
+`LinearTable` (`linear_table.py`) says which to use; without one every product uses torch's default. All
+kernels compute the same sums in float32 (or bfloat16), in orders of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.ops.torch_kernels.linear_table import SMALLEST_ELEMENTS, LinearTable, row_class, size_class
+from engine.ops.torch_kernels.row_products import prepare, row_product
 
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
@@ -31,7 +32,7 @@ def _vector(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y.view(*x.shape[:-1], -1)
 
 
-PRODUCTS: dict[str, Product] = {"default": F.linear, "vector": _vector, "onednn": _onednn}
+PRODUCTS: dict[str, Product] = {"default": F.linear, "vector": _vector, "onednn": _onednn, "row": row_product}
 
 
 class _Chosen:
@@ -43,6 +44,8 @@ class _Chosen:
 
 def use(table: LinearTable | None) -> None:
     """From now on choose kernels by `table` in this process and those forked from it; None: the default."""
+    if table and table.row_library:
+        prepare()
     _Chosen.products = {
         getattr(torch, dtype): tuple(tuple(PRODUCTS[name] for name in by_size) for by_size in by_rows)
         for dtype, by_rows in (table.grid() if table else {}).items()
@@ -53,14 +56,15 @@ def use(table: LinearTable | None) -> None:
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x·Wᵀ + b for x [..., inner], W [cols, inner] and b [cols]: [..., cols].
 
-    A matrix that is a view with gaps uses torch's default: oneDNN would copy it, a hundred times slower.
+    A matrix that is a view with gaps uses torch's default, or for one row ours, which reads rows that lie
+    apart: oneDNN would copy it, a hundred times slower.
     """
-    if not weight.is_contiguous():
-        return F.linear(x, weight, bias)
     kind = (x.numel(), weight.shape, weight.dtype)
     product = _Chosen.met.get(kind)
     if product is None:
         product = _Chosen.met[kind] = _chosen(*kind)
+    if product is not PRODUCTS["row"] and not weight.is_contiguous():
+        return F.linear(x, weight, bias)
     return product(x, weight, bias)
 
 

@@ -25,6 +25,8 @@ from engine.ops.torch_kernels.linear_table import (
     LinearTable,
     processor,
 )
+from engine.ops.torch_kernels.own_memory import copies
+from engine.ops.torch_kernels.row_library import make_library
 
 ROUNDS = 3
 LONGEST_S = 1.0
@@ -37,7 +39,9 @@ MARGIN = 0.9
 """Another kernel must take less than this share of the default's time: a tie keeps the default."""
 
 WORKING_SET_BYTES = 96 << 20
-"""Of matrices in turn, as those of a model's layers are: they come from memory, not from a near cache."""
+"""Of matrices in turn, as those of a model's layers are: they come from memory, not from a near cache, and
+lie in large pages, as those of a device at native speed do.
+"""
 
 Seconds = dict[LinearKernel, float]
 """Of one product, by the kernels that are tried for it."""
@@ -53,14 +57,15 @@ class Place(NamedTuple):
 
 def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
     """The fastest kernel of every class on this host, with one thread. Sets torch to one thread."""
+    library = make_library()
     torch.set_num_threads(1)
     found: dict[Place, Seconds] = {
-        Place(dtype, rows, side): dict.fromkeys(kernels_for(rows), math.inf)
+        Place(dtype, rows, side): dict.fromkeys(kernels_for(rows, library), math.inf)
         for dtype, rows, side in product(dtypes, ROWS, SIDES)
     }
     with torch.inference_mode():
         # halves of 16 bits; read as one number of 32 bits, two of them are as good
-        memory = torch.full((WORKING_SET_BYTES // 2,), 0.5, dtype=torch.bfloat16)
+        (memory,) = copies([torch.full((WORKING_SET_BYTES // 2,), 0.5, dtype=torch.bfloat16)])
         end_s = time.monotonic() + LONGEST_S
         for turn in range(ROUNDS):
             if turn and time.monotonic() > end_s:
@@ -68,12 +73,14 @@ def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
             for place, seconds in found.items():
                 _time(place, seconds, memory.view(getattr(torch, place.dtype)), first=not turn)
     choices = tuple(choice(place, seconds) for place, seconds in found.items())
-    return LinearTable(processor=processor(), torch=torch.__version__, choices=choices)
+    return LinearTable(processor=processor(), torch=torch.__version__, row_library=library, choices=choices)
 
 
-def kernels_for(rows: int) -> tuple[LinearKernel, ...]:
-    """The kernels that can compute products of so many rows."""
-    return ("default", "vector", "onednn") if rows == 1 else ("default", "onednn")
+def kernels_for(rows: int, library: str) -> tuple[LinearKernel, ...]:
+    """The kernels that can compute products of so many rows; `library` names ours, or is ""."""
+    if rows > 1:
+        return ("default", "onednn")
+    return ("default", "vector", "onednn", "row") if library else ("default", "vector", "onednn")
 
 
 def choice(place: Place, seconds: Seconds) -> LinearChoice:

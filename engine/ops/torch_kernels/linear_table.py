@@ -15,8 +15,10 @@ from pydantic import Field
 
 from engine.domain.values import Positive, Value
 
-LinearKernel = Literal["default", "vector", "onednn"]
-"""default: torch's `linear` (MKL, or its like). vector: `mv`, for one row. onednn: oneDNN's product."""
+LinearKernel = Literal["default", "vector", "onednn", "row"]
+"""default: torch's `linear` (MKL, or its like). vector: `mv`, for one row. onednn: oneDNN's product.
+row: ours, for one row (`row_products.c`).
+"""
 
 ROWS = (1, 3, 8, 32, 128)
 """The rows that the probe times; a class ends halfway (in logarithms) to the next."""
@@ -49,10 +51,13 @@ class LinearChoice(Value):
 
 
 class LinearTable(Value):
-    """The choices for one processor and one version of torch: one for every dtype and class."""
+    """The choices for one processor, one version of torch and one library of ours (`row_library.py`, or ""):
+    one for every dtype and class.
+    """
 
     processor: str
     torch: str
+    row_library: str
     choices: tuple[LinearChoice, ...]
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:

@@ -10,8 +10,8 @@ from engine.domain.plan import Slice
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.models.weights.drawn import RandomSource
-from engine.models.weights.own_memory import copies
 from engine.models.weights.store import WeightStore
+from engine.ops.torch_kernels.own_memory import copies
 
 MODEL = catalogue.resolve("tiny-llama", None)[0].model_copy(
     update={"hidden_size": 256, "intermediate_size": 2500, "head_dim": 64}

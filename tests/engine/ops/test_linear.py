@@ -29,7 +29,7 @@ def table_of(kernel_of):
         for rows in ROWS
         for side in SIDES
     )
-    return LinearTable(processor="a test", torch="0", choices=choices)
+    return LinearTable(processor="a test", torch="0", row_library="", choices=choices)
 
 
 @pytest.fixture
@@ -102,8 +102,9 @@ def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(seconds, cho
 
 
 def test_the_probe_tries_a_vector_with_one_row_alone():
-    assert set(linear_probe.kernels_for(1)) == {"default", "vector", "onednn"}
-    assert set(linear_probe.kernels_for(3)) == {"default", "onednn"}
+    assert set(linear_probe.kernels_for(1, "")) == {"default", "vector", "onednn"}
+    assert set(linear_probe.kernels_for(1, "ours.so")) == {"default", "vector", "onednn", "row"}
+    assert set(linear_probe.kernels_for(3, "ours.so")) == {"default", "onednn"}
 
 
 @pytest.mark.parametrize(("longest_s", "rounds"), [(0.0, 1), (1e9, linear_probe.ROUNDS)])
@@ -115,7 +116,7 @@ def test_the_probe_of_a_busy_host_ends_after_the_first_round(monkeypatch, longes
         linear_probe, "_turn_s", lambda product, x, matrices: turns.append(product) or 1.0 / len(turns)
     )
     table = linear_probe.probe(["float32"])
-    tried = sum(len(linear_probe.kernels_for(rows)) for rows in ROWS) * len(SIDES)
+    tried = sum(len(linear_probe.kernels_for(rows, table.row_library)) for rows in ROWS) * len(SIDES)
     assert len(turns) == rounds * tried
     assert len(table.choices) == len(ROWS) * len(SIDES)
     assert table.choices[0].seconds["default"] == pytest.approx(1.0 / ((rounds - 1) * tried + 1))

@@ -18,7 +18,10 @@ def empty_cache(tmp_path, monkeypatch):
 
 def kept(**changed):
     host_kernels._keep(
-        LinearTable(**{"processor": processor(), "torch": version("torch"), "choices": ()} | changed)
+        LinearTable(
+            **{"processor": processor(), "torch": version("torch"), "row_library": "", "choices": ()}
+            | changed
+        )
     )
 
 
@@ -28,8 +31,8 @@ def test_a_table_of_this_processor_and_torch_is_used_again():
     assert host_kernels.known_kernels() is not None
 
 
-@pytest.mark.parametrize("changed", [{"processor": "another one"}, {"torch": "1.0"}])
-def test_a_table_of_another_processor_or_torch_is_not(changed):
+@pytest.mark.parametrize("changed", [{"processor": "another one"}, {"torch": "1.0"}, {"row_library": "a.so"}])
+def test_a_table_of_another_processor_torch_or_library_is_not(changed):
     kept(**changed)
     assert host_kernels.known_kernels() is None
 

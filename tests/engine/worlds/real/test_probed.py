@@ -27,7 +27,7 @@ def table(flop_per_s: float) -> LinearTable:
         for rows in ROWS
         for side in SIDES
     )
-    return LinearTable(processor="one", torch="2", choices=choices)
+    return LinearTable(processor="one", torch="2", row_library="", choices=choices)
 
 
 @given(rows=st.integers(1, 4000), inner=st.integers(1, 9000), cols=st.integers(1, 9000))

@@ -1,0 +1,87 @@
+"""The compiled form of `row_products.c`: made once per source and processor, kept in the cache.
+
+Where no C compiler is, there is none, and torch's kernels compute products of one row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import uuid
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("row_products.c")
+COMPILERS = ("cc", "gcc", "clang")
+
+FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-shared",
+    "-fPIC",
+    "-fno-signed-zeros",
+    "-fno-trapping-math",
+    "-fassociative-math",
+)
+"""Sums may be made in any order. `-ffast-math` would change how all of this process treats tiny numbers."""
+
+LEVEL = "x86-64-v3"
+LEVEL_FLAGS = frozenset(("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"))
+"""What a processor of that level has, in the words of /proc/cpuinfo."""
+
+
+def kernels_folder() -> Path:
+    """Beside the host's calibration."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "edgeloom"
+
+
+@cache
+def options() -> tuple[str, ...]:
+    """The compiler's options for this processor."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("flags") and set(line.split()) >= LEVEL_FLAGS:
+                return (*FLAGS, f"-march={LEVEL}")
+    return FLAGS
+
+
+@cache
+def library_name() -> str:
+    """Names the source, the options and the kind of processor."""
+    words = (*options(), platform.machine())
+    digest = hashlib.sha256(SOURCE.read_bytes() + "\0".join(words).encode()).hexdigest()
+    return f"row-products-{digest[:16]}.so"
+
+
+def library_in(folder: Path) -> str:
+    """The name of the library, if it is in `folder`, or ""."""
+    return library_name() if (folder / library_name()).exists() else ""
+
+
+def compiler() -> str | None:
+    return next(filter(None, map(shutil.which, COMPILERS)), None)
+
+
+def make_library() -> str:
+    """Compile the library where it is not in the cache and a compiler can; its name, or "" without one.
+
+    It appears as a whole or not at all: processes that compile it at the same time each put the same there.
+    """
+    folder, found = kernels_folder(), compiler()
+    if library_in(folder) or found is None:
+        return library_in(folder)
+    draft = folder / f"{library_name()}.{uuid.uuid4().hex}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run((found, *options(), "-o", draft, SOURCE), check=True, capture_output=True)
+        ctypes.CDLL(str(draft))
+        draft.replace(folder / library_name())
+    except (OSError, subprocess.CalledProcessError):  # not C11 with vectors, or no place for programs
+        draft.unlink(missing_ok=True)
+    return library_in(folder)
