@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable, Mapping
 from functools import cache
 
 import torch
@@ -11,31 +12,27 @@ from torch import Tensor
 
 from engine.ops.torch_kernels.row_library import kernels_folder, library_name
 
-FUNCTIONS = {torch.float32: "row_f32", torch.bfloat16: "row_bf16"}
+NAMES = {torch.float32: "row_f32", torch.bfloat16: "row_bf16"}
 
 
 @cache
-def _library() -> ctypes.CDLL:
-    """Loaded once; processes that are forked later have it, too."""
-    found = ctypes.CDLL(str(kernels_folder() / library_name()))
+def _functions() -> Mapping[torch.dtype, Callable[..., None]]:
+    """Of the library, which is loaded once; processes that are forked later have it, too.
+
+    They are called without Python's lock, so that other threads go on.
+    """
+    library = ctypes.CDLL(str(kernels_folder() / library_name()))
     pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
-    for name in FUNCTIONS.values():
-        function = getattr(found, name)
+    found = {dtype: library[name] for dtype, name in NAMES.items()}
+    for function in found.values():
         function.argtypes = (pointer, size, pointer, pointer, pointer, size, size)
         function.restype = None
     return found
 
 
-@cache
-def _function(dtype: torch.dtype) -> ctypes._NamedFuncPointer:
-    """Called without Python's lock, so that other threads go on."""
-    found: ctypes._NamedFuncPointer = getattr(_library(), FUNCTIONS[dtype])
-    return found
-
-
 def prepare() -> None:
     """Load the library; raises `OSError` where it is not."""
-    _library()
+    _functions()
 
 
 def row_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -48,7 +45,7 @@ def row_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if dtype is not torch.float32:
         row, added = row.float(), added if added is None else added.float()
     y = row.new_empty((*x.shape[:-1], outputs))
-    _function(dtype)(
+    _functions()[dtype](
         weight.data_ptr(),
         weight.stride(0) * weight.element_size(),
         row.data_ptr(),

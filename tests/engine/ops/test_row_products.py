@@ -14,7 +14,7 @@ from engine.ops.torch_kernels import row_library
 from engine.ops.torch_kernels.linear import PRODUCTS, linear, use
 from engine.ops.torch_kernels.linear_table import ROWS, SIDES, LinearChoice, LinearTable
 from engine.ops.torch_kernels.row_library import compiler, library_in, make_library
-from engine.ops.torch_kernels.row_products import _function, _library, row_product
+from engine.ops.torch_kernels.row_products import _functions, row_product
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 
@@ -24,14 +24,12 @@ ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2**-8}
 
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
-    _library.cache_clear()
-    _function.cache_clear()
+    _functions.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         make_library()
         yield
-    _library.cache_clear()
-    _function.cache_clear()
+    _functions.cache_clear()
 
 
 def drawn(seed, outputs, inputs, dtype, biased):
