@@ -18,15 +18,19 @@ from engine.domain.experiment import Experiment
 from engine.domain.presented import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
-from engine.experiments.execution.point import version_of
+from engine.experiments.execution.point import Emulation, version_of
 from engine.experiments.execution.store import Store
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.results.rows import Row, rows
 from engine.experiments.results.versions import Versions
 from engine.reproductions.compared import compared_points
+from engine.reproductions.declared import inputs_moved_in
 from engine.reproductions.document import PICTURES, document
+from engine.reproductions.moved import Moved, moved_points, moves, ours_of, write_moves
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
-from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, figure_verdicts
+from engine.reproductions.states import STATES
+from engine.reproductions.summary import counted
+from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
@@ -64,12 +68,12 @@ def run(args: argparse.Namespace) -> int:
         raise SpecError(f"--jobs {args.jobs}: expected at least 1.")
     if args.emulate:
         _check_emulation(chosen, args)
-    found: dict[str, tuple[FigureVerdict, ...]] = {}
-    for one in chosen:
-        result = shipped_rows(one) if args.shipped else _carried_out(one, args)
-        found[one.name] = figure_verdicts(one, result)
-        if args.write and not args.shipped:
-            write_rows(one, with_shipped(one, result))
+    carried = {one.name: shipped_rows(one) if args.shipped else _carried_out(one, args) for one in chosen}
+    if args.write and not args.shipped:
+        for one in chosen:
+            write_rows(one, with_shipped(one, carried[one.name]))
+        write_moves({one.name: _moved(one, carried[one.name], args) for one in chosen})
+    found = {one.name: figure_verdicts(one, carried[one.name]) for one in chosen}
     if len(chosen) == 1:
         _show_figures(found[chosen[0].name])
     _show_counts(found)
@@ -131,17 +135,38 @@ def _check_emulation(chosen: Sequence[Experiment], args: argparse.Namespace) -> 
 
 
 def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
-    """Rows of all points, predicted, and of those that are emulated. Results that the store has from this
-    version of the code stay, so a command that was stopped goes on where it was.
-    """
+    """Rows of all points, predicted, and of those that are emulated."""
     points = expand(one, sources_of(args.environment))
-    store = Store(Path(args.output))
-    known = store.read(point.digest for point in points)
     is_emulated = args.emulate and EMULATED in one.worlds
     emulation = args.environment.emulation() if is_emulated else None
     chosen: dict[World, Sequence[Point]] = {WORLD: points}
     if is_emulated:
         chosen[EMULATED] = compared_points(one, points)
+    return _rows(one.name, chosen, args, emulation)
+
+
+def _moved(one: Experiment, before: Sequence[Row], args: argparse.Namespace) -> Moved:
+    """How much ours moves when each input of an experiment does."""
+    points = expand(one, sources_of(args.environment))
+    found: Moved = {}
+    for put_in in inputs_moved_in(one.name):
+        chosen = moved_points(one, points, put_in)
+        after = _rows(f"{one.name} with {put_in.by:.2f} times of {put_in.name}", {WORLD: chosen}, args)
+        found[put_in.name] = moves(ours_of(one, before), ours_of(one, after))
+    return found
+
+
+def _rows(
+    title: str,
+    chosen: dict[World, Sequence[Point]],
+    args: argparse.Namespace,
+    emulation: Emulation | None = None,
+) -> tuple[Row, ...]:
+    """Rows of the points of every world. Results that the store has from this version of the code stay, so a
+    command that was stopped goes on where it was.
+    """
+    store = Store(Path(args.output))
+    known = store.read({point.digest for wanted in chosen.values() for point in wanted})
     versions = Versions(code={world: version_of(world, emulation) for world in chosen})
     tasks = [
         task
@@ -149,7 +174,7 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
         for task in tasks_of(wanted, (world,), known, versions, retry=True, repeat_stale=True)
     ]
     if tasks:
-        sys.stderr.write(f"{one.name}\n")
+        sys.stderr.write(f"{title}\n")
         total = sum(len({point.digest for point in wanted}) for wanted in chosen.values())
         with PointsProgress(tasks, total, args.jobs) as progress:
             for result in carry_out_all(tasks, store.add, args.jobs, emulation):
@@ -159,21 +184,22 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
 
 
 def _show_figures(found: Sequence[FigureVerdict]) -> None:
-    shown = table("figure", "what", "published", "ours", "verdict", texts=("figure", "what", "verdict"))
+    shown = table("figure", "what", "published", "ours", "state", texts=("figure", "what", "state"))
     for one in found:
-        verdict = f"{one.verdict} (fitted)" if one.fitted else one.verdict
-        shown.add_row(one.where, one.what, one.published, one.ours, verdict)
+        state = f"{one.state} (repeats)" if one.repeats else one.state
+        shown.add_row(one.where, one.what, one.published, one.ours, state)
     console_for(sys.stdout).print(shown)
-    for reason in dict.fromkeys(one.reason for one in found if one.reason):
-        sys.stdout.write(f"- {reason}\n")
+    for why in dict.fromkeys(one.why for one in found if one.why):
+        sys.stdout.write(f"- {why}\n")
 
 
 def _show_counts(found: dict[str, tuple[FigureVerdict, ...]]) -> None:
-    shown = table("experiment", "figures", *NEAREST_FIRST, texts=("experiment",))
-    totals = [0] * (1 + len(NEAREST_FIRST))
+    shown = table("experiment", *STATES, "repeats", texts=("experiment",))
+    totals = [0] * (1 + len(STATES))
     for name, verdicts in found.items():
-        mine = [one for one in verdicts if one.world == WORLD]
-        counts = [len(mine), *(sum(one.verdict == nearness for one in mine) for nearness in NEAREST_FIRST)]
+        of_state = counted(verdicts)
+        repeats = sum(bool(one.repeats) and one.world == WORLD for one in verdicts)
+        counts = [*(of_state.get(state, 0) for state in STATES), repeats]
         totals = [total + count for total, count in zip(totals, counts, strict=True)]
         shown.add_row(name, *(str(count or "") for count in counts))
     shown.add_row("all", *(str(total or "") for total in totals))

@@ -44,7 +44,7 @@ class Compared(StatedClaim, Quantity):
 
 class First(StatedClaim, Quantity):
     """`level` is the best (or with `last` the worst) of factor `of` at every cell of `at`: "edgeformer is
-    first for every model". Direction: in more than half of the cells.
+    first for every model". It has no direction: first nearly everywhere is not first everywhere.
     """
 
     kind: Literal["first"] = "first"
@@ -55,8 +55,7 @@ class First(StatedClaim, Quantity):
 
 class Ended(StatedClaim):
     """Every run of `at` ended so, or in one of several ways: "megatron is out of memory in Setting 3",
-    which is `out_of_memory` in a run, and `no_plan` where the strategy sees it before. Direction: more than
-    half did.
+    which is `out_of_memory` in a run, and `no_plan` where the strategy sees it before. It has no direction.
     """
 
     kind: Literal["ended"] = "ended"
@@ -65,7 +64,7 @@ class Ended(StatedClaim):
 
 class Trend(StatedClaim, Quantity):
     """The quantity falls or rises with factor `along`, at every cell of the others. Direction: its last value
-    is on that side of its first.
+    is on that side of its first, in every line.
     """
 
     kind: Literal["trend"] = "trend"
@@ -75,14 +74,16 @@ class Trend(StatedClaim, Quantity):
 
 class Within(StatedClaim, Quantity):
     """The quantity at every cell of `at` lies in [low, high], in `unit`; one of the two may be left out.
-    Direction: the mean over the cells does, or misses the nearer bound by less than `within_frac` of it.
+    `best_of` names a factor of which only the best level counts at every place: "the best baseline takes 1.7
+    times as long". Direction, of relations to a baseline alone: every cell is on the same side of the
+    baseline as the whole range, by 2 % of it at least.
     """
 
     kind: Literal["within"] = "within"
     low: float | None = None
     high: float | None = None
     unit: str = ""
-    within_frac: NonNegative = 0.3
+    best_of: str = ""
 
     @model_validator(mode="after")
     def _in_order(self) -> Within:
@@ -95,8 +96,8 @@ class Within(StatedClaim, Quantity):
 
 class BreakEven(StatedClaim, Quantity):
     """`a` gets better than `b` where factor `along` is between `low` and `high`: "distributing pays above 85
-    Mbit/s". Direction: there is a crossing, elsewhere. The place is interpolated between neighbouring values,
-    or with `tested` the first value at which `a` is better.
+    Mbit/s". Direction: every line has a crossing, elsewhere. The place is interpolated between neighbouring
+    values, or with `tested` the first value at which `a` is better.
     """
 
     kind: Literal["break_even"] = "break_even"

@@ -15,16 +15,22 @@ def compared_points(experiment: Experiment, points: Sequence[Point]) -> tuple[Po
     """The points at the coordinates of a published value, and those at its baseline; in their order."""
     wanted: list[Coordinates] = []
     for value in experiment.published:
-        at, baseline = (_of_factors(experiment, one) for one in (value.coordinates, value.relative_to))
-        wanted.append(at)
-        if baseline:
-            wanted += [{**point.coordinates, **baseline} for point in points if _is_at(point, at)]
-    return tuple(point for point in points if any(_is_at(point, at) for at in wanted))
+        wanted.append(value.coordinates)
+        if value.relative_to:
+            at = [point for point in points if is_at(experiment, point, value.coordinates)]
+            wanted += [{**point.coordinates, **value.relative_to} for point in at]
+    return tuple(point for point in points if any(is_at(experiment, point, at) for at in wanted))
 
 
-def _of_factors(experiment: Experiment, coordinates: Mapping[str, Coordinate]) -> Coordinates:
-    return named(experiment, {name: value for name, value in coordinates.items() if name != "world"})
-
-
-def _is_at(point: Point, at: Coordinates) -> bool:
-    return all(same_coordinate(point.coordinates[name], value) for name, value in at.items())
+def is_at(
+    experiment: Experiment, point: Point, at: Mapping[str, Coordinate | tuple[Coordinate, ...]]
+) -> bool:
+    """Whether a point is at one of the given values, or labels, of every factor that `at` names."""
+    return all(
+        any(
+            same_coordinate(point.coordinates[name], named(experiment, {name: value})[name])
+            for value in (values if isinstance(values, tuple) else (values,))
+        )
+        for name, values in at.items()
+        if name != "world"
+    )

@@ -1,4 +1,4 @@
-"""What becomes of every published figure: it is in an experiment file, checked by a test, or left out."""
+"""What becomes of every published figure: it is in an experiment, put in, checked by a test, or left out."""
 
 from __future__ import annotations
 
@@ -12,17 +12,34 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.values import Value
-from engine.reproductions.figures import figures
+from engine.reproductions.figures import PublishedFigure, figures
+from engine.reproductions.states import State, by_distance
 
 FILE = Path(__file__).with_name("coverage.toml")
 
 
 class Rule(Value):
-    """Figures that no experiment file has: those whose id matches one of the patterns in `figures`."""
+    """Figures that no experiment file has: those whose id matches one of the patterns in `figures`.
 
-    kind: Literal["checked", "left out"]
+    put in: this project took them over. checked: a test compares them with ours; `ours` is what it found
+    where that is another number. left out: they cannot be compared, `reason` says why.
+    """
+
+    kind: Literal["put in", "checked", "left out"]
     figures: tuple[str, ...] = Field(min_length=1)
+    ours: float | None = None
     reason: str = Field(min_length=10)
+
+    def state_of(self, figure: PublishedFigure) -> State:
+        """*confirmed* only where a test found the published value itself, or ours is within 10 % of it."""
+        match self.kind:
+            case "put in":
+                return "input"
+            case "left out":
+                return "cannot be checked"
+        if self.ours is None:
+            return "confirmed"
+        return by_distance(abs(self.ours / float(str(figure.value)) - 1))
 
     def holds_for(self, figure_id: str) -> bool:
         return any(fnmatchcase(figure_id, pattern) for pattern in self.figures)

@@ -6,8 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from engine.domain.experiment import Experiment
 from engine.reproductions.shipped import experiments, shipped_rows
-from engine.reproductions.summary import PaperSummary, Reproductions, reproductions, verdicts_of
-from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, claims_without_figures
+from engine.reproductions.states import STATES
+from engine.reproductions.summary import (
+    ExperimentSummary,
+    PaperSummary,
+    Reproductions,
+    reproductions,
+    verdicts_of,
+)
+from engine.reproductions.verdicts import FigureVerdict, claims_without_figures
 
 PICTURES = "reproductions"
 """The folder beside the document that has one picture per figure of an experiment."""
@@ -16,7 +23,7 @@ PICTURES = "reproductions"
 def document(pictures: Mapping[str, Sequence[str]] | None = None) -> str:
     """All of it; `pictures` names the files of every experiment in the folder `PICTURES`."""
     found = reproductions()
-    parts = [_arithmetic(found), _verdicts(found), _others(found)]
+    parts = [_headlines(found), _arithmetic(found), _states(found), _others(found)]
     for paper in found.papers:
         parts.append(f"## {paper.title}\n\n{paper.source}.")
         own = [one for one in experiments() if one.paper == paper.paper]
@@ -34,39 +41,56 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ") or " "
 
 
+def _headlines(found: Reproductions) -> str:
+    rows = [
+        (paper.title, one.claim, one.published, one.ours, one.state, _caused(one.why, one.cause))
+        for paper in found.papers
+        for one in paper.headlines
+    ]
+    counts = [(paper.title, paper.confirmed, paper.contradicted) for paper in found.papers]
+    counts.append(("all", sum(row[1] for row in counts), sum(row[2] for row in counts)))
+    columns = ("paper", "claim", "published", "ours", "state", "why")
+    return (
+        f"## What the papers claim first\n\n{_table(columns, rows)}"
+        "\n\n## How many independent figures are confirmed, and how many contradicted\n\n"
+        f"{_table(('paper', 'confirmed', 'contradicted'), counts)}"
+    )
+
+
+def _caused(why: str, cause: str) -> str:
+    return f"{why} (Cause: the {cause}.)" if cause else why
+
+
 def _arithmetic(found: Reproductions) -> str:
+    parts = ("figures", "in_experiments", "put_in", "checked", "left_out")
+
     def row(name: str, of: Sequence[PaperSummary]) -> list[object]:
-        numbers = [
-            sum(getattr(one, part) for one in of)
-            for part in ("figures", "in_experiments", "checked", "left_out")
-        ]
-        return [name, *numbers]
+        return [name, *(sum(getattr(one, part) for one in of) for part in parts)]
 
     rows = [row(one.title, [one]) for one in found.papers] + [row("all", found.papers)]
-    columns = ("paper", "figures", "in experiments", "checked by a test", "left out")
+    columns = ("paper", "figures", "in experiments", "put in", "checked by a test", "left out")
     return f"## What is covered\n\n{_table(columns, rows)}"
 
 
-def _verdicts(found: Reproductions) -> str:
-    rows: list[list[object]] = []
-    for one in found.experiments:
-        counts = [one.counts.get(nearness, 0) or "" for nearness in NEAREST_FIRST]
-        worlds = ", ".join(one.worlds) or "none"
-        link = f"[{one.name}](#{one.name})"
-        rows.append([link, one.figures, one.fitted or "", *counts, one.points, worlds])
-    totals = [
-        sum(one.counts.get(nearness, 0) for one in found.experiments) or "" for nearness in NEAREST_FIRST
+def _states(found: Reproductions) -> str:
+    def row(name: str, of: Sequence[ExperimentSummary], worlds: str) -> list[object]:
+        counts = [sum(one.counts.get(state, 0) for one in of) or "" for state in STATES]
+        repeats = sum(one.repeats for one in of) or ""
+        return [name, sum(one.figures for one in of), *counts, repeats, sum(one.points for one in of), worlds]
+
+    rows = [
+        row(f"[{one.name}](#{one.name})", [one], ", ".join(one.worlds) or "none") for one in found.experiments
     ]
-    fitted = sum(one.fitted for one in found.experiments)
-    figures = sum(one.figures for one in found.experiments)
-    points = sum(one.points for one in found.experiments)
-    rows.append(["all", figures, fitted or "", *totals, points, ""])
-    columns = ("experiment", "figures", "fitted", *NEAREST_FIRST, "points", "worlds")
-    return f"## How near the experiments are\n\n{_table(columns, rows)}"
+    rows.append(row("all", found.experiments, ""))
+    columns = ("experiment", "figures", *STATES, "repeats", "points", "worlds")
+    return f"## The states of the experiments' figures\n\n{_table(columns, rows)}"
 
 
 def _others(found: Reproductions) -> str:
-    rows = [(one.reason, one.kind, one.figures) for one in found.others]
+    rows = [
+        (one.reason, one.kind, ", ".join(f"{number} {state}" for state, number in one.counts.items()))
+        for one in found.others
+    ]
     return f"## Figures outside the experiments\n\n{_table(('why', 'kind', 'figures'), rows)}"
 
 
@@ -81,19 +105,19 @@ def _experiment(experiment: Experiment, pictures: Sequence[str]) -> str:
     claims = claims_without_figures(experiment, rows)
     if claims:
         parts.append("\n".join(f"- {one.text} {one.verdict.capitalize()}: {one.found}" for one in claims))
-    reasons = dict.fromkeys(one.reason for one in found if one.reason)
-    if reasons:
-        parts.append("What differs, and why:\n\n" + "\n".join(f"- {reason}" for reason in reasons))
+    whys = dict.fromkeys(_caused(one.why, one.cause) for one in found if one.why)
+    if whys:
+        parts.append("Why:\n\n" + "\n".join(f"- {why}" for why in whys))
     parts.append(f"{len({row.digest for row in rows})} points; version of the code: {versions}.")
     return "\n\n".join(parts)
 
 
 def _figures(found: Sequence[FigureVerdict]) -> str:
     several = len({one.world for one in found}) > 1
-    columns = ("figure", "what", "published", "ours", "verdict")
+    columns = ("figure", "what", "published", "ours", "state")
     rows = []
     for one in found:
         what = f"{one.what}, {one.world}" if several else one.what
-        verdict = f"{one.verdict} (fitted)" if one.fitted else one.verdict
-        rows.append((one.where, what, one.published, one.ours, verdict))
+        state = f"{one.state} (repeats)" if one.repeats else one.state
+        rows.append((one.where, what, one.published, one.ours, state))
     return _table(columns, rows)

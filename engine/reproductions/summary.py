@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from engine.domain.presented import World
 from engine.domain.values import Count, Value
-from engine.reproductions.coverage import figures_of, rules
-from engine.reproductions.figures import figures, papers
-from engine.reproductions.shipped import experiments, figure_ids, shipped_rows
-from engine.reproductions.verdicts import NEAREST_FIRST, FigureVerdict, Nearness, figure_verdicts
+from engine.reproductions.coverage import figures_of, rule_of, rules
+from engine.reproductions.figures import Paper, figures, papers
+from engine.reproductions.headlines import Headline, claimed, headline
+from engine.reproductions.shipped import experiment, experiments, figure_ids, shipped_rows
+from engine.reproductions.states import STATES, State
+from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
 
 
 class ExperimentSummary(Value):
-    """One table or figure. `counts` has the simulated world's verdicts; `code_versions` are those of the
-    code that made the results, `worlds` where they are from.
+    """One table or figure. `counts` has the states of its independent figures in the simulated world, and
+    `repeats` how many more state one of them again; `code_versions` are those of the code that made the
+    results, `worlds` where they are from.
     """
 
     paper: str
@@ -24,33 +27,39 @@ class ExperimentSummary(Value):
     description: str
     figures: Count
     points: Count
-    counts: dict[Nearness, Count]
-    fitted: Count
+    counts: dict[State, Count]
+    repeats: Count
     worlds: tuple[World, ...]
     code_versions: tuple[str, ...]
     assumptions: tuple[str, ...]
 
 
 class PaperSummary(Value):
-    """How many figures a paper has, and what becomes of them: the three parts add up to `figures`."""
+    """A paper's headline claims, how many of its independent figures are confirmed and contradicted, and what
+    becomes of all: the four parts add up to `figures`.
+    """
 
     paper: str
     title: str
     source: str
     strategy: str
+    headlines: tuple[Headline, ...]
+    confirmed: Count
+    contradicted: Count
     figures: Count
     in_experiments: Count
+    put_in: Count
     checked: Count
     left_out: Count
-    counts: dict[Nearness, Count]
 
 
 class LeftOut(Value):
-    """Figures that are checked by a test or left out, and why."""
+    """Figures that no experiment has: put in, checked by a test, or left out, and why; with their states."""
 
     kind: str
     reason: str
     figures: Count
+    counts: dict[State, Count]
 
 
 class Reproductions(Value):
@@ -65,31 +74,39 @@ def reproductions() -> Reproductions:
     """The summary of everything, from the shipped results alone: nothing is computed anew."""
     by_experiment = {one.name: verdicts_of(one.name) for one in experiments()}
     summaries = tuple(_experiment(name, found) for name, found in by_experiment.items())
+    simulated = {one.id: one for found in by_experiment.values() for one in found if one.world == "simulated"}
     return Reproductions(
-        papers=tuple(_paper(name, summaries) for name in (one.paper for one in papers())),
+        papers=tuple(_paper(one, summaries, simulated) for one in papers()),
         experiments=summaries,
         others=tuple(
-            LeftOut(kind=rule.kind, reason=rule.reason, figures=len(figures_of(rule))) for rule in rules()
+            LeftOut(
+                kind=rule.kind,
+                reason=rule.reason,
+                figures=len(figures_of(rule)),
+                counts=in_order(Counter(rule.state_of(figures()[one]) for one in figures_of(rule))),
+            )
+            for rule in rules()
         ),
     )
 
 
 def verdicts_of(name: str) -> tuple[FigureVerdict, ...]:
     """The verdicts of one experiment by its shipped results; raises `SpecError` for an unknown name."""
-    from engine.reproductions.shipped import experiment
-
     found = experiment(name)
     return figure_verdicts(found, shipped_rows(found))
 
 
-def counted(found: Iterable[FigureVerdict]) -> dict[Nearness, int]:
-    """Verdicts of the simulated world, the nearest first; only those that occur."""
-    counts = Counter(one.verdict for one in found if one.world == "simulated")
-    return {nearness: counts[nearness] for nearness in NEAREST_FIRST if counts[nearness]}
+def counted(found: Iterable[FigureVerdict]) -> dict[State, int]:
+    """States of the independent figures; only those that occur."""
+    return in_order(Counter(one.state for one in found if one.counts))
+
+
+def in_order(counts: Counter[State]) -> dict[State, int]:
+    return {state: counts[state] for state in STATES if counts[state]}
 
 
 def _experiment(name: str, found: tuple[FigureVerdict, ...]) -> ExperimentSummary:
-    one = next(experiment for experiment in experiments() if experiment.name == name)
+    one = experiment(name)
     rows = shipped_rows(one)
     return ExperimentSummary(
         paper=one.paper,
@@ -99,30 +116,37 @@ def _experiment(name: str, found: tuple[FigureVerdict, ...]) -> ExperimentSummar
         figures=len(figure_ids(one)),
         points=len({row.digest for row in rows}),
         counts=counted(found),
-        fitted=sum(verdict.fitted and verdict.world == "simulated" for verdict in found),
+        repeats=sum(bool(verdict.repeats) and verdict.world == "simulated" for verdict in found),
         worlds=tuple(world for world in one.worlds if any(row.world == world for row in rows)),
         code_versions=tuple(sorted({row.code_version for row in rows if row.code_version})),
         assumptions=one.assumptions,
     )
 
 
-def _paper(name: str, summaries: tuple[ExperimentSummary, ...]) -> PaperSummary:
-    one = next(paper for paper in papers() if paper.paper == name)
-    ids = {figure.id for figure in one.figures}
-    own = [summary for summary in summaries if summary.paper == name]
-    by_kind = Counter(rule.kind for rule in rules() for figure_id in figures_of(rule) if figure_id in ids)
-    counts = Counter[Nearness]()
+def _paper(
+    one: Paper, summaries: tuple[ExperimentSummary, ...], verdicts: Mapping[str, FigureVerdict]
+) -> PaperSummary:
+    by_kind = Counter[str]()
+    counts = Counter[State]()
+    for figure in one.figures:
+        rule = rule_of(figure.id)
+        if rule is not None:
+            by_kind[rule.kind] += 1
+            counts[rule.state_of(figure)] += 1
+    own = [summary for summary in summaries if summary.paper == one.paper]
     for summary in own:
         counts.update(summary.counts)
-    assert len(figures()) >= len(ids)
     return PaperSummary(
-        paper=name,
+        paper=one.paper,
         title=one.title,
         source=one.source,
         strategy=one.strategy,
-        figures=len(ids),
+        headlines=tuple(headline(row, verdicts) for row in claimed() if row.paper == one.paper),
+        confirmed=counts["confirmed"],
+        contradicted=counts["contradicted"],
+        figures=len(one.figures),
         in_experiments=sum(summary.figures for summary in own),
+        put_in=by_kind["put in"],
         checked=by_kind["checked"],
         left_out=by_kind["left out"],
-        counts={nearness: counts[nearness] for nearness in NEAREST_FIRST if counts[nearness]},
     )

@@ -1,13 +1,12 @@
-"""Every published figure of an experiment beside ours, with a verdict: how near, or why not."""
+"""Every published figure of an experiment beside ours, with its state and why."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -19,29 +18,23 @@ from engine.domain.values import Value
 from engine.experiments.results.claims import Verdict, verdicts
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
+from engine.reproductions.declared import input_set_by, inputs_moved_in, matches, repeated_by, sentence_of
 from engine.reproductions.figures import figures
-
-Nearness = Literal["within 10 %", "within 30 %", "direction holds", "does not hold", "not known"]
-NEAREST_FIRST: tuple[Nearness, ...] = (
-    "within 10 %",
-    "within 30 %",
-    "direction holds",
-    "does not hold",
-    "not known",
-)
-NO_EFFECT = 0.02
-"""A relation to a baseline that differs by no more is no effect."""
+from engine.reproductions.moved import shipped_moves
+from engine.reproductions.states import Judged, State, state_of_claim, state_of_value, with_input
 
 REASONS = Path(__file__).with_name("reasons.toml")
+
+
+Cause = Literal["", "paper", "project"]
 
 
 class FigureVerdict(Value):
     """One published figure and ours. `published` and `ours` are text, in the unit of the comparison.
 
-    `verdict` of a value or range is by ours / published, of a claim "within 10 %" where it holds and
-    "direction holds" where it holds in direction. "direction holds" of a value: both are on the same side of
-    the baseline. `reason` says why a figure is farther off than 30 %, `fitted` whether it set a parameter
-    and so confirms nothing.
+    `why` says what makes an input of it, or why it cannot be checked; of a figure that is off, what was found
+    when looking, and `cause` whether the paper or this project makes the difference. `repeats` names what the
+    figure repeats, so that it is not counted.
     """
 
     id: str
@@ -52,23 +45,31 @@ class FigureVerdict(Value):
     published: str
     ours: str
     deviation: float | None = None
-    verdict: Nearness
-    fitted: bool = False
-    reason: str = ""
+    state: State
+    why: str = ""
+    cause: Cause = ""
+    repeats: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is an independent figure of the world that every experiment has."""
+        return self.world == "simulated" and not self.repeats
 
 
 class Reason(Value):
-    """Why the figures that match one of `figures` are off; `looked` says what was changed to find out."""
+    """Why the figures that match one of `figures` are off; `looked` says what was changed to find out, and
+    `cause` whether the paper's figures or this project make the difference.
+    """
 
     figures: tuple[str, ...] = Field(min_length=1)
+    cause: Literal["paper", "project"]
     reason: str
     looked: str = ""
 
 
 class Remarks(Value):
-    """The file `reasons.toml`: reasons, and the patterns of figures that parameters are fitted to."""
+    """The file `reasons.toml`."""
 
-    fitted: tuple[str, ...] = ()
     reason: tuple[Reason, ...] = ()
 
 
@@ -79,18 +80,13 @@ def remarks() -> Remarks:
 
 def reason_of(figure_id: str) -> Reason | None:
     """The first reason for a figure."""
-    for one in remarks().reason:
-        if any(fnmatchcase(figure_id, pattern) for pattern in one.figures):
-            return one
-    return None
-
-
-def is_fitted(figure_id: str) -> bool:
-    return any(fnmatchcase(figure_id, pattern) for pattern in remarks().fitted)
+    return next((one for one in remarks().reason if matches(figure_id, one.figures)), None)
 
 
 def figure_verdicts(experiment: Experiment, rows: Sequence[Row]) -> tuple[FigureVerdict, ...]:
-    """A verdict per published figure and world, in the order of the file: values, then claims."""
+    """A verdict per published figure and world, in the order of the file: values, then claims. What ours
+    moves with is that of the shipped results.
+    """
     compared = [_of_value(experiment, row) for row in compare_published(experiment, rows)]
     names = {claim.name: claim.figures for claim in experiment.claims}
     claimed = [
@@ -107,77 +103,51 @@ def claims_without_figures(experiment: Experiment, rows: Sequence[Row]) -> tuple
     return tuple(verdict for verdict in verdicts(experiment, rows) if verdict.name in names)
 
 
-def nearness(row: PublishedRow, relation: str) -> Nearness:
-    """How near ours is to a published value, range or outcome.
-
-    A relation to a baseline that is more than 10 % off must be on the published side of it, by 2 % at least:
-    1.0 times is no reproduction of 1.2 times.
-    """
-    if row.agrees is not None:
-        return "within 10 %" if row.agrees else "does not hold"
-    if row.ours is None:
-        return "does not hold" if row.outcomes else "not known"
-    distance = abs(row.deviation) if row.deviation is not None else float("inf")
-    if distance <= 0.1:
-        return "within 10 %"
-    published = row.published if row.published is not None else row.published_low
-    neutral = 0.0 if relation == "reduction" else 1.0
-    same_side = (
-        published is not None
-        and abs(row.ours - neutral) > NO_EFFECT
-        and (published > neutral) == (row.ours > neutral)
-    )
-    if distance <= 0.3 and (relation == "value" or same_side):
-        return "within 30 %"
-    return "direction holds" if relation != "value" and same_side else "does not hold"
-
-
 def _of_value(experiment: Experiment, row: PublishedRow) -> FigureVerdict:
     value = next(one for one in experiment.published if one.id == row.id)
-    verdict = nearness(row, value.relation)
-    return FigureVerdict(
-        id=row.id,
-        experiment=experiment.name,
-        world=_world(row.world),
+    judged = state_of_value(row, value.relation, sentence_of(row.id))
+    return _verdict(
+        experiment,
+        row.id,
+        row.world,
+        judged,
         where=row.where,
         what=_words(experiment, row.coordinates),
         published=_published(row, value.bound),
         ours=_ours(row),
         deviation=row.deviation,
-        verdict=verdict,
-        fitted=is_fitted(row.id),
-        reason=_reason(row.id, verdict) or (row.problem if row.ours is None else ""),
     )
 
 
 def _of_claim(experiment: Experiment, found: Verdict, figure_id: str) -> FigureVerdict:
-    verdict: Nearness = "not known"
-    if found.verdict == "holds":
-        verdict = "within 10 %"
-    elif found.verdict == "holds in direction":
-        verdict = "direction holds"
-    elif found.verdict == "does not hold":
-        verdict = "does not hold"
     value = figures()[figure_id].value
+    published = " to ".join(f"{end:g}" for end in value) if isinstance(value, tuple) else str(value)
+    judged = state_of_claim(found)
+    texts = {"where": found.where, "what": found.text, "published": published, "ours": found.found}
+    return _verdict(experiment, figure_id, found.world, judged, **texts)
+
+
+def _verdict(
+    experiment: Experiment, figure_id: str, world: str, judged: Judged, **fields: Any
+) -> FigureVerdict:
+    """The verdict with what was put in, with a person's reason where it is off, and with its cause."""
+    moved_by = {one.name: one.by for one in inputs_moved_in(experiment.name)}
+    found = shipped_moves().get(experiment.name, {})
+    of_figure = {name: found[name][figure_id] for name in moved_by if figure_id in found.get(name, {})}
+    state, why = with_input(judged, input_set_by(figure_id), of_figure, moved_by)
+    reason = reason_of(figure_id) if state in ("direction", "contradicted") else None
+    if reason is not None:
+        why = f"{why} {reason.reason} {reason.looked}".strip()
     return FigureVerdict(
         id=figure_id,
         experiment=experiment.name,
-        world=_world(found.world),
-        where=found.where,
-        what=found.text,
-        published=" to ".join(f"{end:g}" for end in value) if isinstance(value, tuple) else str(value),
-        ours=found.found,
-        verdict=verdict,
-        fitted=is_fitted(figure_id),
-        reason=_reason(figure_id, verdict) or found.reason,
+        world=_world(world),
+        state=state,
+        why=why,
+        cause=reason.cause if reason else "",
+        repeats=repeated_by(figure_id),
+        **fields,
     )
-
-
-def _reason(figure_id: str, verdict: Nearness) -> str:
-    found = reason_of(figure_id)
-    if found is None or verdict in ("within 10 %", "within 30 %"):
-        return ""
-    return f"{found.reason} {found.looked}".strip()
 
 
 def _world(name: str) -> World:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from functools import singledispatch
 from itertools import pairwise
@@ -31,6 +30,11 @@ from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of, in_unit, unit_of_quantity
 
 Holds = Literal["holds", "holds in direction", "does not hold", "not known"]
+NO_EFFECT = 0.02
+"""A relation to a baseline that differs from it by no more is no effect."""
+
+NEUTRAL = {"ratio": 1.0, "speedup": 1.0, "reduction": 0.0}
+"""Relation → its value where a cell is as its baseline."""
 
 
 class Verdict(Value):
@@ -129,7 +133,7 @@ def _first(claim: First, experiment: Experiment, found: Sequence[Cell]) -> Findi
     others = sorted({name for name in leaders if name != label_of(experiment, claim.of, level)})
     sentence = f"{'last' if claim.last else 'first'} in {times} of {len(leaders)}"
     sentence += f"; elsewhere {', '.join(others)}" if others else ""
-    return _finding(times == len(leaders), times > len(leaders) / 2, sentence, len(leaders), missing)
+    return _finding(times == len(leaders), False, sentence, len(leaders), missing)
 
 
 @_judge.register
@@ -141,7 +145,7 @@ def _ended(claim: Ended, experiment: Experiment, found: Sequence[Cell]) -> Findi
     times = sum(outcome in expected for outcome in outcomes)
     counted = sorted({(outcomes.count(one), one.replace("_", " ")) for one in outcomes}, reverse=True)
     sentence = ", ".join(f"{number} of {len(outcomes)} {one}" for number, one in counted)
-    return _finding(times == len(outcomes), times > len(outcomes) / 2, sentence, len(outcomes), 0)
+    return _finding(times == len(outcomes), False, sentence, len(outcomes), 0)
 
 
 @_judge.register
@@ -168,12 +172,11 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
     low = -math.inf if claim.low is None else in_unit(claim.low, claim.unit, unit)
     high = math.inf if claim.high is None else in_unit(claim.high, claim.unit, unit)
     here = chosen(experiment, found, claim.at)
+    if claim.best_of:
+        here = _best_of(claim, here)
     means = [cell.mean for cell in here if cell.mean is not None]
     if not means:
         return Finding("not known", here[0].problem if here else "There are no such runs.")
-    mean = statistics.fmean(means)
-    misses = max(low - mean, mean - high, 0.0)
-    near = misses <= claim.within_frac * abs(low if mean < low else high)
     ends = (
         _shown(means[0], claim)
         if len(means) == 1
@@ -184,9 +187,25 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
     else:
         bound = f"{_shown(low, claim)} to {_shown(high, claim)}"
     sentence = f"{ends}, claimed {bound}"
-    return _finding(
-        all(low <= value <= high for value in means), near, sentence, len(means), len(here) - len(means)
-    )
+    inside = all(low <= value <= high for value in means)
+    on_side = _on_claimed_side(claim, low, high, means)
+    return _finding(inside, on_side, sentence, len(means), len(here) - len(means))
+
+
+def _best_of(claim: Within, here: Sequence[Cell]) -> list[Cell]:
+    """The best level of factor `best_of` at every place of the others; any where none has a value."""
+    highest_first = better_of(claim) == "higher"
+    return [(ranking(group, highest_first) or group)[0] for _, group in groups(here, claim.best_of)]
+
+
+def _on_claimed_side(claim: Within, low: float, high: float, means: Sequence[float]) -> bool:
+    """Whether every cell has an effect, and to the side of the baseline on which the whole range is."""
+    neutral = NEUTRAL.get(claim.relation)
+    if neutral is None:
+        return False
+    if low >= neutral:
+        return all(value - neutral > NO_EFFECT for value in means)
+    return high <= neutral and all(neutral - value > NO_EFFECT for value in means)
 
 
 @_judge.register
@@ -210,11 +229,16 @@ def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell])
     where = ", ".join(shown(place, unit) for place in known) or "nowhere"
     sentence = f"{_side(experiment, claim.a)} gets better than {_side(experiment, claim.b)} at {where}"
     inside = len(known) == len(places) and all(claim.low <= place <= claim.high for place in known)
-    return _finding(inside, bool(known), sentence, len(places), missing)
+    return _finding(inside, len(known) == len(places), sentence, len(places), missing)
 
 
 def _finding(holds: bool, in_direction: bool, sentence: str, places: int, missing: int) -> Finding:
+    """A claim is about every place: one that contradicts it suffices, and a place without a value leaves open
+    what the others confirm.
+    """
     verdict: Holds = "holds" if holds else "holds in direction" if in_direction else "does not hold"
+    if missing and verdict != "does not hold":
+        verdict = "not known"
     more = f" ({places} places)" if places > 1 else ""
     more += f"; {missing} without a value" if missing else ""
     return Finding(verdict, f"{sentence}{more}.")

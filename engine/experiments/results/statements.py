@@ -52,3 +52,5 @@ def _factors_of(claim: Claim) -> Iterator[tuple[str, str]]:
         yield "along", claim.along
     if isinstance(claim, First):
         yield "of", claim.of
+    if isinstance(claim, Within) and claim.best_of:
+        yield "best_of", claim.best_of

@@ -222,7 +222,7 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
     ),
     (
         {"kind": "first", "of": "method", "level": "single"},
-        "holds in direction",
+        "does not hold",
         "first in 2 of 3; elsewhere Voltage",
     ),
     (
@@ -240,12 +240,12 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "within", "low": 900, "high": 1100, "unit": "ms", "at": FAST}, "holds", "1 s"),
     (
         {"kind": "within", "low": 1.2, "high": 2, "at": FAST},
-        "holds in direction",
+        "does not hold",
         "1 s, claimed 1.2 s to 2 s",
     ),
     ({"kind": "within", "low": 3, "high": 4, "at": FAST}, "does not hold", "1 s"),
     ({"kind": "within", "low": 0.5, "at": FAST}, "holds", "1 s, claimed at least 500 ms"),
-    ({"kind": "within", "low": 1.2, "at": FAST}, "holds in direction", "1 s, claimed at least 1.2 s"),
+    ({"kind": "within", "low": 1.2, "at": FAST}, "does not hold", "1 s, claimed at least 1.2 s"),
     ({"kind": "within", "high": 0.5, "at": FAST}, "does not hold", "1 s, claimed at most 500 ms"),
     ({"kind": "ended", "outcome": "finished"}, "holds", "6 of 6 finished"),
     ({"kind": "ended", "outcome": ["no_plan", "out_of_memory"]}, "does not hold", "6 of 6 finished"),
@@ -265,6 +265,37 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
         "at nowhere",
     ),
 ]
+
+
+LIKE_LIME = {"kind": "within", "relation": "ratio", "relative_to": {"method": "voltage"}, "unit": "x"}
+SLOWER = {**LIKE_LIME, "low": 1.4, "high": 6.5, "at": {"method": ["single", "megatron"]}}
+BEST = {**LIKE_LIME, "low": 1.53, "high": 1.87, "best_of": "method", "at": {"method": ["single", "megatron"]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "others", "verdict", "found"),
+    [
+        (SLOWER, (1.5, 6.0), "holds", "1.5 to 6, claimed 1.4 to 6.5"),
+        (SLOWER, (1.03, 51.4), "holds in direction", "1.03 to 51.4"),
+        (SLOWER, (0.717, 5.0), "does not hold", "0.717 to 5"),  # the mean, 2.9, is inside
+        (SLOWER, (1.0, 30.0), "does not hold", "1 to 30"),
+        (SLOWER, (1.01, 4.0), "does not hold", "1.01 to 4"),  # no effect
+        (SLOWER, ("out_of_memory", 4.0), "not known", "4, claimed 1.4 to 6.5; 1 without a value"),
+        (SLOWER, ("out_of_memory", 0.9), "does not hold", "0.9, claimed"),
+        (BEST, (1.7, 3.7), "holds", "1.7, claimed 1.53 to 1.87"),
+        (BEST, (1.0, 1.7), "does not hold", "1, claimed 1.53"),
+        (BEST, (1.2, 1.7), "holds in direction", "1.2, claimed 1.53"),
+        (BEST, ("out_of_memory", 1.7), "holds", "1.7, claimed 1.53"),
+    ],
+)
+def test_a_range_is_about_every_baseline_and_the_best_baseline_is_the_fastest_that_ran(
+    fields: dict[str, Any], others: tuple[float | str, float | str], verdict: str, found: str
+) -> None:
+    values = dict(zip((("single", 1e6), ("megatron", 1e6)), others, strict=True))
+    methods = {**METHODS, "values": [*METHODS["values"], {"value": "megatron"}]}
+    experiment = experiment_of(methods, RATES, claims=[{"name": "c", "text": "t", **fields}])
+    (judged,) = verdicts(experiment, rows_of("total_s", {("voltage", 1e6): 1.0, **values}))
+    assert (judged.verdict, found in judged.found) == (verdict, True), judged.found
 
 
 @pytest.mark.parametrize(("fields", "verdict", "found"), CLAIMS)

@@ -1,0 +1,66 @@
+"""The papers' headline claims, each with the state of the figure that is its measure."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from engine.domain.values import Value
+from engine.reproductions.coverage import rule_of
+from engine.reproductions.figures import figures
+from engine.reproductions.states import State
+from engine.reproductions.verdicts import Cause, FigureVerdict
+
+FILE = Path(__file__).with_name("headlines.toml")
+
+
+class Claimed(Value):
+    """What a paper claims first; `figure` is the published figure that measures it."""
+
+    paper: str
+    claim: str
+    figure: str
+    why: str
+
+
+class Headline(Value):
+    """A claim with ours beside it: its state is that of its figure, by the same rules."""
+
+    paper: str
+    claim: str
+    where: str
+    published: str
+    ours: str
+    state: State
+    why: str
+    cause: Cause = ""
+
+
+@cache
+def claimed() -> tuple[Claimed, ...]:
+    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["headline"]
+    return tuple(Claimed.parse(row, f"{FILE.name}, headline[{index}]") for index, row in enumerate(rows))
+
+
+def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:
+    """`verdicts` are the simulated world's, by figure; a figure that is in none has a rule of coverage."""
+    about = {"paper": one.paper, "claim": one.claim, "why": one.why}
+    if one.figure in verdicts:
+        found = verdicts[one.figure]
+        return Headline(
+            where=found.where,
+            published=found.published,
+            ours=found.ours,
+            state=found.state,
+            cause=found.cause,
+            **about,
+        )
+    figure, rule = figures()[one.figure], rule_of(one.figure)
+    assert rule is not None, f"{one.figure} is in no experiment and under no rule"
+    value = f"{figure.value:g}" if isinstance(figure.value, float | int) else str(figure.value)
+    published = f"{value} {figure.unit}".strip()
+    state = rule.state_of(figure)
+    ours = "–" if state == "cannot be checked" else published if rule.ours is None else f"{rule.ours:g}"
+    return Headline(where=figure.where, published=published, ours=ours, state=state, **about)

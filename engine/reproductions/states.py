@@ -1,0 +1,103 @@
+"""The state of a published figure, by rules that cannot flatter: the same for every figure."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+from engine.experiments.results.claims import NEUTRAL, NO_EFFECT, Verdict
+from engine.experiments.results.published import PublishedRow
+from engine.reproductions.declared import Input, Sentence
+
+State = Literal["confirmed", "near", "direction", "contradicted", "input", "cannot be checked"]
+STATES: tuple[State, ...] = ("confirmed", "near", "direction", "contradicted", "input", "cannot be checked")
+COUNTED: tuple[State, ...] = ("confirmed", "contradicted")
+"""What the head of a page counts."""
+
+CONFIRMED, NEAR = 0.1, 0.3
+"""Largest distance from the published value, as a fraction of it."""
+
+FOLLOWS = 0.8
+"""Ours follows from an input if it moves by at least this power of what the input moves by."""
+
+SAME = 1e-9
+"""Two runs whose relation differs from none by less did the same."""
+
+
+class Judged(NamedTuple):
+    """A state, and one sentence why, where the numbers do not say it."""
+
+    state: State
+    why: str = ""
+
+
+def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None = None) -> Judged:
+    """How ours is to a published value, range or outcome, before it is asked what was put in.
+
+    A relation to a baseline must be on the published side of it, however near it is: 0.98 times is not 1.05
+    times. Beyond 10 % it must also be an effect: 1.0 times is not 1.2 times.
+    """
+    if row.agrees is not None:
+        return Judged("confirmed" if row.agrees else "contradicted")
+    if row.ours is None:
+        return Judged("contradicted" if row.outcomes else "cannot be checked", row.problem)
+    if sentence is not None and row.ours <= sentence.above:
+        return Judged("contradicted", f"The sentence is “{sentence.text}”: more than {sentence.above:g}.")
+    distance = abs(row.deviation) if row.deviation is not None else math.inf
+    published = row.published if row.published is not None else row.published_low
+    neutral = NEUTRAL.get(relation)
+    if neutral is None or published is None:
+        return Judged(by_distance(distance))
+    effect = row.ours - neutral
+    if abs(effect) < SAME and distance <= NEAR and abs(published - neutral) > SAME:
+        return Judged(
+            "cannot be checked",
+            "Both runs are the same here, so that what is varied does nothing: to be near a small published "
+            "difference confirms nothing.",
+        )
+    if abs(published - neutral) > NO_EFFECT and effect * (published - neutral) <= 0:
+        return Judged("contradicted")
+    if distance <= CONFIRMED:
+        return Judged("confirmed")
+    if abs(effect) <= NO_EFFECT or effect * (published - neutral) <= 0:
+        return Judged("contradicted")
+    return Judged("near" if distance <= NEAR else "direction")
+
+
+def state_of_claim(found: Verdict) -> Judged:
+    """A sentence holds as it stands, in direction, or not."""
+    match found.verdict:
+        case "holds":
+            return Judged("confirmed")
+        case "holds in direction":
+            return Judged("direction")
+        case "does not hold":
+            return Judged("contradicted")
+        case "not known":
+            return Judged("cannot be checked", found.found)
+
+
+def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by: dict[str, float]) -> Judged:
+    """`judged`, or *input* where what was put in would be taken for an agreement. A contradiction stays one.
+
+    `moved` has by the name of an input how many times as large ours is with it multiplied by `by`.
+    """
+    if judged.state not in ("confirmed", "near", "direction"):
+        return judged
+    if set_it is not None:
+        return Judged("input", f"It set {set_it.name}.")
+    for name, ratio in moved.items():
+        if follows(ratio, by[name]):
+            change = "it ends otherwise" if ratio == 0 else f"ours is {ratio:.2f} times as large"
+            return Judged("input", f"It follows from {name}: with {by[name]:.2f} times of it, {change}.")
+    return judged
+
+
+def follows(ratio: float, by: float) -> bool:
+    """Whether ours moves with an input; a ratio of 0 stands for another outcome."""
+    return ratio <= 0 or abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by))
+
+
+def by_distance(distance: float) -> State:
+    """By the distance of a value that no baseline gives a side."""
+    return "confirmed" if distance <= CONFIRMED else "near" if distance <= NEAR else "contradicted"
