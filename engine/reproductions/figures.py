@@ -32,6 +32,15 @@ class PublishedFigure(Value):
     conditions: dict[str, Any] = Field(default_factory=dict)
 
 
+def published_text(figure: PublishedFigure) -> str:
+    """Its value as the paper prints it, without the unit."""
+    value = figure.value
+    if isinstance(value, bool) or value is None:
+        return "yes" if value else "no"
+    ends = value if isinstance(value, tuple) else (value,)
+    return " to ".join(end if isinstance(end, str) else f"{end:g}" for end in ends)
+
+
 class Paper(Value):
     """A paper and all of its figures; `strategy` is the method of this project that it describes."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engine.domain.values import Value
 from engine.reproductions.coverage import rule_of
-from engine.reproductions.figures import figures
+from engine.reproductions.figures import figures, published_text
 from engine.reproductions.states import State
 from engine.reproductions.verdicts import Cause, FigureVerdict
 
@@ -59,8 +59,7 @@ def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:
         )
     figure, rule = figures()[one.figure], rule_of(one.figure)
     assert rule is not None, f"{one.figure} is in no experiment and under no rule"
-    value = f"{figure.value:g}" if isinstance(figure.value, float | int) else str(figure.value)
-    published = f"{value} {figure.unit}".strip()
+    published = published_text(figure)
     state = rule.state_of(figure)
     ours = "–" if state == "cannot be checked" else published if rule.ours is None else f"{rule.ours:g}"
     return Headline(where=figure.where, published=published, ours=ours, state=state, **about)

@@ -38,7 +38,7 @@ def shipped_moves() -> dict[str, Moved]:
 
 def write_moves(found: Mapping[str, Moved]) -> None:
     """Replace those of the experiments in `found`."""
-    both = shipped_moves() | found
+    both = {**shipped_moves(), **found}
     FILE.write_text(json.dumps(both, indent=1, sort_keys=True) + "\n", encoding="utf-8")
     shipped_moves.cache_clear()
 

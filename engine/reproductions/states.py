@@ -20,8 +20,8 @@ CONFIRMED, NEAR = 0.1, 0.3
 FOLLOWS = 0.8
 """Ours follows from an input if it moves by at least this power of what the input moves by."""
 
-SAME = 1e-9
-"""Two runs whose relation differs from none by less did the same."""
+SAME = 1e-3
+"""Two runs whose relation differs from none by less did the same but for rounding."""
 
 
 class Judged(NamedTuple):
@@ -85,7 +85,7 @@ def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by
     if judged.state not in ("confirmed", "near", "direction"):
         return judged
     if set_it is not None:
-        return Judged("input", f"It set {set_it.name}.")
+        return Judged("input", f"Put in: {set_it.name}.")
     for name, ratio in moved.items():
         if follows(ratio, by[name]):
             change = "it ends otherwise" if ratio == 0 else f"ours is {ratio:.2f} times as large"

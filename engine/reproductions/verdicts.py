@@ -19,7 +19,7 @@ from engine.experiments.results.claims import Verdict, verdicts
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.declared import input_set_by, inputs_moved_in, matches, repeated_by, sentence_of
-from engine.reproductions.figures import figures
+from engine.reproductions.figures import figures, published_text
 from engine.reproductions.moved import shipped_moves
 from engine.reproductions.states import Judged, State, state_of_claim, state_of_value, with_input
 
@@ -120,10 +120,13 @@ def _of_value(experiment: Experiment, row: PublishedRow) -> FigureVerdict:
 
 
 def _of_claim(experiment: Experiment, found: Verdict, figure_id: str) -> FigureVerdict:
-    value = figures()[figure_id].value
-    published = " to ".join(f"{end:g}" for end in value) if isinstance(value, tuple) else str(value)
     judged = state_of_claim(found)
-    texts = {"where": found.where, "what": found.text, "published": published, "ours": found.found}
+    texts = {
+        "where": found.where,
+        "what": found.text,
+        "published": published_text(figures()[figure_id]),
+        "ours": found.found,
+    }
     return _verdict(experiment, figure_id, found.world, judged, **texts)
 
 

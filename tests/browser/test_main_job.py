@@ -72,7 +72,11 @@ def start_run(
     if params:
         page.get_by_test_id("section-parameters").click()
     for name, value in params.items():
-        page.get_by_test_id(f"param-{name}").fill(value)
+        field = page.get_by_test_id(f"param-{name}")
+        if field.evaluate("one => one.tagName") == "INPUT":
+            field.fill(value)
+        else:
+            field.get_by_text(value, exact=True).click()
     page.get_by_test_id("prompt").fill("The with statement is used to")
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
     page.get_by_test_id("section-execution").click()

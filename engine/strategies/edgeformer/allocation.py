@@ -148,6 +148,29 @@ def li_scores(
     )
 
 
+def pruned_by_score(
+    importance: Sequence[float],
+    sites: Sequence[Site],
+    t_max_s: float,
+    weight: float,
+    fill: Fill = "balance",
+    min_keep: int = 0,
+) -> HeadAllocation:
+    """Algorithm 1 with as many heads as the deadline leaves time for, without those of the lowest LiScore.
+
+    The score needs an assignment: that of all heads, without a deadline. Every head costs the same, so that
+    the number of heads that are kept does not depend on which they are.
+    """
+    everything = allocate(importance, sites, fill=fill)
+    number = allocate(importance, sites, t_max_s, fill, min_keep=min_keep).num_kept
+    scores = li_scores(importance, everything, sites, weight)
+    heads = sorted(range(len(importance)), key=lambda head: (-(scores[head] or 0.0), -importance[head], head))
+    found = allocate(importance, sites, t_max_s, fill, min_keep=min_keep, barred=heads[number:])
+    return (
+        found if found.num_kept == number else allocate(importance, sites, t_max_s, fill, min_keep=min_keep)
+    )
+
+
 def prune_to_deadline(
     importance: Sequence[float],
     allocation: HeadAllocation,

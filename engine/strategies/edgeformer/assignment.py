@@ -6,8 +6,10 @@ first: only where some must go is their importance looked up or measured.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from math import inf
+from typing import NamedTuple
 
 from engine.ops.heads import Recall, kv_of
 from engine.ops.tensors import Tensor
@@ -20,16 +22,29 @@ from engine.strategies.edgeformer.allocation import (
     li_scores,
     normalised,
     prune_to_deadline,
+    pruned_by_score,
 )
 from engine.strategies.edgeformer.conditions import block_deadline_s, neighbours_of, sites_now, split_of
 from engine.strategies.edgeformer.costs import AttentionRows
 from engine.strategies.edgeformer.importance import BlockImportance, scores_of_token
+from engine.strategies.edgeformer.lending import GAIN, attention_s
 from engine.strategies.edgeformer.scores import UNKNOWN, Scores
 from engine.strategies.edgeformer.state import KeptAllocation, OwnerState
 from engine.strategies.shared.ends import tag
 
 END, ATTEND, REGROUP = range(3)
 """What a message to a neighbour asks for: see `owner.py`."""
+
+
+class Pruning(NamedTuple):
+    """The deadline of one pass over a block; by its estimates, per pass, what meeting it saves of the
+    attention and what deciding which heads to prune takes; and what measuring heads may take.
+    """
+
+    t_max_s: float
+    saving_s: float
+    deciding_s: float
+    budget_s: float
 
 
 class HeadAssignment:
@@ -41,14 +56,14 @@ class HeadAssignment:
 
     async def assign(self, layer: int, rows: AttentionRows, measures: BlockImportance) -> HeadAllocation:
         """A device for every head, or none."""
-        allocation = self._without_scores(rows)
-        scores = UNKNOWN
+        pruning = self._pruning(layer, rows, measures)
+        t_max_s, scores = pruning.t_max_s, UNKNOWN
+        allocation = self._without_scores(rows, t_max_s)
         if allocation is None:
-            number, saving_s = self._to_prune(rows)
-            scores = await measures.least(number, saving_s)
-            allocation = self._allocate(scores.raw or (), rows)
+            scores = await measures.scores(lambda raw: self._to_prune(raw, rows, t_max_s), pruning.budget_s)
+            allocation = self._allocate(scores.raw or (), rows, t_max_s)
         self._keep(layer, allocation, scores)
-        self._mark(layer, allocation, scores, rows)
+        self._mark(layer, allocation, scores, rows, pruning)
         return allocation
 
     async def reuse(self, layer: int, rows: AttentionRows, queries: Tensor) -> HeadAllocation:
@@ -64,12 +79,15 @@ class HeadAssignment:
         sites = sites_now(ctx, self.state, rows)
         alone = set(before.device_of) - {site.rank for site in sites} - {PRUNED}
         only_prune = self.params.on_change == "prune" and not alone
-        found = self._pruned(before, scores, rows) if only_prune else self._without_scores(rows)
+        t_max_s = block_deadline_s(ctx, self.state, rows)
+        found = self._pruned(before, scores, rows) if only_prune else self._without_scores(rows, t_max_s)
         if found is None:
             if scores.raw is None:
                 scores = await scores_of_token(ctx, self.state, self.step, layer, queries, self.cache)
             found = (
-                self._pruned(before, scores, rows) if only_prune else self._allocate(scores.raw or (), rows)
+                self._pruned(before, scores, rows)
+                if only_prune
+                else self._allocate(scores.raw or (), rows, t_max_s)
             )
         assert found is not None
         if found.device_of != before.device_of:
@@ -93,7 +111,7 @@ class HeadAssignment:
                 allocation, scores, self.ctx.cluster_now, self.ctx.failed
             )
 
-    def _without_scores(self, rows: AttentionRows) -> HeadAllocation | None:
+    def _without_scores(self, rows: AttentionRows, t_max_s: float) -> HeadAllocation | None:
         """The allocation, in order of the heads' numbers, if it is the same for any importance: if all heads
         are kept or none. None if it depends on which heads go.
         """
@@ -101,32 +119,51 @@ class HeadAssignment:
         counted = params.check == "makespan" or params.scheduling == "dynamic" or params.t_max_mode == "none"
         if params.prune_below is not None or not counted:
             return None
-        found = self._allocate([1.0] * self.num_heads, rows)
+        found = self._allocate([1.0] * self.num_heads, rows, t_max_s)
         return found if found.num_kept in (0, self.num_heads) else None
 
-    def _to_prune(self, rows: AttentionRows) -> tuple[int, float]:
-        """How many of the least important heads must be known, and what leaving heads out saves in
-        seconds.
+    def _pruning(self, layer: int, rows: AttentionRows, measures: BlockImportance) -> Pruning:
+        """The deadline that this pass keeps, and what that saves and costs: none where deciding would take
+        longer than it saves. Heads without room anywhere are left out in any case, and nothing is lost by
+        deciding which.
         """
-        pruned = self._allocate([1.0] * self.num_heads, rows)
-        alike = self.params.scheduling == "dynamic" and self.params.prune_below is None
-        whole = self._allocate([1.0] * self.num_heads, rows, t_max_s=inf)
-        number = self.num_heads - pruned.num_kept if alike else self.num_heads
-        return number, whole.collab_s - pruned.collab_s
+        ctx, state, params = self.ctx, self.state, self.params
+        t_max_s = block_deadline_s(ctx, state, rows)
+        ones = [1.0] * self.num_heads
+        whole, some = (self._allocate(ones, rows, limit_s) for limit_s in (inf, t_max_s))
+        number = whole.num_kept - some.num_kept
+        if params.prune == "paper" or params.prune_below is not None or not number:
+            return Pruning(t_max_s, 0.0, 0.0, whole.collab_s - some.collab_s)
+        counts = [Counter(found.device_of) for found in (whole, some)]
+        for count in counts:
+            del count[PRUNED]
+        whole_s, some_s = (attention_s(ctx.cluster_now, ctx.model, ctx.rank, count, rows) for count in counts)
+        state.passed[layer] += 1
+        passes = max(1, state.passes - state.passed[layer] + 1)
+        decides = whole.num_kept == self.num_heads
+        deciding_s = measures.deciding_s(number, passes) / passes if decides else 0.0
+        saving_s = whole_s - some_s - GAIN * whole_s
+        pays = saving_s > deciding_s
+        spent_s = measures.features_s() if decides else 0.0
+        return Pruning(t_max_s if pays else inf, whole_s - some_s, deciding_s, saving_s - spent_s)
 
-    def _allocate(
-        self, raw: Sequence[float], rows: AttentionRows, t_max_s: float | None = None
-    ) -> HeadAllocation:
+    def _to_prune(self, raw: Sequence[float], rows: AttentionRows, t_max_s: float) -> Collection[int]:
+        """The heads that are pruned if `raw` is their importance; all where each could be."""
+        if self.params.scheduling == "static" or self.params.prune_below is not None:
+            return range(self.num_heads)
+        return self._allocate(raw, rows, t_max_s).pruned
+
+    def _allocate(self, raw: Sequence[float], rows: AttentionRows, t_max_s: float) -> HeadAllocation:
         ctx, params, below = self.ctx, self.params, self.params.prune_below
+        sites, importance = sites_now(ctx, self.state, rows), normalised(raw)
+        split = split_of(ctx, self.state, {*neighbours_of(ctx, self.state), ctx.rank})
+        if split is None and below is None and params.check == "makespan":
+            return pruned_by_score(
+                importance, sites, t_max_s, params.importance_weight, params.fill, params.min_keep
+            )
+        barred = () if below is None else [head for head, value in enumerate(raw) if value < below]
         return allocate(
-            normalised(raw),
-            sites_now(ctx, self.state, rows),
-            block_deadline_s(ctx, self.state, rows) if t_max_s is None else t_max_s,
-            params.fill,
-            params.check,
-            params.min_keep,
-            split_of(ctx, self.state, {*neighbours_of(ctx, self.state), ctx.rank}),
-            barred=() if below is None else [head for head, value in enumerate(raw) if value < below],
+            importance, sites, t_max_s, params.fill, params.check, params.min_keep, split, barred=barred
         )
 
     def _pruned(self, before: HeadAllocation, scores: Scores, rows: AttentionRows) -> HeadAllocation | None:
@@ -154,7 +191,14 @@ class HeadAssignment:
                 note = (REGROUP, layer, len(has), *has, *shall)
                 ctx.send(moved, rank, tag(self.step, "heads"), note)
 
-    def _mark(self, layer: int, allocation: HeadAllocation, scores: Scores, rows: AttentionRows) -> None:
+    def _mark(
+        self,
+        layer: int,
+        allocation: HeadAllocation,
+        scores: Scores,
+        rows: AttentionRows,
+        pruning: Pruning | None = None,
+    ) -> None:
         """Mark which device attends which head, unless the last mark of the layer is equal."""
         ctx, state, device_of = self.ctx, self.state, list(allocation.device_of)
         shown: list[float | None] = [None] * self.num_heads
@@ -178,6 +222,8 @@ class HeadAssignment:
             measured=scores.measured,
             t_collab_s=allocation.collab_s,
             t_max_s=None if self.params.t_max_mode == "none" else block_deadline_s(ctx, state, rows),
+            saving_s=pruning.saving_s if pruning else 0.0,
+            deciding_s=pruning.deciding_s if pruning else 0.0,
         )
         if not allocation.num_kept:
             ctx.mark("all_heads_pruned", layer=layer, owner=ctx.rank)

@@ -9,7 +9,7 @@ model does, with the links of `corrected`. T new rows, S rows seen, E head dim; 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, inf
+from math import floor, inf
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -23,8 +23,6 @@ from engine.strategies.shared.shares import pass_s
 
 CostModel = Literal["corrected", "paper", "device"]
 DeadlineMode = Literal["ratio", "forward_s", "block_s", "none"]
-ROUNDING = 1e-9
-"""0.88 · 25 is 22 but for rounding."""
 
 
 class AttentionRows(NamedTuple):
@@ -98,13 +96,15 @@ def deadline_s(
     `value` is for the whole pass; block_s: per block.
 
     The paper names no unit. A share of the makespan of all heads would leave time for none where every device
-    has one: the share is therefore counted in slots, ceil(value · heads) of them in order of finish time.
+    has one: the share is therefore counted in slots, in order of finish time, the nearest whole number of
+    them, so that heads of small models can go one by one.
     """
     if mode == "none":
         return inf
     if mode == "ratio":
-        slots = slots_s(nominal, max(heads, ceil(value * heads)), only)
-        return slots[min(len(slots), ceil(value * heads - ROUNDING)) - 1] if slots else 0.0
+        number = max(1, floor(value * heads + 0.5))
+        slots = slots_s(nominal, max(heads, number), only)
+        return slots[min(len(slots), number) - 1] if slots else 0.0
     return value / num_layers if mode == "forward_s" else value
 
 

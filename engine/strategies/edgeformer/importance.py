@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from engine.ops.heads import Features, Heads, Importance, Mix, Recall, Statistics, Weigh, kv_of
 from engine.ops.tensors import Meta, Tensor, shape_of, take
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.edgeformer.allocation import by_importance
 from engine.strategies.edgeformer.choices import Learn, Lookup, Measured
 from engine.strategies.edgeformer.scores import Scores
 from engine.strategies.edgeformer.state import OwnerState
@@ -41,13 +40,13 @@ class BlockImportance:
         self.known: set[int] = set()
         self.spent_s = 0.0
 
-    async def least(self, number: int, saving_s: float) -> Scores:
-        """Scores by which the `number` least important heads are known.
+    async def scores(self, pruned: Callable[[Sequence[float]], Collection[int]], saving_s: float) -> Scores:
+        """Scores by which the heads are known that would be `pruned` by them.
 
         A head that the table knows within τ has the importance found there. Of the others only those are
-        measured that would be among the least: until all of these are known, or, with `on_miss=by_cost`, as
-        long as measuring takes less than the `saving_s` of leaving them out. A head that is not measured has
-        the importance of its nearest entry. Where the table is empty, all heads are measured.
+        measured that would be pruned: until all of these are known, or, with `on_miss=by_cost`, as long as
+        measuring takes less than the `saving_s` of leaving them out. A head that is not measured has the
+        importance of its nearest entry. Where the table is empty, any head may be pruned: all are measured.
         """
         ctx, tables, params = self.ctx, self.state.tables, self.state.params
         features = await ctx.compute(Features(self.layer, FEATURE_POINTS), self.x.packed)
@@ -62,7 +61,7 @@ class BlockImportance:
         self.known = {head for head in heads if found["hit"][head]}
         hits, measured = len(self.known), 0
         while params.on_miss != "nearest":
-            unknown = tuple(sorted(set(by_importance(self.raw)[-number:]) - self.known))
+            unknown = tuple(sorted(set(pruned(self.raw)) - self.known))
             if not unknown:
                 break
             self.spent_s += self._measuring_s(unknown)
@@ -93,6 +92,24 @@ class BlockImportance:
         weights = await self.ctx.compute(Weigh(self.layer, heads, stored), queries, keys)
         self.weights.append((heads, weights))
         return await self.ctx.compute(Statistics(self.layer), weights)
+
+    def deciding_s(self, number: int, passes: int) -> float:
+        """Seconds that finding `number` heads to prune is expected to take in this pass and the later ones of
+        `passes`: features of all heads, and measuring those of the `number` that the table does not know, in
+        an empty table all.
+        """
+        tables, heads = self.state.tables, range(self.ctx.model.num_heads)
+        hits = 1.0 if self.seen or tables.same_prompt else self.state.params.expected_hits
+        some_s = (1 - hits) * self._measuring_s(tuple(heads[:number])) if number else 0.0
+        first_s = some_s if tables.num_entries[self.layer] else self._measuring_s(tuple(heads))
+        return passes * self.features_s() + first_s + (passes - 1) * some_s
+
+    def features_s(self) -> float:
+        """Seconds that the features of all heads take on this device."""
+        ctx = self.ctx
+        packed = Meta(shape_of(self.x.packed), ctx.model.dtype)
+        one = Pass(Features(self.layer, FEATURE_POINTS), (packed,))
+        return pass_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
 
     def _measuring_s(self, heads: Heads) -> float:
         """Seconds that measuring `heads` takes on this device."""

@@ -24,7 +24,9 @@ class HeadsLayout(Layout):
 
     Also by rank, of an owner: `weighed_heads` is how many heads' attention weights it can keep from measuring
     until attending, `table_entries` how many heads each of its mapping tables can remember. `same_prompt`
-    says that all requests have one prompt.
+    says that all requests have one prompt, `passes` how many prefills they take. `alone_s` and `lent_s` are
+    what the attention of a request is estimated to take an owner alone, and with its best neighbours; 0 where
+    nobody had to choose.
     """
 
     kind: Literal["heads"] = "heads"
@@ -36,5 +38,8 @@ class HeadsLayout(Layout):
     weighed_heads: tuple[Count, ...]
     table_entries: tuple[Count, ...]
     same_prompt: bool
+    passes: Count = 1
+    alone_s: tuple[float, ...] = ()
+    lent_s: tuple[float, ...] = ()
     lossy: bool
     params: EdgeFormerParams

@@ -31,6 +31,16 @@ GAIN = 0.01
 """Lending must be faster by this share of the attention: estimates are no better."""
 
 
+class Lenders(NamedTuple):
+    """The workers that may attend heads for each device, by its rank; and, of an owner that could choose, the
+    seconds of a request's attention by itself and with the best neighbours.
+    """
+
+    ranks: tuple[tuple[int, ...], ...]
+    alone_s: tuple[float, ...]
+    lent_s: tuple[float, ...]
+
+
 def lenders_by_rank(
     cluster: ClusterSpec,
     model: ModelSpec,
@@ -38,23 +48,24 @@ def lenders_by_rank(
     rooms: HeadRooms,
     demand: Demand,
     params: EdgeFormerParams,
-) -> tuple[tuple[int, ...], ...]:
-    """The workers that may attend heads for each device, by its rank; none for a device without blocks.
+) -> Lenders:
+    """Neighbours for every owner; none for a device without blocks.
 
     All workers where the paper's rule or a fixed split wants it, and where the owner has no room for all
     heads.
     """
     owners = {owner for owner, _, _ in blocks}
-    found: list[tuple[int, ...]] = []
+    found: list[tuple[tuple[int, ...], float, float]] = []
     for rank in range(len(cluster.devices)):
         everyone = tuple(other for other in cluster.workers if other != rank)
         if rank not in owners:
-            found.append(())
+            found.append(((), 0.0, 0.0))
         elif params.lending == "paper" or params.scheduling == "static" or rooms.own[rank] < model.num_heads:
-            found.append(everyone)
+            found.append((everyone, 0.0, 0.0))
         else:
             found.append(_fastest(cluster, model, rank, everyone, rooms, demand, params.cost_model))
-    return tuple(found)
+    ranks, alone_s, lent_s = zip(*found, strict=True)
+    return Lenders(ranks, alone_s, lent_s)
 
 
 def _fastest(
@@ -65,23 +76,29 @@ def _fastest(
     rooms: HeadRooms,
     demand: Demand,
     cost_model: CostModel,
-) -> tuple[int, ...]:
-    """Those of `others` with which a request's attention is estimated to be fastest, ascending."""
+) -> tuple[tuple[int, ...], float, float]:
+    """Those of `others` with which a request's attention is estimated to be fastest, ascending; its seconds
+    without any, and the least with some.
+    """
     phases = _phases(demand)
     rows = phases[0][0]
     own, *sites = sites_of(cluster, model, owner, others, rooms.own[owner], rooms.lent, rows, cost_model)
     sites.sort(key=lambda site: (site.fixed_s + site.head_s, site.rank))
     usable = [site for site in sites if site.room]
     numbers = sorted({0, len(usable), *(2**power for power in range(len(usable).bit_length()))})
-    best_s = inf
+    best_s = alone_s = lent_s = inf
     best: tuple[int, ...] = ()
     for number in numbers:
         found = allocate([1.0] * model.num_heads, [own, *usable[:number]])
         counts = Counter(found.device_of)
         total_s = sum(times * attention_s(cluster, model, owner, counts, rows) for rows, times in phases)
+        if number == 0:
+            alone_s = total_s
+        elif counts.keys() - {owner}:
+            lent_s = min(lent_s, total_s)
         if total_s < (1 - GAIN) * best_s:
             best_s, best = total_s, tuple(sorted(rank for rank in counts if rank != owner))
-    return best
+    return best, alone_s, 0.0 if lent_s == inf else lent_s
 
 
 class RoundTrip(NamedTuple):

@@ -13,6 +13,7 @@ from engine.strategies.edgeformer.costs import CostModel, DeadlineMode
 
 BlockOrder = Literal["balanced", "proportional", "even", "eta", "fastest"]
 Lending = Literal["best", "paper"]
+Prune = Literal["if_faster", "paper"]
 OnMiss = Literal["by_cost", "exact", "nearest"]
 Scoring = Literal["var", "paper", "var_minus_entropy"]
 
@@ -30,7 +31,13 @@ class EdgeFormerParams(DivisibleParams):
         "(block_s), or none: then no head is ever pruned for time.",
     )
     t_max: Positive = Field(
-        default=0.88, description="The deadline's value; 0.88 keeps as many heads as the paper's Table 4."
+        default=0.88,
+        description="The deadline's value; 0.88 keeps the share of heads of the paper's Table 4.",
+    )
+    prune: Prune = Field(
+        default="if_faster",
+        description="Heads that miss the deadline go where that makes the pass faster by its own prediction, "
+        "deciding included (if_faster), or whatever it costs, as printed (paper).",
     )
     cost_model: CostModel = Field(
         default="corrected",
@@ -51,15 +58,14 @@ class EdgeFormerParams(DivisibleParams):
     )
     importance_weight: Fraction = Field(
         default=0.8,
-        description="λ: weight of importance against latency in the LiScore. The scores are reported; they "
-        "decide only with on_change=prune, because the first assignment goes by importance.",
+        description="λ: weight of importance against latency in the LiScore, by which heads are pruned.",
     )
     zeta: NonNegative = Field(default=0.6, description="Weight of the token-wise features in a distance.")
     tau: float = Field(default=0.6, description="Distance up to which a known head's importance is reused.")
     on_miss: OnMiss = Field(
         default="by_cost",
-        description="A head that the table does not know: measure it where it may be among the least "
-        "important (exact), take the nearest known head (nearest), or measure as long as that takes less "
+        description="A head that the table does not know: measure it where it may be one of those to prune "
+        "(exact), take the nearest known head (nearest), or measure as long as that takes less "
         "time than pruning saves (by_cost).",
     )
     expected_hits: Fraction = Field(

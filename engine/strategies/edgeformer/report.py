@@ -11,6 +11,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.trace import Mark, Span
+from engine.domain.units import human_s
 from engine.domain.values import Count, Value
 from engine.strategies.edgeformer.allocation import PRUNED
 from engine.strategies.edgeformer.layout import HeadsLayout
@@ -25,7 +26,8 @@ class BlockHeads(Value):
 
     Over the whole run `hits` and `misses` count look-ups of heads in the mapping table, `measured` the heads
     whose importance was measured exactly, `moves` the new allocations after a change. Times in seconds:
-    `collab_s` is the expected time of the shared attention, `t_max_s` its deadline.
+    `collab_s` is the expected time of the shared attention, `t_max_s` its deadline. By the owner's estimates
+    meeting it saves `saving_s` of a pass, and finding out which heads to leave out takes `deciding_s`.
     """
 
     layer: Count
@@ -41,6 +43,18 @@ class BlockHeads(Value):
     moves: Count
     collab_s: float
     t_max_s: float | None
+    saving_s: float = 0.0
+    deciding_s: float = 0.0
+
+
+class Chosen(Value):
+    """The attention of a request as an owner estimated it when it chose its neighbours: alone, and with the
+    best of them; 0 where no neighbour would be through with a head before the owner is with all.
+    """
+
+    owner: str
+    alone_s: float
+    lent_s: float
 
 
 class HeadsReport(MethodReport):
@@ -57,6 +71,7 @@ class HeadsReport(MethodReport):
     on_miss: OnMiss
     decision_s: float
     decision_frac: float
+    chosen: tuple[Chosen, ...] = ()
 
     def lines(self) -> tuple[str, ...]:
         if not self.blocks:
@@ -68,6 +83,7 @@ class HeadsReport(MethodReport):
         total = kept + pruned
         found = [f"Heads: {kept} of {total} kept, {lent} of them lent to neighbours; {pruned} pruned."]
         found += [f"  {line}" for line in self._rows()]
+        found += self._why_not(lent, pruned)
         if not hits + misses:
             why = "in every block all were kept or all pruned" if pruned else "all were kept"
             return (*found, f"No head had to be measured: {why}.")
@@ -77,6 +93,27 @@ class HeadsReport(MethodReport):
             f"and {misses - measured} had the importance of the nearest known head (on_miss={self.on_miss}).",
             f"Deciding took {_percent(self.decision_frac)} of the owners' computation "
             "before the first token.",
+        )
+
+    def _why_not(self, lent: int, pruned: int) -> Iterator[str]:
+        """Why no head was lent, and why none was pruned although there is a deadline."""
+        for one in self.chosen if not lent else ():
+            yield f"{one.owner} lends no heads: " + (
+                f"a block's attention takes {human_s(one.alone_s)} there for a request, and "
+                f"{human_s(one.lent_s)} with its best neighbours."
+                if one.lent_s
+                else "it is through with all of them before a neighbour would be with one."
+            )
+        late = [block for block in self.blocks if block.saving_s or block.deciding_s]
+        if pruned or not self.blocks or self.blocks[0].t_max_s is None:
+            return
+        if not late:
+            yield "No head is pruned: all meet the deadline."
+            return
+        saved, spent = (max(getattr(block, name) for block in late) for name in ("saving_s", "deciding_s"))
+        yield (
+            f"No head is pruned: that would save {human_s(saved)} of a block, and finding out "
+            f"which heads to leave out would take {human_s(spent)}."
         )
 
     def _rows(self) -> Iterator[str]:
@@ -137,6 +174,11 @@ def heads_report(
         on_miss=layout.params.on_miss,
         decision_s=_deciding_s(model, spans),
         decision_frac=_deciding_s(model, first) / prefill_s if prefill_s else 0.0,
+        chosen=tuple(
+            Chosen(owner=cluster.devices[rank].name, alone_s=alone_s, lent_s=lent_s)
+            for rank, (alone_s, lent_s) in enumerate(zip(layout.alone_s, layout.lent_s, strict=True))
+            if alone_s and len(layout.workers) > 1
+        ),
     )
 
 
@@ -165,6 +207,8 @@ def _block(cluster: ClusterSpec, mark: Mark, moves: int, hits: int, misses: int,
         moves=moves,
         collab_s=facts["t_collab_s"],
         t_max_s=facts["t_max_s"],
+        saving_s=facts.get("saving_s", 0.0),
+        deciding_s=facts.get("deciding_s", 0.0),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -37,6 +38,8 @@ class OwnerState:
         self.lenders = layout.lenders
         self.weighed_heads = layout.weighed_heads
         self.workers = layout.workers
+        self.passes = layout.passes
+        self.passed: Counter[int] = Counter()
         self.tables = tables
         self.kept: dict[tuple[str, int], KeptAllocation] = {}
         self.deadlines_s: dict[AttentionRows, float] = {}

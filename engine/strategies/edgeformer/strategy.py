@@ -76,8 +76,9 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         if params.plan is not None:
             rooms = rooms_by_hand(self.name, cluster, rooms, params.plan)
         lenders = lenders_by_rank(cluster, model, blocks, rooms, demand, params)
+        ranks = lenders.ranks
         if params.plan is not None:
-            lenders = helpers_by_hand(self.name, cluster, lenders, params.plan)
+            ranks = helpers_by_hand(self.name, cluster, ranks, params.plan)
         lossy = (
             params.t_max_mode != "none"
             or params.prune_below is not None
@@ -89,10 +90,13 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
                 workers=cluster.workers,
                 own_heads=rooms.own,
                 lent_heads=rooms.lent,
-                lenders=lenders,
+                lenders=ranks,
                 weighed_heads=rooms.weighed,
                 table_entries=rooms.entries if lossy else (0,) * len(rooms.entries),
                 same_prompt=workload.prompt is not None,
+                passes=max(1, prefills // demand.batch),
+                alone_s=lenders.alone_s,
+                lent_s=lenders.lent_s,
                 lossy=lossy,
                 params=params,
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,15 @@ from engine.domain.experiment import Experiment
 from engine.domain.presented import Published
 from engine.experiments.results.published import PublishedRow
 from engine.experiments.results.rows import Row
-from engine.reproductions.figures import figures
-from engine.reproductions.shipped import experiment, shipped_rows, write_rows
+from engine.reproductions import moved, verdicts
+from engine.reproductions.coverage import Rule
+from engine.reproductions.declared import Input, Sentence, declared, inputs_moved_in, matches
+from engine.reproductions.figures import PublishedFigure, figures
+from engine.reproductions.headlines import claimed
+from engine.reproductions.shipped import experiment, experiments, figure_ids, shipped_rows, write_rows
+from engine.reproductions.states import Judged, State, state_of_value, with_input
 from engine.reproductions.summary import counted
-from engine.reproductions.verdicts import Reason, figure_verdicts, nearness, reason_of, remarks
+from engine.reproductions.verdicts import FigureVerdict, Reason, figure_verdicts, reason_of, remarks
 
 
 def row(ours: float | None, deviation: float | None, published: float = 2.0, **more: object) -> PublishedRow:
@@ -34,33 +40,127 @@ def row(ours: float | None, deviation: float | None, published: float = 2.0, **m
     )
 
 
+def state(ours: float, published: float, relation: str, sentence: Sentence | None = None) -> State:
+    return state_of_value(row(ours, ours / published - 1, published), relation, sentence).state
+
+
 @pytest.mark.parametrize(
     ("published", "ours", "relation", "expected"),
     [
-        (2.0, 2.19, "speedup", "within 10 %"),
-        (2.0, 1.81, "value", "within 10 %"),
-        (2.0, 2.21, "speedup", "within 30 %"),
-        (2.0, 1.39, "speedup", "direction holds"),
-        (2.0, 1.39, "value", "does not hold"),
-        (2.0, 0.99, "speedup", "does not hold"),
-        (1.2, 1.015, "ratio", "does not hold"),  # nearer than 30 %, but no effect
-        (1.2, 1.03, "ratio", "within 30 %"),
-        (1.05, 0.98, "ratio", "within 10 %"),
-        (0.3, 0.2, "reduction", "direction holds"),
-        (0.3, -0.2, "reduction", "does not hold"),
+        (2.0, 2.19, "speedup", "confirmed"),
+        (2.0, 1.81, "value", "confirmed"),
+        (2.0, 2.59, "value", "near"),
+        (2.0, 1.41, "speedup", "near"),
+        (2.0, 1.39, "speedup", "direction"),
+        (2.0, 1.39, "value", "contradicted"),
+        (2.0, 0.99, "speedup", "contradicted"),
+        (1.2, 1.015, "ratio", "contradicted"),  # nearer than 30 %, but no effect
+        (1.2, 1.03, "ratio", "near"),
+        (1.05, 0.98, "ratio", "contradicted"),  # nearer than 10 %, on the other side
+        (0.96, 1.0, "ratio", "cannot be checked"),  # both runs are the same
+        (1.1, 1.0, "ratio", "cannot be checked"),
+        (2.94, 1.0, "ratio", "contradicted"),
+        (0.3, 0.2, "reduction", "direction"),
+        (0.3, -0.2, "reduction", "contradicted"),
     ],
 )
-def test_nearness_is_by_ours_over_published_and_by_the_side_of_the_baseline(
+def test_a_state_is_by_ours_over_published_and_by_the_side_of_the_baseline(
     published: float, ours: float, relation: str, expected: str
 ) -> None:
-    assert nearness(row(ours, ours / published - 1, published), relation) == expected
+    assert state(ours, published, relation) == expected
 
 
-def test_a_figure_without_a_run_is_not_known_and_one_whose_run_has_no_plan_does_not_hold() -> None:
-    assert nearness(row(None, None), "ratio") == "not known"
-    assert nearness(row(None, None, outcomes=("no_plan",)), "ratio") == "does not hold"
+def test_super_linear_on_four_chips_is_more_than_four_times_however_near() -> None:
+    sentence = Sentence(figures=("x",), text="super-linear on 4 chips", above=4)
+    assert [state(ours, 4.7, "speedup", sentence) for ours in (4.6, 4.01, 4.0, 3.79)] == [
+        "confirmed",
+        "near",
+        "contradicted",
+        "contradicted",
+    ]
+    (declared_one,) = [one for one in declared().sentence if matches("mcu_tp.mb4.speedup", one.figures)]
+    assert declared_one.above == 4
+
+
+def test_a_figure_without_a_run_cannot_be_checked_and_one_whose_run_has_no_plan_is_contradicted() -> None:
+    assert state_of_value(row(None, None), "ratio").state == "cannot be checked"
+    assert state_of_value(row(None, None, outcomes=("no_plan",)), "ratio").state == "contradicted"
     ended = {"published": None, "published_outcome": "no_plan", "outcomes": ("no_plan",)}
-    assert nearness(row(None, None, agrees=True, **ended), "value") == "within 10 %"
+    assert state_of_value(row(None, None, agrees=True, **ended), "value").state == "confirmed"
+
+
+RATE = Input(name="the rate", set_by=("x",))
+
+
+@pytest.mark.parametrize(
+    ("before", "set_it", "ratio", "after"),
+    [
+        ("confirmed", RATE, None, "input"),
+        ("contradicted", RATE, None, "contradicted"),  # what was put in cannot confirm, and can contradict
+        ("confirmed", None, 1.25, "input"),  # as much more as there is less of the input
+        ("near", None, 0.8, "input"),
+        ("confirmed", None, 0.9, "confirmed"),
+        ("confirmed", None, 1.0, "confirmed"),
+        ("confirmed", None, 0.0, "input"),  # without the input it ends otherwise
+        ("direction", None, 1.25, "input"),
+        ("contradicted", None, 1.25, "contradicted"),
+    ],
+)
+def test_what_was_put_in_or_moves_with_it_is_no_agreement(
+    before: State, set_it: Input | None, ratio: float | None, after: State
+) -> None:
+    moves = {} if ratio is None else {"the rate": ratio}
+    assert with_input(Judged(before), set_it, moves, {"the rate": 0.8}).state == after
+
+
+def test_a_figure_that_a_test_compares_is_confirmed_only_where_the_test_finds_it() -> None:
+    figure = PublishedFigure(id="x", where="w", metric="m", unit="%", value=90)
+
+    def state_of(kind: str, ours: float | None) -> str:
+        rule = {"kind": kind, "figures": ["x"], "ours": ours, "reason": "because of something"}
+        return Rule.parse(rule, "rule").state_of(figure)
+
+    assert [state_of("checked", ours) for ours in (None, 89, 66.8, 40)] == [
+        "confirmed",
+        "confirmed",
+        "near",
+        "contradicted",
+    ]
+    assert (state_of("put in", None), state_of("left out", None)) == ("input", "cannot be checked")
+
+
+def test_ours_moves_with_an_input_that_it_is_proportional_to() -> None:
+    one = experiment("voltage-fig4")
+    slower = voltage({key: 2 * seconds for key, seconds in TIMES.items()})
+    before, after = moved.ours_of(one, ROWS), moved.ours_of(one, slower)
+    assert moved.moves(before, after)["voltage.fig4.BERT-Large-Uncased"] == 1.0
+    assert moved.moves({"a": 2.0, "b": "no_plan", "c": "no_plan"}, {"a": 2.5, "b": 1.0, "c": "no_plan"}) == {
+        "a": 1.25,
+        "b": 0.0,
+        "c": 1.0,
+    }
+
+
+def test_every_declared_input_was_moved_in_every_run_that_it_is_declared_for() -> None:
+    shipped = moved.shipped_moves()
+    for one in experiments():
+        inputs = inputs_moved_in(one.name)
+        assert {found.name for found in inputs} == set(shipped[one.name]), one.name
+        values = {value.id for value in one.published}
+        assert all(values <= found.keys() for found in shipped[one.name].values())
+    ids = set(figures())
+    known = {name for one in experiments() for name in (one.name,)}
+    for put_in in declared().input:
+        assert set(put_in.experiments) <= known
+    patterns = [pattern for one in declared().input for pattern in one.set_by]
+    patterns += [pattern for one in (*declared().repeat, *declared().sentence) for pattern in one.figures]
+    for pattern in patterns:
+        assert any(matches(figure, (pattern,)) for figure in ids), pattern
+
+
+def test_every_paper_has_headlines_and_each_is_a_published_figure() -> None:
+    assert {one.paper for one in claimed()} == {one.paper for one in experiments()}
+    assert all(one.figure in figures() for one in claimed())
 
 
 def voltage(total_s: dict[tuple[str, int], float], model: str = "BERT-Large") -> list[Row]:
@@ -78,17 +178,28 @@ def voltage(total_s: dict[tuple[str, int], float], model: str = "BERT-Large") ->
     ]
 
 
-ROWS = voltage({("single", 1): 1.0, ("voltage", 6): 0.75, ("megatron", 2): 1.5, ("megatron", 6): 0.9})
+TIMES = {("single", 1): 1.0, ("voltage", 6): 0.75, ("megatron", 2): 1.5, ("megatron", 6): 0.9}
+ROWS = voltage(TIMES)
 
 
 def test_values_and_claims_get_a_verdict_each() -> None:
     found = {one.id: one for one in figure_verdicts(experiment("voltage-fig4"), ROWS)}
     value, claim = found["voltage.fig4.BERT-Large-Uncased"], found["voltage.fig4.tp"]
-    assert (value.published, value.ours, value.verdict) == ("27.9 %", "25 %", "within 30 %")
-    assert value.what == "BERT-Large, voltage, 6 machines" and value.fitted
-    assert claim.verdict in ("direction holds", "does not hold") and not claim.fitted
-    assert found["voltage.fig4.ViT"].verdict == "not known"
-    assert counted(found.values()) == {"within 30 %": 1, claim.verdict: 1, "not known": 3}
+    assert (value.published, value.ours, value.state) == ("27.9 %", "25 %", "input")
+    assert value.what == "BERT-Large, voltage, 6 machines" and value.why.startswith("Put in: the machines")
+    assert claim.state == "contradicted", "tensor parallelism is faster than one machine in one of two places"
+    assert found["voltage.fig4.ViT"].state == "cannot be checked"
+    assert found["voltage.abs.reduction"].repeats
+    assert counted(found.values()) == {"contradicted": 1, "input": 1, "cannot be checked": 2}
+
+
+def test_figures_that_repeat_another_one_and_other_worlds_are_not_counted() -> None:
+    def one(world: str, repeats: str) -> FigureVerdict:
+        fields = {"id": "x", "experiment": "e", "where": "", "what": "", "published": "", "ours": ""}
+        return FigureVerdict.parse(fields | {"world": world, "repeats": repeats, "state": "confirmed"}, "x")
+
+    found = [one(world, repeats) for world, repeats in product(("simulated", "emulated"), ("", "another"))]
+    assert counted(found) == {"confirmed": 1}
 
 
 def test_shipped_rows_come_back_with_the_metrics_that_are_shown(tmp_path: Path) -> None:
@@ -101,27 +212,19 @@ def test_shipped_rows_come_back_with_the_metrics_that_are_shown(tmp_path: Path) 
     assert shipped_rows(experiment("voltage-fig5"), tmp_path) == ()
 
 
-def test_every_reason_and_every_fitted_pattern_stands_for_some_figure() -> None:
-    patterns = [*remarks().fitted, *(one for reason in remarks().reason for one in reason.figures)]
-    for pattern in patterns:
-        chosen = [one for one in figures() if reason_matches(pattern, one)]
-        assert chosen, pattern
+def test_every_reason_stands_for_some_figure() -> None:
+    placed = [figure for one in experiments() for figure in figure_ids(one)]
+    for pattern in (pattern for reason in remarks().reason for pattern in reason.figures):
+        assert any(matches(one, (pattern,)) for one in placed), pattern
 
 
-def reason_matches(pattern: str, figure_id: str) -> bool:
-    from fnmatch import fnmatchcase
-
-    return fnmatchcase(figure_id, pattern)
-
-
-def test_a_reason_is_shown_only_where_a_figure_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.reproductions import verdicts
-
-    why = Reason(figures=("voltage.*",), reason="Because.", looked="Looked.")
+def test_a_reason_and_its_cause_are_shown_only_where_a_figure_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    why = Reason(figures=("voltage.*",), cause="paper", reason="Because.", looked="Looked.")
     monkeypatch.setattr(verdicts, "reason_of", lambda figure_id: why)
     near = figure_verdicts(only_bert(), ROWS)[0]
-    far = figure_verdicts(only_bert(), voltage({("single", 1): 1.0, ("voltage", 6): 0.98}))[0]
-    assert (near.reason, far.reason) == ("", "Because. Looked.")
+    far = figure_verdicts(only_bert(), voltage({("single", 1): 1.0, ("voltage", 6): 0.99}))[0]
+    assert "Because" not in near.why and near.cause == ""
+    assert (far.why, far.cause) == ("Because. Looked.", "paper")
     assert reason_of("mcu_tp.nothing") is None
 
 

@@ -49,8 +49,8 @@ def test_fewer_bits_and_fewer_heads_move_the_numbers_and_more_of_it_moves_them_m
         for name, spec in {
             "8 bit": spec_of("edge_only", bits="8"),
             "4 bit": spec_of("edge_only", bits="4"),
-            "some heads": spec_of("edgeformer", t_max_mode="ratio", t_max=0.8),
-            "few heads": spec_of("edgeformer", t_max_mode="ratio", t_max=0.3),
+            "some heads": spec_of("edgeformer", prune="paper", t_max_mode="ratio", t_max=0.8),
+            "few heads": spec_of("edgeformer", prune="paper", t_max_mode="ratio", t_max=0.3),
         }.items()
     }
     assert 0 < kl["8 bit"] < kl["4 bit"]

@@ -31,8 +31,8 @@ SPREAD = {**EXACT, "scheduling": "static", "block_alloc": "even"}
 
 
 def run(model, cluster=SLOW, requests=None, **more):
-    """The source's results, the world and the marks of all devices."""
-    spec = spec_of("edgeformer", model, cluster, **more)
+    """The source's results, the world and the marks of all devices. Heads are pruned whatever that costs."""
+    spec = spec_of("edgeformer", model, cluster, **{"prune": "paper"} | more)
     source, world = run_in_memory(spec, plan_of(spec), requests or prompts(spec))
     return source, world, [mark for device in world.devices for mark in device.marks]
 
@@ -181,7 +181,11 @@ def test_raw_importance_below_a_threshold_is_pruned():
 
 
 def test_the_prediction_supposes_some_heads_of_later_prompts_known():
-    trace = play(spec_of("edgeformer", GPT2, SLOW, requests=2, t_max=0.7, expected_hits=0.6, on_miss="exact"))
+    trace = play(
+        spec_of(
+            "edgeformer", GPT2, SLOW, requests=2, prune="paper", t_max=0.7, expected_hits=0.6, on_miss="exact"
+        )
+    )
     marks = [item.facts for item in trace if isinstance(item, Mark) and item.name == "heads"]
     assert {(facts["hits"], facts["misses"], facts["measured"]) for facts in marks[:3]} == {(0, 4, 4)}
     assert {(facts["hits"], facts["misses"], facts["measured"]) for facts in marks[3:]} == {(2, 2, 1)}
@@ -190,7 +194,7 @@ def test_the_prediction_supposes_some_heads_of_later_prompts_known():
 
 
 def test_the_prediction_supposes_a_prompt_known_that_all_requests_have():
-    spec = spec_of("edgeformer", GPT2, SLOW, requests=2, t_max=0.7)
+    spec = spec_of("edgeformer", GPT2, SLOW, requests=2, prune="paper", t_max=0.7)
     plan = plan_of(spec)
     same = plan.model_copy(update={"layout": plan.layout.model_copy(update={"same_prompt": True})})
     marks = [item.facts for item in play(spec, same) if isinstance(item, Mark) and item.name == "heads"]

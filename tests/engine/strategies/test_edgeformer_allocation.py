@@ -16,6 +16,7 @@ from engine.strategies.edgeformer.allocation import (
     li_scores,
     normalised,
     prune_to_deadline,
+    pruned_by_score,
 )
 
 MS = 1e-3
@@ -236,3 +237,14 @@ def test_heads_that_other_devices_keep_count_as_kept():
     sites = (Site(0, 4, 0.0, 10.0), Site(1, 4, 0.0, 1.0))
     found = allocate((0.9, 0.5, 0.4), sites, t_max_s=3.0, min_keep=2, only=(0, 1, 1))
     assert (found.device_of, found.collab_s) == ((-1, 1, 1), 2.0)
+
+
+def test_the_li_score_decides_which_heads_are_pruned():
+    # All heads: 0, 1, 2 and 4 on the owner, through after 4 s, and 3 on a neighbour, after 3.5 s. Two must go
+    # for a deadline of 3 s. Eq. 15 of head 2: λ 0.6 + (1-λ) 3.5/4; of head 3: λ 0.5 + (1-λ).
+    sites = [Site(0, 8, 0, 1.0), Site(1, 8, 0, 3.5)]
+    importance = (1.0, 0.9, 0.6, 0.5, 0.4)
+    assert allocate(importance, sites).device_of == (0, 0, 0, 1, 0)
+    for weight, pruned in ((1.0, (3, 4)), (0.8, (3, 4)), (0.5, (2, 4)), (0.0, (2, 4))):
+        found = pruned_by_score(importance, sites, 3.0, weight)
+        assert (found.pruned, found.collab_s) == (pruned, 3.0), weight

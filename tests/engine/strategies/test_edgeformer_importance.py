@@ -7,6 +7,7 @@ import torch
 
 from engine.domain.trace import Mark, Span
 from engine.ops.tensors import Meta
+from engine.strategies.edgeformer.allocation import by_importance
 from engine.strategies.edgeformer.choices import Lookup, MappingTables, Recluster
 from engine.strategies.edgeformer.importance import BlockImportance, Projected
 from engine.strategies.edgeformer.params import EdgeFormerParams
@@ -15,8 +16,8 @@ from tests.engine.strategies.test_edgeformer import SLOW, after_a_change, heads_
 from tests.support.memory_world import Handle, run_in_memory
 from tests.support.small_cases import GPT2, plan_of, play, prompts, spec_of, star
 
-PRUNING = {"t_max": 0.7}
-"""Of four heads the ratio of 0.7 keeps three."""
+PRUNING = {"t_max": 0.7, "prune": "paper"}
+"""Of four heads the ratio of 0.7 keeps three, whatever deciding costs."""
 
 
 def three_prompts():
@@ -56,7 +57,9 @@ def test_nearest_measures_nothing_after_the_first_prompt():
 @pytest.mark.parametrize(("op_overhead_s", "measures"), [(0.0, True), (1.0, False)])
 def test_by_cost_measures_only_where_that_takes_less_than_pruning_saves(op_overhead_s, measures):
     cluster = star([1e6], op_overhead_s=op_overhead_s)
-    spec = spec_of("edgeformer", GPT2, cluster, rows=40, requests=2, t_max=0.1, tau=0.0, expected_hits=0.0)
+    spec = spec_of(
+        "edgeformer", GPT2, cluster, rows=40, requests=2, prune="paper", t_max=0.1, tau=0.0, expected_hits=0.0
+    )
     marks = [item.facts for item in play(spec) if isinstance(item, Mark) and item.name == "heads"]
     assert {facts["measured"] for facts in marks[:3]} == {4}
     assert {bool(facts["measured"]) for facts in marks[3:]} == {measures}
@@ -91,7 +94,7 @@ async def test_by_cost_counts_all_measurements_of_a_block_against_what_pruning_s
     step = SimpleNamespace(index=0, requests=(0,))
     packed, queries, keys_values = (Meta((1, heads, 11, GPT2.head_dim)) for heads in (12, 4, 8))
     block = BlockImportance(Surprised(), state, step, 0, Projected(packed, queries, keys_values))
-    scores = await block.least(1, saving_s)
+    scores = await block.scores(lambda raw: by_importance(raw)[-1:], saving_s)
     assert scores.measured == measured
     assert scores.raw == (1.0,) * measured + (0.1, 0.2, 0.3, 0.4)[measured:]
 

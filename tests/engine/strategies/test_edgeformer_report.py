@@ -14,14 +14,14 @@ SLOW = star([1e6] * 3)
 
 
 def report_of(cluster=SLOW, **more):
-    return predict(spec_of("edgeformer", GPT2, cluster, **more)).method
+    return predict(spec_of("edgeformer", GPT2, cluster, **{"prune": "paper"} | more)).method
 
 
 def test_every_block_lists_the_device_of_each_head():
     report = report_of(t_max=0.7, lending="paper")
     marks = [
         m.facts
-        for m in play(spec_of("edgeformer", GPT2, SLOW, t_max=0.7, lending="paper"))
+        for m in play(spec_of("edgeformer", GPT2, SLOW, prune="paper", t_max=0.7, lending="paper"))
         if isinstance(m, Mark) and m.name == "heads"
     ]
     assert [block.layer for block in report.blocks] == [0, 1, 2]
@@ -48,7 +48,7 @@ def test_without_a_deadline_nothing_is_compared_and_deciding_takes_no_time():
 
 
 def test_the_share_of_deciding_is_that_of_the_operations_of_the_first_pass():
-    spec = spec_of("edgeformer", GPT2, star([1e6]), t_max=0.7)
+    spec = spec_of("edgeformer", GPT2, star([1e6]), prune="paper", t_max=0.7)
     trace = play(spec)
     seconds = {}
     for span in trace:

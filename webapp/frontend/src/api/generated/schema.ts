@@ -1389,6 +1389,7 @@ export interface components {
         };
         BlockHeads: {
             collab_s: number;
+            deciding_s: number;
             device_of: number[];
             hits: number;
             kept: number;
@@ -1399,6 +1400,7 @@ export interface components {
             moves: number;
             owner: string;
             pruned: number;
+            saving_s: number;
             scores: (number | null)[];
             t_max_s: number | null;
         };
@@ -1517,6 +1519,11 @@ export interface components {
         Choice: {
             label: string;
             value: boolean | number | string;
+        };
+        Chosen: {
+            alone_s: number;
+            lent_s: number;
+            owner: string;
         };
         Claim: {
             at_least: number | null;
@@ -1809,6 +1816,8 @@ export interface components {
             /** @enum {string} */
             on_miss: "by_cost" | "exact" | "nearest";
             plan: components["schemas"]["PlanByHand"] | null;
+            /** @enum {string} */
+            prune: "if_faster" | "paper";
             prune_below: number | null;
             /** @enum {string} */
             scheduling: "dynamic" | "static";
@@ -1955,10 +1964,10 @@ export interface components {
             };
             description: string;
             figures: number;
-            fitted: number;
             name: string;
             paper: string;
             points: number;
+            repeats: number;
             title: string;
             worlds: ("simulated" | "calculated" | "emulated")[];
         };
@@ -2043,17 +2052,19 @@ export interface components {
             figure: components["schemas"]["Figure"];
         };
         FigureVerdict: {
+            /** @enum {string} */
+            cause: "" | "paper" | "project";
             deviation: number | null;
             experiment: string;
-            fitted: boolean;
             id: string;
             ours: string;
             published: string;
-            reason: string;
+            repeats: string;
             /** @enum {string} */
-            verdict: "within 10 %" | "within 30 %" | "direction holds" | "does not hold" | "not known";
+            state: "confirmed" | "near" | "direction" | "contradicted" | "input" | "cannot be checked";
             what: string;
             where: string;
+            why: string;
             /** @enum {string} */
             world: "simulated" | "calculated" | "emulated";
         };
@@ -2161,6 +2172,18 @@ export interface components {
             members: string[];
             name: string;
         };
+        Headline: {
+            /** @enum {string} */
+            cause: "" | "paper" | "project";
+            claim: string;
+            ours: string;
+            paper: string;
+            published: string;
+            /** @enum {string} */
+            state: "confirmed" | "near" | "direction" | "contradicted" | "input" | "cannot be checked";
+            where: string;
+            why: string;
+        };
         HeadShare: [
             number,
             number,
@@ -2168,14 +2191,17 @@ export interface components {
             number
         ];
         HeadsLayout: {
+            alone_s: number[];
             blocks: components["schemas"]["OwnedBlocks"][];
             /** @constant */
             kind: "heads";
             lenders: number[][];
             lent_heads: number[];
+            lent_s: number[];
             lossy: boolean;
             own_heads: number[];
             params: components["schemas"]["EdgeFormerParams"];
+            passes: number;
             same_prompt: boolean;
             table_entries: number[];
             weighed_heads: number[];
@@ -2185,6 +2211,7 @@ export interface components {
             /** @enum {string} */
             block_alloc: "balanced" | "proportional" | "even" | "eta" | "fastest";
             blocks: components["schemas"]["BlockHeads"][];
+            chosen: components["schemas"]["Chosen"][];
             decision_frac: number;
             decision_s: number;
             /** @constant */
@@ -2260,6 +2287,9 @@ export interface components {
         };
         Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LeftOut: {
+            counts: {
+                [key: string]: number;
+            };
             figures: number;
             kind: string;
             reason: string;
@@ -2614,13 +2644,14 @@ export interface components {
         };
         PaperSummary: {
             checked: number;
-            counts: {
-                [key: string]: number;
-            };
+            confirmed: number;
+            contradicted: number;
             figures: number;
+            headlines: components["schemas"]["Headline"][];
             in_experiments: number;
             left_out: number;
             paper: string;
+            put_in: number;
             source: string;
             strategy: string;
             title: string;
@@ -3762,6 +3793,7 @@ export interface components {
             at: {
                 [key: string]: boolean | number | string | (boolean | number | string)[];
             };
+            best_of: string;
             count_invalid: boolean;
             figures: string[];
             high: number | null;
@@ -3779,7 +3811,6 @@ export interface components {
             text: string;
             unit: string;
             where: string;
-            within_frac: number;
         };
         Work: {
             device: number;

@@ -10,7 +10,7 @@ import classes from './reproductions.module.css';
 import { shares } from './verdicts';
 import { VerdictTable } from './VerdictTable';
 
-/** One table or figure of a paper: its verdicts as a bar, and below it everything else once it is opened. */
+/** One table or figure of a paper: its states as a bar, and below it everything else once it is opened. */
 export function Reproduction({ summary }: { summary: ReproductionSummary }) {
   const [open, setOpen] = useState(false);
   const { name, title, counts, figures } = summary;
@@ -47,7 +47,7 @@ function Bar({ counts }: { counts: ReproductionSummary['counts'] }) {
 }
 
 function Details({ summary }: { summary: ReproductionSummary }) {
-  const { name, description, points, assumptions, code_versions, worlds, fitted } = summary;
+  const { name, description, points, assumptions, code_versions, worlds, repeats } = summary;
   const verdicts = useReproduction(name);
   return (
     <div className={classes.details} data-testid={`details-${name}`}>
@@ -64,10 +64,10 @@ function Details({ summary }: { summary: ReproductionSummary }) {
         </Center>
       )}
       {verdicts.data && <VerdictTable verdicts={verdicts.data} />}
-      {fitted > 0 && (
+      {repeats > 0 && (
         <Text size="sm" mt="sm">
-          {fitted} of the figures {fitted === 1 ? 'was' : 'were'} used to fit a parameter: that they agree
-          confirms nothing.
+          {repeats} of the figures {repeats === 1 ? 'repeats' : 'repeat'} another one by arithmetic and{' '}
+          {repeats === 1 ? 'is' : 'are'} not counted.
         </Text>
       )}
       {assumptions.length > 0 && (

@@ -26,10 +26,24 @@ const summary: Reproductions = {
       source: 'Hu, Li. ICDCS 2024',
       strategy: 'voltage',
       figures: 14,
-      in_experiments: 9,
+      in_experiments: 8,
+      put_in: 1,
       checked: 4,
       left_out: 1,
-      counts: { 'within 10 %': 9 },
+      confirmed: 8,
+      contradicted: 1,
+      headlines: [
+        {
+          paper: 'voltage',
+          claim: 'Six machines take a third less time.',
+          where: 'Fig. 4',
+          published: '32.1 %',
+          ours: '28 %',
+          state: 'contradicted',
+          why: 'The rate is another one.',
+          cause: 'project',
+        },
+      ],
     },
   ],
   experiments: [
@@ -40,16 +54,16 @@ const summary: Reproductions = {
       description: 'Figure 4.',
       figures: 4,
       points: 39,
-      counts: { 'within 10 %': 3, 'does not hold': 1 },
-      fitted: 1,
+      counts: { confirmed: 3, contradicted: 1 },
+      repeats: 1,
       worlds: ['simulated'],
       code_versions: ['abc'],
       assumptions: ['200 words are 200 tokens.'],
     },
   ],
   others: [
-    { kind: 'checked', reason: 'sizes of the models', figures: 4 },
-    { kind: 'left out', reason: 'no number is published', figures: 1 },
+    { kind: 'checked', reason: 'sizes of the models', figures: 4, counts: { confirmed: 4 } },
+    { kind: 'left out', reason: 'no number is published', figures: 1, counts: { 'cannot be checked': 1 } },
   ],
 };
 
@@ -62,24 +76,34 @@ const verdict: FigureVerdict = {
   published: '29.1 %',
   ours: '23 %',
   deviation: -0.21,
-  verdict: 'within 30 %',
-  fitted: false,
-  reason: 'The machines are not named.',
+  state: 'near',
+  why: 'The machines are not named.',
+  cause: '',
+  repeats: '',
 };
 
 describe('the page of reproductions', () => {
   it('accounts for every figure of a paper and gives the reason for those that no experiment has', () => {
     const page = html(<Summary {...summary} />);
-    expect(page).toContain('14 figures: 9 in experiments, 4 checked by tests, 1 left out');
-    expect(page).toContain('aria-label="3 within 10 %, 1 does not hold"');
+    expect(page).toContain('14 figures: 8 in experiments, 1 put in, 4 checked by tests, 1 left out');
+    expect(page).toContain('aria-label="3 confirmed, 1 contradicted"');
     expect(page).toContain('<b>1</b><span>no number is published</span>');
   });
 
+  it('has at its head what is confirmed and what is contradicted, and the first claims with their cause', () => {
+    const page = html(<Summary {...summary} />);
+    expect(page).toContain('Independent figures: 8 confirmed, 1 contradicted');
+    expect(page).toContain('Six machines take a third less time.');
+    expect(page).toContain('The rate is another one. The cause is the project.');
+  });
+
   it('shows a published value beside ours, how far they are apart and why', () => {
-    const table = html(<VerdictTable verdicts={[verdict, { ...verdict, id: 'other', fitted: true }]} />);
-    for (const text of ['29.1 %', '23 %', '−21 %', 'within 30 %', 'The machines are not named.'])
+    const table = html(
+      <VerdictTable verdicts={[verdict, { ...verdict, id: 'other', repeats: 'another' }]} />,
+    );
+    for (const text of ['29.1 %', '23 %', '−21 %', 'near', 'The machines are not named.'])
       expect(table).toContain(text);
-    expect(table.match(/, fitted/g)).toHaveLength(1);
+    expect(table.match(/, repeats/g)).toHaveLength(1);
     expect(table).not.toContain('>World<');
   });
 

@@ -1,4 +1,4 @@
-import { Anchor, Center, Group, Loader, Stack, Text } from '@mantine/core';
+import { Anchor, Center, Group, Loader, Stack, Table, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -8,7 +8,7 @@ import type { PaperSummary, Reproductions, ReproductionSummary } from '@/experim
 import { useReproductions } from '@/experiment/data/queries';
 import { Reproduction } from './Reproduction';
 import classes from './reproductions.module.css';
-import { NEARNESS } from './verdicts';
+import { colorOf, shares, STATES } from './verdicts';
 
 /** The page /experiments/reproductions: how far the papers' figures are reproduced, and why some are not. */
 export function ReproductionsPage() {
@@ -18,7 +18,7 @@ export function ReproductionsPage() {
       title="Reproductions"
       about={
         <>
-          Every published figure of the papers: computed here, checked by a test, or left out with a reason.{' '}
+          What the papers claim, and what comes of it here: only what was not put in confirms anything.{' '}
           <Anchor component={Link} to="/experiments" size="sm">
             All experiments
           </Anchor>
@@ -36,15 +36,21 @@ export function ReproductionsPage() {
   );
 }
 
+const TITLES: Readonly<Record<string, string>> = {
+  'put in': 'Put in',
+  checked: 'Checked by a test',
+  'left out': 'Left out',
+};
+
 /** All papers with their experiments, then the figures that no experiment has. */
 export function Summary({ papers, experiments, others }: Reproductions) {
   return (
     <Stack gap={14}>
       <Group gap="md" data-testid="verdict-key">
         <Text size="sm" c="dimmed">
-          Ours against the published value:
+          A published figure is:
         </Text>
-        {NEARNESS.map(({ name, color }) => (
+        {STATES.map(({ name, color }) => (
           <span key={name} className={classes.key}>
             <span style={{ background: color }} />
             {name}
@@ -64,7 +70,7 @@ export function Summary({ papers, experiments, others }: Reproductions) {
 }
 
 function Paper({ paper, experiments }: { paper: PaperSummary; experiments: ReproductionSummary[] }) {
-  const { title, source, figures, in_experiments, checked, left_out } = paper;
+  const { title, source, headlines, confirmed, contradicted } = paper;
   return (
     <Panel
       title={title}
@@ -72,17 +78,65 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
       flush
       extra={
         <Text size="xs" c="dimmed">
-          {figures} figures: {in_experiments} in experiments, {checked} checked by tests, {left_out} left out
+          Independent figures: {confirmed} confirmed, {contradicted} contradicted
         </Text>
       }
     >
       <Text size="xs" c="dimmed" px="md" py={8}>
-        {source}
+        {source}. {figuresOf(paper)}
       </Text>
+      <Headlines rows={headlines} />
       {experiments.map((one) => (
         <Reproduction key={one.name} summary={one} />
       ))}
     </Panel>
+  );
+}
+
+function figuresOf({ figures, in_experiments, put_in, checked, left_out }: PaperSummary): string {
+  return `${figures} figures: ${in_experiments} in experiments, ${put_in} put in, ${checked} checked by tests, ${left_out} left out.`;
+}
+
+/** What the paper claims first, with ours, and a sentence that its authors could check. */
+function Headlines({ rows }: { rows: PaperSummary['headlines'] }) {
+  return (
+    <Table.ScrollContainer minWidth={760} className={classes.headlines}>
+      <Table verticalSpacing={6}>
+        <Table.Thead>
+          <Table.Tr>
+            <Table.Th>Claim</Table.Th>
+            <Table.Th ta="right" w={110}>
+              Published
+            </Table.Th>
+            <Table.Th ta="right" w={150}>
+              Ours
+            </Table.Th>
+            <Table.Th w={160}>State</Table.Th>
+          </Table.Tr>
+        </Table.Thead>
+        <Table.Tbody>
+          {rows.map((one) => (
+            <Table.Tr key={one.claim}>
+              <Table.Td>
+                {one.claim}
+                <Text size="xs" c="dimmed">
+                  {one.why}
+                  {one.cause && ` The cause is the ${one.cause}.`}
+                </Text>
+              </Table.Td>
+              <Table.Td className={classes.value}>{one.published}</Table.Td>
+              <Table.Td className={classes.ours}>{one.ours}</Table.Td>
+              <Table.Td>
+                <span className={classes.key}>
+                  <span style={{ background: colorOf(one.state) }} />
+                  {one.state}
+                </span>
+              </Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Table.ScrollContainer>
   );
 }
 
@@ -93,15 +147,21 @@ function LeftOut({ rows }: { rows: Reproductions['others'] }) {
       {kinds.map((kind) => (
         <div key={kind}>
           <Text size="sm" fw={500}>
-            {kind === 'checked' ? 'Checked by a test' : 'Left out'}
+            {TITLES[kind] ?? kind}
           </Text>
           <ul className={classes.reasons}>
             {rows
               .filter((row) => row.kind === kind)
-              .map(({ reason, figures }) => (
+              .map(({ reason, figures, counts }) => (
                 <li key={reason}>
                   <b>{figures}</b>
-                  <span>{reason}</span>
+                  <span>
+                    {reason}
+                    {kind === 'checked' &&
+                      `: ${shares(counts)
+                        .map(({ name }) => name)
+                        .join(', ')}`}
+                  </span>
                 </li>
               ))}
           </ul>

@@ -3,7 +3,7 @@ import type { FigureVerdict } from '@/experiment/data/answers';
 import classes from './reproductions.module.css';
 import { colorOf, deviationText } from './verdicts';
 
-/** Every published figure beside ours; where it is off, the reason. */
+/** Every published figure beside ours, with its state and why. */
 export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] }) {
   const worlds = new Set(verdicts.map(({ world }) => world));
   return (
@@ -17,7 +17,7 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
             <Table.Th ta="right">Published</Table.Th>
             <Table.Th ta="right">Ours</Table.Th>
             <Table.Th ta="right" />
-            <Table.Th w={185}>Verdict</Table.Th>
+            <Table.Th w={185}>State</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -30,9 +30,9 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
               </Table.Td>
               <Table.Td>
                 {one.what}
-                {one.reason && (
+                {one.why && (
                   <Text size="xs" c="dimmed">
-                    {one.reason}
+                    {one.why}
                   </Text>
                 )}
               </Table.Td>
@@ -45,10 +45,10 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
                 </Text>
               </Table.Td>
               <Table.Td>
-                <span className={classes.key}>
-                  <span style={{ background: colorOf(one.verdict) }} />
-                  {one.verdict}
-                  {one.fitted && ', fitted'}
+                <span className={classes.key} title={one.repeats && `It repeats ${one.repeats}.`}>
+                  <span style={{ background: colorOf(one.state) }} />
+                  {one.state}
+                  {one.repeats && ', repeats'}
                 </span>
               </Table.Td>
             </Table.Tr>

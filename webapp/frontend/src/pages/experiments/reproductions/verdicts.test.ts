@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { deviationText, shares } from './verdicts';
 
-describe('the verdicts of a table', () => {
+describe('the states of a table', () => {
   it('are shown from the best to the worst, those that occur, by their share', () => {
-    const found = shares({ 'does not hold': 1, 'within 10 %': 3 });
+    const found = shares({ contradicted: 1, confirmed: 3 });
     expect(found.map(({ name, count, percent }) => [name, count, percent])).toEqual([
-      ['within 10 %', 3, 75],
-      ['does not hold', 1, 25],
+      ['confirmed', 3, 75],
+      ['contradicted', 1, 25],
     ]);
   });
 

@@ -1,25 +1,26 @@
-/** How near our values are to published ones: the verdicts in one order, with one colour each. */
+/** The states of published figures in one order, with one colour each. */
 import type { FigureVerdict } from '@/experiment/data/answers';
 
-export type Nearness = FigureVerdict['verdict'];
+export type State = FigureVerdict['state'];
 
-/** From the best to the worst. */
-export const NEARNESS: readonly { name: Nearness; color: string }[] = [
-  { name: 'within 10 %', color: 'var(--loom-good)' },
-  { name: 'within 30 %', color: 'color-mix(in srgb, var(--loom-good) 50%, var(--loom-surface))' },
-  { name: 'direction holds', color: 'var(--loom-warn)' },
-  { name: 'does not hold', color: 'var(--loom-bad)' },
-  { name: 'not known', color: 'var(--loom-wire)' },
+/** What agrees, from the best to the worst; then what cannot agree. */
+export const STATES: readonly { name: State; color: string }[] = [
+  { name: 'confirmed', color: 'var(--loom-good)' },
+  { name: 'near', color: 'color-mix(in srgb, var(--loom-good) 50%, var(--loom-surface))' },
+  { name: 'direction', color: 'var(--loom-warn)' },
+  { name: 'contradicted', color: 'var(--loom-bad)' },
+  { name: 'input', color: 'var(--loom-dim)' },
+  { name: 'cannot be checked', color: 'var(--loom-wire)' },
 ];
 
-export function colorOf(verdict: Nearness): string {
-  return NEARNESS.find(({ name }) => name === verdict)!.color;
+export function colorOf(state: State): string {
+  return STATES.find(({ name }) => name === state)!.color;
 }
 
-/** The verdicts that occur, with their share of all in percent. */
+/** The states that occur, with their share of all in percent. */
 export function shares(counts: Readonly<Record<string, number>>) {
-  const total = NEARNESS.reduce((sum, { name }) => sum + (counts[name] ?? 0), 0);
-  return NEARNESS.flatMap(({ name, color }) => {
+  const total = STATES.reduce((sum, { name }) => sum + (counts[name] ?? 0), 0);
+  return STATES.flatMap(({ name, color }) => {
     const count = counts[name] ?? 0;
     return count > 0 ? [{ name, color, count, percent: (count / total) * 100 }] : [];
   });
