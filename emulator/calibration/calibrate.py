@@ -36,9 +36,9 @@ from emulator.calibration.runtime import measure_runtime
 from emulator.calibration.shapes import EXTENTS, Extent, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
-    LARGE_BYTES,
     PASS_COLS,
     PASS_ROWS,
+    WORKING_SET_BYTES,
     Name,
     TimedKernels,
     pass_names,
@@ -186,7 +186,8 @@ def host_profile(
     kernel_rounds: list[dict[Name, float]] = []
     passes: list[list[TimedOperation]] = []
     operations: list[list[TimedOperation]] = []
-    with torch.inference_mode(), TimedKernels(torch) as kernels:
+    with torch.inference_mode():
+        kernels = TimedKernels(torch)
         while len(passes) < extent.rounds and not (between is nothing and agreed(passes)):
             turn = f"round {len(passes) + 1} of at most {extent.rounds}"
             say(f"kernels alone, {turn}")
@@ -238,7 +239,7 @@ def as_tables(times: Times) -> HostProfile:
         products=tuple(_products(times)),
         elementwise_s_per_element=statistics.fmean(item.s_per_element for item in passes),
         op_overhead_s=max(1e-9, times["call in place",]),
-        memory_byte_per_s=LARGE_BYTES / times["memory",],
+        memory_byte_per_s=WORKING_SET_BYTES / times["memory",],
         attention=tuple(_attention(times)),
         passes=passes,
     )

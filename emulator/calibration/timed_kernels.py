@@ -5,10 +5,8 @@ A figure is named by a tuple: its kind, then its sizes.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from emulator.calibration.stopwatch import in_place_s, typical_s
@@ -22,9 +20,9 @@ MATRICES = 144
 """At most so many squares of the smaller side: as large is a model of 12 layers of that hidden size."""
 
 MIN_MATRICES = 3
+READ_COLS = 1024
 TEXTS = 50  # to look up in turn
 CROWD_SIDE = 512
-LARGE_BYTES = 256 << 20
 POINT_S = 0.02  # time spent on one figure of a grid
 FIGURE_S = 0.05  # and on one that stands alone
 FLOAT_BYTES = 4
@@ -47,27 +45,20 @@ class Figure(NamedTuple):
 
 
 class TimedKernels:
-    """Makes the kernels to time. Close it to free its memory.
+    """Makes the kernels to time.
 
-    All matrices are parts of one mapped file, as the weights of models are. A fresh array has small pages,
-    which would add up to a fifth to a product with one row.
+    All matrices are parts of one array in large pages, as a device's weights are at native speed. Small pages
+    add up to a half to a product with one row.
     """
 
     def __init__(self, torch: Any):
+        from engine.ops.torch_kernels.own_memory import copies
+
         self.torch = torch
-        self._directory = tempfile.TemporaryDirectory(prefix="edgeloom-")
-        file = str(Path(self._directory.name, "weights"))
-        self._numbers = torch.from_file(file, shared=True, size=WORKING_SET_BYTES // FLOAT_BYTES)
-        self._numbers.normal_()
+        (self._numbers,) = copies([torch.randn(WORKING_SET_BYTES // FLOAT_BYTES)])
         crowd, x = self._matrices(CROWD_SIDE, CROWD_SIDE), torch.randn(1, CROWD_SIDE)
         self.crowd: Work = lambda: torch.nn.functional.linear(x, next(crowd))
         """What runs between two passes of a model, and leaves little of them in the nearest caches."""
-
-    def __enter__(self) -> TimedKernels:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._directory.cleanup()
 
     def figures(self, rows: Sequence[int], sides: Sequence[int]) -> Iterator[tuple[Name, Figure]]:
         """Products on a grid of `rows` and of `sides` of the matrices, and everything else."""
@@ -105,10 +96,11 @@ class TimedKernels:
         return lambda: attend(q, k, v).transpose(1, 2).flatten(2)
 
     def _reading(self) -> Work:
-        """A matrix far larger than any cache times one vector."""
-        torch = self.torch
-        matrix, vector = torch.ones(LARGE_BYTES // FLOAT_BYTES // 1024, 1024), torch.ones(1024)
-        return lambda: torch.mv(matrix, vector)
+        """One row times a matrix far larger than any cache."""
+        from engine.ops.torch_kernels.linear import linear
+
+        matrix, row = self._numbers.view(-1, READ_COLS), self.torch.ones(1, READ_COLS)
+        return lambda: linear(row, matrix)
 
     def _pass(self, name: str, rows: int) -> Work:
         """The pass on some rows, the way `engine/models` computes it: see `passes_in`."""

@@ -6,9 +6,9 @@ from emulator.calibration.calibrate import as_tables
 from emulator.calibration.stopwatch import quartile
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
-    LARGE_BYTES,
     PASS_COLS,
     PASS_ROWS,
+    WORKING_SET_BYTES,
     pass_names,
     passes_in,
 )
@@ -51,7 +51,7 @@ def test_a_pass_has_an_overhead_and_a_time_per_element() -> None:
 def test_the_overhead_is_that_of_a_call_between_others_and_memory_that_of_a_large_copy() -> None:
     tables = as_tables(TIMES)
     assert tables.op_overhead_s == 3e-6
-    assert tables.memory_byte_per_s == LARGE_BYTES / 0.5
+    assert tables.memory_byte_per_s == WORKING_SET_BYTES / 0.5
 
 
 def test_a_product_that_takes_no_longer_than_its_call_still_takes_time() -> None:
