@@ -121,7 +121,8 @@ def edgeformer():
     yield spec_of("edgeformer", LLAMA, star((1e6, 3e6, 5e5)), prune="paper", t_max=0.6)
     yield spec_of("edgeformer", DEEP, star((3e6, 1e6, 2e6), memory_bytes=150_000), prune="paper", t_max=0.6)
     for memory in ({"d0": 1.5e5, "d1": 9e4, "d2": 4e8}, {"d0": 4e8, "d1": 9e4, "d2": 1.2e5}):
-        yield spec_of("edgeformer", DEEP, with_memory(star((3e6, 1e6, 2e6)), **memory), prune="paper", t_max=0.6)
+        uneven = with_memory(star((3e6, 1e6, 2e6)), **memory)
+        yield spec_of("edgeformer", DEEP, uneven, prune="paper", t_max=0.6)
     for at_s in (0.5, 3.0, 8.0, 20.0):
         slower = SetRate(at_s=at_s, link="d1--s1", bit_per_s=1e3)
         yield changed(spec_of("edgeformer", GPT2, SLOW, new_tokens=6, prune="paper", t_max=1.0), slower)
