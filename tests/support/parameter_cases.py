@@ -77,6 +77,7 @@ def pressed(name):
 def adaptlink():
     """The primary lacks memory for a part; a device that is away joins, or one fails."""
     yield tight(GPT2, 0.5, new_tokens=5)
+    yield spec_of("adaptlink", GPT2, star([1e8, 1e8]), rows=32, new_tokens=1)
     yield tight(GPT2, 0.7, others=0.4, new_tokens=5)
     yield tight(GPT2, 0.3, new_tokens=5, rates=(4e10, 1e10, 2e10, 2e10))
     yield changed(tight(GPT2, 0.3, new_tokens=5, others=0.6), DropDevice(at_s=1e-3, device="d1"))

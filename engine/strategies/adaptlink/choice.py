@@ -3,7 +3,8 @@
 Hu et al., "AdaptLink" (AAAI 2025 workshop). Equation 5 balances both sides as if messages shrank with the
 share, so slow links make a secondary look slow, leave the primary a larger share, and split more layers.
 `exact` minimises equation 1 with messages of full size instead: over primaries, numbers of secondaries,
-shares and split layers that memory allows, and no split at all, which is what Edge-Only does.
+shares and split layers that memory allows, and no split at all, which is what Edge-Only does. A primary that
+holds the model computes it alone, as in the paper, unless `if_faster` is wished for.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ COARSE_STEP = 8
 class Wishes(NamedTuple):
     """What the parameters ask for: `share` is the primary's share of a split part, None for the best one;
     `primary` is a rank, None for any; `max_secondaries` 0 for any number; `heads` allows attention heads to
-    move, `backups` copies on inactive devices.
+    move, `backups` copies on inactive devices, `if_faster` to split what the primary holds.
     """
 
     mode: CommMode
@@ -49,17 +50,18 @@ class Wishes(NamedTuple):
     max_secondaries: int
     heads: bool
     backups: bool
+    if_faster: bool
 
 
 def chosen_roles(room: MemoryBudget, wishes: Wishes) -> Roles:
     """The roles by the rule of `wishes.mode`. Raises `PlanError` if memory is too small for any."""
-    mode, grid, share, primary, most, heads, backups = wishes
+    mode, grid, share, primary, most, heads, backups, if_faster = wishes
     largest = primary_of(room.cluster, room.model, room.demand) if primary is None else primary
     if mode == "eq5":
         return roles_of(room, largest, grid, share, most, backups, heads)
     workers = room.cluster.workers if primary is None else (primary,)
     search = Search(room, grid, share, most, heads)
-    best = search.alone(workers) if mode == "none" else search.best(workers)
+    best = search.alone(workers) if mode == "none" else search.best(workers, if_faster)
     if best is None:
         raise too_small(room, largest)
     if not best.secondaries:
@@ -86,13 +88,16 @@ class Search:
         self.times = RequestTime(room.cluster, room.model, room.demand)
         self.width = room.model.intermediate_size // grid
 
-    def best(self, primaries: Sequence[int]) -> Division | None:
-        """The division with the fewest secondaries among those within `WORTH` of the fastest."""
+    def best(self, primaries: Sequence[int], if_faster: bool = True) -> Division | None:
+        """The division with the fewest secondaries among those within `WORTH` of the fastest. Without
+        `if_faster` no primary that holds the model splits it.
+        """
         found = self._alone(primaries)
         order = sorted(primaries, key=self.times.least_s)
         for rank in [rank for rank in order if self._is_candidate(rank, primaries)][:PRIMARIES]:
             fastest_s = min((one.request_s for one in found), default=float("inf"))
-            if self.times.least_s(rank) < fastest_s * (1 - WORTH):
+            may_split = if_faster or self.room.primary(rank).over_bytes > 0
+            if may_split and self.times.least_s(rank) < fastest_s * (1 - WORTH):
                 found += self._divisions(rank)
         if not found:
             return None

@@ -54,6 +54,11 @@ class AdaptLinkParams(DivisibleParams):
         description="What decides roles, shares and split layers. exact: the shortest predicted request, "
         "messages of full size counted. eq5: the paper's equation 5, as printed. none: nothing is split.",
     )
+    split: Literal["if_needed", "if_faster"] = Field(
+        default="if_needed",
+        description="A primary that holds the model computes it alone (if_needed, as in the paper), or it "
+        "is split where that is predicted to be faster (if_faster); eq5 is as printed.",
+    )
     primary_share: Fraction | None = Field(
         default=None,
         description="Primary's share p of a split feed-forward part; empty: what comm_mode finds best.",
@@ -108,6 +113,7 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
             max_secondaries=params.max_secondaries,
             heads=params.offload_attention == "auto",
             backups=params.backups == "auto" and params.partition == "columns",
+            if_faster=params.split == "if_faster",
         )
         roles = (
             chosen_roles(room, wishes) if params.plan is None else roles_by_hand(room, params.plan, wishes)
