@@ -194,6 +194,28 @@ def test_an_export_of_what_is_not_there_is_refused(alice: Browser) -> None:
     assert "it has no figures" in refused(alice.get(f"{empty}/export/pdf"), 422)
 
 
+def test_time_place_and_kind_of_the_changes_of_the_base_can_be_factors(alice: Browser) -> None:
+    """And each of them is one that points can be made with."""
+    drop = {"kind": "drop_device", "device": "shelf", "at_s": 1.5}
+    base = {**BASE, "strategy": "gpipe", "scenario": {"changes": [drop]}}
+    offered = alice.post("/experiments/factors", {"base": base}).json()
+    found = {one["path"]: one for one in offered if one["group"] == "Failures and changes"}
+    assert [one["current"] for one in found.values()] == [1.5, "shelf", "drop_device"]
+    levels = {"at_s": [1e-6, 5.0], "device": ["shelf", "window"], "kind": ["drop_device", "freeze_device"]}
+    factors = [
+        {"name": one["name"], "path": path, "values": levels[path.rpartition(".")[2]]}
+        for path, one in found.items()
+    ]
+    address = f"/experiments/{created(alice, base=base, factors=factors)['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    numbers = alice.get(address).json()["progress"]["simulated"]
+    rows = alice.get(f"{address}/rows").json()["rows"]
+    late = [row for row in rows if row["coordinates"][factors[0]["name"]] == 5.0]
+    assert (numbers["done"], numbers["missed"], len(late)) == (8, 4, 4)
+    assert all(row["reason"].startswith("Never took place, since the run had ended after") for row in late)
+
+
 def test_the_composed_table_is_exported_with_its_own_value_and_the_numbers_of_the_screen(
     alice: Browser,
 ) -> None:

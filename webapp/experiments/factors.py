@@ -9,8 +9,10 @@ import topologies
 from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.errors import SpecError
 from engine.domain.quantity import Coordinate
+from engine.domain.scenario import Scenario
 from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
+from engine.reports.effects import in_words
 from webapp import budgets
 from webapp.clusters.models import Cluster
 from webapp.experiments.factor_option import Choice, FactorOption
@@ -44,6 +46,7 @@ def options(base: dict[str, Any]) -> list[FactorOption]:
         *_devices(cluster),
         *_model(base),
         *_workload(base),
+        *_changes(base, cluster),
         *_run(base),
         *parameters(base),
     ]
@@ -161,6 +164,76 @@ def _workload(base: dict[str, Any]) -> Iterable[FactorOption]:
         ],
         current=workload.get("pattern", "sporadic"),
     )
+
+
+FAILURES = (("drop_device", "crash"), ("freeze_device", "freeze"))
+LATEST_S = 3600.0
+
+
+def _changes(base: dict[str, Any], cluster: ClusterSpec) -> Iterable[FactorOption]:
+    """When each change of the base's scenario comes, where, how much, and a failure's kind. Raises
+    `SpecError` for a scenario that cannot be read.
+    """
+    given = base.get("scenario")
+    if not isinstance(given, dict):
+        return
+    scenario: Scenario = Scenario.parse(given, "base.scenario")
+    rates = {field: (title, low, high) for field, _, title, (low, high) in LINK_FIELDS}
+    for index, change in enumerate(scenario.changes):
+        path, number, what = f"scenario.changes[{index}]", index + 1, in_words(change)
+        about: dict[str, Any] = {"group": "Failures and changes"}
+        yield FactorOption(
+            path=f"{path}.at_s",
+            name=f"change_{number}_time",
+            title=f"Time of: {what}",
+            unit="s",
+            kind="number",
+            current=change.at_s,
+            low=0.0,
+            high=LATEST_S,
+            **about,
+        )
+        fields = change.model_dump()
+        places = {
+            "device": [device.name for device in cluster.devices],
+            "link": [link.name for link in cluster.links],
+        }
+        for place, names in places.items():
+            if place in fields:
+                yield FactorOption(
+                    path=f"{path}.{place}",
+                    name=f"change_{number}_{place}",
+                    title=f"{place.capitalize()} of: {what}",
+                    unit="",
+                    kind="choice",
+                    choices=[Choice(value=name, label=name) for name in names],
+                    current=fields[place],
+                    **about,
+                )
+        if change.kind in dict(FAILURES):
+            yield FactorOption(
+                path=f"{path}.kind",
+                name=f"change_{number}_kind",
+                title=f"Kind of: {what}",
+                unit="",
+                kind="choice",
+                choices=[Choice(value=value, label=label) for value, label in FAILURES],
+                current=change.kind,
+                **about,
+            )
+        for field in rates.keys() & fields.keys():
+            title, low, high = rates[field]
+            yield FactorOption(
+                path=f"{path}.{field}",
+                name=f"change_{number}_{field}",
+                title=f"{title} after: {what}",
+                unit=unit_of(f"{path}.{field}") or "",
+                kind="number",
+                current=fields[field],
+                low=low,
+                high=high,
+                **about,
+            )
 
 
 def _run(base: dict[str, Any]) -> Iterable[FactorOption]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple, cast
 
-from django.db.models import QuerySet
 from ninja import Schema
 from pydantic import Field
 
@@ -37,6 +36,7 @@ class WorldProgress(Schema):
     waiting: int
     problem: int = Field(description="Points that cannot be run, with the reason.")
     invalid: int = Field(description="Points done whose times do not count as valid.")
+    missed: int = Field(description="Points done that had ended before a change of their scenario.")
     left_s: float | None = Field(description="Wall seconds; None where nothing is known yet.")
 
 
@@ -70,16 +70,22 @@ def progress(execution: Execution) -> dict[World, WorldProgress]:
     )
     for cell in cells:
         found.setdefault(cast(World, cell.world), []).append(cell)
-    invalid = Counter(invalid_cells(execution.cells.all()).values_list("world", flat=True))
-    return {world: of_world(execution, world, cells, invalid[world]) for world, cells in found.items()}
+    invalid = counted(execution, valid=0)
+    missed = counted(execution, changes_missed__gt=0)
+    return {
+        world: of_world(execution, world, cells, invalid=invalid[world], missed=missed[world])
+        for world, cells in found.items()
+    }
 
 
-def invalid_cells(cells: QuerySet[Cell]) -> QuerySet[Cell]:
-    """Those that are done, and whose times do not count as valid."""
-    return cells.filter(computation__state="done", computation__result__metrics__valid=0).order_by()
+def counted(execution: Execution, **metrics: int) -> Counter[str]:
+    """Points that are done and whose result has such metrics, by world."""
+    asked = {f"computation__result__metrics__{name}": value for name, value in metrics.items()}
+    done = execution.cells.filter(computation__state="done", **asked).order_by()
+    return Counter(done.values_list("world", flat=True))
 
 
-def of_world(execution: Execution, world: str, cells: Sequence[Cell], invalid: int) -> WorldProgress:
+def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: int) -> WorldProgress:
     states = [cell.computation.state if cell.computation else "problem" for cell in cells]
     left = [cell for cell in cells if cell.computation and cell.computation.state in OPEN]
     known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
@@ -94,7 +100,7 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], invalid: i
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
     counts = {state: states.count(state) for state in STATES}
-    return WorldProgress(total=len(cells), left_s=left_s, invalid=invalid, **counts)
+    return WorldProgress(total=len(cells), left_s=left_s, **counts, **marked)
 
 
 STATES = ("done", "failed", "running", "waiting", "problem")

@@ -65,6 +65,8 @@ def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
     invalid = sum(not row.valid for row in rows)
     more = f"; {stale} made by another version of the code or another calibration" if stale else ""
     more += f"; {invalid} with times that are not valid" if invalid else ""
+    missed = sum(row.metrics.get("changes_missed", 0) > 0 for row in rows)
+    more += f"; {missed} that ended before a change of their scenario" if missed else ""
     seeds = "1 seed" if len(experiment.seeds) == 1 else f"{len(experiment.seeds)} seeds"
     return f"{len(points)} points ({seeds}): {', '.join(done)} finished{more}."
 

@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
+from engine.domain.scenario import DropDevice, FreezeDevice
 from engine.domain.values import Value
+from engine.experiments.results.missed import missed_changes
 from engine.experiments.results.repeating import advised_dilation
 from engine.reports.compare import METRICS as COMPARED
 
@@ -73,6 +75,39 @@ def _yes(value: bool | None) -> float | None:
     return None if value is None else float(value)
 
 
+def _recovery(part: str) -> Callable[[RunReport], float | None]:
+    """Seconds of one part of all recoveries together; None without one, or where a part is not known."""
+
+    def of(report: RunReport) -> float | None:
+        parts = [getattr(one, part) for one in report.recoveries]
+        return sum(parts) if parts and None not in parts else None
+
+    return of
+
+
+def tokens_lost(report: RunReport) -> float | None:
+    """Tokens that were asked for and did not come; None for a run that lost no device."""
+    if not any(isinstance(change, DropDevice | FreezeDevice) for change in report.spec.scenario.changes):
+        return None
+    workload = report.spec.workload
+    came = sum(len(request.token_s) for request in report.requests)
+    return float(max(0, workload.requests * workload.new_tokens - came))
+
+
+RECOVERIES = tuple(
+    (
+        Metric(name=f"recovery_{name}_s", title=f"Recoveries: {title}", unit="s", better="lower"),
+        _recovery(f"{name}_s"),
+    )
+    for name, title in (
+        ("detect", "until the failure is noticed"),
+        ("replan", "planning again"),
+        ("reload", "loading weights"),
+        ("rebuild", "until the next token"),
+    )
+)
+"""The parts of `recovery_s`, as the report has them."""
+
 OWN: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
     (
         Metric(name="latency_error", title="Latency against its prediction", unit="fraction"),
@@ -93,6 +128,14 @@ OWN: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
     (Metric(name="dilation", title="Dilation", unit="", better="lower"), lambda report: report.dilation),
 )
 
+CHANGES: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
+    (Metric(name="tokens_lost", title="Tokens lost", unit="", better="lower"), tokens_lost),
+    (
+        Metric(name="changes_missed", title="Changes that never took place", unit="", better="lower"),
+        lambda report: float(len(missed_changes(report))) if report.spec.scenario.changes else None,
+    ),
+)
+
 ABOUT_VALIDITY = frozenset(row.name for row, _ in OWN)
 """Metrics that say how far a run is to be trusted: those of runs that are not valid count, too."""
 
@@ -103,6 +146,8 @@ METRICS: tuple[Metric, ...] = (
         Metric(name=name, title=_COMPARED[old].title, unit=_COMPARED[old].unit, better=_COMPARED[old].better)
         for name, old in NAMES.items()
     ),
+    *(row for row, _ in RECOVERIES),
+    *(row for row, _ in CHANGES),
     *(row for row, _ in OWN),
 )
 """Besides, there are `peak_memory_bytes[NAME]` and `busy_s[NAME]` of a device, `bytes[FROM--TO]` of a
@@ -141,7 +186,7 @@ def metrics_of(report: RunReport) -> dict[str, float]:
     found: dict[str, float | None] = {name: _COMPARED[old].of(report) for name, old in NAMES.items()}
     if not any(request.token_s for request in report.requests):  # an encoder's whole answer
         found |= {"per_token_s": None, "tokens_per_s": None}
-    found |= {row.name: of(report) for row, of in OWN}
+    found |= {row.name: of(report) for row, of in (*RECOVERIES, *CHANGES, *OWN)}
     for device in report.devices[:MAX_DEVICES]:
         found[f"peak_memory_bytes[{device.name}]"] = float(device.peak_memory_bytes)
         found[f"busy_s[{device.name}]"] = device.busy_s

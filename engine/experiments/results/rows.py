@@ -14,6 +14,7 @@ from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
+from engine.experiments.results.missed import missed_text
 from engine.experiments.results.versions import Versions
 
 REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
@@ -92,7 +93,7 @@ def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Res
         digest=digest,
         world=world,
         outcome=report.outcome.kind,
-        sentence=report.outcome.sentence,
+        sentence=report.outcome.sentence or missed_text(report),
         metrics=metrics_of(report),
         **about,
     )

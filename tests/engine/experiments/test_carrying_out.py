@@ -81,6 +81,23 @@ def test_every_metric_of_a_result_has_a_title_and_a_unit_by_name() -> None:
     assert len({row.name for row in METRICS}) == len(METRICS)
 
 
+def test_a_failure_that_comes_after_the_end_is_said_to_have_never_taken_place() -> None:
+    """As an experiment on failures in which every run ends before the drop."""
+    ends_s = predict(spec_of(points("voltage")[0])).latency_s
+    found = {}
+    for at_s in (ends_s / 2, ends_s * 2):
+        drop = {"kind": "drop_device", "device": "shelf", "at_s": at_s}
+        (point,) = points("voltage", scenario={"changes": [drop]}, silence_s=0.01)
+        found[at_s] = carry_out(spec_of(point), point.digest, "simulated")
+    took_place, missed = found.values()
+    assert (took_place.metrics["changes_missed"], missed.metrics["changes_missed"]) == (0, 1)
+    assert took_place.sentence == "" and "Never took place, since the run had ended" in missed.sentence
+    assert "shelf" in missed.sentence
+    parts = [took_place.metrics[f"recovery_{part}_s"] for part in ("detect", "replan", "reload", "rebuild")]
+    assert sum(parts) == pytest.approx(took_place.metrics["recovery_s"])
+    assert took_place.metrics["tokens_lost"] == 0 and "recovery_detect_s" not in missed.metrics
+
+
 def test_a_run_without_a_plan_is_a_result_with_its_reason_and_the_rest_goes_on() -> None:
     made = points("tpi_llm", "single", model="opt-13b", workload={"prompt_tokens": 1, "new_tokens": 1})
     found = list(carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=1))

@@ -3869,6 +3869,7 @@ export interface components {
             failed: number;
             invalid: number;
             left_s: number | null;
+            missed: number;
             problem: number;
             running: number;
             total: number;

@@ -29,6 +29,7 @@ import { EmulateBar } from './EmulateBar';
 import { AddFactor, FactorCard, Suggested } from './FactorCard';
 import { Methods } from './Methods';
 import { PreviewNumbers } from './PreviewNumbers';
+import { ScenarioLine } from './ScenarioLine';
 import { ViewControls } from './ViewControls';
 
 interface Props {
@@ -79,6 +80,11 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
             onRun={(patch) => set({ run: { ...run, ...patch } })}
           />
         </Section>
+        {run.scenario.changes.length > 0 && (
+          <Section title="Changes during every run" about="their times, places and kinds can be factors">
+            <ScenarioLine changes={run.scenario.changes} rows={preview.data?.rows ?? []} />
+          </Section>
+        )}
         <Section title="Strategies" about={methods.length > 0 ? `${methods.length} ticked` : undefined}>
           <Methods
             strategies={catalogue.strategies}

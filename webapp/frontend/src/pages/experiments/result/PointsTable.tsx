@@ -152,6 +152,11 @@ function State({ row }: { row: RowAnswer }) {
             not valid
           </Badge>
         )}
+        {(row.metrics['changes_missed'] ?? 0) > 0 && (
+          <Badge size="sm" variant="outline" color="yellow">
+            change missed
+          </Badge>
+        )}
         {row.stale && (
           <Badge size="sm" variant="light" color="yellow" title={`Made by ${row.stale}`}>
             stale

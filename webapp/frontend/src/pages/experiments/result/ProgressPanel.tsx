@@ -85,7 +85,7 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
 }
 
 function World({ title, numbers, active }: { title: string; numbers: WorldProgress; active: boolean }) {
-  const { total, done, failed, running, waiting, problem, invalid, left_s } = numbers;
+  const { total, done, failed, running, waiting, problem, invalid, missed, left_s } = numbers;
   const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
   const rest = [
     running > 0 && `${running} running`,
@@ -100,6 +100,11 @@ function World({ title, numbers, active }: { title: string; numbers: WorldProgre
         {invalid > 0 && (
           <Text span size="sm" c="var(--loom-warn)" fw={500} data-testid="num-invalid">
             {`, ${invalid} not valid and left out`}
+          </Text>
+        )}
+        {missed > 0 && (
+          <Text span size="sm" c="var(--loom-warn)" fw={500} data-testid="num-missed">
+            {`, ${missed} ended before a change of the scenario`}
           </Text>
         )}
         <Text span size="sm" c="dimmed" fw={400}>
