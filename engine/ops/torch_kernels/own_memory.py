@@ -1,7 +1,7 @@
 """Copies of tensors in memory of the process's own, in large pages where the kernel has them.
 
-Tensors that are mapped from a file lie wherever the file's pages happen to be: a product of one row, which
-reads its matrix once, takes 2 % longer with 4 KiB pages of a file than with pages of 2 MiB.
+Tensors that are mapped from a file lie wherever the file's pages happen to be. A product of one row, which
+reads its matrix once, then takes 2 % longer by torch's kernels and 15 to 20 % by ours (`row_products.c`).
 """
 
 from __future__ import annotations
