@@ -32,9 +32,7 @@ from engine.experiments.results.metrics import METRICS, metric, metrics_of
 from engine.experiments.results.repeating import advised_dilation
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
-from engine.runs.fidelity import _pacing_complaints
 from engine.runs.predict import predict
-from engine.worlds.real.dilation import enough_dilation
 from tests.support.host_profiles import a_profile
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
@@ -180,6 +178,9 @@ def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_reco
 
 
 def test_the_recommended_dilation_is_read_from_the_remedies_of_the_verdict() -> None:
+    from engine.runs.fidelity import _pacing_complaints  # another test counts what this module loads
+    from engine.worlds.real.dilation import enough_dilation
+
     stats = {"used": [0.9], "operations": 1, "target_s": 1e9}
     why = _pacing_complaints(2.0, {"hub": stats}, 0.5, 0.5)
     assert len(why) == 2 and advised_dilation(why) == enough_dilation(2.0, 0.9)
@@ -344,9 +345,7 @@ def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> N
     script = f"""
 import sys
 from tests.engine.experiments.test_carrying_out import points, spec_of
-from engine.runs.fidelity import _pacing_complaints
 from engine.runs.predict import predict
-from engine.worlds.real.dilation import enough_dilation
 loaded = set(sys.modules)
 [predict(spec_of(point)) for point in points("voltage", "edgeformer", "lime")]
 assert not [name for name in set(sys.modules) - loaded if name.startswith({modules!r})]
