@@ -162,3 +162,12 @@ def test_who_receives_waits_for_the_delay_of_links_and_who_sends_for_their_rate_
     span = Span("a", kind, "x", 0, 0.0, 1.0, bytes=1000, payload_bytes=1000, peer="b", message=0)
     found = limit_of(cluster, [span], 0.0, 1.0)
     assert (found.resource, found.share_frac) == (limit[0], pytest.approx(limit[1]))
+
+
+def test_a_papers_planner_says_what_the_best_one_would_give() -> None:
+    spec = spec_of("megatron", bit_per_s=1e5)
+    found = assess(spec)
+    best = assess(spec.model_copy(update={"params": {"planner": "best"}}))
+    assert found.total_s and best.total_s and found.total_s > 2 * best.total_s
+    assert found.reason.endswith(f" {found.total_s / best.total_s:.1f} times as fast with planner=best.")
+    assert "planner=best" not in best.reason
