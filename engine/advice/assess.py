@@ -7,12 +7,13 @@ token. LIME's changes of plan in the course of a long answer are therefore not s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
 from engine.advice.limits import limit_of, reason_for
-from engine.advice.values import WORTH_NAMING, Assessment
+from engine.advice.values import WORTH_NAMING, Assessment, Objective
 from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Plan
 from engine.domain.report import DeviceReport, RequestReport
@@ -22,10 +23,12 @@ from engine.domain.workload import Request, Workload
 from engine.ops.sizes import kv_bytes_per_row
 from engine.reports.fold import fold_devices, fold_links, fold_requests
 from engine.runs.predict import Prepared, prepare, simulate
+from engine.runs.uncertainty import ENDS, End, at_end, basis_of
 from engine.strategies.registry import strategy
 
 SIMULATED_TOKENS = 3
 """Of an answer: the first, which ends the prefill, and two decode steps; of a large run one decode step."""
+OF_TIME: tuple[Objective, ...] = ("first_token_s", "per_token_s", "total_s", "tokens_per_s")
 LARGE = 128
 """Layers × devices from which a run is large."""
 
@@ -57,18 +60,27 @@ def assess(spec: RunSpec) -> Assessment:
     """Never raises an `EdgeLoomError`: a strategy without a plan is assessed by its reason, which also says
     what its best planner would give where its paper's is slower.
     """
-    found = _assess(spec)
+    return _with_best_planner(spec, ())
+
+
+def assess_with_interval(spec: RunSpec) -> Assessment:
+    """As `assess`, and the same plan with boards at both ends of their rates, where these are uncertain."""
+    return _with_best_planner(spec, ENDS)
+
+
+def _with_best_planner(spec: RunSpec, ends: Sequence[End]) -> Assessment:
+    found = _assess(spec, ends)
     planner = strategy(spec.strategy).Params.model_fields.get("planner")
     if planner is None or "plan" in spec.params or spec.params.get("planner", planner.default) == "best":
         return found
-    best = _assess(spec.model_copy(update={"params": {**spec.params, "planner": "best"}}))
+    best = _assess(spec.model_copy(update={"params": {**spec.params, "planner": "best"}}), ())
     if best.total_s is None or (found.total_s or inf) <= WORTH_NAMING * best.total_s:
         return found
     gain = "It has a plan" if found.total_s is None else f"{found.total_s / best.total_s:.1f} times as fast"
     return found.model_copy(update={"reason": f"{found.reason} {gain} with planner=best."})
 
 
-def _assess(spec: RunSpec) -> Assessment:
+def _assess(spec: RunSpec, ends: Sequence[End]) -> Assessment:
     lossless = strategy(spec.strategy).lossless
     try:
         prepared = prepare(spec)
@@ -89,7 +101,25 @@ def _assess(spec: RunSpec) -> Assessment:
         spans=[item for item in trace if isinstance(item, Span)],
         marks=[item for item in trace if isinstance(item, Mark)],
     )
-    return _assessment(played, lossless)
+    found = _assessment(played, lossless)
+    basis = basis_of(spec, found.devices) if ends else ""
+    if not basis:
+        return found
+    fast, slow = (_figures(played, Prepared(short, cut, prepared.plan), end) for end in ends)
+    return found.model_copy(update={"basis": basis, "fast": fast, "slow": slow})
+
+
+def _figures(played: _Played, prepared: Prepared, end: End) -> dict[Objective, float]:
+    """What depends on time, with boards at one end of their rates; nothing if the run does not finish so."""
+    trace, outcome = simulate(prepared._replace(spec=at_end(prepared.spec, end)))
+    if outcome.kind != "finished":
+        return {}
+    again = played._replace(
+        spans=[item for item in trace if isinstance(item, Span)],
+        marks=[item for item in trace if isinstance(item, Mark)],
+    )
+    found = _assessment(again, True)
+    return {of: figure for of in OF_TIME if (figure := found.figure(of)) is not None}
 
 
 def _cut(request: Request, tokens: int) -> Request:

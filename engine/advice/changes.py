@@ -42,6 +42,20 @@ def ranked(rows: Iterable[Assessment], objective: Objective) -> tuple[Assessment
     return tuple(sorted(rows, key=key))
 
 
+def told_once(rows: Iterable[Assessment]) -> tuple[Assessment, ...]:
+    """`rows` with `like` set in each that comes to the same as one before it: several methods' one plan."""
+    first: dict[tuple[object, ...], str] = {}
+    found = []
+    for row in rows:
+        like = ""
+        if row.total_s is not None:
+            figures = (row.first_token_s, row.per_token_s, row.total_s, row.peak_memory_bytes, row.energy_j)
+            key = (row.devices, row.lossless, *(None if one is None else f"{one:.6g}" for one in figures))
+            like = first.setdefault(key, row.strategy)
+        found.append(row.model_copy(update={"like": "" if like == row.strategy else like}))
+    return tuple(found)
+
+
 def specs_to_try(
     base: RunSpec, rows: Sequence[Assessment], candidate: Candidate, objective: Objective
 ) -> tuple[RunSpec, ...]:

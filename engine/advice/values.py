@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from engine.domain.values import Count, Value
 
 Objective = Literal[
@@ -31,6 +33,10 @@ class Assessment(Value):
     like the last of them. `total_s`, `energy_j` and `link_bytes` (on every link of a path) are of all
     requests that arrive at once, or of one; `peak_memory_frac` is of the device that is fullest, `fullest`;
     `peak_bytes` has every device's, by rank.
+
+    `basis` says what the rates of the computing boards are, as far as they are uncertain; `fast` and `slow`
+    have the figures if all of them are as fast, and as slow, as that allows. `like` names the row before it
+    that comes to the same in every figure: the same plan by another name.
     """
 
     strategy: str
@@ -49,6 +55,10 @@ class Assessment(Value):
     devices: tuple[str, ...] = ()
     peak_bytes: tuple[float, ...] = ()
     simulated_tokens: Count = 0
+    basis: str = ""
+    fast: dict[Objective, float] = Field(default_factory=dict)
+    slow: dict[Objective, float] = Field(default_factory=dict)
+    like: str = ""
 
     def figure(self, objective: Objective) -> float | None:
         """The figure that `objective` names; None if this strategy has none."""
@@ -83,6 +93,19 @@ class Change(Value):
     @property
     def makes_a_difference(self) -> bool:
         return self.gain is None or not 1 / WORTH_NAMING < self.gain < WORTH_NAMING
+
+
+class Answer(Value):
+    """Whether several boards are better than one, first in a sentence: `alone` and `together` are the figures
+    of the best row on one device and of the best on several. `yes` is None where there is nothing to choose.
+    """
+
+    yes: bool | None
+    sentence: str
+    strategy: str = ""
+    alone: float | None = None
+    together: float | None = None
+    gain: float | None = None
 
 
 class Move(Value):

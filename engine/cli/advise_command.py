@@ -7,15 +7,16 @@ import json
 import multiprocessing
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import get_args
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from engine.advice.assess import assess
-from engine.advice.changes import best_of, ranked, tried
-from engine.advice.values import Assessment, Change, Objective, Why
+from engine.advice.answer import answer
+from engine.advice.assess import assess, assess_with_interval
+from engine.advice.changes import best_of, ranked, told_once, tried
+from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.advice.why import explain
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command
@@ -46,12 +47,14 @@ def run(args: argparse.Namespace) -> int:
         args.strategy = STRATEGIES[0].name
     base = run_spec_of(args)
     specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
-    rows = ranked(assess_all(specs), args.by)
+    rows = told_once(ranked(_on_all_processors(assess_with_interval, specs), args.by))
+    said = answer(base, rows, args.by, assess_all)
     changes = tried(base, rows, args.by, assess_all)
     why = _why(base, rows, args.by) if args.why else None
     if args.json:
         document = {
             "by": args.by,
+            "answer": said.model_dump(mode="json"),
             "strategies": [row.model_dump(mode="json") for row in rows],
             "changes": [change.model_dump(mode="json") for change in changes],
             **({"why": why.model_dump(mode="json")} if why is not None else {}),
@@ -59,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         write_json(json.dumps(document, indent=2, ensure_ascii=False), args.json)
     if args.json != "-":
         console = console_for(sys.stdout)
-        console.print(advice_group(base, rows, changes))
+        console.print(advice_group(base, rows, changes, said, args.by))
         if why is not None:
             console.print(why_group(why))
     return 0
@@ -75,28 +78,50 @@ def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why
 
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
     """All specs, on all processors."""
+    return _on_all_processors(assess, specs)
+
+
+def _on_all_processors(
+    assess_one: Callable[[RunSpec], Assessment], specs: Sequence[RunSpec]
+) -> list[Assessment]:
     workers = min(len(specs), os.cpu_count() or 1)
     if workers < 2:
-        return [assess(spec) for spec in specs]
+        return [assess_one(spec) for spec in specs]
     with multiprocessing.get_context("fork").Pool(workers) as pool:
-        return pool.map(assess, specs, chunksize=1)
+        return pool.map(assess_one, specs, chunksize=1)
 
 
-def advice_group(base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Change]) -> Group:
+def advice_group(
+    base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Change], said: Answer, by: Objective
+) -> Group:
     work = base.workload
+    ranged = ["on real boards"] if any(row.basis for row in rows) else []
     shown = table(
-        "strategy", "first token", "per token", "all", "tokens/s", "memory", "energy", "why", texts=("why",)
+        "strategy",
+        "first token",
+        "per token",
+        "all",
+        *ranged,
+        "tokens/s",
+        "memory",
+        "energy",
+        "why",
+        texts=("why", *ranged),
     )
     for row in rows:
+        if row.like:
+            continue
         lossy = "" if row.lossless else " (lossy)"
+        same = ", ".join(other.strategy for other in rows if other.like == row.strategy)
         memory = "" if row.peak_memory_bytes is None else human(row.peak_memory_bytes, "B")
         shown.add_row(
             row.strategy,
             *(_time(value) for value in (row.first_token_s, row.per_token_s, row.total_s)),
+            *(_interval(row) for _ in ranged),
             "" if row.tokens_per_s is None else f"{row.tokens_per_s:.3g}",
             memory,
             "" if row.energy_j is None else human_j(row.energy_j),
-            f"{row.reason}{lossy}",
+            f"{row.reason}{lossy}" + (f" The same plan: {same}." if same else ""),
         )
     simulated = max((row.simulated_tokens for row in rows), default=0)
     parts: list[RenderableType] = [
@@ -104,6 +129,7 @@ def advice_group(base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Ch
             f"{base.model.name} on {base.cluster.name} ({len(base.cluster.devices)} devices), predicted",
             "bold",
         ),
+        Text(said.sentence),
         shown,
     ]
     if simulated < work.new_tokens:
@@ -117,6 +143,12 @@ def advice_group(base: RunSpec, rows: Sequence[Assessment], changes: Sequence[Ch
         if rest:
             parts.append(Text(f"  No difference: {rest}."))
     return Group(*parts)
+
+
+def _interval(row: Assessment) -> str:
+    if "total_s" not in row.fast or "total_s" not in row.slow:
+        return ""
+    return f"{human_s(row.fast['total_s'])} – {human_s(row.slow['total_s'])}"
 
 
 def _time(value: float | None) -> str:

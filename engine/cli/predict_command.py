@@ -17,6 +17,7 @@ from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
 from engine.runs.fits import available_bytes, check_fits
 from engine.runs.predict import predict
+from engine.runs.uncertainty import with_uncertainty
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     check_fits(spec, available_bytes())
     with LongWork("predicting", spec.workload.requests, unit="requests", stops=True) as work:
         report = predict(spec, should_stop=work.stopped, reached=work.reached)
+        report = with_uncertainty(report, work.stopped)
     status = present(report, args)
     if work.stopped():
         return 130

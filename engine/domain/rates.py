@@ -20,6 +20,25 @@ fitted to published rates of tokens (`./loom bench boards`), derived from what w
 another format, or what `loom calibrate` measured.
 """
 
+WITHIN: dict[Basis, float] = {
+    "calibrated": 1.0,
+    "fitted to published rates": 1.35,
+    "fitted in another format": 1.6,
+    "published measurement": 1.6,
+    "data sheet": 2.0,
+}
+"""The factor within which a board's times are expected. Fitted: all published rates that took no part in the
+fit are within it (`docs/results/boards.md`). The others are estimates: prompts on data sheets' rates are
+within 1.32 for nine of ten published rates; decoding in 4 bits without rates of its own is off by up to 3.
+"""
+IN_WORDS: dict[Basis, str] = {
+    "calibrated": "measured here",
+    "fitted to published rates": "fitted to published rates",
+    "fitted in another format": "fitted to published rates of another format",
+    "published measurement": "a published measurement of the board, not of its tokens",
+    "data sheet": "data sheet",
+}
+
 FormatBits = Literal[32, 16, 8, 4]
 
 
@@ -33,12 +52,14 @@ class FamilyRate(Value):
 class FormatRate(Value):
     """What products with weights of `bits` bits reach: FLOP/s of many rows, and the share of the device's
     memory rate at which they read the weights. It is small where unpacking takes longer than reading.
+    `source`: whose published rates these are.
     """
 
     bits: FormatBits
     flop_per_s: Positive
     memory_frac: float = Field(default=1.0, gt=0, le=1)
     basis: Basis
+    source: str = Field(default="", exclude_if=lambda source: not source)
 
 
 def format_bits(weight_bits: float) -> FormatBits:

@@ -270,6 +270,18 @@ class Predictions(Value):
     with_all_changes_known: Prediction | None = None
 
 
+class Uncertainty(Value):
+    """How far the same run on real boards may be from its prediction: `basis` says what the rates of the
+    boards are, and each pair has the predicted figure if all of them are as fast, and as slow, as that
+    allows; none where the run is too long to be predicted thrice.
+    """
+
+    basis: str
+    latency_s: tuple[float, float] | None = None
+    ttft_s: tuple[float, float] | None = None
+    tpot_s: tuple[float, float] | None = None
+
+
 class RunReport(Value):
     spec: RunSpec
     plan: Plan | None
@@ -293,6 +305,9 @@ class RunReport(Value):
     correctness: Correctness = Correctness()
     fidelity: Fidelity = Fidelity()
     predictions: Predictions = Predictions()
+    uncertainty: Uncertainty | None = Field(
+        default=None, description="Of its prediction, where rates of boards were not measured here."
+    )
     recoveries: tuple[Recovery, ...] = ()
     method: SerializeAsAny[MethodReport] | None = Field(
         default=None, description="What the method did, in its own terms."

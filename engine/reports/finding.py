@@ -48,9 +48,19 @@ def finding_of(report: RunReport) -> Finding:
         *(_recovered(*pair) for pair in zip_longest(report.recoveries, report.recoveries[1:])),
         *_changed(told),
         *_predicted(report),
+        *_uncertain(report),
         *_doubts(report),
     ]
     return Finding(sentences=tuple(sentences), changes=effects)
+
+
+def _uncertain(report: RunReport) -> Iterator[str]:
+    if report.uncertainty is None:
+        return
+    if report.uncertainty.latency_s is not None:
+        fast_s, slow_s = report.uncertainty.latency_s
+        yield f"Real boards are expected to take {human_s(fast_s)} to {human_s(slow_s)}."
+    yield f"Their rates: {report.uncertainty.basis}."
 
 
 def _ending(outcome: Outcome) -> Iterator[str]:

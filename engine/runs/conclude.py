@@ -20,6 +20,7 @@ from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
 from engine.runs.method import method_report
 from engine.runs.predict import Prepared, decisions_in, simulate
 from engine.runs.predictions import figures_of, played_again
+from engine.runs.uncertainty import uncertainty_of
 
 
 class RealResult(NamedTuple):
@@ -89,6 +90,8 @@ def report_of(
         update["fidelity"] = fidelity_of_native(report, played, predicted)
     else:
         update["fidelity"] = fidelity_of(report, played, predicted.report, predicted.trace)
+        known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
+        update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)
     if report.recoveries:
         given_up = spec.model_copy(update={"scenario": scenario, "failover": "stop"})
         _, update["without_replan"] = simulate(prepared._replace(spec=given_up), decisions=decisions)

@@ -50,7 +50,11 @@ def test_an_assessment_is_not_computed_twice(
     document = base_document()
     tasks.assess_some(document, ["single", "gpipe"], "advice:7", 1, "reply:here")
     first = answered(live_redis)
-    monkeypatch.setattr(tasks, "assess", lambda spec: pytest.fail("computed again"))
+
+    def assess_with_interval(spec: RunSpec) -> Any:
+        pytest.fail("computed again")
+
+    monkeypatch.setattr(tasks, "assess_with_interval", assess_with_interval)
     tasks.assess_some(document, ["single", "gpipe"], "advice:7", 1, "reply:here")
     assert answered(live_redis) == first
 

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from engine.advice.values import Assessment, Change, Objective, Why
+from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.showcase import Claim, Place, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
@@ -26,6 +26,7 @@ class AdviceOut(Schema):
     """`simulated_tokens` of `new_tokens` were simulated; the others are taken to be like the last."""
 
     by: Objective
+    answer: Answer | None
     rows: tuple[Assessment, ...]
     simulated_tokens: int
     new_tokens: int
@@ -61,9 +62,11 @@ class ExpectedOut(Schema):
 @router.post("/advice", response=AdviceOut)
 def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
     """Every strategy on this cluster, the best first, by prediction of a run's first tokens."""
-    rows = asking.assessed(base_of(body), body.by, request.auth.pk)
+    base = base_of(body)
+    rows = asking.assessed(base, body.by, request.auth.pk)
     return {
         "by": body.by,
+        "answer": asking.answered(base, rows, body.by, request.auth.pk) if body.answer else None,
         "rows": rows,
         "simulated_tokens": max(row.simulated_tokens for row in rows),
         "new_tokens": body.workload.new_tokens,

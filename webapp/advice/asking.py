@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from engine.advice.changes import ranked
-from engine.advice.values import Assessment, Change, Objective, Why
+from engine.advice.changes import ranked, told_once
+from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from webapp import planning
@@ -27,7 +27,15 @@ def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...
     calls = [("plan.assess", [_document(base), share, place, number]) for share in shares]
     rows = [row for answer in _answers(calls) for row in answer["rows"]]
     found = [Assessment.parse(row, "assessment") for row in rows]
-    return ranked(sorted(found, key=lambda row: names.index(row.strategy)), by)
+    return told_once(ranked(sorted(found, key=lambda row: names.index(row.strategy)), by))
+
+
+def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int) -> Answer:
+    """Whether several devices are better than one. Raises `Conflict` as `assessed` does."""
+    place, number = _ticket(person)
+    given = [row.model_dump(mode="json") for row in rows]
+    (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])])
+    return Answer.parse(found["answer"], "answer")
 
 
 def changes_tried(

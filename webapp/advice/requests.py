@@ -13,13 +13,17 @@ from webapp.runs.requests import RunRequest, spec_of
 
 
 class AdviceRequest(Value):
-    """Exactly one of `cluster_id` and `cluster`, a model, and what it is asked for, as in a `RunRequest`."""
+    """Exactly one of `cluster_id` and `cluster`, a model, and what it is asked for, as in a `RunRequest`.
+
+    `answer`: whether several devices are better than one, too.
+    """
 
     cluster_id: int | None = None
     cluster: ClusterSpec | None = None
     model: str
     workload: Workload = Workload(prompt_tokens=16)
     by: Objective = "total_s"
+    answer: bool = False
 
 
 def base_of(request: AdviceRequest) -> RunSpec:

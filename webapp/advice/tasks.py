@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from engine.advice.assess import assess
+from engine.advice.answer import answer as answered
+from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import tried
 from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
@@ -43,7 +44,23 @@ def assess_some(base: dict[str, Any], names: list[str], place: str, number: int,
     def answer() -> dict[str, Any]:
         spec = with_profile(RunSpec.parse(base, "run"))
         specs = [spec.model_copy(update={"strategy": name}) for name in names]
-        return {"rows": [row.model_dump(mode="json") for row in assess_until(specs, place, number)]}
+        rows = assess_until(specs, place, number, assess_with_interval)
+        return {"rows": [row.model_dump(mode="json") for row in rows]}
+
+    _send(reply_to, answer)
+
+
+@app.task(name="plan.answer", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
+def answer_first(
+    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int, reply_to: str
+) -> None:
+    """Say whether several devices are better than one, given the assessments `rows`, to `reply_to`."""
+
+    def answer() -> dict[str, Any]:
+        spec = with_profile(RunSpec.parse(base, "run"))
+        known = [Assessment.parse(row, "assessment") for row in rows]
+        found = answered(spec, known, by, lambda specs: assess_until(specs, place, number))
+        return {"answer": found.model_dump(mode="json")}
 
     _send(reply_to, answer)
 
@@ -110,7 +127,12 @@ def expect_of_showcase(name: str, reply_to: str) -> None:
     planning.respond(reply_to, LIMIT_S, answer)
 
 
-def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Assessment]:
+def assess_until(
+    specs: Sequence[RunSpec],
+    place: str,
+    number: int,
+    assess_one: Callable[[RunSpec], Assessment] = assess,
+) -> list[Assessment]:
     """All of `specs` that there is time for. Raises `Superseded`."""
     ends_s = time.monotonic() + LIMIT_S
     found = []
@@ -118,7 +140,7 @@ def assess_until(specs: Sequence[RunSpec], place: str, number: int) -> list[Asse
         if client().get(place) != str(number):
             raise Superseded
         late = time.monotonic() > ends_s
-        found.append(_no_time(spec) if late else _remembered(spec))
+        found.append(_no_time(spec) if late else _remembered(spec, assess_one))
     return found
 
 
@@ -133,13 +155,13 @@ def _version() -> str:
     return f"{code_version()}-{hash_of([ENGINE / 'advice'])}"
 
 
-def _remembered(spec: RunSpec) -> Assessment:
+def _remembered(spec: RunSpec, assess_one: Callable[[RunSpec], Assessment] = assess) -> Assessment:
     """From Redis if it has been assessed by this version of EdgeLoom."""
-    key = f"assessment:{_version()}:{spec_digest(spec)}"
+    key = f"{assess_one.__name__}:{_version()}:{spec_digest(spec)}"
     kept = client().get(key)
     if isinstance(kept, str):
         known: Assessment = Assessment.parse(json.loads(kept), "assessment")
         return known
-    found = assess(spec)
+    found = assess_one(spec)
     client().set(key, found.model_dump_json(), ex=ASSESSMENT_KEPT_S)
     return found

@@ -25,6 +25,7 @@ from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import editable_plan, predict
+from engine.runs.uncertainty import with_uncertainty
 from webapp import planning
 from webapp.celery import app
 from webapp.fleet.announcement import Announcement
@@ -62,7 +63,7 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
 
     def answer() -> dict[str, Any]:
         run = with_profile(RunSpec.parse(spec, "run"))
-        report = predict(run)
+        report = with_uncertainty(predict(run))
         editable = editable_plan(run, report.plan) if report.plan else None
         return {
             "report": without_place(report).model_dump(mode="json"),
@@ -104,7 +105,8 @@ def predict_run(run_id: int) -> None:
         return
     why = ""
     try:
-        report = predict(spec_to_predict(run), should_stop=predictions.Unwanted(run_id))
+        unwanted = predictions.Unwanted(run_id)
+        report = with_uncertainty(predict(spec_to_predict(run), should_stop=unwanted), unwanted)
     except EdgeLoomError as error:
         why = str(error)
     except SoftTimeLimitExceeded:

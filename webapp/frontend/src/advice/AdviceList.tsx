@@ -14,8 +14,9 @@ interface Props {
 /** The strategies, the best first: figure, bar, and one sentence of reason. */
 export function AdviceList({ rows, strategies, by, stale }: Props) {
   const goal = goalOf(by);
-  const able = rankedBy(rows, by).filter((row) => figureOf(row, by) !== null);
+  const able = rankedBy(rows, by).filter((row) => figureOf(row, by) !== null && !row.like);
   const unable = rows.filter((row) => figureOf(row, by) === null);
+  const likeIt = ({ strategy }: Assessment) => rows.filter((row) => row.like === strategy);
   const titleOf = (name: string) => strategies.find((row) => row.name === name)?.title ?? name;
   return (
     <div className={stale ? classes.stale : undefined} data-testid="advice" data-stale={stale || undefined}>
@@ -26,12 +27,23 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
               <b title={titleOf(row.strategy)}>{titleOf(row.strategy)}</b>
               <span>{goal.text(figureOf(row, by) ?? 0)}</span>
             </div>
+            <div className={classes.line}>
+              {row.fast[by] !== undefined && row.slow[by] !== undefined && (
+                <small title={row.basis} data-testid={`interval-${row.strategy}`}>
+                  on real boards {goal.text(row.fast[by])} to {goal.text(row.slow[by])}
+                </small>
+              )}
+            </div>
             <div className={classes.track}>
               <div className={classes.fill} style={{ width: `${100 * barOf(row, rows, by)}%` }} />
             </div>
             <small>
               {row.reason}
               {!row.lossless && ' May change the result.'}
+              {likeIt(row).length > 0 &&
+                ` The same plan: ${likeIt(row)
+                  .map((other) => titleOf(other.strategy))
+                  .join(', ')}.`}
             </small>
           </li>
         ))}

@@ -19,6 +19,10 @@ const row = (strategy: string, total: number | null, rate: number | null = null)
   limit: null,
   devices: [],
   simulated_tokens: 0,
+  basis: '',
+  fast: {},
+  slow: {},
+  like: '',
 });
 const names = (rows: Assessment[]) => rows.map((each) => each.strategy);
 

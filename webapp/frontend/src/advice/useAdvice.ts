@@ -9,6 +9,9 @@ export interface AdviceQuestion {
   cluster?: ClusterSpec;
   model: string;
   workload: Partial<Workload>;
+  by?: Objective;
+  /** Whether several devices are better than one is asked, too. */
+  answer?: boolean;
 }
 
 const SETTLED_MS = 120;

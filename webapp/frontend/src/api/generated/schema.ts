@@ -1266,6 +1266,7 @@ export interface components {
             models: components["schemas"]["AddedModel"][];
         };
         AdviceOut: {
+            answer: components["schemas"]["Answer"] | null;
             /** @enum {string} */
             by: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             new_tokens: number;
@@ -1273,6 +1274,7 @@ export interface components {
             simulated_tokens: number;
         };
         AdviceRequest: {
+            answer?: boolean;
             /** @enum {string} */
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             cluster?: components["schemas"]["ClusterSpec"] | null;
@@ -1288,6 +1290,14 @@ export interface components {
             published: components["schemas"]["PublishedRow"][];
             tables: components["schemas"]["TableData"][];
         };
+        Answer: {
+            alone: number | null;
+            gain: number | null;
+            sentence: string;
+            strategy: string;
+            together: number | null;
+            yes: boolean | null;
+        };
         Ask: {
             new_tokens?: number | null;
             text: string;
@@ -1296,10 +1306,15 @@ export interface components {
             id: string;
         };
         Assessment: {
+            basis: string;
             devices: string[];
             energy_j: number | null;
+            fast: {
+                [key: string]: number;
+            };
             first_token_s: number | null;
             fullest: string;
+            like: string;
             limit: components["schemas"]["Limit"] | null;
             link_bytes: number | null;
             lossless: boolean;
@@ -1309,6 +1324,9 @@ export interface components {
             per_token_s: number | null;
             reason: string;
             simulated_tokens: number;
+            slow: {
+                [key: string]: number;
+            };
             strategy: string;
             tokens_per_s: number | null;
             total_s: number | null;
@@ -1499,6 +1517,7 @@ export interface components {
             type: "change_refused";
         };
         ChangesRequest: {
+            answer?: boolean;
             /** @enum {string} */
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             cluster?: components["schemas"]["ClusterSpec"] | null;
@@ -2126,6 +2145,7 @@ export interface components {
             bits: 32 | 16 | 8 | 4;
             flop_per_s: number;
             memory_frac: number;
+            source?: string;
         };
         FreezeDevice: {
             at_s: number;
@@ -3012,6 +3032,7 @@ export interface components {
             ttft_s: number;
             /** @constant */
             type: "report";
+            uncertainty: components["schemas"]["Uncertainty"] | null;
             versions: {
                 [key: string]: string;
             };
@@ -3185,6 +3206,7 @@ export interface components {
             tokens_per_s: number;
             tpot_s: number;
             ttft_s: number;
+            uncertainty: components["schemas"]["Uncertainty"] | null;
             versions: {
                 [key: string]: string;
             };
@@ -3715,6 +3737,21 @@ export interface components {
             };
             text: string;
             where: string;
+        };
+        Uncertainty: {
+            basis: string;
+            latency_s: [
+                number,
+                number
+            ] | null;
+            tpot_s: [
+                number,
+                number
+            ] | null;
+            ttft_s: [
+                number,
+                number
+            ] | null;
         };
         UnitSize: {
             /** @enum {string} */

@@ -28,6 +28,8 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
       ? {
           cluster: spec,
           model: model.name,
+          by,
+          answer: true,
           workload: {
             prompt_tokens: model.reads_text ? Math.min(PROMPT_TOKENS, model.max_positions / 2) : null,
             new_tokens: model.has_head ? newTokens : 0,
@@ -79,6 +81,11 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
       ) : (
         advice && (
           <>
+            {advice.answer && (
+              <Text size="sm" data-testid="advice-answer" data-stale={stale || undefined}>
+                {advice.answer.sentence}
+              </Text>
+            )}
             <AdviceList rows={advice.rows} strategies={catalogue?.strategies ?? []} by={by} stale={stale} />
             {advice.simulated_tokens < advice.new_tokens && (
               <Text size="xs" c="dimmed">

@@ -91,6 +91,13 @@ function Prediction({ report }: { report: RunReport }) {
               testId="predicted-tokens-per-s"
             />
           </div>
+          {report.uncertainty && (
+            <Text size="xs" c="dimmed" mt="sm" data-testid="predicted-uncertainty">
+              {report.uncertainty.latency_s &&
+                `Real boards: ${seconds(report.uncertainty.latency_s[0])} to ${seconds(report.uncertainty.latency_s[1])}. `}
+              {report.uncertainty.basis}.
+            </Text>
+          )}
           {total > 0 && (
             <>
               <Text size="xs" c="dimmed" mt="md" mb={5}>

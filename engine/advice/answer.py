@@ -1,0 +1,230 @@
+"""Are several boards better than one, for this model? One sentence, and what it would take if not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from engine.advice.changes import BETTER, best_of
+from engine.advice.values import WORTH_NAMING, Answer, Assessment, Objective
+from engine.domain.cluster import ClusterSpec
+from engine.domain.spec import RunSpec
+from engine.domain.units import human, human_j, human_s
+
+AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
+NO_TIME = 1e6
+"""A rate that is so many times as high needs no time."""
+COARSE = tuple(2.0**step for step in range(1, 11))
+FINE = tuple(2.0 ** (step / 8) for step in range(-7, 1))
+"""Times the links' rates: first steps of two, then eight steps between the last two of them."""
+PER: dict[Objective, str] = {
+    "first_token_s": " to the first token",
+    "per_token_s": " per token",
+    "total_s": " for the whole answer",
+    "tokens_per_s": " a second",
+    "peak_memory_bytes": " on the fullest",
+    "energy_j": "",
+}
+
+
+def answer(base: RunSpec, rows: Sequence[Assessment], objective: Objective, assess_all: AssessAll) -> Answer:
+    """From the assessments of every strategy on the cluster of `base`; `assess_all` predicts a few runs."""
+    planned = [row for row in rows if row.devices]
+    alone = best_of([row for row in planned if len(row.devices) == 1], objective)
+    together = best_of([row for row in planned if len(row.devices) > 1], objective)
+    workers = len(base.cluster.workers)
+    if alone is None and together is None:
+        return Answer(yes=None, sentence=f"No strategy has a plan for {base.model.name} on these devices.")
+    if workers == 1 or together is None:
+        assert alone is not None, "one of both is there"
+        why = "There is one device to compute" if workers == 1 else "No strategy has a plan for several"
+        text = f"{why}: {_said(alone, objective)} on {alone.devices[0]}{_interval(alone, objective)}."
+        return Answer(
+            yes=None if workers == 1 else False, sentence=text + _rates(alone), alone=alone.figure(objective)
+        )
+    if alone is None:
+        text = (
+            f"Yes, and only so: no single device has room for {base.model.name}; {together.strategy} on "
+            f"{_how_many(together, workers)} needs {_said(together, objective)}"
+            f"{_interval(together, objective)}."
+        )
+        return Answer(
+            yes=True,
+            sentence=text + _rates(together),
+            strategy=together.strategy,
+            together=together.figure(objective),
+        )
+    return _chosen(base, alone, together, objective, assess_all)
+
+
+def _chosen(
+    base: RunSpec, alone: Assessment, together: Assessment, objective: Objective, assess_all: AssessAll
+) -> Answer:
+    gain = _gain(alone.figure(objective), together.figure(objective), objective)
+    figures = f"{_said(alone, objective, '')} → {_said(together, objective)}{_interval(together, objective)}"
+    where = f"{together.strategy} on {_how_many(together, len(base.cluster.workers))}"
+    if gain >= WORTH_NAMING:
+        why = _why(base, alone, objective, assess_all)
+        than = "as" if BETTER[objective].startswith("as ") else "than"
+        text = f"Yes: {where} is {gain:.2g} times {BETTER[objective]} {than} {alone.devices[0]} alone"
+        text += f" ({figures})"
+        text += f"{why}.{_doubt(alone, together, objective, True)}"
+    else:
+        same = "no faster than" if gain > 1 / WORTH_NAMING else f"{1 / gain:.2g} times as slow as"
+        if objective in ("peak_memory_bytes", "energy_j"):
+            same = "no better than"
+        text = f"No: {where} is {same} {alone.devices[0]} alone ({figures})"
+        text += f"{_remedy(base, alone, together, objective, assess_all)}."
+        text += _doubt(alone, together, objective, False)
+    return Answer(
+        yes=gain >= WORTH_NAMING,
+        sentence=text + _rates(together),
+        strategy=together.strategy,
+        alone=alone.figure(objective),
+        together=together.figure(objective),
+        gain=gain,
+    )
+
+
+def _gain(alone: float | None, together: float | None, objective: Objective) -> float:
+    """How many times better several are."""
+    if not alone or not together:
+        return 1.0
+    return together / alone if objective == "tokens_per_s" else alone / together
+
+
+def _why(base: RunSpec, alone: Assessment, objective: Objective, assess_all: AssessAll) -> str:
+    """What one board has too little of: the rate that would save most if it took no time."""
+    if objective in ("peak_memory_bytes", "energy_j"):
+        return ""
+    run = base.model_copy(update={"strategy": alone.strategy, "params": {}})
+    without: dict[str, dict[str, Callable[[Any], Any]]] = {
+        "memory bandwidth binds": {"memory_byte_per_s": _no_time},
+        "arithmetic binds": {
+            "flop_per_s": _no_time,
+            "format_rates": lambda rows: tuple(
+                row.model_copy(update={"flop_per_s": _no_time(row.flop_per_s)}) for row in rows
+            ),
+            "family_rates": lambda rows: (),
+        },
+        "its disk binds": {"disk_byte_per_s": _no_time},
+    }
+    specs = [_with_devices(run, change) for change in without.values()]
+    gains = [
+        _gain(alone.figure(objective), row.figure(objective), objective) if row.total_s is not None else 1.0
+        for row in assess_all(specs)
+    ]
+    most = max(gains)
+    binds = list(without)[gains.index(most)]
+    return f", because {binds} on one" if most >= 1.1 else ""
+
+
+def _no_time(rate: float) -> float:
+    return rate * NO_TIME
+
+
+def _with_devices(run: RunSpec, change: dict[str, Callable[[Any], Any]]) -> RunSpec:
+    devices = tuple(
+        device.model_copy(update={name: make(getattr(device, name)) for name, make in change.items()})
+        for device in run.cluster.devices
+    )
+    return run.model_copy(update={"cluster": run.cluster.model_copy(update={"devices": devices})})
+
+
+def _remedy(
+    base: RunSpec, alone: Assessment, together: Assessment, objective: Objective, assess_all: AssessAll
+) -> str:
+    """From which rate of the links on several boards win."""
+    if objective in ("peak_memory_bytes", "energy_j"):
+        return ""
+    run = base.model_copy(update={"strategy": together.strategy, "params": {}})
+
+    def wins(factors: Sequence[float]) -> list[bool]:
+        found = assess_all([_with_links(run, factor) for factor in factors])
+        return [
+            len(row.devices) > 1
+            and _gain(alone.figure(objective), row.figure(objective), objective) >= WORTH_NAMING
+            for row in found
+        ]
+
+    coarse = wins((*COARSE, NO_TIME))
+    if not coarse[-1]:
+        (undelayed,) = assess_all([_with_links(run, NO_TIME, delay=0.0)])
+        if _gain(alone.figure(objective), undelayed.figure(objective), objective) >= WORTH_NAMING:
+            return "; no rate of the links changes that, their delay would have to be smaller"
+        return "; not even links that need no time would change that"
+    if not any(coarse[:-1]):
+        return f"; the links would need more than {COARSE[-1]:.0f} times their rate"
+    first = COARSE[coarse.index(True)]
+    fine = wins([first * step for step in FINE])
+    return _needed(base.cluster, first * FINE[fine.index(True)] if any(fine) else first)
+
+
+def _with_links(run: RunSpec, factor: float, delay: float = 1.0) -> RunSpec:
+    links = tuple(
+        link.model_copy(
+            update={
+                "bit_per_s": link.bit_per_s * factor,
+                "reverse_bit_per_s": link.reverse_bit_per_s and link.reverse_bit_per_s * factor,
+                "delay_s": link.delay_s * delay,
+                "reverse_delay_s": link.reverse_delay_s and link.reverse_delay_s * delay,
+            }
+        )
+        for link in run.cluster.links
+    )
+    cluster = run.cluster
+    kept = {name: getattr(cluster, name) for name in ClusterSpec.model_fields}
+    return run.model_copy(update={"cluster": ClusterSpec(**{**kept, "links": links})})
+
+
+def _needed(cluster: ClusterSpec, factor: float) -> str:
+    rates = {rate for link in cluster.links for rate in (link.rate(True), link.rate(False))}
+    if len(rates) == 1:
+        return f"; the links would need {human(rates.pop() * factor, 'bit/s', 2)}"
+    return f"; the links would need {factor:.2g} times their rates"
+
+
+def _doubt(alone: Assessment, together: Assessment, objective: Objective, yes: bool) -> str:
+    """Whether the answer is the same at both ends of the boards' rates."""
+    ends = [
+        (words, _gain(one.get(objective), other.get(objective), objective))
+        for words, one, other in (
+            ("fast", alone.fast, together.fast),
+            ("slow", alone.slow, together.slow),
+        )
+        if objective in one and objective in other
+    ]
+    if not ends:
+        return ""
+    against = [(words, gain) for words, gain in ends if (gain >= WORTH_NAMING) != yes]
+    if against:
+        words, gain = against[0]
+        other = "no" if yes else "yes"
+        return f" If the boards are as {words} as their rates may be, {other}: {gain:.2g} times."
+    low, high = sorted(gain for _, gain in ends)
+    return f" So it is however fast the boards are: {low:.2g} to {high:.2g} times."
+
+
+def _how_many(row: Assessment, workers: int) -> str:
+    return f"all {workers} devices" if len(row.devices) == workers else f"{len(row.devices)} of {workers}"
+
+
+def _interval(row: Assessment, objective: Objective) -> str:
+    low, high = sorted((row.fast.get(objective, 0.0), row.slow.get(objective, 0.0)))
+    return f", {_amount(low, objective)} to {_amount(high, objective)} on real boards" if low else ""
+
+
+def _rates(row: Assessment) -> str:
+    return f" Rates: {row.basis}." if row.basis else ""
+
+
+def _said(row: Assessment, objective: Objective, per: str | None = None) -> str:
+    return _amount(row.figure(objective) or 0.0, objective) + (PER[objective] if per is None else per)
+
+
+def _amount(value: float, objective: Objective) -> str:
+    if objective == "energy_j":
+        return human_j(value)
+    if objective == "peak_memory_bytes":
+        return human(value, "B")
+    return f"{value:.3g} tokens" if objective == "tokens_per_s" else human_s(float(f"{value:.2g}"))

@@ -1,0 +1,110 @@
+"""The advisor's sentence: yes or no against whole predictions, and the links' rate that changes a no."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from engine.advice.answer import answer
+from engine.advice.assess import assess, assess_with_interval
+from engine.advice.changes import ranked, told_once
+from engine.advice.values import Answer, Assessment
+from engine.domain.cluster import ClusterSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.runs.predict import predict
+
+NAMES = ("single", "edgeshard", "megatron")
+BOARD: dict[str, Any] = {
+    "memory_bytes": 1e9,
+    "memory_byte_per_s": 1e8,
+    "flop_per_s": 1e11,
+    "message_overhead_s": 0.0,
+}
+
+
+def base(bit_per_s: float, device: dict[str, Any] = BOARD, delay_s: float = 0.0, count: int = 4) -> RunSpec:
+    model, weights = catalogue.resolve("demo-lm")
+    names = "abcd"[:count]
+    cluster = ClusterSpec(
+        name="four",
+        source="a",
+        devices=[{"name": name, **device} for name in names],
+        switches=[{"name": "hub"}],
+        links=[{"a": name, "b": "hub", "bit_per_s": bit_per_s, "delay_s": delay_s} for name in names],
+    )
+    work = Workload(prompt_tokens=8, new_tokens=12)
+    return RunSpec(cluster=cluster, model=model, weights=weights, strategy="single", workload=work)
+
+
+def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+    return [assess(spec) for spec in specs]
+
+
+def asked(spec: RunSpec, names: Sequence[str] = NAMES) -> Answer:
+    specs = [spec.model_copy(update={"strategy": name}) for name in names]
+    rows = told_once(ranked([assess_with_interval(one) for one in specs], "per_token_s"))
+    return answer(spec, rows, "per_token_s", assess_all)
+
+
+def test_four_boards_that_share_the_weights_are_faster_and_the_sentence_has_the_predictions() -> None:
+    spec = base(1e9)
+    found = asked(spec)
+    one = predict(spec).tpot_s
+    four = predict(spec.model_copy(update={"strategy": "megatron"})).tpot_s
+    assert found.yes and found.strategy == "megatron"
+    assert found.gain == pytest.approx(one / four, rel=0.02)
+    assert found.sentence.startswith(f"Yes: megatron on all 4 devices is {one / four:.2g} times as fast as a")
+    assert "because memory bandwidth binds" in found.sentence
+
+
+def test_arithmetic_that_binds_is_named() -> None:
+    found = asked(base(1e9, {**BOARD, "memory_byte_per_s": 1e11, "flop_per_s": 1e8}))
+    assert found.yes and "because arithmetic binds" in found.sentence
+
+
+def test_the_rate_that_a_no_names_makes_it_a_yes_and_a_tenth_less_does_not() -> None:
+    found = asked(base(2e6))
+    assert found.yes is False and (found.gain or 0) < 1
+    said = re.search(r"the links would need ([\d.]+) Mbit/s", found.sentence)
+    assert said, found.sentence
+    needed = 1e6 * float(said[1])
+    assert asked(base(1.03 * needed)).yes is True
+    assert asked(base(0.87 * needed)).yes is False
+
+
+def test_a_delay_that_no_rate_mends_is_named() -> None:
+    found = asked(base(1e9, delay_s=0.05))
+    assert found.yes is False and "their delay would have to be smaller" in found.sentence
+
+
+def test_a_model_that_no_single_board_holds_is_a_yes() -> None:
+    found = asked(base(1e8, {**BOARD, "memory_bytes": 7e6}))
+    assert found.yes and found.sentence.startswith("Yes, and only so: no single device has room for demo-lm")
+
+
+def test_one_device_leaves_nothing_to_choose() -> None:
+    spec = base(1e9)
+    alone = spec.cluster.without((1, 2, 3))
+    found = asked(spec.model_copy(update={"cluster": alone}))
+    assert found.yes is None and found.sentence.startswith("There is one device to compute")
+
+
+def test_boards_of_a_data_sheet_give_an_interval_and_say_whether_the_answer_holds() -> None:
+    sheet = {**BOARD, "basis": "data sheet", "assumed_efficiency": 0.5}
+    found = asked(base(1e9, sheet))
+    assert "on real boards" in found.sentence and "uncertain by a factor of 2" in found.sentence
+    assert "So it is however fast the boards are" in found.sentence
+    near = asked(base(5.5e6, sheet))
+    assert "If the boards are as" in near.sentence, "at this rate it depends on the boards"
+
+
+def test_methods_that_come_to_the_same_plan_are_one_row() -> None:
+    specs = [base(1e5).model_copy(update={"strategy": name}) for name in ("single", "edgeshard", "gpipe")]
+    rows = told_once([assess(one) for one in specs])
+    assert [row.like for row in rows] == ["", "single", ""]
+    assert rows[1].devices == ("a",), "at this rate edgeshard stays on one device"
