@@ -15,6 +15,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario, SetLoss
 from engine.domain.spec import RunSpec
+from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from topologies.files import MAX_DEVICES, MAX_LINKS
@@ -22,6 +23,8 @@ from topologies.files import MAX_DEVICES, MAX_LINKS
 MAX_DEVICES_EMULATED = 80
 MAX_LOSS_FRAC = 0.9
 """Beyond it TCP repeats a packet for hours; 1 is a link that is down."""
+LEAST_RATE_PER_S = 1e-3
+"""Of devices and links: with less, times become larger than any that is computed with."""
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
@@ -69,10 +72,23 @@ def check_cluster(cluster: ClusterSpec, path: str) -> None:
     _at_most(len(cluster.devices), MAX_DEVICES, "devices", f"{path}.devices")
     _at_most(len(cluster.links), MAX_LINKS, "links", f"{path}.links")
     for index, link in enumerate(cluster.links):
-        _check_loss(max(link.loss(True), link.loss(False)), f"{path}.links[{index}].loss_frac")
+        where = f"{path}.links[{index}]"
+        if max(link.loss(True), link.loss(False)) > MAX_LOSS_FRAC:
+            expected = f"at most {MAX_LOSS_FRAC}; take a link out that nothing passes"
+            raise SpecError(f"{where}.loss_frac: expected {expected}.", [(f"{where}.loss_frac", expected)])
+        _check_rates(link, where)
+    for index, device in enumerate(cluster.devices):
+        _check_rates(device, f"{path}.devices[{index}]")
     _at_most(len(cluster.title), MAX_TITLE_CHARS, "characters", f"{path}.title")
     check_line(cluster.title, f"{path}.title")
     _at_most(len(cluster.description), MAX_DESCRIPTION_CHARS, "characters", f"{path}.description")
+
+
+def _check_rates(part: Value, path: str) -> None:
+    for name, value in part:
+        if name.endswith("_per_s") and value is not None and value < LEAST_RATE_PER_S:
+            expected = f"at least {LEAST_RATE_PER_S:g}"
+            raise SpecError(f"{path}.{name}: {value:g}, expected {expected}.", [(f"{path}.{name}", expected)])
 
 
 def check_stored(number: int, limit: int, what: str, person: str) -> None:

@@ -8,9 +8,11 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 from django.contrib.auth.models import User
 
-from engine.domain.errors import HostError
+import topologies
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import HostError, SpecError
 from tests.support.web import Browser, person, request_body, run_spec
-from webapp import planning
+from webapp import budgets, planning
 from webapp.bodies import checked_json
 from webapp.budgets import steps_of
 from webapp.runs import tasks
@@ -236,3 +238,21 @@ def test_a_minute_later_the_right_password_logs_in_again(db: None, settings) -> 
         browser.log_in("alice", "wrong")
     settings.AXES_COOLOFF_TIME = timedelta(0, 0, 1)
     assert browser.log_in("alice").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "part, name, value",
+    [
+        ("devices", "flop_per_s", 1e-30),
+        ("links", "bit_per_s", 1e-30),
+        ("links", "loss_frac", 1.0),
+        ("links", "reverse_loss_frac", 1.0),
+    ],
+)
+def test_a_drawn_number_that_would_break_the_planner_is_refused_by_name(
+    part: str, name: str, value: float
+) -> None:
+    document = topologies.load("lab-3").model_dump(mode="json")
+    document[part][0][name] = value
+    with pytest.raises(SpecError, match=rf"cluster\.{part}\[0\]\."):
+        budgets.check_cluster(ClusterSpec.parse(document, "cluster"), "cluster")
