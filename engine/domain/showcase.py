@@ -61,6 +61,14 @@ class Claim(Value):
     published: str = ""
 
 
+class Guide(Value):
+    """What a person is told to try while the run goes on: slow `link` to `bit_per_s`, then drop `device`."""
+
+    link: str
+    bit_per_s: Positive
+    device: Name
+
+
 class Showcase(Value):
     """`look_for` says in one sentence what a reader should watch, and why it happens; `emulated` is whether
     a run of it on emulated devices takes less than two minutes on two cores.
@@ -75,6 +83,14 @@ class Showcase(Value):
     claims: tuple[Claim, ...] = Field(min_length=1)
     emulated: bool = True
     place: Place = "method"
+    guide: Guide | None = None
+
+    @model_validator(mode="after")
+    def _guide_is_of_the_cluster(self) -> Showcase:
+        if self.guide is not None:
+            self.spec.cluster.link_index(self.guide.link)
+            self.spec.cluster.rank(self.guide.device)
+        return self
 
     @model_validator(mode="after")
     def _claims_name_others(self) -> Showcase:

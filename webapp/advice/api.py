@@ -9,7 +9,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
-from engine.domain.showcase import Claim, Place, Showcase
+from engine.domain.showcase import Claim, Guide, Place, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from topologies.showcases import showcase, showcases
@@ -50,6 +50,7 @@ class ShowcaseOut(Schema):
     look_for: str
     place: Place
     emulated: bool
+    guide: Guide | None
     request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
     others: list[OtherRunOut]
     claims: tuple[Claim, ...]
@@ -110,6 +111,7 @@ def _out(shown: Showcase) -> ShowcaseOut:
         look_for=shown.look_for,
         place=shown.place,
         emulated=shown.emulated,
+        guide=shown.guide,
         request=_request(shown.spec, shown.title),
         others=others,
         claims=shown.claims,

@@ -2192,6 +2192,11 @@ export interface components {
             members: string[];
             name: string;
         };
+        Guide: {
+            bit_per_s: number;
+            device: string;
+            link: string;
+        };
         Headline: {
             /** @enum {string} */
             cause: "" | "paper" | "project";
@@ -3428,6 +3433,7 @@ export interface components {
         ShowcaseOut: {
             claims: components["schemas"]["Claim"][];
             emulated: boolean;
+            guide: components["schemas"]["Guide"] | null;
             look_for: string;
             name: string;
             others: components["schemas"]["OtherRunOut"][];

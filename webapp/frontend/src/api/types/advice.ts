@@ -18,3 +18,5 @@ export type Showcase = Omit<Schemas['ShowcaseOut'], 'request' | 'others'> & {
 /** What binds each device under one plan, found by trying. */
 export type Why = Schemas['Why'];
 export type DeviceReason = Schemas['DeviceReason'];
+/** What a person is told to try in a guided run. */
+export type ShowcaseGuide = Schemas['Guide'];

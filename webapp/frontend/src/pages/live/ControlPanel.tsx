@@ -1,10 +1,11 @@
-import { Tabs, Text } from '@mantine/core';
+import { Group, Tabs, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import type { ClusterSpec } from '@/api/types';
+import type { ClusterSpec, Mark } from '@/api/types';
 import type { Snapshot } from '@/run/data/snapshot';
 import type { Selection } from '@/run/topology/Topology';
 import { DeviceRow } from './DeviceRow';
 import { LinkRow } from './LinkRow';
+import { UndoButton } from './UndoButton';
 import classes from './live.module.css';
 
 interface Props {
@@ -13,6 +14,8 @@ interface Props {
   cluster: ClusterSpec;
   selection: Selection;
   onSelect: (selection: Selection) => void;
+  /** The marks of all changes so far. */
+  marks: readonly Mark[];
   /** Whether changes are possible now. */
   enabled: boolean;
   /** Whether the present is shown, not an earlier instant. */
@@ -30,6 +33,7 @@ export function ControlPanel({
   cluster,
   selection,
   onSelect,
+  marks,
   enabled,
   isPresent,
   isCurrent,
@@ -51,9 +55,12 @@ export function ControlPanel({
           <Tabs.Tab value="device" data-testid="tab-devices">
             Devices
           </Tabs.Tab>
-          <Text size="xs" c="dimmed" className={classes.hint}>
-            {hint(enabled, isPresent, isCurrent, locked, picture.state)}
-          </Text>
+          <Group gap={8} wrap="nowrap" className={classes.hint}>
+            <Text size="xs" c="dimmed" truncate>
+              {hint(enabled, isPresent, isCurrent, locked, picture.state)}
+            </Text>
+            {enabled && <UndoButton runId={runId} cluster={cluster} marks={marks} />}
+          </Group>
         </Tabs.List>
         <Tabs.Panel value="link">
           {picture.links.map((link) => (

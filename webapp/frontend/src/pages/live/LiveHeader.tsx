@@ -8,6 +8,7 @@ import type { Feed } from '@/run/feed/feed';
 import type { Snapshot } from '@/run/data/snapshot';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import type { PredictedToken } from '@/run/data/progress';
+import type { Selection } from '@/run/topology/Topology';
 import { FeedHealth } from './FeedHealth';
 import { Figures } from './Figures';
 import { Stages } from './Stages';
@@ -21,10 +22,12 @@ interface Props {
   /** Wall seconds per virtual second; null while the run has not chosen it. */
   dilation: number | null;
   feed: Feed;
+  /** Shows a link or a device among the controls. */
+  onShow: (selection: Selection) => void;
 }
 
 /** Name, state and progress of the run, the state of the connection, and the stop button. */
-export function LiveHeader({ run, picture, predicted, dilation, feed }: Props) {
+export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: Props) {
   const state = isOver(run.status) ? run.status : picture.states.length > 0 ? picture.state : run.status;
   const over = isOver(state);
   return (
@@ -71,7 +74,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed }: Props) {
           {run.error ?? picture.stateDetail ?? `The run was ${state}.`}
         </Alert>
       )}
-      <Story run={run} />
+      <Story run={run} picture={picture} onShow={onShow} />
       <div className={classes.facts}>
         <Stages state={state} seen={picture.states} detail={picture.stateDetail} />
         <Figures run={run} picture={picture} predicted={predicted} dilation={dilation} over={over} />

@@ -58,10 +58,8 @@ export function LivePage({ run }: { run: RunDetail }) {
   const along = useMemo(() => predictedAlong(predicted, rests), [predicted, rests]);
   const changes = newest.injections.length;
   // The list of marks grows in place: it is another one when it is longer.
-  const recorded = useMemo(
-    () => store.data.changeMarks.slice(0, changes).flatMap((mark) => changeOf(mark) ?? []),
-    [store, changes],
-  );
+  const marks = useMemo(() => store.data.changeMarks.slice(0, changes), [store, changes]);
+  const recorded = useMemo(() => marks.flatMap((mark) => changeOf(mark) ?? []), [marks]);
   const pick = useCallback((instant_s: number | null) => viewport.showInstant(instant_s), [viewport]);
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout;
   const generates = spec.workload.new_tokens > 0;
@@ -70,7 +68,14 @@ export function LivePage({ run }: { run: RunDetail }) {
   const isCurrent = useIsCurrent(store, newest);
   return (
     <div className={classes.page}>
-      <LiveHeader run={run} picture={newest} predicted={predicted} dilation={dilation} feed={store.feed} />
+      <LiveHeader
+        run={run}
+        picture={newest}
+        predicted={predicted}
+        dilation={dilation}
+        feed={store.feed}
+        onShow={setSelection}
+      />
       <Cockpit
         topology={
           <CockpitPanel title="Cluster" about={instantText(shown, over, isCurrent)}>
@@ -92,6 +97,7 @@ export function LivePage({ run }: { run: RunDetail }) {
             cluster={spec.cluster}
             selection={selection}
             onSelect={setSelection}
+            marks={marks}
             enabled={
               !locked &&
               isPresent &&

@@ -1,0 +1,91 @@
+/** The guided run: what to do next, and what the last thing did, from what has happened so far. Pure. */
+import { isOver, type ShowcaseGuide } from '@/api/types';
+import { linkTitle } from '@/format/links';
+import { rate, seconds } from '@/format/units';
+import { effectsOf } from '@/run/data/effects';
+import { isCalled } from '@/run/data/parts';
+import type { LinkView, Snapshot } from '@/run/data/snapshot';
+import type { Selection } from '@/run/topology/Topology';
+
+export interface Step {
+  name: 'slow' | 'slowed' | 'drop' | 'dropped' | 'recovered' | 'over';
+  /** What is to be seen, and what it comes from. */
+  text: string;
+  /** What to do now; '' while there is nothing. */
+  todo: string;
+  show: Selection;
+}
+
+type Seen = Pick<Snapshot, 'state' | 'tokens' | 'links' | 'devices' | 'injections' | 'recoveries' | 'time_s'>;
+
+/** Tokens to look at before something is done. */
+const LOOK = 6;
+
+/** Null while there is nothing to say yet, and in a run that did not finish. */
+export function guided(guide: ShowcaseGuide, seen: Seen): Step | null {
+  const link = seen.links.find((one) => isCalled(one as Parameters<typeof isCalled>[0], guide.link));
+  const device = seen.devices.find(({ name }) => name === guide.device);
+  if (!link || !device) return null;
+  if (seen.state === 'verifying' || seen.state === 'finished') return over(seen);
+  if (isOver(seen.state) || seen.state !== 'running' || seen.tokens.length < LOOK) return null;
+  const lost = seen.recoveries.find((one) => one.device === guide.device && one.how !== 'joined');
+  if (lost || device.failedAt_s !== null)
+    return afterDrop(guide, lost?.rebuild_s == null ? null : pauseOf(lost));
+  const name = linkTitle(link);
+  if (link.changes === 0) {
+    return {
+      name: 'slow',
+      text: `A token takes ${newest(seen)}: every board works a moment, and hands on.`,
+      todo: `Slow this link: set ${name} to ${rate(guide.bit_per_s)}.`,
+      show: { kind: 'link', name: link.name },
+    };
+  }
+  if (isSlow(link, guide)) {
+    const text =
+      effectText(seen) ?? `${name} carries ${rate(guide.bit_per_s)} now: the next token is on its way.`;
+    return { name: 'slowed', text, todo: 'Undo it, and watch the tokens again.', show: null };
+  }
+  return {
+    name: 'drop',
+    text: effectText(seen) ?? `A token takes ${newest(seen)}.`,
+    todo: `Now drop that board: ${guide.device}.`,
+    show: { kind: 'device', name: guide.device },
+  };
+}
+
+function afterDrop({ device }: ShowcaseGuide, pause_s: number | null): Step {
+  if (pause_s === null) {
+    const text = `${device} is gone. The layers that it kept are planned anew, and the others load them from their cards: no token comes meanwhile.`;
+    return { name: 'dropped', text, todo: '', show: null };
+  }
+  const text = `The text went on ${seconds(pause_s)} after ${device} had gone, with the tokens that it would have had anyway.`;
+  return { name: 'recovered', text, todo: 'Change what you like, or wait for the report.', show: null };
+}
+
+function over({ state }: Seen): Step {
+  const text =
+    state === 'finished'
+      ? 'The report says what each change cost and what was predicted, and that the tokens are those of one device.'
+      : 'The text is complete; now one device computes it, too, to compare the tokens.';
+  return { name: 'over', text, todo: state === 'finished' ? 'Open the report.' : '', show: null };
+}
+
+function isSlow({ forward, backward }: LinkView, { bit_per_s }: ShowcaseGuide): boolean {
+  return Math.min(forward.set_bit_per_s, backward.set_bit_per_s) < 10 * bit_per_s;
+}
+
+function newest({ tokens }: Seen): string {
+  return seconds(tokens.at(-1)?.latency_s ?? 0);
+}
+
+/** What the newest change did to a token; null while none came since. */
+function effectText({ injections, tokens }: Seen): string | null {
+  const effect = effectsOf(injections, tokens).at(-1);
+  const change = injections.at(-1);
+  if (!effect || !change) return null;
+  return `${change.label}: a token takes ${seconds(effect.after_s)}, and took ${seconds(effect.before_s)} before.`;
+}
+
+function pauseOf(one: Snapshot['recoveries'][number]): number {
+  return one.detect_s + (one.replan_s ?? 0) + (one.reload_s ?? 0) + (one.rebuild_s ?? 0);
+}
