@@ -48,20 +48,22 @@ export function ControlPanel({
   return (
     <section className={classes.controls} aria-label="Live changes" data-testid="controls">
       <Tabs value={tab} onChange={setTab} classNames={{ root: classes.tabs, panel: classes.tabPanel }}>
-        <Tabs.List>
-          <Tabs.Tab value="link" data-testid="tab-links">
-            Links
-          </Tabs.Tab>
-          <Tabs.Tab value="device" data-testid="tab-devices">
-            Devices
-          </Tabs.Tab>
+        <Group gap={0} wrap="nowrap">
+          <Tabs.List>
+            <Tabs.Tab value="link" data-testid="tab-links">
+              Links
+            </Tabs.Tab>
+            <Tabs.Tab value="device" data-testid="tab-devices">
+              Devices
+            </Tabs.Tab>
+          </Tabs.List>
           <Group gap={8} wrap="nowrap" className={classes.hint}>
-            <Text size="xs" c="dimmed" truncate>
+            <Text size="xs" c="dimmed" truncate miw={0}>
               {hint(enabled, isPresent, isCurrent, locked, picture.state)}
             </Text>
             {enabled && <UndoButton runId={runId} cluster={cluster} marks={marks} />}
           </Group>
-        </Tabs.List>
+        </Group>
         <Tabs.Panel value="link">
           {picture.links.map((link) => (
             <LinkRow

@@ -33,6 +33,7 @@ export function UndoButton({ runId, cluster, marks }: Props) {
       variant="light"
       leftSection={<IconArrowBackUp size={14} />}
       title={`Undo: ${describeMark(marks[at]!)}`}
+      flex="none"
       data-testid="undo"
       onClick={() => void undo()}
     >

@@ -85,8 +85,8 @@ export function progressOf(
 
 /**
  * What is left of the prediction, stretched by the tokens since the last change; without a prediction by their mean
- * time. Until a token was begun and came since then, a prediction that `knows` all changes stands as it is, and there
- * is nothing to tell without one.
+ * time. After a change a prediction that `knows` all of them stands as it is; without one there is nothing to tell until
+ * a token was begun and came since then.
  */
 function leftOf(
   tokens: readonly Token[],
@@ -104,7 +104,8 @@ function leftOf(
     knows && end_s !== undefined && reached_s !== undefined
       ? Math.max(end_s - reached_s - (time_s - last.time_s), 0)
       : null;
-  if (changed_s > 0 && last.time_s <= changed_s) return asItIs_s;
+  if (changed_s > 0 && asItIs_s !== null) return asItIs_s;
+  if (changed_s > 0 && last.time_s <= changed_s) return null;
   const from = Math.max(startOf(tokens, changed_s), end_s === undefined ? 0 : -1);
   const took_s = last.time_s - (from < 0 ? 0 : tokens[from]!.time_s);
   const later = tokens.length - 1 - from;
