@@ -24,7 +24,7 @@ MAX_DEVICES_EMULATED = 80
 MAX_LOSS_FRAC = 0.9
 """Beyond it TCP repeats a packet for hours; 1 is a link that is down."""
 LEAST_RATE_PER_S = 1e-3
-"""Of devices and links: with less, times become larger than any that is computed with."""
+"""Of devices, links and requests: with less, times become larger than any that is computed with."""
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
@@ -120,12 +120,14 @@ def check_line(text: str, path: str) -> None:
 def check_workload(workload: Workload) -> None:
     """Before a prompt is tokenised. Raises `SpecError`."""
     _at_most(len(workload.prompt or ""), MAX_PROMPT_CHARS, "characters", "workload.prompt")
+    _check_rates(workload, "workload")
 
 
 def check_scenario(scenario: Scenario) -> None:
     """Raises `SpecError`."""
     _at_most(len(scenario.changes), MAX_CHANGES, "changes", "scenario.changes")
     for index, change in enumerate(scenario.changes):
+        _check_rates(change, f"scenario.changes[{index}]")
         if isinstance(change, SetLoss):
             _check_loss(change.loss_frac, f"scenario.changes[{index}].loss_frac")
 

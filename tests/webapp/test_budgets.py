@@ -11,6 +11,8 @@ from django.contrib.auth.models import User
 import topologies
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import HostError, SpecError
+from engine.domain.scenario import Scenario
+from engine.domain.workload import Workload
 from tests.support.web import Browser, person, request_body, run_spec
 from webapp import budgets, planning
 from webapp.bodies import checked_json
@@ -256,3 +258,11 @@ def test_a_drawn_number_that_would_break_the_planner_is_refused_by_name(
     document[part][0][name] = value
     with pytest.raises(SpecError, match=rf"cluster\.{part}\[0\]\."):
         budgets.check_cluster(ClusterSpec.parse(document, "cluster"), "cluster")
+
+
+def test_requests_and_changes_whose_rate_would_break_the_planner_are_refused_by_name() -> None:
+    with pytest.raises(SpecError, match=r"workload\.rate_per_s: 1e-30, expected at least 0\.001"):
+        budgets.check_workload(Workload(prompt_tokens=4, pattern="poisson", rate_per_s=1e-30))
+    changes = [{"kind": "set_rate", "at_s": 1.0, "link": "desk-hub", "bit_per_s": 1e-30}]
+    with pytest.raises(SpecError, match=r"scenario\.changes\[0\]\.bit_per_s"):
+        budgets.check_scenario(Scenario.parse({"changes": changes}, "scenario"))
