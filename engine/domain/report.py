@@ -179,6 +179,7 @@ class Fidelity(Value):
     compared_frac     the part of the operations that the prediction has too, so that they could be compared
     latency_error     latency / predicted latency - 1
     latency_limit     the largest |latency_error| of a valid run; None where the latency is not judged
+    enough_dilation   the dilation with which a run that is not valid may be; None if no dilation mends it
     native            the parts of a run at native speed, predicted for its host beside measured
     why, notes        what makes the run invalid; what was not judged, or more mildly, and for what reason
     """
@@ -193,6 +194,7 @@ class Fidelity(Value):
     latency_limit: float | None = None
     link_error_max: float | None = None
     late_frac: float | None = None
+    enough_dilation: float | None = None
     backend: str = ""
     native: tuple[NativePart, ...] = ()
     why: tuple[str, ...] = ()

@@ -64,6 +64,20 @@ class Played(NamedTuple):
     live_rate_changes: int = 0
 
 
+class Complaint(NamedTuple):
+    """What makes a run invalid, as a sentence without its end, and the dilation that would be enough for it,
+    if one would.
+    """
+
+    what: str
+    enough_dilation: float | None = None
+
+    def sentence(self, dilation: float) -> str:
+        if self.enough_dilation is None:
+            return f"{self.what}."
+        return f"{self.what}: raise the dilation from {dilation:g} to {self.enough_dilation:g}."
+
+
 def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predicted_trace: Trace) -> Fidelity:
     """The verdict on the run of `report`; `predicted` is the same run in the simulated world. A paced run
     that ended before its devices sent their pacing is never valid: None, if nothing is wrong.
@@ -77,7 +91,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     compared = compare_with_model(played.trace, predicted_trace, grace_s)
     limit, notes = latency_limit(report, played, predicted)
     latency_error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
-    why = [
+    complaints = [
         *_pacing_complaints(report.dilation, played.pacing, mean, late_frac),
         *_model_complaints(compared, _has_failures(report), report.dilation),
         *_missing_complaints(report, predicted, compared),
@@ -86,7 +100,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     ]
     return fidelity.model_copy(
         update={
-            "valid": None if not operations and not why else not why,
+            "valid": None if not operations and not complaints else not complaints,
             "compute_error_mean": mean,
             "compute_error_p95": percentile_95(errors),
             "model_error_mean": compared.error_mean,
@@ -95,7 +109,8 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
             "latency_error": None if limit is None else latency_error,
             "latency_limit": limit,
             "late_frac": late_frac,
-            "why": tuple(why),
+            "enough_dilation": max((one.enough_dilation or 0.0 for one in complaints), default=0.0) or None,
+            "why": tuple(one.sentence(report.dilation) for one in complaints),
             "notes": notes,
         }
     )
@@ -106,8 +121,8 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
 
     It stands beside its prediction for this host (None: the host is not calibrated), part by part.
     """
-    why = _link_complaints(report, played.links)
-    fidelity = _links_judged(played).model_copy(update={"valid": not why, "why": tuple(why)})
+    why = tuple(one.sentence(report.dilation) for one in _link_complaints(report, played.links))
+    fidelity = _links_judged(played).model_copy(update={"valid": not why, "why": why})
     if on_host is None:
         note = (
             "Native speed: not compared with a prediction, because this host is not calibrated: run ./loom "
@@ -180,58 +195,59 @@ def _link_error(measured: LinkMeasurement) -> float:
 
 def _pacing_complaints(
     dilation: float, pacing: Mapping[str, Mapping[str, Any]], mean: float | None, late_frac: float
-) -> list[str]:
+) -> list[Complaint]:
     why = []
     if mean is not None and mean > COMPUTE_MEAN_LIMIT:
         why.append(
             f"operations ended {mean:.1%} of their time later than they were due "
-            f"(limit {COMPUTE_MEAN_LIMIT:.0%}): {_remedy(dilation, pacing)}."
+            f"(limit {COMPUTE_MEAN_LIMIT:.0%})"
         )
     if late_frac > LATE_LIMIT:
-        remedy = _remedy(dilation, pacing)
-        why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%}): {remedy}.")
-    return why
+        why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%})")
+    return [Complaint(what, _enough(dilation, pacing)) for what in why]
 
 
-def _model_complaints(compared: ModelComparison, disturbed: bool, dilation: float) -> list[str]:
+def _model_complaints(compared: ModelComparison, disturbed: bool, dilation: float) -> list[Complaint]:
     """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared.
 
     Paced operations are never shorter than their model: this host has made them longer, by wall seconds that
     do not grow with the dilation.
     """
 
-    def remedy(error: float) -> str:
-        enough = enough_dilation_for_latency(dilation, error, MODEL_LIMIT)
-        return f"raise the dilation from {dilation:g} to {enough:g}"
+    def off_by(error: float, what: str) -> Complaint:
+        return Complaint(
+            f"{what} (limit {MODEL_LIMIT:.0%})", enough_dilation_for_latency(dilation, error, MODEL_LIMIT)
+        )
 
     why = []
-    if compared.error_mean is not None and compared.error_mean > MODEL_LIMIT:
-        why.append(
-            f"operations took times that are {compared.error_mean:.1%} off their device's model "
-            f"(limit {MODEL_LIMIT:.0%}): {remedy(compared.error_mean)}."
-        )
+    mean = compared.error_mean
+    if mean is not None and mean > MODEL_LIMIT:
+        why.append(off_by(mean, f"operations took times that are {mean:.1%} off their device's model"))
     else:
         why += [
-            f"most operations of {device} in the {phase} took times that are {error:.1%} off its model "
-            f"or more (limit {MODEL_LIMIT:.0%}): {remedy(error)}."
+            off_by(
+                error,
+                f"most operations of {device} in the {phase} took times that are {error:.1%} off its model "
+                "or more",
+            )
             for (device, phase), error in sorted(compared.typical.items())
             if error > MODEL_LIMIT
         ]
     if compared.overlap_frac > OVERLAP_LIMIT:
-        why.append(
-            f"devices ran two operations at once for {compared.overlap_frac:.1%} of their computing time "
-            f"(limit {OVERLAP_LIMIT:.0%})."
+        overlap = (
+            f"devices ran two operations at once for {compared.overlap_frac:.1%} of their computing time"
         )
+        why.append(Complaint(f"{overlap} (limit {OVERLAP_LIMIT:.0%})"))
     least = 1 if disturbed else COMPARED_LEAST * compared.operations
     if compared.operations and compared.compared < least:
-        why.append(
-            f"only {compared.compared} of {compared.operations} operations occur in the prediction: "
-            "the others cannot be compared with their device's model."
-        )
+        found = f"only {compared.compared} of {compared.operations} operations occur in the prediction"
+        why.append(Complaint(f"{found}: the others cannot be compared with their device's model"))
     return why
 
 
-def _missing_complaints(report: RunReport, predicted: RunReport, compared: ModelComparison) -> list[str]:
+def _missing_complaints(
+    report: RunReport, predicted: RunReport, compared: ModelComparison
+) -> list[Complaint]:
     """What an undisturbed run did not do, or should not have been able to do. After a change, strategies may
     do other operations than in the prediction.
     """
@@ -239,32 +255,31 @@ def _missing_complaints(report: RunReport, predicted: RunReport, compared: Model
         return []
     ending = predicted.outcome.kind
     if ending != "finished":
-        return (
-            [] if _has_random_links(report) else [f"the run finished, but its prediction ended as {ending}."]
-        )
+        complaint = Complaint(f"the run finished, but its prediction ended as {ending}")
+        return [] if _has_random_links(report) else [complaint]
     if report.scenario.changes:
         return []
     return [
-        f"{device} did not do {missing:.1%} of the operations that the prediction has "
-        f"(limit {1 - COMPARED_LEAST:.0%})."
+        Complaint(
+            f"{device} did not do {missing:.1%} of the operations that the prediction has "
+            f"(limit {1 - COMPARED_LEAST:.0%})"
+        )
         for device, missing in sorted(compared.missing_frac.items())
         if missing > 1 - COMPARED_LEAST + 1e-9
     ]
 
 
-def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> list[str]:
+def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> list[Complaint]:
     worst = max(links, key=lambda measured: abs(_link_error(measured)), default=None)
     if worst is None or abs(_link_error(worst)) <= LINK_LIMIT:
         return []
-    return [
-        f"link {report.spec.cluster.links[worst.link].name} carries "
-        f"{1 + _link_error(worst):.1%} of the rate asked for (limit ±{LINK_LIMIT:.0%})."
-    ]
+    name, part = report.spec.cluster.links[worst.link].name, 1 + _link_error(worst)
+    return [Complaint(f"link {name} carries {part:.1%} of the rate asked for (limit ±{LINK_LIMIT:.0%})")]
 
 
 def _latency_complaints(
     report: RunReport, played: Played, predicted: RunReport, limit: float | None
-) -> list[str]:
+) -> list[Complaint]:
     """Of every time that the report prints large. Where links are random, of the whole run alone: a first
     token is few messages, whose times are further from their mean.
     """
@@ -285,18 +300,16 @@ def _latency_complaints(
             f"{what} took {human_s(took_s)}, {error:+.1%} of the predicted {human_s(expected_s)} "
             f"(limit ±{limit:.0%})"
         )
-        if error > 0:
-            enough = enough_dilation_for_latency(report.dilation, error, limit)
-            sentence += f": raise the dilation from {report.dilation:g} to {enough:g}"
-        why.append(f"{sentence}.")
+        enough = enough_dilation_for_latency(report.dilation, error, limit) if error > 0 else None
+        why.append(Complaint(sentence, enough))
     return why
 
 
-def _remedy(dilation: float, pacing: Mapping[str, Mapping[str, Any]]) -> str:
-    """The dilation that would do: with it all but 5 % of what each device did would have had head-room."""
+def _enough(dilation: float, pacing: Mapping[str, Mapping[str, Any]]) -> float:
+    """The dilation with which all but 5 % of what each device did would have had head-room."""
     op_s = OP_HOST_S * coldness(len(pacing))
     used = [_used_frac(stats, op_s) for stats in pacing.values()]
-    return f"raise the dilation from {dilation:g} to {enough_dilation(dilation, max(used)):g}"
+    return enough_dilation(dilation, max(used))
 
 
 def _used_frac(stats: Mapping[str, Any], op_s: float) -> float:

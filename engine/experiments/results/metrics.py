@@ -12,7 +12,6 @@ from engine.domain.report import RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice
 from engine.domain.values import Value
 from engine.experiments.results.missed import missed_changes
-from engine.experiments.results.repeating import advised_dilation
 from engine.reports.compare import METRICS as COMPARED
 
 MAX_OF_METHOD = 256
@@ -123,7 +122,7 @@ OWN: tuple[tuple[Metric, Callable[[RunReport], float | None]], ...] = (
     (Metric(name="correct", title="Correct", unit="", better="higher"), lambda r: _yes(r.correctness.ok)),
     (
         Metric(name="advised_dilation", title="Dilation at which it may be valid", unit=""),
-        lambda report: None if report.fidelity.valid else advised_dilation(report.fidelity.why),
+        lambda report: report.fidelity.enough_dilation,
     ),
     (Metric(name="dilation", title="Dilation", unit="", better="lower"), lambda report: report.dilation),
 )

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 from engine.domain.spec import RunSpec
 
 MOST_REPEATS = 2
-ADVICE = re.compile(r"raise the dilation from \S+ to ([0-9.e+]*[0-9])")
-"""As `engine/runs/fidelity.py` writes its remedies."""
-
-
-def advised_dilation(why: Sequence[str]) -> float | None:
-    """The largest dilation that the reasons why a run is not valid recommend; None if none does."""
-    found = [float(number) for reason in why for number in ADVICE.findall(reason)]
-    return max(found, default=None)
 
 
 def next_dilation(spec: RunSpec, advised: float | None, repeats: int) -> float | None:

@@ -29,7 +29,6 @@ from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
 from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of, version_of
 from engine.experiments.results.metrics import METRICS, metric, metrics_of
-from engine.experiments.results.repeating import advised_dilation
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
 from engine.runs.predict import predict
@@ -165,30 +164,13 @@ def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_reco
         seen.append(spec.dilation)
         dilation = spec.dilation if isinstance(spec.dilation, float) else 6.25
         valid = dilation >= valid_from
-        fidelity = Fidelity(
-            valid=valid,
-            why=() if valid else (f"It is late: raise the dilation from {dilation:g} to {2 * dilation:g}.",),
-        )
+        fidelity = Fidelity(valid=valid, enough_dilation=None if valid else 2 * dilation)
         return predict(spec).model_copy(update={"fidelity": fidelity, "dilation": dilation})
 
     found = carry_out(spec_of(point), "digest", "emulated", emulation=Emulation(emulate, "now"))
     assert seen == used
     assert found.metrics["valid"] == float(valid_from <= found.metrics["dilation"])
     assert ("advised_dilation" in found.metrics) == (found.metrics["valid"] == 0)
-
-
-def test_the_recommended_dilation_is_read_from_the_remedies_of_the_verdict() -> None:
-    from engine.runs.fidelity import _pacing_complaints  # another test counts what this module loads
-    from engine.worlds.real.dilation import enough_dilation
-
-    stats = {"used": [0.9], "operations": 1, "target_s": 1e9}
-    why = _pacing_complaints(2.0, {"hub": stats}, 0.5, 0.5)
-    assert len(why) == 2 and advised_dilation(why) == enough_dilation(2.0, 0.9)
-    assert (
-        advised_dilation(["raise the dilation from 1.75 to 12.5.", "raise the dilation from 2 to 1e+03."])
-        == 1000
-    )
-    assert advised_dilation(["a link carried too little."]) is None
 
 
 def test_predictions_come_before_emulations() -> None:

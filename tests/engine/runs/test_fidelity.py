@@ -108,6 +108,15 @@ def test_the_remedy_is_the_dilation_that_would_do():
     assert why.endswith("raise the dilation from 4 to 5.")
 
 
+def test_a_verdict_has_the_largest_dilation_that_its_reasons_name_and_none_where_no_dilation_helps():
+    found = verdict(stats(late=3, used=(1.4,) * 20), run=report(latency_s=5.0))
+    assert [why.endswith(("from 4 to 8.", "from 4 to 160.")) for why in found.why] == [True, True]
+    assert found.enough_dilation == 160.0
+    slow = LinkMeasurement(2, False, 1e8, 0.8e8, "tbf")
+    assert verdict(links=[slow]).why and verdict(links=[slow]).enough_dilation is None
+    assert verdict().enough_dilation is None
+
+
 def test_too_many_late_operations_make_it_invalid():
     assert verdict(stats(late=3)).valid is False
     assert verdict(stats(late=2)).valid is True

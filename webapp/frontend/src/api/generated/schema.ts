@@ -2020,6 +2020,7 @@ export interface components {
             compared_frac: number | null;
             compute_error_mean: number | null;
             compute_error_p95: number | null;
+            enough_dilation: number | null;
             late_frac: number | null;
             latency_error: number | null;
             latency_limit: number | null;

@@ -28,6 +28,7 @@ const fidelity: Fidelity = {
   latency_limit: 0.1,
   link_error_max: 0.02,
   late_frac: 0,
+  enough_dilation: null,
   backend: 'tc',
   native: [],
   why: [],
