@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.advice.assess import assess
+from engine.advice.assess import assess, assess_with_interval
 from engine.advice.values import Assessment, Why
 from engine.advice.why import explain
+from engine.runs.uncertainty import with_uncertainty
 from engine.strategies.registry import STRATEGIES
 from tests.support import experiments
 from tests.support.web import Browser, Worker, recorded, request_body, wait_until
@@ -29,7 +30,8 @@ def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, ali
     answer = alice.post("/predict", request_body())
     assert answer.status_code == 200, answer.content
     _, report = recorded()
-    expected = report.model_dump(mode="json") | {"versions": answer.json()["report"]["versions"]}
+    versions = {"versions": answer.json()["report"]["versions"]}
+    expected = with_uncertainty(report).model_dump(mode="json") | versions
     assert answer.json()["report"] == expected
     assert answer.json()["plan"] == expected["plan"]
     assert alice.get("/health").json()["worker_plan"] is True
@@ -65,8 +67,10 @@ def test_a_viewer_gets_every_strategy_ranked_and_what_one_change_would_do(
     assert (answer.json()["simulated_tokens"], answer.json()["new_tokens"]) == (3, 3)
     base = base_of(AdviceRequest.parse(body(), "request"))
     for row in rows:
-        expected = assess(base.model_copy(update={"strategy": row["strategy"]}))
-        assert Assessment.parse(row, "row") == expected
+        expected = assess_with_interval(base.model_copy(update={"strategy": row["strategy"]}))
+        assert Assessment.parse(row, "row") == expected.model_copy(update={"like": row["like"]})
+    named = {row["strategy"] for row in rows if not row["like"]}
+    assert {row["like"] for row in rows} - {""} <= named, "the same plan is told once"
 
     changes = victor.post("/advice/changes", body(rows=rows))
     assert changes.status_code == 200, changes.content
