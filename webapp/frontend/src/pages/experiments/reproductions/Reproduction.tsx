@@ -36,6 +36,7 @@ export function Reproduction({ summary }: { summary: ReproductionSummary }) {
 
 function Bar({ counts }: { counts: ReproductionSummary['counts'] }) {
   const parts = shares(counts);
+  if (parts.length === 0) return <span className={classes.count}>not counted: all repeat others</span>;
   const text = parts.map(({ name, count }) => `${count} ${name}`).join(', ');
   return (
     <span className={classes.bar} role="img" aria-label={text} title={text}>

@@ -90,6 +90,13 @@ describe('the page of reproductions', () => {
     expect(page).toContain('<b>1</b><span>no number is published</span>');
   });
 
+  it('says so in place of a bar where all figures of an experiment repeat others', () => {
+    const repeating = summary.experiments.map((one) => ({ ...one, counts: {}, repeats: one.figures }));
+    const page = html(<Summary {...summary} experiments={repeating} />);
+    expect(page).toContain('not counted: all repeat others');
+    expect(page).not.toContain('aria-label=""');
+  });
+
   it('has at its head what is confirmed and what is contradicted, and the first claims with their cause', () => {
     const page = html(<Summary {...summary} />);
     expect(page).toContain('Independent figures: 8 confirmed, 1 contradicted');
