@@ -390,7 +390,7 @@ def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says
         run = emulations.start(point, ME)
         assert run is not None
         asked.append(run.spec["dilation"])
-        fidelity = Fidelity(valid=False, why=(f"raise the dilation from {dilation:g} to {2 * dilation:g}.",))
+        fidelity = Fidelity(valid=False, enough_dilation=2 * dilation)
         report = predict(computations.spec_of(Computation.objects.get(pk=point)))
         ended = report.model_copy(update={"fidelity": fidelity, "dilation": dilation})
         Run.objects.filter(pk=run.pk).update(status="finished", report=to_document(ended))
