@@ -25,7 +25,7 @@ from tests.mutation.document import write_section
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = "alone or root or browser"
-TOP = ("engine", "emulator", "topologies", "webapp")
+TOP = ("bench", "engine", "emulator", "topologies", "webapp")
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
 

@@ -1,4 +1,4 @@
-"""The commands of `./loom` that need this machine: run, doctor, calibrate, bench."""
+"""The commands of `./loom` that need this machine: run, doctor, calibrate."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import argparse
 import queue
 import sys
 
-from emulator.bench.command import BENCH
-from emulator.bench.compute import residual_table, steps_table
-from emulator.bench.rows import as_text
 from emulator.calibration.known import time_needed_s
 from emulator.calibration.shapes import SHORT, THOROUGH
-from emulator.cli.chaos import CHAOS
+from emulator.calibration.shown import Shown, residuals_shown, steps_shown
 from emulator.cli.doctor import is_fit, show
 from emulator.network.probe import probe
 from emulator.session.calibrating import calibrate_host
@@ -21,6 +18,7 @@ from engine.cli.command import Command
 from engine.cli.long_work import LongWork
 from engine.cli.present import check_writable, present, write_json
 from engine.cli.progress import RunProgress
+from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 
 
@@ -45,15 +43,25 @@ def calibrate(args: argparse.Namespace) -> int:
     with LongWork("calibrating", expected_s=time_needed_s(extent)) as work:
         found = calibrate_host(extent, work.note, work.tick)
     calibration = found.calibration
-    sys.stderr.write(as_text(steps_table(found.steps)) + "\n")
+    _show(steps_shown(found.steps))
     if found.comparisons:
-        sys.stderr.write("\n" + as_text(residual_table(found.comparisons)) + "\n")
+        _show(residuals_shown(found.comparisons))
     for target in (args.json, args.output):
         if target:
             write_json(calibration.to_json(), target)
     if args.json != "-":
         sys.stdout.write(device_toml(calibration.device))
     return 0
+
+
+def _show(shown: Shown) -> None:
+    """Print to standard error: standard output gets the device."""
+    rows = table(*shown.columns)
+    for row in shown.rows:
+        rows.add_row(*row)
+    console = console_for(sys.stderr)
+    console.print(shown.title)
+    console.print(rows)
 
 
 def add_calibrate_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +101,4 @@ COMMANDS: tuple[Command, ...] = (
     Command("run", "run on emulated devices and links", add_run_arguments, run),
     Command("doctor", "check what this machine can do, and say how to mend the rest", _no_arguments, doctor),
     Command("calibrate", "measure this machine and write it as a device", add_calibrate_arguments, calibrate),
-    BENCH,
-    CHAOS,
 )

@@ -1,7 +1,7 @@
 """Put the commands of the engine and the emulator together; `edgeloom` and `./loom` both run them.
 
 Listing, showing, predicting and comparing need neither Mininet nor torch. The emulator's commands
-(run, doctor, calibrate, bench, chaos) need the extra `emulator`.
+(run, doctor, calibrate) need the extra `emulator`.
 """
 
 from __future__ import annotations

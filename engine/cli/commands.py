@@ -6,9 +6,8 @@ from engine.cli.advise_command import ADVISE
 from engine.cli.command import Command
 from engine.cli.compare_command import COMPARE
 from engine.cli.experiment_command import EXPERIMENT
-from engine.cli.fuzz_command import FUZZ
 from engine.cli.list_command import LIST
 from engine.cli.predict_command import PREDICT
 from engine.cli.reproduce_command import REPRODUCE
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE, FUZZ)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE)

@@ -8,13 +8,13 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
+from bench.service.browser_probe import wire_bytes
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
 from tests.browser.test_main_job import serious_findings
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 from tests.support.web import request_body
-from webapp.trials.browser_probe import wire_bytes
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 

@@ -10,11 +10,11 @@ import pytest
 from openai import OpenAI
 from playwright.sync_api import Page, expect
 
+from bench.service import load_generator
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy, serious_findings
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
-from webapp.trials import load_generator
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -41,7 +41,7 @@ def secret(page: Page) -> str:
 
 @pytest.mark.parametrize(
     "profiles",
-    [(), pytest.param(PROFILES, marks=pytest.mark.long("webapp/serving", "webapp/trials", "engine/program"))],
+    [(), pytest.param(PROFILES, marks=pytest.mark.long("webapp/serving", "bench/service", "engine/program"))],
     ids=["people", "also a load generator"],
 )
 def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(

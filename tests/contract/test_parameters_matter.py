@@ -9,8 +9,8 @@ from typing import Literal, get_origin
 
 import pytest
 
+from bench.fuzz.params import shares_of, values_of
 from engine.domain.errors import EdgeLoomError
-from engine.fuzz.params import shares_of, values_of
 from engine.strategies.registry import STRATEGIES
 from tests.support.parameter_cases import cases_of, with_params
 

@@ -5,10 +5,10 @@ from itertools import islice
 
 import pytest
 
+from bench.fuzz.check import outputs_of
+from bench.fuzz.draw import draw_spec
 from engine.domain.by_hand import PlanByHand
 from engine.domain.errors import EdgeLoomError
-from engine.fuzz.check import outputs_of
-from engine.fuzz.draw import draw_spec
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.parameter_cases import CRAFTED, with_params

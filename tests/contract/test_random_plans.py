@@ -29,7 +29,7 @@ from engine.strategies.registry import STRATEGIES
 from tests.support.memory_world import run_in_memory
 
 FEW, MANY = 8, 60
-"""Runs drawn of each strategy; `engine/fuzz` draws others."""
+"""Runs drawn of each strategy; `bench/fuzz` draws others."""
 AMPLE_BYTES = 4e8
 MODELS = [catalogue.resolve(row.name)[0] for row in catalogue.rows() if row.name.startswith("tiny-")]
 """Four heads, two KV heads at most and few layers: with seven workers, some have nothing to do."""

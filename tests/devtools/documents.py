@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import topologies
+from bench.commands import COMMANDS as OF_MEASURING
 from emulator.cli.main import COMMANDS
 from engine.domain.units import human
 from engine.models import catalogue
@@ -111,7 +112,9 @@ def showcases_table() -> str:
 def commands_table() -> str:
     from tests.devtools.commands import COMMANDS as OF_DEVELOPMENT  # which imports this module
 
-    rows = [(f"`{each.name}`", each.help) for each in (*COMMANDS, *OF_THE_SERVER, *OF_DEVELOPMENT)]
+    rows = [
+        (f"`{each.name}`", each.help) for each in (*COMMANDS, *OF_MEASURING, *OF_THE_SERVER, *OF_DEVELOPMENT)
+    ]
     return table(("command", "what it does"), rows)
 
 

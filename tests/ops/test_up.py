@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from bench.service.first_run import Visitor
 from emulator.host.leftovers import Process, children, is_alive
 from tests.ops.conftest import processes_with, wait_until
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
-from webapp.trials.first_run import Visitor
 
 pytestmark = [pytest.mark.root, pytest.mark.redis]
 

@@ -13,17 +13,18 @@ import pytest
 from tests.devtools.imports import imported_modules, python_files
 
 ROOT = Path(__file__).parents[2]
-OWN = {"edgeloom", "emulator", "engine", "tests", "topologies", "webapp"}
+OWN = {"bench", "edgeloom", "emulator", "engine", "tests", "topologies", "webapp"}
 FILES = {
     "engine": ("engine", "torch", "results"),
     "topologies": ("engine",),
     "emulator": ("engine", "torch", "emulator", "results"),
     "webapp": ("engine", "web", "results"),
+    "bench": ("engine", "torch", "emulator", "results", "web"),
 }
 """Part → the requirements files that declare its libraries."""
 
 OF_BENCHMARKS = {"playwright": "dev.in", "guidellm": "guidellm.txt"}
-"""Library → the file that declares it. Only the benchmarks of `webapp/trials` import these, when they run."""
+"""Library → the file that declares it. Only the benchmarks of the service import these, when they run."""
 
 
 def normal(name: str) -> str:
@@ -51,7 +52,7 @@ def test_every_library_that_a_part_imports_is_in_its_requirements(part: str) -> 
             top = module.partition(".")[0]
             if top in OWN or top in sys.stdlib_module_names:
                 continue
-            if top in OF_BENCHMARKS and path.is_relative_to(ROOT / "webapp/trials"):
+            if top in OF_BENCHMARKS and path.is_relative_to(ROOT / "bench/service"):
                 assert normal(top) in declared(OF_BENCHMARKS[top])
                 continue
             owners = {normal(name) for name in distributions().get(top, [top])}

@@ -100,7 +100,6 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
         "engine/experiments/presentation/report.html.jinja",
         "engine/reproductions/coverage.toml",
         "engine/reproductions/experiments/voltage-fig4.toml",
-        "emulator/bench/accuracy_matrix.toml",
     } <= names
 
 

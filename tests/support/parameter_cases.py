@@ -7,11 +7,11 @@ of memory, a change during the run, or numbers in place of shapes.
 import hashlib
 from bisect import bisect_left
 
+from bench.fuzz.check import outputs_of
+from bench.fuzz.draw import draw_spec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Slice
 from engine.domain.scenario import DropDevice, JoinDevice, Scenario, SetRate, SlowDevice
-from engine.fuzz.check import outputs_of
-from engine.fuzz.draw import draw_spec
 from engine.ops.sizes import weight_bytes
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import strategy

@@ -7,10 +7,10 @@ on chip, no staging copies), because a bound between two methods is one of the s
 from functools import lru_cache
 from random import Random
 
+from bench.fuzz.clusters import AMPLE_BYTES, draw_cluster
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.fuzz.clusters import AMPLE_BYTES, draw_cluster
 from engine.models import catalogue
 from engine.runs.predict import predict
 

@@ -1,6 +1,6 @@
 """Runs in which no logits reach the source: the proof puts them together from what devices keep."""
 
-from engine.fuzz.check import check, outputs_of
+from bench.fuzz.check import check, outputs_of
 from engine.runs.predict import prepare
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from bench.chaos.verdict import other_work
 from emulator import emulate
 from emulator.session.calls import call
 from engine.domain.cluster import ClusterSpec
@@ -20,7 +21,6 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
-from engine.runs.chaos_verdict import other_work
 from engine.runs.predict import predict
 from tests.support import session_bodies
 from tests.support.small_clusters import cluster as make

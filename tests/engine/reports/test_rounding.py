@@ -7,9 +7,9 @@ calculated world, for runs that are right.
 import pytest
 import torch
 
+from bench.fuzz.check import outputs_of
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.fuzz.check import outputs_of
 from engine.models import catalogue
 from engine.models.reference import teacher_forcing, transformers_outputs
 from engine.models.reference.transformers_outputs import Reference

@@ -2,8 +2,8 @@
 
 import pytest
 
+from bench.fuzz.check import check
 from engine.domain.errors import PlanError
-from engine.fuzz.check import check
 from engine.models import catalogue
 from engine.runs.predict import prepare, simulate
 from engine.strategies.shared.embedding import check_choice

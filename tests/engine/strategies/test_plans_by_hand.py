@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
+from bench.fuzz.check import outputs_of
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.fuzz.check import outputs_of
 from engine.models import catalogue
 from engine.runs.predict import predict, prepare
 from engine.strategies.registry import strategy as named

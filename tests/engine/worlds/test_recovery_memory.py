@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
+from bench.fuzz.draw import draw_spec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.workload import Workload
-from engine.fuzz.draw import draw_spec
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import strategy
 from tests.support.recovery_cases import marks

@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
+from bench.fuzz.draw import draw_spec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.trace import Span
-from engine.fuzz.draw import draw_spec
 from engine.runs.predict import play, predict, prepare, simulate
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.small_cases import LLAMA, spec_of, star

@@ -1,0 +1,166 @@
+"""`loom bench [NAME …]`: run benchmarks, print their tables, and with --write keep them in docs/results/."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench.emulation.auto_dilation import measure_auto_dilation
+from bench.emulation.changes import measure_changes
+from bench.emulation.links import measure_links
+from bench.emulation.load import measure_load
+from bench.emulation.losses import measure_losses
+from bench.emulation.messages import measure_messages, measure_sharing
+from bench.emulation.pacing import measure_pacing
+from bench.emulation.startup import measure_startup
+from bench.native.compute import measure_compute, measure_shards
+from bench.native.native import REPEATS, measure_native
+from bench.native.native_step import measure_native_step
+from bench.native.reality import measure_reality
+from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
+from bench.prediction.predict import measure_prediction
+from bench.prediction.simulate import measure_simulate
+from bench.published.boards import measure_boards
+from bench.published.lime import measure_lime
+from bench.published.several_boards import measure_several_boards
+from bench.service.measure_browser import measure_browser
+from bench.service.measure_first_run import measure_first_run
+from bench.service.measure_load import measure_machines, measure_service
+from bench.service.measure_serving import measure_serving
+from bench.strategies.decision import measure_decision
+from bench.strategies.plan_speed import measure_plan_speed
+from bench.strategies.planners import measure_planners
+from bench.strategies.showcases import measure_showcases
+from bench.strategies.strategies import measure_accuracy, measure_strategies
+from bench.strategies.wins import measure_wins
+from bench.tables.documents import DOCUMENTS, write
+from bench.tables.rows import Table, as_text
+from emulator.network.probe import probe
+from engine.cli.command import Command
+from engine.domain.errors import SpecError
+
+FIDELITY = "fidelity"
+
+
+class Bench(NamedTuple):
+    """`measure` gets the environment (clusters by name) and returns the table of docs/results/`document`.md.
+
+    goes_on: it also gets the minutes for which it may go on with what earlier calls have left.
+    repeats: it also gets how often to start everything that it compares.
+    """
+
+    name: str
+    help: str
+    measure: Callable[..., Table]
+    document: str = "bench"
+    goes_on: bool = False
+    repeats: bool = False
+
+
+BENCHES: tuple[Bench, ...] = (
+    Bench("pacing", "how long paced operations last, against their target", measure_pacing),
+    Bench("links", "time of a message, against size / bandwidth", measure_links),
+    Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
+    Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
+    Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
+    Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
+    Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
+    Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "server"),
+    Bench(
+        "machines",
+        "the server with workers on two machines",
+        measure_machines,
+        "server",
+    ),
+    Bench("browser", "pages in a real browser, against their budgets", measure_browser, "server"),
+    Bench("first-run", "from a clone to the first token", measure_first_run, "server", repeats=True),
+    Bench("serving", "a run that serves, asked by a load generator", measure_serving, "server"),
+    Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
+    Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
+    Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),
+    Bench("changes", "time until live changes take effect at the receiver", measure_changes, FIDELITY),
+    Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
+    Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
+    Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
+    Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),
+    Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
+    Bench(
+        "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
+    ),
+    Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
+    Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
+    Bench(
+        "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
+    ),
+    Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
+    Bench("native", "native speed beside plain torch and gloo", measure_native, "performance", repeats=True),
+    Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
+    Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),
+    Bench("boards", "presets against published rates of tokens, and their fit", measure_boards, "boards"),
+    Bench(
+        "several-boards",
+        "boards on one switch against published rates of tokens",
+        measure_several_boards,
+        "boards",
+    ),
+    Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(f"{bench.name} ({bench.help})" for bench in BENCHES)
+    of_fidelity = ", ".join(bench.name for bench in BENCHES if bench.document == FIDELITY)
+    words = f"all, or some of: {names}; {FIDELITY} stands for {of_fidelity}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=words)
+    parser.add_argument("--write", action="store_true", help="update the tables in docs/results/")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=MINUTES,
+        help="how long `matrix` carries out runs; 0: only its table of those so far (default: %(default)g)",
+    )
+    words = (
+        "how often `native` starts every system, 7 minutes each, and `first-run` installs one, "
+        "2 minutes each (default: %(default)d)"
+    )
+    parser.add_argument("--repeats", type=_some, default=REPEATS, help=words)
+
+
+def _some(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
+    return number
+
+
+def chosen_benches(names: Sequence[str]) -> list[Bench]:
+    """The benchmarks of these names, all for none. Raises `SpecError` for a name that there is not."""
+    known = [bench.name for bench in BENCHES] + [FIDELITY]
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SpecError(f"there is no benchmark {unknown[0]}: there are {', '.join(known)}.")
+    of_fidelity = {bench.name for bench in BENCHES if bench.document == FIDELITY}
+    asked = set(names) | (of_fidelity if FIDELITY in names else set())
+    return [bench for bench in BENCHES if not asked or bench.name in asked]
+
+
+def run(args: argparse.Namespace) -> int:
+    chosen = chosen_benches(args.names)
+    probe().require()
+    for bench in chosen:
+        sys.stderr.write(f"{bench.name}: {bench.help}\n")
+        more = {"minutes": args.minutes} if bench.goes_on else {}
+        more |= {"repeats": args.repeats} if bench.repeats else {}
+        result = bench.measure(args.environment, **more)
+        for table in (result.summary, result):
+            if table is not None:
+                sys.stdout.write(as_text(table) + "\n")
+        sys.stdout.flush()
+        if args.write:
+            write(DOCUMENTS, bench.document, bench.name, result)
+    return 0
+
+
+BENCH = Command("bench", "measure how accurate and how fast the emulation is", add_arguments, run)

@@ -1,0 +1,110 @@
+"""Times the start of a run until its devices are ready, and measures the memory of a device process."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from bench.emulation.clusters import star
+from bench.tables.rows import Table
+from emulator.host.leftovers import children
+from emulator.session.client import emulate
+from engine.cli.command import Environment
+from engine.domain.events import Event, StateChanged
+from engine.domain.spec import RunSpec
+from engine.domain.units import human
+from engine.domain.workload import Workload
+from engine.models import catalogue
+
+DEVICES = (2, 8, 16, 64)
+MODEL = "demo-lm"
+STRATEGY = "mcu"  # it has work for any number of devices
+OWN_TITLE = b"emulator.session.server"
+
+
+def measure_startup(environment: Environment) -> Table:
+    rows = []
+    for count in DEVICES:
+        seen_s, times, device_bytes = _start(count)
+        total_s = seen_s["running"] - seen_s["asked"]
+        session_s = total_s - times["building"] - times["devices_ready"] - times["calibrating"]
+        ended_s = seen_s["gone"] - seen_s["report"]
+        parts = (session_s, times["building"], times["calibrating"], times["devices_ready"], total_s, ended_s)
+        rows.append((str(count), *(f"{seconds:.2f} s" for seconds in parts), human(device_bytes, "B")))
+    title = (
+        f"Star of N devices, {MODEL} by {STRATEGY}; network and torch come up together, then devices are "
+        "forked and connected. Memory: a device's proportional share, mean."
+    )
+    columns = (
+        "devices",
+        "session, plan",
+        "network, torch",
+        "measuring links",
+        "devices up",
+        "all ready",
+        "all gone",
+        "memory of one",
+    )
+    return Table(title, columns, tuple(rows))
+
+
+def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
+    """The wall time of each state, the report's set-up times, and the bytes of a device process while it
+    runs.
+    """
+    model, weights = catalogue.resolve(MODEL)
+    spec = RunSpec(
+        cluster=star(count, 2e9, 100e6),
+        model=model,
+        weights=weights,
+        strategy=STRATEGY,
+        workload=Workload(prompt_tokens=16, new_tokens=1),
+        dilation=8.0,
+    )
+    while True:
+        seen_s: dict[str, float] = {"asked": time.monotonic()}
+        weighed: list[float] = []
+        report = emulate(spec, partial(_note, seen_s, weighed))
+        seen_s["gone"] = time.monotonic()
+        if "queued" not in seen_s:  # this run had to wait for its turn, so its time does not count: repeat it
+            times = {name: float(value) for name, value in report.timings.items()}
+            return seen_s, times, weighed[0]
+
+
+def _note(seen_s: dict[str, float], weighed: list[float], events: list[Event]) -> None:
+    """Note when each state was first seen, and the memory of device processes once they run."""
+    for event in events:
+        name = event.state if isinstance(event, StateChanged) else event.type
+        if name == "running" and name not in seen_s:
+            seen_s[name] = time.monotonic()
+            weighed.append(device_bytes())
+        seen_s.setdefault(name, time.monotonic())
+
+
+def device_bytes() -> float:
+    """Mean proportional set size of the device processes: this process started one that waits for the
+    session's init, and that the devices (and shells, which hold namespaces up).
+    """
+    own = [os.getpid()]
+    for _ in range(3):
+        own = [child.pid for pid in own for child in children(pid) if _is_session(child.pid)]
+    sizes = [size for pid in own if (size := _proportional_bytes(pid))]
+    return sum(sizes) / max(1, len(sizes))
+
+
+def _is_session(pid: int) -> bool:
+    try:
+        return OWN_TITLE in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:  # the process has ended
+        return False
+
+
+def _proportional_bytes(pid: int) -> int:
+    """The proportional set size of a process in bytes; 0 if it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

@@ -1,0 +1,132 @@
+"""`loom fuzz`: random runs of all strategies and families on real tensors, compared with `transformers`.
+
+Case K of seed S is always the same run. A case that is wrong is written as a file for `--spec` of `loom
+predict` and `loom run`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.fuzz.campaign import Campaign, Ended, count, run_campaign
+from engine.cli.command import Command
+from engine.cli.document import write_between
+from engine.domain.errors import SpecError
+from engine.domain.stored import to_document
+from engine.strategies.registry import STRATEGIES, strategy
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "tests.md"
+START, END = "<!-- fuzz -->", "<!-- end fuzz -->"
+ENDS = ("equal", "lossy", "refused", "out of memory", "wrong")
+REPORT_EVERY_S = 5.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--cases", type=int, default=200, metavar="N", help="how many cases (200)")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="which cases (1)")
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first case (0)")
+    parser.add_argument("--case", type=int, metavar="K", help="only this case; its spec is written, too")
+    parser.add_argument(
+        "--strategy", action="append", metavar="NAME", help="only these, which makes other cases; repeatable"
+    )
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at once (all cores)"
+    )
+    parser.add_argument(
+        "--out", default=".", metavar="DIR", help="where specs of wrong cases are written (.)"
+    )
+    parser.add_argument("--write", action="store_true", help="update the table in docs/results/tests.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    campaign = campaign_of(args)
+    if args.processes < 1:
+        raise SpecError(f"--processes {args.processes}: expected at least 1.")
+    began_s, ended = time.monotonic(), list[Ended]()
+    try:
+        _collect(campaign, min(args.processes, campaign.stop - campaign.first), ended)
+    except KeyboardInterrupt:
+        done = {one.number for one in ended}
+        left = next(index for index in range(campaign.first, campaign.stop + 1) if index not in done)
+        sys.stderr.write(f"stopped: go on with --seed {campaign.seed} --first {left}.\n")
+        sys.stdout.write(as_text(campaign, ended) + "\n")
+        return 130
+    took_s = time.monotonic() - began_s
+    wrong = sorted(one for one in ended if one.end == "wrong")
+    if args.case is not None:
+        one = ended[0]
+        sys.stdout.write(f"{one.end}: {one.sentence or 'as transformers'}\n")
+    else:
+        sys.stdout.write(as_text(campaign, ended) + "\n")
+    for one in ended if args.case is not None else wrong:
+        sys.stdout.write(_described(campaign, one, Path(args.out)) + "\n")
+    if args.write:
+        write_between(DOCUMENT, START, END, as_markdown(campaign, ended, took_s))
+    return 3 if wrong else 0
+
+
+def campaign_of(args: argparse.Namespace) -> Campaign:
+    """Raises `SpecError` for numbers that select no case."""
+    names = tuple(strategy(name).name for name in args.strategy or [chosen.name for chosen in STRATEGIES])
+    first, cases = (args.first, args.cases) if args.case is None else (args.case, 1)
+    if cases < 1 or first < 0:
+        raise SpecError(
+            f"fuzz: {cases} cases from number {first}: expected at least 1 case from number 0 on."
+        )
+    return Campaign(args.seed, first, first + cases, names)
+
+
+def _collect(campaign: Campaign, processes: int, ended: list[Ended]) -> None:
+    """Append every case to `ended`, and say now and then how many there are."""
+    cases, said_s = campaign.stop - campaign.first, time.monotonic()
+    for one in run_campaign(campaign, processes):
+        ended.append(one)
+        if one.end == "wrong":
+            sys.stderr.write(f"case {one.number} is wrong: {one.sentence}\n")
+        now_s = time.monotonic()
+        if now_s - said_s > REPORT_EVERY_S or len(ended) == cases:
+            said_s = now_s
+            wrong = sum(one.end == "wrong" for one in ended)
+            sys.stderr.write(f"{len(ended)} of {cases} cases, {wrong} wrong\n")
+
+
+def _described(campaign: Campaign, one: Ended, directory: Path) -> str:
+    from bench.fuzz.draw import draw_spec
+
+    strategies = tuple(strategy(name) for name in campaign.strategies)
+    spec = draw_spec(campaign.seed, one.number, strategies)
+    path = directory / f"fuzz-{campaign.seed}-{one.number}.json"
+    path.write_text(json.dumps(to_document(spec), indent=2) + "\n", encoding="utf-8")
+    return f"case {one.number}, {spec.strategy}: {one.sentence or one.end}\n  loom predict --spec {path}"
+
+
+def _rows(campaign: Campaign, ended: Sequence[Ended]) -> list[tuple[str, ...]]:
+    counts = count(campaign, ended)
+    rows = [(name, str(found.total()), *(str(found[end]) for end in ENDS)) for name, found in counts.items()]
+    sums = [sum(found[end] for found in counts.values()) for end in ENDS]
+    return [*rows, ("all", str(len(ended)), *map(str, sums))]
+
+
+def as_text(campaign: Campaign, ended: Sequence[Ended]) -> str:
+    lines = [("strategy", "cases", *ENDS), *_rows(campaign, ended)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
+    )
+
+
+def as_markdown(campaign: Campaign, ended: Sequence[Ended], took_s: float) -> str:
+    rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(campaign, ended))
+    return (
+        f"{len(ended)} cases of seed {campaign.seed}, from number {campaign.first} on, in {took_s:.0f} s.\n\n"
+        f"| strategy | cases | {' | '.join(ENDS)} |\n| --- |{' ---: |' * (1 + len(ENDS))}\n{rows}"
+    )
+
+
+FUZZ = Command("fuzz", "compare random runs of all strategies with transformers", add_arguments, run)

@@ -1,0 +1,61 @@
+"""Draws case number `index` of seed `seed`: always the same run, whatever was drawn before it."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from bench.fuzz.clusters import draw_cluster
+from bench.fuzz.models import draw_model, small_models
+from bench.fuzz.params import draw_params
+from engine.domain.cluster import ClusterSpec
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.program.strategy import Strategy
+from engine.strategies.registry import STRATEGIES
+
+LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
+
+
+def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGIES) -> RunSpec:
+    """Strategies take turns, and each starts at another of the catalogue's small models, which take turns,
+    too; all else is drawn.
+    """
+    random = Random(f"{seed}/{index}")
+    chosen = strategies[index % len(strategies)]
+    bases, turn = small_models(), sum(divmod(index, len(strategies)))
+    model = draw_model(random, bases[turn % len(bases)])
+    cluster = draw_cluster(random, model)
+    return RunSpec(
+        name=f"fuzz {seed}/{index}",
+        cluster=cluster,
+        model=model,
+        workload=draw_workload(random, model),
+        strategy=chosen.name,
+        params=_params(random, chosen, cluster),
+        seed=random.randrange(1000),
+    )
+
+
+def draw_workload(random: Random, model: ModelSpec) -> Workload:
+    """Few tokens, one to four requests: one after another, as a burst, or in a queue."""
+    generates = model.causal and model.has_head and random.random() < 0.9
+    arrivals: tuple[dict[str, Any], ...] = (
+        {"pattern": "sporadic"},
+        {"pattern": "bursty"},
+        {"pattern": "poisson", "rate_per_s": 10 ** random.uniform(-1, 3), "max_batch": 3},
+        {"pattern": "users", "users": 2, "max_batch": random.randint(1, 2)},
+    )
+    return Workload(
+        prompt_tokens=random.randint(1, LONGEST_PROMPT) if model.reads_text else None,
+        new_tokens=random.randint(1, MOST_NEW_TOKENS) if generates else 0,
+        requests=random.randint(1, MOST_REQUESTS),
+        **random.choice(arrivals),
+    )
+
+
+def _params(random: Random, chosen: Strategy, cluster: ClusterSpec) -> dict[str, object]:
+    """Defaults in a quarter of the runs; mostly such that the run is lossless."""
+    params = draw_params(random, chosen.Params, cluster) if random.random() < 0.75 else {}
+    return params | (chosen.lossless_params() if random.random() < 0.75 else {})

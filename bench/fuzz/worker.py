@@ -1,0 +1,37 @@
+"""`python -m bench.fuzz.worker SEED FIRST STOP STEP STRATEGY…`: cases FIRST, FIRST + STEP, … below STOP.
+
+It checks them and writes one JSON line per case, `[index, end, sentence]`, as soon as the case is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import warnings
+
+import torch
+
+from bench.fuzz.check import check
+from bench.fuzz.draw import draw_spec
+from engine.strategies.registry import strategy
+
+
+def main(arguments: list[str]) -> int:
+    seed, first, stop, step = (int(number) for number in arguments[:4])
+    strategies = tuple(strategy(name) for name in arguments[4:])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    torch.set_num_threads(1)  # tensors this small are computed sooner by one thread
+    warnings.simplefilter("ignore")
+    verdicts = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # standard output carries the verdicts, so what libraries print goes elsewhere
+    for index in range(first, stop, step):
+        verdict = check(draw_spec(seed, index, strategies))
+        verdicts.write(json.dumps([index, verdict.end, verdict.sentence]) + "\n")
+        verdicts.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

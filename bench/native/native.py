@@ -1,0 +1,182 @@
+"""Runs at native speed beside plain torch and torch.distributed's gloo, on the same links, in turn."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.emulation.clusters import star
+from bench.native.native_bounds import NEW_TOKENS, PROMPT, Place, Speed, bounds_at
+from bench.tables.rows import Table
+from emulator.calibration.known import needed_calibration
+from emulator.session.calls import call
+from emulator.session.client import emulate
+from engine.cli.command import Environment
+from engine.domain.errors import HostError, RunError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+
+RATES = (1000e6, 100e6, 20e6)
+SIZES = (2, 4)
+REPEATS = 2
+"""So often every system is started, unless the command says otherwise: 7 minutes each."""
+ROUNDS, SLOW_ROUNDS = 2, 1
+"""So often a system that was started is timed, after a round that is not; the second on the slowest links."""
+
+OUR_FLOP_PER_S = 5e10
+
+BASELINES = {"tensor": "torch, tensor parallel over gloo", "pipeline": "torch, pipeline over gloo"}
+PLAIN = "plain torch"
+OURS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("megatron", {}),
+    ("megatron", {"head": "columns", "embedding": "auto"}),
+    ("gpipe", {"head": "last"}),
+)
+CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("megatron", {"head": "columns"}),
+    ("gpipe", {}),
+    ("megatron", {"all_reduce": "ring"}),
+)
+"""Measured at the middle rate alone, for what each choice is worth."""
+
+MODULE = "bench.native.gloo_rank"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+PLACES = (Place(1, 0.0), *(Place(count, rate) for count in SIZES for rate in RATES))
+
+
+def measure_native(environment: Environment, repeats: int = REPEATS) -> Table:
+    """Repeats are interleaved: the speed of a shared machine changes within minutes."""
+    found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
+    for _ in range(repeats):
+        for place in PLACES:
+            for name, speeds in speeds_at(place):
+                found[name][place] += speeds
+                sys.stderr.write(f"{name}, {place.title}: {_cell(speeds)}\n")
+    known = needed_calibration()
+    prompt_s = statistics.median(speed.first_s for speed in found["EdgeLoom single"][PLACES[0]])
+    for place in PLACES:
+        for name, bound in bounds_at(place, model_of_105m(), known.profile.memory_byte_per_s, prompt_s):
+            found[name][place].append(bound)
+    return table_of(found, repeats)
+
+
+def table_of(found: dict[str, dict[Place, list[Speed]]], repeats: int = REPEATS) -> Table:
+    rows = [
+        (name, *(_cell(speeds[place]) if place in speeds else "" for place in PLACES))
+        for name, speeds in found.items()
+    ]
+    title = (
+        f"A Llama-like model of 105.8 million parameters, float32, {PROMPT} + {NEW_TOKENS} tokens, one "
+        "thread per process: tokens per second of the prompt / of decoding, medians of "
+        f"{ROUNDS} rounds (at {RATES[-1] / 1e6:g} Mbit/s {SLOW_ROUNDS}) in {_runs(repeats)}, on the same "
+        "links. Every EdgeLoom run was "
+        "compared with transformers. Bounds: the weights of a step are read once at this host's rate; a "
+        "prompt's arithmetic is EdgeLoom's on one device, divided by the cores that share it; messages take "
+        "their bytes at the link's rate, a prompt's sums in a ring."
+    )
+    return Table(title, ("", *(place.title for place in PLACES)), tuple(rows))
+
+
+def _runs(repeats: int) -> str:
+    return "one run" if repeats == 1 else f"each of {repeats} runs in turn"
+
+
+def rounds_at(place: Place) -> int:
+    return SLOW_ROUNDS if place.bit_per_s == RATES[-1] else ROUNDS
+
+
+def _cell(speeds: list[Speed]) -> str:
+    first_s, token_s = (statistics.median(times) for times in zip(*speeds, strict=True))
+    return f"{PROMPT / first_s:.0f} / {1 / token_s:.1f}"
+
+
+def speeds_at(place: Place) -> Iterator[tuple[str, list[Speed]]]:
+    """Every system, started once."""
+    if place.devices == 1:
+        yield PLAIN, baseline(place, "tensor")
+        yield "EdgeLoom single", ours(place, "single", {})
+        return
+    for kind, name in BASELINES.items():
+        yield name, baseline(place, kind)
+    for strategy, params in (*OURS, *CAUSES) if place.bit_per_s == RATES[1] else OURS:
+        words = "".join(f", {key} {value}" for key, value in params.items())
+        yield f"EdgeLoom {strategy}{words}", ours(place, strategy, params)
+
+
+def baseline(place: Place, kind: str) -> list[Speed]:
+    times = call(gloo_times, kind, place.devices, place.bit_per_s or RATES[0], rounds_at(place))
+    return [Speed(*one) for one in times]
+
+
+def gloo_times(kind: str, devices: int, bit_per_s: float, rounds: int) -> list[tuple[float, float]]:
+    """Run all ranks of a baseline in the devices' namespaces; raises `HostError` if one fails."""
+    from emulator.network.mininet_network import MininetNetwork
+
+    model = model_of_105m()
+    network = MininetNetwork(star(devices, OUR_FLOP_PER_S, bit_per_s), 1.0)
+    with network:
+        task: dict[str, Any] = {
+            "kind": kind,
+            "addresses": [network.address(rank) for rank in range(devices)],
+            "layers": model.num_layers,
+            "hidden": model.hidden_size,
+            "heads": model.num_heads,
+            "intermediate": model.intermediate_size,
+            "vocab": model.vocab_size,
+            "prompt": PROMPT,
+            "new_tokens": NEW_TOKENS,
+            "rounds": rounds,
+        }
+        ranks = []
+        for rank in range(devices):
+            inside = ("nsenter", f"--net=/proc/{network.pid(rank)}/ns/net")
+            line = (*inside, sys.executable, "-m", MODULE, json.dumps(task | {"rank": rank}))
+            ranks.append(subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        answers = [process.communicate() for process in ranks]
+    for process, (_, errors) in zip(ranks, answers, strict=True):
+        if process.returncode:
+            last = (errors.decode().strip().splitlines() or ["it gave no reason"])[-1]
+            raise HostError(f"A rank of the baseline {kind} failed: {last}.")
+    return [(first_s, token_s) for first_s, token_s in json.loads(answers[0][0])]
+
+
+def ours(place: Place, strategy: str, params: dict[str, Any]) -> list[Speed]:
+    """All requests but the first: the baselines, too, have a round before they are timed.
+
+    Raises `RunError` if the run did not finish with the reference's tokens and logits.
+    """
+    report = emulate(spec_at(place, strategy, params, requests=1 + rounds_at(place)), lambda events: None)
+    if report.outcome.kind != "finished" or not report.correctness.ok:
+        why = report.outcome.sentence or report.correctness.why
+        raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")
+    timed = report.requests[1:]
+    return [Speed(one.ttft_s, (one.token_s[-1] - one.token_s[0]) / (NEW_TOKENS - 1)) for one in timed]
+
+
+def spec_at(place: Place, strategy: str, params: dict[str, Any], requests: int = 1) -> RunSpec:
+    """Requests one after the other, at native speed."""
+    return RunSpec(
+        cluster=star(place.devices, OUR_FLOP_PER_S, place.bit_per_s or RATES[0]),
+        model=model_of_105m(),
+        workload=Workload(prompt_tokens=PROMPT, new_tokens=NEW_TOKENS, requests=requests),
+        strategy=strategy,
+        params=params,
+        dilation="native",
+    )
+
+
+def model_of_105m() -> ModelSpec:
+    """tinyllama-42m, wider: 8 layers of 768, with a head of its own."""
+    model, _ = catalogue.resolve("tinyllama-42m", "random")
+    wider = {"hidden_size": 768, "num_heads": 12, "num_kv_heads": 12, "intermediate_size": 2048}
+    return model.model_copy(update=wider | {"name": "llama-106m", "tied_head": False})

@@ -1,0 +1,121 @@
+"""Emulates every strategy on one cluster, and scores the quality of lossy ones on held-out text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bench.tables.rows import Table
+from emulator.session.client import emulate
+from engine.cli.command import Environment
+from engine.domain.errors import PlanError
+from engine.domain.report import Correctness, RunReport
+from engine.domain.spec import RunSpec
+from engine.domain.units import human, human_s
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.strategies.registry import STRATEGIES
+
+CLUSTER = "lab-4"
+MODEL = "demo-lm"
+WORKLOAD = Workload(prompt="The statement that raises an exception", new_tokens=16)
+WINDOWS, PROMPT, CONTINUATION = 64, 64, 4
+LOSSY: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("the model itself", "single", {}),
+    ("8-bit weights", "edge_only", {"bits": "8"}),
+    ("4-bit weights", "edge_only", {"bits": "4"}),
+    *(
+        (
+            f"T_max {ratio:g} of nominal, importance {kind}",
+            "edgeformer",
+            {"t_max_mode": "ratio", "t_max": ratio, "importance": kind},
+        )
+        for ratio in (0.88, 0.7, 0.5)
+        for kind in ("var", "paper")
+    ),
+)
+
+
+def measure_strategies(environment: Environment) -> Table:
+    rows: list[tuple[str, ...]] = []
+    for strategy in STRATEGIES:
+        spec = _spec(environment, strategy.name, WORKLOAD, {})
+        try:
+            rows.append(_row(strategy.name, emulate(spec, lambda events: None)))
+        except PlanError as error:
+            rows.append((strategy.name, *["-"] * 6, str(error)))
+    title = (
+        f"{MODEL} on {CLUSTER}, {len(WORKLOAD.prompt or '')} characters in, {WORKLOAD.new_tokens} tokens "
+        "out, default parameters, emulated. Bytes: all that crossed a link, per token; memory: the fullest "
+        "device."
+    )
+    columns = ("strategy", "first token", "per token", "bytes/token", "memory", "energy", "D", "proof")
+    return Table(title, columns, tuple(rows))
+
+
+def _spec(environment: Environment, strategy: str, workload: Workload, params: dict[str, Any]) -> RunSpec:
+    model, weights = catalogue.resolve(MODEL, None)
+    return RunSpec(
+        cluster=environment.load_cluster(CLUSTER),
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        workload=workload,
+        params=params,
+    )
+
+
+def _row(name: str, report: RunReport) -> tuple[str, ...]:
+    sent = sum(link.bytes for link in report.links) / max(1, len(report.output_tokens))
+    peak = max(device.peak_memory_bytes for device in report.devices)
+    verdict = proof(report.correctness)
+    if report.outcome.kind != "finished":
+        verdict = report.outcome.sentence
+    elif not report.fidelity.valid:
+        verdict += f"; not valid: {'; '.join(report.fidelity.why)}"
+    return (
+        name,
+        human_s(report.ttft_s),
+        human_s(report.tpot_s),
+        human(sent, "B"),
+        human(peak, "B"),
+        f"{report.energy_j:.2f} J",
+        f"{report.dilation:g}",
+        verdict,
+    )
+
+
+def proof(found: Correctness) -> str:
+    """The verdict of the comparison with the reference, in a few words."""
+    if found.lossy and found.kl_mean is not None:
+        return f"lossy: KL {found.kl_mean:.3f}, top-1 {found.top1_agreement or 0:.0%}"
+    if found.ok and found.max_rel_error is None:
+        return "same tokens"
+    return f"same tokens, off by {found.max_rel_error:.0e}" if found.ok else f"WRONG: {found.why}"
+
+
+def measure_accuracy(environment: Environment) -> Table:
+    from bench.strategies.score import held_out_windows, logits_of, score
+
+    base = _spec(environment, "single", WORKLOAD, {})
+    windows = held_out_windows(base, WINDOWS, PROMPT, CONTINUATION)
+    own = logits_of(base, windows)
+    rows = []
+    for title, strategy, params in LOSSY:
+        spec = _spec(environment, strategy, WORKLOAD, params)
+        found = score(logits_of(spec, windows), own, windows)
+        rows.append(
+            (
+                title,
+                strategy,
+                f"{found.perplexity:.1f}",
+                f"{found.accuracy:.1%}",
+                f"{found.kl_mean:.4f}",
+                f"{found.top1_agreement:.1%}",
+            )
+        )
+    title = (
+        f"{MODEL} on {len(windows)} windows of held-out text: {PROMPT} tokens of prompt, {CONTINUATION} of "
+        "continuation, which alone are scored. KL in nats per token, top-1: same likeliest token as the "
+        "model."
+    )
+    return Table(title, ("what", "strategy", "perplexity", "accuracy", "KL", "top-1"), tuple(rows))

@@ -1,0 +1,46 @@
+"""Writes tables and charts of benchmarks into docs/results/."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from bench.tables.chart import Chart, as_svg
+from bench.tables.rows import Table, as_markdown
+from bench.tables.scatter import scatter_svg
+from emulator.calibration.known import host_name
+from emulator.network.probe import probe
+from engine.cli.document import write_between
+
+DOCUMENTS = Path(__file__).resolve().parents[2] / "docs" / "results"
+
+
+def write(directory: Path, document: str, name: str, result: Table) -> None:
+    """Write the table into the section `name` of a document, and its chart beside the document."""
+    picture = ""
+    if result.chart is not None:
+        file = directory / f"{document}-{name}.svg"
+        drawn = as_svg(result.chart) if isinstance(result.chart, Chart) else scatter_svg(result.chart)
+        file.write_text(drawn, encoding="utf-8")
+        picture = f"![{result.chart.title}]({file.name})\n\n"
+    if result.raw:
+        (directory / f"{document}-{name}.json").write_text(result.raw + "\n", encoding="utf-8")
+    for path, text in result.files.items():
+        path.write_text(text, encoding="utf-8")
+    summary = ""
+    if result.summary is not None:
+        summary = as_markdown(result.summary) + "\n\n"
+    write_section(directory / f"{document}.md", name, picture + summary + section(result))
+
+
+def section(result: Table) -> str:
+    """A table in Markdown, followed by the machine, the date and the load."""
+    found, busy = probe(), os.getloadavg()[1]
+    where = f"{host_name()}, {found.cores} cores, Linux {found.kernel}, {time.strftime('%Y-%m-%d')}"
+    return f"{as_markdown(result)}\n\n{where}; {busy:.1f} processes ran or waited, 5 minutes' mean"
+
+
+def write_section(document: Path, name: str, text: str) -> None:
+    """Replace the text between this benchmark's markers; raises `SpecError` if the markers are missing."""
+    write_between(document, f"<!-- bench {name} -->", f"<!-- end {name} -->", text)

@@ -1,0 +1,103 @@
+"""`python -m bench.trials.campaign`, which `./loom chaos --world service` runs in namespaces of its own.
+
+Inside, this process is the first one, sees only its own processes, and has its own loopback and mounts. So it
+sees what a trial leaves behind, and the kernel removes what the campaign leaves behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.trials import servers
+from bench.trials.judged import Judged, line_of, summary
+from bench.trials.schedule import schedule
+
+
+def open_databases(kind: str, directory: Path, disk: servers.Disk) -> servers.Database:
+    if kind == "postgresql":
+        place = directory / "postgresql"
+        place.mkdir()
+        return servers.Postgresql(place, disk.directory)
+    return servers.Sqlite(disk.directory)
+
+
+def environment(directory: Path, redis_url: str, database_url: str) -> dict[str, str]:
+    """What this process, the fork server and all workers and sessions read."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "webapp.settings",
+        "REDIS_URL": redis_url,
+        "DATABASE_URL": database_url,
+        "LOOM_STATE_DIR": str(directory / "state"),
+        "LOOM_TRIAL_DIRECTORY": str(directory),
+        "LOOM_TRIAL_CLOCK": str(directory / "clock"),
+        "LOOM_RUNS_WAITING": "100000",
+        "OMP_NUM_THREADS": "1",
+    }
+
+
+def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> list[Judged]:
+    subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
+    directory.chmod(0o755)
+    disk = servers.Disk(directory / "disk", servers.DISK_BYTES[kind])
+    redis, database = servers.Redis(directory), open_databases(kind, directory, disk)
+    (directory / "clock").write_text("0.0")
+    os.environ.update(environment(directory, redis.server.url, database.url))
+    redis.start()
+    database.start()
+    importlib.import_module("bench.trials.django_ready")  # settings are read now
+    from bench.trials.trial import Trials
+
+    runner = Trials(redis, database, disk, directory)
+    judged = []
+    try:
+        for number in range(first, first + trials):
+            judged.append(runner.play(schedule(seed, number)))
+            sys.stdout.write(line_of(judged[-1]))
+            sys.stdout.flush()
+    finally:
+        runner.stop()
+        redis.kill()
+        database.stop()
+    return judged
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--result", type=Path, help="write counts as JSON to this file")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
+    args = parser.parse_args()
+    directory = Path(tempfile.mkdtemp(prefix="edgeloom-trials-"))
+    began_s = time.monotonic()
+    judged: list[Judged] = []
+    try:
+        judged = campaign(args.database, args.seed, args.first, args.trials, directory)
+    finally:
+        bad = [one for one in judged if one.problems]
+        if len(judged) == args.trials and not bad:
+            subprocess.run(("umount", "--lazy", str(directory / "disk")), check=False)
+            shutil.rmtree(directory, ignore_errors=True)
+        else:
+            sys.stdout.write(f"The logs of the workers are in {directory}.\n")
+    if args.result:
+        args.result.write_text(json.dumps(summary(judged, time.monotonic() - began_s)))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""One emulating worker of a trial: the real worker, but its emulations are `bench/trials/session.py`.
+
+Each worker counts as a machine of its own (its `home`), with its own place for records and turns, except that
+worker 0 is at home where the trial is: whether its process lives is seen there at once.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import emulator.session.client as emulator_client
+from bench.trials.hurry import hurry
+from bench.trials.session import DIRECTORY
+from emulator.network.probe import probe
+from emulator.session.isolation import Isolated
+from webapp.celery import app
+from webapp.fleet import release
+from webapp.runs import tasks, workers
+
+SESSION = "bench.trials.session"
+
+# Found out once, before workers are forked.
+probe()
+release.code_version()
+
+
+class Post(NamedTuple):
+    """`node` is the worker's name, which two may share; `directory` has its log and its records. A hurry is
+    `bench/trials/hurry.py`.
+    """
+
+    number: int
+    node: str
+    directory: Path
+    in_a_hurry: bool = True
+
+
+def work(post: Post) -> None:
+    """Until SIGTERM. In a process of its own."""
+    log = os.open(post.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ["EDGELOOM_STATE_DIR"] = str(post.directory / "emulator")
+    if post.in_a_hurry:
+        hurry()
+    if post.number:
+        setattr(workers, "home", partial(_home, post.number))  # noqa: B010
+    setattr(emulator_client, "Isolated", _isolated)  # noqa: B010
+    assert vars(tasks)["emulate"] is emulator_client.emulate, "the task runs what is replaced here"
+    quiet = ("--without-gossip", "--without-mingle", "--loglevel", "INFO")
+    pool = ("--pool", "threads", "--concurrency", "1")
+    app.worker_main(["worker", "-Q", "emulate", "-n", post.node, *pool, *quiet])
+
+
+def _home(number: int) -> str:
+    return f"machine{number}"
+
+
+def _isolated(module: str, *arguments: object) -> Isolated:
+    directory = Path(os.environ[DIRECTORY])
+    return Isolated(SESSION, *arguments, writes=(directory,))  # type: ignore[arg-type, misc]

@@ -1,1 +1,0 @@
-"""Benchmarks of the emulation: how accurate it is, and how fast it starts and reacts."""

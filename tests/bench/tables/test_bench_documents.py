@@ -1,0 +1,64 @@
+"""Benchmarks' tables and charts find their place in the documents."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from bench.tables.chart import Chart, as_svg, lines
+from bench.tables.documents import write, write_section
+from bench.tables.rows import Table, as_markdown, as_text
+from engine.domain.errors import SpecError
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def chart(*points: tuple[str, float, float]) -> Chart:
+    return Chart("Pacing <&>", "devices", "", lines(points), lambda x: f"{x:g}", lambda y: f"{y:.1%}")
+
+
+def test_a_chart_draws_every_point_and_names_every_line() -> None:
+    made = chart(("a", 1, 0.0), ("b", 1, 0.2), ("a", 16, 0.1), ("b", 16, -0.1))
+    drawn = ElementTree.fromstring(as_svg(made))
+    assert len(drawn.findall(f"{SVG}circle")) == 4
+    words = [text.text for text in drawn.findall(f"{SVG}text")]
+    assert {"a", "b", "1", "16", "devices", "Pacing <&>"} <= set(words)
+    for circle in drawn.findall(f"{SVG}circle"):
+        assert 0 < float(circle.attrib["cx"]) < 640
+        assert 0 < float(circle.attrib["cy"]) < 300
+
+
+def test_a_chart_of_one_point_and_of_equal_values_can_be_drawn() -> None:
+    for made in (chart(("a", 4, 0.0)), chart(("a", 1, 1.0), ("a", 2, 1.0))):
+        assert ElementTree.fromstring(as_svg(made)).tag == f"{SVG}svg"
+    with pytest.raises(ValueError, match="has no points"):
+        as_svg(chart())
+
+
+def test_a_result_replaces_what_stood_between_its_markers(tmp_path: Path) -> None:
+    document = tmp_path / "fidelity.md"
+    document.write_text("before\n<!-- bench load -->\nold\n<!-- end load -->\nafter\n", encoding="utf-8")
+    table = Table("Title.", ("a", "b"), (("1", "2"),), chart(("x", 1, 0.1)))
+    write(tmp_path, "fidelity", "load", table)
+    text = document.read_text(encoding="utf-8")
+    assert text.startswith("before\n<!-- bench load -->\n![Pacing <&>](fidelity-load.svg)\n\nTitle.\n")
+    assert "old" not in text
+    assert text.endswith("<!-- end load -->\nafter\n")
+    assert (tmp_path / "fidelity-load.svg").exists()
+    with pytest.raises(SpecError, match="the markers <!-- bench other --> and"):
+        write(tmp_path, "fidelity", "other", table)
+
+
+def test_a_section_replaces_only_what_is_between_its_markers(tmp_path: Path) -> None:
+    document = tmp_path / "bench.md"
+    document.write_text("before\n<!-- bench x -->\nold\n<!-- end x -->\nafter\n")
+    write_section(document, "x", "new")
+    assert document.read_text() == "before\n<!-- bench x -->\nnew\n<!-- end x -->\nafter\n"
+    with pytest.raises(SpecError, match=r"markers <!-- bench y --> .* are missing"):
+        write_section(document, "y", "new")
+
+
+def test_a_table_is_aligned_as_text_and_valid_as_markdown() -> None:
+    table = Table("Title", ("a", "b"), (("1", "22"), ("333", "4")))
+    assert as_text(table) == "Title\n  a   b\n  1  22\n333   4"
+    assert as_markdown(table) == "Title\n\n| a | b |\n| ---: | ---: |\n| 1 | 22 |\n| 333 | 4 |"

@@ -1,0 +1,41 @@
+"""bench, chaos and fuzz as commands of a checkout."""
+
+import argparse
+
+import pytest
+
+from bench.command import BENCHES, chosen_benches
+from bench.commands import COMMANDS
+from bench.tables.documents import DOCUMENTS
+from emulator.cli.main import COMMANDS as COMMANDS_OF_THE_PACKAGE
+from engine.cli.command import Environment
+from engine.cli.main import main
+
+ENVIRONMENT = Environment(load_cluster=lambda name: None, cluster_names=lambda: (), presets=lambda: ())
+
+
+def test_every_benchmark_has_its_place_in_its_document() -> None:
+    for bench in BENCHES:
+        text = (DOCUMENTS / f"{bench.document}.md").read_text(encoding="utf-8")
+        assert f"<!-- bench {bench.name} -->" in text
+        assert f"<!-- end {bench.name} -->" in text
+
+
+def test_an_unknown_benchmark_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "nonsense"], COMMANDS, ENVIRONMENT) == 2
+    assert "there is no benchmark nonsense: there are pacing, links" in capsys.readouterr().err
+
+
+def test_a_benchmark_with_the_name_of_a_document_is_one_and_fidelity_stands_for_all_of_its_document() -> None:
+    assert [bench.name for bench in chosen_benches(["strategies"])] == ["strategies"]
+    assert {bench.document for bench in chosen_benches(["fidelity"])} == {"fidelity"}
+    assert len(chosen_benches(["fidelity"])) > 5
+    assert chosen_benches([]) == list(BENCHES)
+
+
+def test_a_checkout_offers_them_and_an_installed_package_does_not() -> None:
+    for command in COMMANDS:
+        command.add_arguments(argparse.ArgumentParser())
+    assert [command.name for command in COMMANDS] == ["bench", "chaos", "fuzz"]
+    assert all(command.help for command in COMMANDS)
+    assert not {command.name for command in COMMANDS} & {command.name for command in COMMANDS_OF_THE_PACKAGE}

@@ -1,1 +1,0 @@
-"""The service as a whole under faults: `./loom chaos --world service`."""
