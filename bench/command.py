@@ -25,10 +25,11 @@ from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
 from bench.published.lime import measure_lime
 from bench.published.several_boards import measure_several_boards
-from bench.service.measure_browser import measure_browser
-from bench.service.measure_first_run import measure_first_run
-from bench.service.measure_load import measure_machines, measure_service
-from bench.service.measure_serving import measure_serving
+from bench.service.browser import measure_browser
+from bench.service.first_run import measure_first_run
+from bench.service.load import measure_service
+from bench.service.machines import measure_machines
+from bench.service.serving import measure_serving
 from bench.strategies.decision import measure_decision
 from bench.strategies.plan_speed import measure_plan_speed
 from bench.strategies.planners import measure_planners
@@ -45,10 +46,10 @@ FIDELITY = "fidelity"
 
 
 class Bench(NamedTuple):
-    """`measure` gets the environment (clusters by name) and returns the table of docs/results/`document`.md.
+    """`measure` returns the table of docs/results/`document`.md.
 
-    goes_on: it also gets the minutes for which it may go on with what earlier calls have left.
-    repeats: it also gets how often to start everything that it compares.
+    goes_on: it gets the minutes for which it may go on with what earlier calls have left.
+    repeats: it gets how often to start everything that it compares.
     """
 
     name: str
@@ -153,7 +154,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         more = {"minutes": args.minutes} if bench.goes_on else {}
         more |= {"repeats": args.repeats} if bench.repeats else {}
-        result = bench.measure(args.environment, **more)
+        result = bench.measure(**more)
         for table in (result.summary, result):
             if table is not None:
                 sys.stdout.write(as_text(table) + "\n")

@@ -20,6 +20,7 @@ from bench.chaos.kills import Trial, trial
 from bench.chaos.verdict import GOOD, Ending, judge
 from bench.tables.documents import DOCUMENTS, section, write_section
 from bench.tables.rows import Table, as_text
+from bench.trials.campaign import service_trials
 from emulator.host.leftovers import children
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
@@ -101,9 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 def service(args: argparse.Namespace) -> int:
     """Trials of the server: `bench/trials` says what happens in them."""
-    if args.environment.service_trials is None:
-        raise SpecError("--world service needs the server: run ./loom chaos in a checkout of EdgeLoom.")
-    trials = args.environment.service_trials(args.seed, args.first, args.kills, args.database)
+    trials = service_trials(args.seed, args.first, args.kills, args.database)
     result = Table(f"service on {args.database}, seed {args.seed}", ("", ""), trials.rows)
     sys.stdout.write(as_text(result) + "\n")
     if args.write:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import topologies
 from bench.emulation.clusters import star
 from bench.tables.rows import Table
 from emulator.calibration.calibrate import host_profile
 from emulator.calibration.shapes import SHORT
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec
 from engine.domain.host_times import HostProfile
 from engine.domain.spec import RunSpec
@@ -25,7 +25,7 @@ WORKLOAD = Workload(prompt_tokens=200, new_tokens=0, requests=16, pattern="burst
 MANY, MANY_FLOP_PER_S, MANY_BIT_PER_S = 16, 2e10, 100e6
 
 
-def measure_auto_dilation(environment: Environment) -> Table:
+def measure_auto_dilation() -> Table:
     """Time the kernels of this host twice, and choose the dilation of some runs by either figures."""
     from engine.ops.torch_kernels.linear import use
 
@@ -33,7 +33,7 @@ def measure_auto_dilation(environment: Environment) -> Table:
     default = host_profile(SHORT).profile
     use_host_kernels()
     probed = host_profile(SHORT).profile
-    clusters = (environment.load_cluster("lab-4"), star(MANY, MANY_FLOP_PER_S, MANY_BIT_PER_S))
+    clusters = (topologies.load("lab-4"), star(MANY, MANY_FLOP_PER_S, MANY_BIT_PER_S))
     return dilation_table(clusters, default, probed)
 
 

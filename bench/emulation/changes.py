@@ -18,7 +18,6 @@ from emulator.host.namespaces import inside
 from emulator.host.priority import run_in_real_time
 from emulator.network.measure import LinkTransfer, connect
 from emulator.session.calls import call
-from engine.cli.command import Environment
 from engine.domain.errors import HostError
 from engine.domain.scenario import Change, LinkDown, LinkUp, SetDelay, SetLoss, SetRate
 from engine.domain.units import human_s
@@ -54,7 +53,7 @@ class ChangeCase(NamedTuple):
     effect_s: Callable[[Sequence[Arrival], float], float]
 
 
-def measure_changes(environment: Environment) -> Table:
+def measure_changes() -> Table:
     rows = []
     for name, times_s in [*call(plain_changes), *call(delay_changes)]:
         ordered = sorted(times_s)

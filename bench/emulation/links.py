@@ -13,7 +13,6 @@ from bench.tables.rows import Table
 from emulator.host.priority import run_in_real_time
 from emulator.network.measure import LinkTransfer, connect, fill
 from emulator.session.calls import call
-from engine.cli.command import Environment
 from engine.domain.units import human, human_s, transfer_s
 
 RATES = (1e6, 10e6, 100e6, 1000e6)
@@ -23,7 +22,7 @@ REPEATS = 7
 IDLE_S = 0.02
 
 
-def measure_links(environment: Environment) -> Table:
+def measure_links() -> Table:
     rows = []
     for rate in RATES:
         for size, median_s, low_s, high_s in call(message_times, rate):

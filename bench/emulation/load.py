@@ -13,7 +13,6 @@ from bench.emulation.devices import Devices
 from bench.tables.chart import Chart, lines
 from bench.tables.rows import Table
 from emulator.session.calls import call
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.network import LoopbackNetwork
 from engine.domain.trace import Mark, Span
@@ -59,7 +58,7 @@ class Paced(NamedTuple):
     late_frac: float
 
 
-def measure_load(environment: Environment) -> Table:
+def measure_load() -> Table:
     runs = [(*operation, count) for operation in OPERATIONS for count in DEVICES]
     return load_table([Paced(*call(paced, *run)) for run in runs])
 

@@ -11,7 +11,6 @@ from bench.emulation.devices import SPAWNED, Devices
 from bench.emulation.messages import star
 from bench.tables.rows import Table
 from emulator.session.calls import call
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
@@ -74,7 +73,7 @@ class Lossy(NamedTuple):
         return stdev(self.real_s) / sqrt(len(self.real_s)) / fmean(self.real_s)
 
 
-def measure_losses(environment: Environment) -> Table:
+def measure_losses() -> Table:
     return losses_table([result for case in CASES for result in compare(case)])
 
 

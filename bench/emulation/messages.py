@@ -12,7 +12,6 @@ from bench.emulation.devices import Devices
 from bench.tables.chart import Chart, lines
 from bench.tables.rows import Table
 from emulator.session.calls import call
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human, human_s, transfer_s
@@ -126,11 +125,11 @@ def sharing_table(flows: Sequence[SharedFlow]) -> Table:
     return Table(title, ("", "flow", "max-min share", "got", "off"), tuple(rows))
 
 
-def measure_messages(environment: Environment) -> Table:
+def measure_messages() -> Table:
     return messages_table(single_flows())
 
 
-def measure_sharing(environment: Environment) -> Table:
+def measure_sharing() -> Table:
     return sharing_table(shared_flows())
 
 

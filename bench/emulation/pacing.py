@@ -5,7 +5,6 @@ from __future__ import annotations
 from bench.emulation.clusters import star
 from bench.tables.rows import Table
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -16,7 +15,7 @@ FLOP_PER_S = 20e9  # a fourth of a core
 WORKLOAD = Workload(prompt_tokens=96, new_tokens=0, requests=8, pattern="bursty")
 
 
-def measure_pacing(environment: Environment) -> Table:
+def measure_pacing() -> Table:
     rows = []
     for count in DEVICES:
         model, weights = catalogue.resolve(MODEL, "random")

@@ -11,7 +11,6 @@ from bench.emulation.clusters import star
 from bench.tables.rows import Table
 from emulator.host.leftovers import children
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.units import human
@@ -24,7 +23,7 @@ STRATEGY = "mcu"  # it has work for any number of devices
 OWN_TITLE = b"emulator.session.server"
 
 
-def measure_startup(environment: Environment) -> Table:
+def measure_startup() -> Table:
     rows = []
     for count in DEVICES:
         seen_s, times, device_bytes = _start(count)

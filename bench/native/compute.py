@@ -8,15 +8,14 @@ from emulator.calibration.report import measured_steps
 from emulator.calibration.residuals import COMPUTE_MODELS, of_kind
 from emulator.calibration.shapes import SHORT
 from emulator.calibration.shown import residuals_shown
-from engine.cli.command import Environment
 from engine.domain.units import human_s
 
 
-def measure_compute(environment: Environment) -> Table:
+def measure_compute() -> Table:
     return Table(*residuals_shown(measured_steps(SHORT, models=MODELS, rows=ROWS).comparisons))
 
 
-def measure_shards(environment: Environment) -> Table:
+def measure_shards() -> Table:
     """A layer cut into shards of few rows each, for which FLOPs alone predict worst."""
     timed = measured_steps(SHORT, models=("bert-large",), rows=(200,)).comparisons
     (block,) = of_kind(timed, lambda item: item.operation == "block")

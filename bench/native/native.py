@@ -17,7 +17,6 @@ from bench.tables.rows import Table
 from emulator.calibration.known import needed_calibration
 from emulator.session.calls import call
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.errors import HostError, RunError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
@@ -54,7 +53,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACES = (Place(1, 0.0), *(Place(count, rate) for count in SIZES for rate in RATES))
 
 
-def measure_native(environment: Environment, repeats: int = REPEATS) -> Table:
+def measure_native(repeats: int = REPEATS) -> Table:
     """Repeats are interleaved: the speed of a shared machine changes within minutes."""
     found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(repeats):

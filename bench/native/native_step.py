@@ -11,7 +11,6 @@ from bench.native.native_bounds import NEW_TOKENS, Place
 from bench.tables.rows import Table
 from emulator.calibration.known import needed_calibration
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.events import Event
 from engine.domain.plan import Plan
 from engine.domain.report import RunReport
@@ -51,7 +50,7 @@ class StepProfile(NamedTuple):
         return self.step_s - self.arithmetic_s - self.sending_s - self.waiting_s
 
 
-def measure_native_step(environment: Environment) -> Table:
+def measure_native_step() -> Table:
     known = needed_calibration()
     rows, columns = [list[str]() for _ in PARTS], [""]
     for strategy, place, params in STEPS:

@@ -26,7 +26,6 @@ from emulator.calibration.runtime import Run, run_native
 from emulator.calibration.shapes import SHORT
 from emulator.session.calls import call
 from emulator.session.link_messages import with_link_messages
-from engine.cli.command import Environment
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.host_times import HostProfile
@@ -96,7 +95,7 @@ class Compared(NamedTuple):
         return predicted_s / self.median(field) - 1 if self.median(field) else 0.0
 
 
-def measure_reality(environment: Environment) -> Table:
+def measure_reality() -> Table:
     known, age_s = known_calibration(), 0.0
     if known is not None:
         age_s = time.time() - calibration_file().stat().st_mtime

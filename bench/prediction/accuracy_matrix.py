@@ -14,11 +14,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
+import topologies
 from bench.prediction.accuracy_table import Spread, table_of
 from bench.tables.rows import Table
 from emulator.session.points import emulation
-from engine.cli.command import Environment
-from engine.cli.experiment_command import sources_of
 from engine.domain.experiment import Experiment
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point, expand
@@ -44,9 +43,9 @@ one has few points, and its table is read by method.
 """
 
 
-def measure_accuracy_matrix(environment: Environment, minutes: float = MINUTES) -> Table:
+def measure_accuracy_matrix(minutes: float = MINUTES) -> Table:
     experiment, store = load_file(EXPERIMENT), Store(RESULTS)
-    points = points_of(experiment, sources_of(environment))
+    points = points_of(experiment, Sources(topologies.load, topologies.preset))
     known = store.read(point.digest for point in points)
     done = {digest for digest, world in known if world == "emulated"}
     tasks = in_order(points, tasks_of(points, experiment.worlds, known, Versions()), done)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import topologies
 from bench.tables.rows import Table
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.units import human_s
@@ -17,10 +17,10 @@ STRATEGIES = ("single", "gpipe", "megatron", "voltage")
 WORKLOAD = Workload(prompt_tokens=64, new_tokens=8)
 
 
-def measure_prediction(environment: Environment) -> Table:
+def measure_prediction() -> Table:
     rows = []
     for name in STRATEGIES:
-        report = _run(name, environment)
+        report = _run(name)
         rows.append(
             (
                 name,
@@ -39,10 +39,10 @@ def measure_prediction(environment: Environment) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _run(strategy: str, environment: Environment) -> RunReport:
+def _run(strategy: str) -> RunReport:
     model, weights = catalogue.resolve(MODEL, "random")
     spec = RunSpec(
-        cluster=environment.load_cluster(CLUSTER),
+        cluster=topologies.load(CLUSTER),
         model=model,
         weights=weights,
         strategy=strategy,

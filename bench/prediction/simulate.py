@@ -10,9 +10,9 @@ from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise, product
 from typing import Literal, NamedTuple
 
+import topologies
 from bench.published.lime_testbeds import SETTINGS
 from bench.tables.rows import Table
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.errors import PlanError
 from engine.domain.spec import RunSpec
@@ -47,9 +47,9 @@ class Measured(NamedTuple):
     outcome: str
 
 
-def measure_simulate(environment: Environment) -> Table:
-    rows = [_row(name, _in_a_process(spec)) for name, spec in _cases(environment)]
-    rows += [_all_methods(environment), _sweep(environment)]
+def measure_simulate() -> Table:
+    rows = [_row(name, _in_a_process(spec)) for name, spec in _cases()]
+    rows += [_all_methods(), _sweep()]
     columns = ("prediction", "spans and marks", "plan", "simulate", "fold", "a second", "memory")
     title = (
         "Predictions, each in a process of its own: seconds of planning, of simulating and of folding the "
@@ -60,16 +60,16 @@ def measure_simulate(environment: Environment) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _cases(environment: Environment) -> Iterator[tuple[str, RunSpec]]:
+def _cases() -> Iterator[tuple[str, RunSpec]]:
     for new_tokens in (128, 512, 1536):
         yield f"LIME, {new_tokens:,} tokens", lime(new_tokens)
     yield "LIME, a burst of 5 × 512 tokens", lime(512, requests=5)
-    yield "64 microcontrollers, 16 tokens", _of(environment, "mcu-64", "tinyllama-42m", "mcu")
+    yield "64 microcontrollers, 16 tokens", _of("mcu-64", "tinyllama-42m", "mcu")
     for count in (10, 100, 1000):
         yield f"pipeline of {count:,} devices, 8 tokens", many_devices(count, "chain")
     yield "pipeline over a tree of 1,000 devices, 8 tokens", many_devices(1000, "tree")
     for num_layers in (12, 24, 48):
-        yield f"megatron on 4 devices, {num_layers} layers, 16 tokens", _deep(environment, num_layers)
+        yield f"megatron on 4 devices, {num_layers} layers, 16 tokens", _deep(num_layers)
 
 
 def lime(new_tokens: int, requests: int = 1) -> RunSpec:
@@ -106,10 +106,10 @@ def many_devices(count: int, shape: Literal["chain", "tree"]) -> RunSpec:
     )
 
 
-def _of(environment: Environment, cluster: str, model: str, strategy: str) -> RunSpec:
+def _of(cluster: str, model: str, strategy: str) -> RunSpec:
     found, weights = catalogue.resolve(model, "random")
     return RunSpec(
-        cluster=environment.load_cluster(cluster),
+        cluster=topologies.load(cluster),
         model=found,
         weights=weights,
         strategy=strategy,
@@ -117,8 +117,8 @@ def _of(environment: Environment, cluster: str, model: str, strategy: str) -> Ru
     )
 
 
-def _deep(environment: Environment, num_layers: int) -> RunSpec:
-    spec = _of(environment, "lab-4", "gpt2", "megatron")
+def _deep(num_layers: int) -> RunSpec:
+    spec = _of("lab-4", "gpt2", "megatron")
     return spec.model_copy(update={"model": spec.model.model_copy(update={"num_layers": num_layers})})
 
 
@@ -161,12 +161,12 @@ def _row(name: str, found: Measured) -> tuple[str, ...]:
     )
 
 
-def _all_methods(environment: Environment) -> tuple[str, ...]:
+def _all_methods() -> tuple[str, ...]:
     """Every method once on one cluster, in this process; those that have no plan are refused."""
     began_s, refused = time.perf_counter(), 0
     for chosen in STRATEGIES:
         try:
-            predict(_of(environment, "lab-4", "demo-lm", chosen.name))
+            predict(_of("lab-4", "demo-lm", chosen.name))
         except PlanError:
             refused += 1
     took_s = time.perf_counter() - began_s
@@ -174,10 +174,10 @@ def _all_methods(environment: Environment) -> tuple[str, ...]:
     return (name, "", human_s(took_s), "", "", "", "")
 
 
-def _sweep(environment: Environment) -> tuple[str, ...]:
+def _sweep() -> tuple[str, ...]:
     """A thousand points of a demo-size model, on as many processes as the goal says."""
     specs = [
-        _at_rate(_of(environment, "lab-4", "demo-lm", name), rate, new_tokens)
+        _at_rate(_of("lab-4", "demo-lm", name), rate, new_tokens)
         for name, rate, new_tokens in product(SWEEP_METHODS, SWEEP_RATES, SWEEP_TOKENS)
     ]
     began_s = time.perf_counter()

@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 from bench.tables.rows import Table
 from bench.tables.scatter import Scatter
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.rates import FormatBits, FormatRate, format_bits
 from engine.domain.spec import RunSpec
@@ -57,7 +56,7 @@ class Compared(NamedTuple):
         return self.predicted / self.published
 
 
-def measure_boards(environment: Environment) -> Table:
+def measure_boards() -> Table:
     rows = [row for row in published_rates() if row.board and row.nodes == 1]
     held = held_out(rows)
     boards = {row.board: preset(row.board) for row in rows}

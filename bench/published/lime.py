@@ -8,7 +8,6 @@ from typing import Any
 
 from bench.published.lime_testbeds import ENVIRONMENTS, PROMPT_TOKENS, SETTINGS, Testbed
 from bench.tables.rows import Table
-from engine.cli.command import Environment
 from engine.domain.errors import PlanError
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
@@ -36,7 +35,7 @@ PUBLISHED = {  # section V-B: LIME's speed-up over these baselines on E1 to E3, 
 SETTING_RIVALS = ("pipeline_offload", "gpipe", "edgeshard", "galaxy", "tpi_llm")
 
 
-def measure_lime(environment: Environment) -> Table:
+def measure_lime() -> Table:
     rows = (*_speedups(), *_settings())
     title = (
         f"Predicted, planned for {PROMPT_TOKENS} tokens in and {NEW_TOKENS} out. LIME: time per token; a "

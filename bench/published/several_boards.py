@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from bench.published.boards import DECODE_FROM, published_run
 from bench.tables.rows import Table
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
@@ -58,7 +57,7 @@ class Compared(NamedTuple):
         return 1 / LIMIT <= self.ratio <= LIMIT
 
 
-def measure_several_boards(environment: Environment) -> Table:
+def measure_several_boards() -> Table:
     found = [compared(row) for row in published_rates() if row.board and row.nodes > 1]
     found.sort(key=lambda one: (one.row.board, one.row.runtime, one.row.shape, one.row.nodes))
     columns = (

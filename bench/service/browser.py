@@ -6,9 +6,7 @@ by a thread (`played_run.py`), so it sends exactly as many events as are asked f
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -16,15 +14,28 @@ import tempfile
 from pathlib import Path
 
 from bench.service.load import environment, progress, start
+from bench.tables.rows import Table
+from bench.trials.isolated import found_by, hand_over, parser_of
 from bench.trials.servers import Redis, wait_for
 from webapp.ops.places import ROOT, OpsError
 from webapp.ops.redis_server import free_port
 from webapp.ops.services import web
+from webapp.ops.setup import set_up_frontend
 
 FOR_S = 60.0
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
 PASSWORD = "a password of the benchmark"
+
+
+def measure_browser() -> Table:
+    """As root; builds the front end first if its sources have changed."""
+    set_up_frontend()
+    title = (
+        "Chromium (headless, no graphics card) beside server and database on one machine; the live run is "
+        "equal-6 with demo-lm and megatron"
+    )
+    return Table(title, ("what", "measured", "asked"), found_by(__name__).rows)
 
 
 def measure(directory: Path, only: set[str], for_s: float) -> list[tuple[str, str, str]]:
@@ -68,19 +79,13 @@ def measure(directory: Path, only: set[str], for_s: float) -> list[tuple[str, st
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--only", nargs="*", default=[], help="stages: start, events, reload, editor")
     parser.add_argument("--seconds", type=float, default=FOR_S, help="how long events come (default: 60)")
-    parser.add_argument("--result", type=Path, help="write the rows as JSON to this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="edgeloom-browser-") as directory:
         rows = measure(Path(directory), set(args.only), args.seconds)
-    if args.result:
-        args.result.write_text(json.dumps({"rows": rows, "problems": []}))
-    else:
-        for row in rows:
-            sys.stdout.write("  ".join(row) + "\n")
-    return 0
+    return hand_over(rows, [], args.result)
 
 
 if __name__ == "__main__":

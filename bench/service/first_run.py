@@ -11,17 +11,19 @@ import json
 import os
 import re
 import signal
+import statistics
 import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.tables.rows import Table
 from webapp.ops.places import ROOT, OpsError, echo
 from webapp.ops.redis_server import free_port
 
@@ -113,6 +115,24 @@ class Start:
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=PATIENCE_S)
         return time.monotonic() - began_s
+
+
+def measure_first_run(repeats: int) -> Table:
+    """Raises `OpsError` if a start failed."""
+    phases: dict[str, list[Phase]] = {}
+    for repeat in range(repeats):
+        echo(f"  {repeat + 1} of {repeats}")
+        for phase in measure():
+            phases.setdefault(phase.what, []).append(phase)
+    rows = tuple(_row(what, each) for what, each in phases.items())
+    title = f"From clone to first token with an empty HOME, {repeats} times, download included"
+    return Table(title, ("what", "median", "slowest", "asked"), rows)
+
+
+def _row(what: str, phases: Sequence[Phase]) -> tuple[str, ...]:
+    took_s, asked_s = [phase.took_s for phase in phases], phases[-1].asked_s
+    asked = "" if asked_s is None else f"{asked_s:.0f} s"
+    return what, f"{statistics.median(took_s):.1f} s", f"{max(took_s):.1f} s", asked
 
 
 def measure() -> tuple[Phase, ...]:

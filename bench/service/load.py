@@ -7,9 +7,7 @@ each; 10,000 other runs are stored.
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import statistics
 import subprocess
@@ -21,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench.tables.rows import Table
+from bench.trials.isolated import found_by, hand_over, parser_of
 from bench.trials.servers import Redis, wait_for
 from bench.trials.session import LIVE_SEED, set_pace
 from webapp.ops.places import ROOT
@@ -52,6 +52,15 @@ class Load(NamedTuple):
     lists_s: dict[str, list[float]]
     lags_s: list[float]
     problems: list[str]
+
+
+def measure_service() -> Table:
+    """As root. Raises `RunError` if something was lost."""
+    title = (
+        "200 people watch one live run, ten start five runs each and look at lists; 10,000 runs are stored"
+    )
+    rows = found_by(__name__).rows_unless("Under load something went wrong")
+    return Table(title, ("what", "times", "median", "95 %"), rows)
 
 
 def measure(directory: Path, viewers: int, stored: int) -> Load:
@@ -179,22 +188,13 @@ def quantiles(times_s: list[float]) -> tuple[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__)
     parser.add_argument("--viewers", type=int, default=VIEWERS)
     parser.add_argument("--stored", type=int, default=STORED)
-    parser.add_argument("--result", type=Path, help="write rows and problems as JSON to this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="edgeloom-load-") as directory:
         load = measure(Path(directory), args.viewers, args.stored)
-    rows = rows_of(load)
-    if args.result:
-        args.result.write_text(json.dumps({"rows": rows, "problems": load.problems}))
-    else:
-        for row in rows:
-            sys.stdout.write("  ".join(row) + "\n")
-    for problem in load.problems:
-        sys.stdout.write(f"{problem}\n")
-    return 1 if load.problems else 0
+    return hand_over(rows_of(load), load.problems, args.result)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,7 @@ server's. The processes are those of docs/guides/operations.md; the runs are rea
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -17,6 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from bench.tables.rows import Table
+from bench.trials.isolated import found_by, hand_over, parser_of
 from bench.trials.servers import Disk, Postgresql, Redis, wait_for
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
@@ -30,6 +30,13 @@ SAME = 0.01
 """Latencies of the same run on two workers may differ so much."""
 PASSWORD = "between-machines"
 DISK_BYTES = 128_000_000
+
+
+def measure_machines() -> Table:
+    """As root. Raises `RunError` if something was wrong."""
+    title = "A server and two workers in network namespaces, PostgreSQL and Redis with passwords"
+    rows = found_by(__name__).rows_unless("With two machines something went wrong")
+    return Table(title, ("what", "result"), rows)
 
 
 def server_address(number: int) -> str:
@@ -191,19 +198,13 @@ def open_without_password(redis: Redis, database: Postgresql) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--result", type=Path, help="write rows and problems as JSON to this file")
-    args = parser.parse_args()
+    args = parser_of(__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="edgeloom-machines-", ignore_cleanup_errors=True) as directory:
         try:
             rows, problems = play(Path(directory))
         finally:
             subprocess.run(("umount", "--lazy", f"{directory}/disk"), check=False)
-    if args.result:
-        args.result.write_text(json.dumps({"rows": rows, "problems": problems}))
-    for line in [*("  ".join(row) for row in rows), *problems]:
-        sys.stdout.write(f"{line}\n")
-    return 1 if problems else 0
+    return hand_over(rows, problems, args.result)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,7 @@ from one at a time to as fast as it can. Beside each figure stands that of the r
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import subprocess
 import sys
@@ -19,6 +17,8 @@ from typing import Any
 
 from bench.service import load_generator
 from bench.service.load import environment, progress, start
+from bench.tables.rows import Table
+from bench.trials.isolated import found_by, hand_over, parser_of
 from bench.trials.servers import Redis, wait_for
 from webapp.ops.places import ROOT, OpsError
 from webapp.ops.redis_server import free_port
@@ -58,6 +58,16 @@ WORKLOAD = {
     "requests": 1000,
     "max_batch": 4,
 }
+
+
+def measure_serving() -> Table:
+    """As root. Raises `RunError` if the figures do not agree."""
+    title = (
+        "lab-3 serves demo-lm with megatron, answers of 16 tokens. In each cell GuideLLM's figure, and after "
+        "the slash that of the run's report times the dilation; medians where nothing else is said"
+    )
+    columns = ("profile", "requests", "requests/s", "first token", "95 %", "per token", "request")
+    return Table(title, columns, found_by(__name__).rows_unless("The figures do not agree"))
 
 
 def measure(directory: Path) -> tuple[list[tuple[str, ...]], list[str]]:
@@ -145,19 +155,10 @@ def row(name: str, client: load_generator.Seen, run: load_generator.Seen) -> tup
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--result", type=Path, help="write rows and problems as JSON to this file")
-    args = parser.parse_args()
+    args = parser_of(__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="edgeloom-serving-") as directory:
         rows, problems = measure(Path(directory))
-    if args.result:
-        args.result.write_text(json.dumps({"rows": rows, "problems": problems}))
-    else:
-        for one in rows:
-            sys.stdout.write("  ".join(one) + "\n")
-    for problem in problems:
-        sys.stdout.write(f"{problem}\n")
-    return 1 if problems else 0
+    return hand_over(rows, problems, args.result)
 
 
 if __name__ == "__main__":

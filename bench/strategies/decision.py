@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from bench.emulation.clusters import star
 from bench.tables.rows import Table
-from engine.cli.command import Environment
 from engine.domain.units import human_s
 from engine.models import catalogue
 from engine.ops.core import Block, Embed, Head
@@ -25,7 +24,7 @@ REPEATS = 40
 DEVICES = 5
 
 
-def measure_decision(environment: Environment) -> Table:
+def measure_decision() -> Table:
     """`decision` is features, look-up and allocation of all blocks with a table of known heads."""
     import torch
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 
 from bench.tables.rows import Table
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -25,7 +24,7 @@ MANY_GB = (64.0, *((1.2, 2.2, 3.6)[rank % 3] for rank in range(1, 64)))
 AMPLE_GB = 200.0
 
 
-def measure_plan_speed(environment: Environment) -> Table:
+def measure_plan_speed() -> Table:
     model, _ = catalogue.resolve(MODEL, "random")
     testbeds = {
         "5 devices, 160 GB": _star(JETSONS_GB),

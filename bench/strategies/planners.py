@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from bench.fuzz.clusters import draw_cluster
 from bench.tables.rows import Table
 from engine.advice.moves import moved, step_of
-from engine.cli.command import Environment
 from engine.domain.by_hand import DeviceShare, PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError
@@ -50,7 +49,7 @@ METHODS: tuple[Method, ...] = (
 )
 
 
-def measure_planners(environment: Environment) -> Table:
+def measure_planners() -> Table:
     rows = tuple(
         row_of(method, [compared(method, draw_run(index)) for index in range(CLUSTERS)]) for method in METHODS
     )

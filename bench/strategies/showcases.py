@@ -8,13 +8,13 @@ from collections.abc import Callable
 from bench.tables.rows import Table
 from emulator.session.client import emulate
 from emulator.session.until_valid import until_valid
-from engine.cli.command import Environment
 from engine.domain.report import RunReport
 from engine.domain.showcase import Claim, Showcase
 from engine.domain.spec import RunSpec
 from engine.domain.units import human_s
 from engine.reports.showcase import longest_pause_s, verdicts
 from engine.runs.showcase import Runs, predicted
+from topologies.showcases import showcases
 
 TITLE = (
     "The time of all requests and the longest wait between two tokens, predicted and emulated; then how "
@@ -36,11 +36,11 @@ COLUMNS = (
 )
 
 
-def measure_showcases(environment: Environment, run: Callable[[RunSpec], RunReport] | None = None) -> Table:
+def measure_showcases(run: Callable[[RunSpec], RunReport] | None = None) -> Table:
     """`run` carries out a spec on emulated devices."""
     run = run or emulated_until_valid
     rows: list[tuple[str, ...]] = []
-    for showcase in environment.showcases():
+    for showcase in showcases():
         sys.stderr.write(f"  {showcase.name}\n")
         expected = predicted(showcase)
         rows += rows_of(showcase, expected, _emulated(showcase, expected, run) if showcase.emulated else {})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import topologies
 from bench.tables.rows import Table
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.errors import PlanError
 from engine.domain.report import Correctness, RunReport
 from engine.domain.spec import RunSpec
@@ -35,10 +35,10 @@ LOSSY: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 
 
-def measure_strategies(environment: Environment) -> Table:
+def measure_strategies() -> Table:
     rows: list[tuple[str, ...]] = []
     for strategy in STRATEGIES:
-        spec = _spec(environment, strategy.name, WORKLOAD, {})
+        spec = _spec(strategy.name, WORKLOAD, {})
         try:
             rows.append(_row(strategy.name, emulate(spec, lambda events: None)))
         except PlanError as error:
@@ -52,10 +52,10 @@ def measure_strategies(environment: Environment) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _spec(environment: Environment, strategy: str, workload: Workload, params: dict[str, Any]) -> RunSpec:
+def _spec(strategy: str, workload: Workload, params: dict[str, Any]) -> RunSpec:
     model, weights = catalogue.resolve(MODEL, None)
     return RunSpec(
-        cluster=environment.load_cluster(CLUSTER),
+        cluster=topologies.load(CLUSTER),
         model=model,
         weights=weights,
         strategy=strategy,
@@ -93,15 +93,15 @@ def proof(found: Correctness) -> str:
     return f"same tokens, off by {found.max_rel_error:.0e}" if found.ok else f"WRONG: {found.why}"
 
 
-def measure_accuracy(environment: Environment) -> Table:
+def measure_accuracy() -> Table:
     from bench.strategies.score import held_out_windows, logits_of, score
 
-    base = _spec(environment, "single", WORKLOAD, {})
+    base = _spec("single", WORKLOAD, {})
     windows = held_out_windows(base, WINDOWS, PROMPT, CONTINUATION)
     own = logits_of(base, windows)
     rows = []
     for title, strategy, params in LOSSY:
-        spec = _spec(environment, strategy, WORKLOAD, params)
+        spec = _spec(strategy, WORKLOAD, params)
         found = score(logits_of(spec, windows), own, windows)
         rows.append(
             (

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import topologies
 from bench.tables.rows import Table
 from emulator.session.client import emulate
-from engine.cli.command import Environment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
@@ -151,16 +151,16 @@ HOMES: tuple[Home, ...] = (
 )
 
 
-def measure_wins(environment: Environment, run: Callable[[RunSpec], float | None] | None = None) -> Table:
+def measure_wins(run: Callable[[RunSpec], float | None] | None = None) -> Table:
     """`run` gives the emulated latency of a spec; None where the run is no proof."""
     run = run or _emulated_s
     rows = []
     for home in HOMES:
         sys.stderr.write(f"  {home.strategy}\n")
-        own = spec_of(environment, home, home.strategy, home.params)
-        predicted = predictions(environment, home)
+        own = spec_of(home, home.strategy, home.params)
+        predicted = predictions(home)
         own_s, (others, other_s) = predicted.pop(home.strategy), best_of(predicted)
-        other = spec_of(environment, home, others[0], strategy(others[0]).lossless_params())
+        other = spec_of(home, others[0], strategy(others[0]).lossless_params())
         rows.append(
             (
                 home.strategy,
@@ -191,11 +191,11 @@ def measure_wins(environment: Environment, run: Callable[[RunSpec], float | None
     return Table(title, columns, tuple(rows))
 
 
-def spec_of(environment: Environment, home: Home, name: str, params: Mapping[str, Any]) -> RunSpec:
+def spec_of(home: Home, name: str, params: Mapping[str, Any]) -> RunSpec:
     cluster = home.cluster
     model, weights = catalogue.resolve(home.model, "random")
     return RunSpec(
-        cluster=environment.load_cluster(cluster) if isinstance(cluster, str) else cluster,
+        cluster=topologies.load(cluster) if isinstance(cluster, str) else cluster,
         model=model,
         weights=weights,
         strategy=name,
@@ -204,7 +204,7 @@ def spec_of(environment: Environment, home: Home, name: str, params: Mapping[str
     )
 
 
-def predictions(environment: Environment, home: Home) -> dict[str, float]:
+def predictions(home: Home) -> dict[str, float]:
     """Seconds by method: the home's own with its parameters, all others without loss. Those without a plan,
     or that do not finish, are missing.
     """
@@ -212,7 +212,7 @@ def predictions(environment: Environment, home: Home) -> dict[str, float]:
     for chosen in STRATEGIES:
         params = home.params if chosen.name == home.strategy else chosen.lossless_params()
         try:
-            report = predict(spec_of(environment, home, chosen.name, params))
+            report = predict(spec_of(home, chosen.name, params))
         except EdgeLoomError:
             continue
         if report.outcome.kind == "finished":

@@ -6,9 +6,7 @@ sees what a trial leaves behind, and the kernel removes what the campaign leaves
 
 from __future__ import annotations
 
-import argparse
 import importlib
-import json
 import os
 import shutil
 import subprocess
@@ -18,8 +16,15 @@ import time
 from pathlib import Path
 
 from bench.trials import servers
-from bench.trials.judged import Judged, line_of, summary
+from bench.trials.isolated import Found, found_by, hand_over, parser_of
+from bench.trials.judged import Judged, found_in, line_of
 from bench.trials.schedule import schedule
+
+
+def service_trials(seed: int, first: int, trials: int, database: str) -> Found:
+    """Trials `first` to `first + trials` of a seed, as root. Raises `OpsError` if the campaign broke off."""
+    numbers = ("--seed", str(seed), "--first", str(first), "--trials", str(trials))
+    return found_by(__name__, *numbers, "--database", database)
 
 
 def open_databases(kind: str, directory: Path, disk: servers.Disk) -> servers.Database:
@@ -70,17 +75,12 @@ def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> 
     return judged
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def main() -> int:
+    parser = parser_of(__doc__)
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--result", type=Path, help="write counts as JSON to this file")
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    add_arguments(parser)
     args = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="edgeloom-trials-"))
     began_s = time.monotonic()
@@ -94,9 +94,8 @@ def main() -> int:
             shutil.rmtree(directory, ignore_errors=True)
         else:
             sys.stdout.write(f"The logs of the workers are in {directory}.\n")
-    if args.result:
-        args.result.write_text(json.dumps(summary(judged, time.monotonic() - began_s)))
-    return 1 if bad else 0
+    found = found_in(judged, time.monotonic() - began_s)
+    return hand_over(found.rows, found.problems, args.result)
 
 
 if __name__ == "__main__":

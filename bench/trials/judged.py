@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from bench.trials.isolated import Found
 from bench.trials.schedule import Schedule
 
 
@@ -25,11 +27,16 @@ def line_of(one: Judged) -> str:
     return f"{one.schedule.title}: {counts}; {one.wall_s:.1f} s ({one.phases}); {faults}\n{wrong}"
 
 
-def summary(judged: list[Judged], wall_s: float) -> dict[str, object]:
-    return {
-        "trials": len(judged),
-        "states": Counter(state for one in judged for state in one.states),
-        "faults": Counter(step.fault for one in judged for step in one.schedule.steps),
-        "problems": [f"{one.schedule.title}: {problem}" for one in judged for problem in one.problems],
-        "wall_s": wall_s,
-    }
+def found_in(judged: Sequence[Judged], wall_s: float) -> Found:
+    states = Counter(state for one in judged for state in one.states)
+    faults = Counter(step.fault for one in judged for step in one.schedule.steps)
+    problems = tuple(f"{one.schedule.title}: {problem}" for one in judged for problem in one.problems)
+    rows = (
+        ("trials", str(len(judged))),
+        ("runs", str(sum(states.values()))),
+        *((f"of these {state}", str(count)) for state, count in sorted(states.items())),
+        ("faults", ", ".join(f"{count} {fault}" for fault, count in sorted(faults.items()))),
+        ("runs in two states, events lost or doubled, things left behind", str(len(problems))),
+        ("wall time", f"{wall_s:.0f} s"),
+    )
+    return Found(rows, problems)

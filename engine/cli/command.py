@@ -12,13 +12,6 @@ from engine.domain.spec import RunSpec
 from engine.experiments.execution.point import Emulation
 
 
-class Trials(NamedTuple):
-    """What came of many trials: rows of a table, and the problems that were found and printed."""
-
-    rows: tuple[tuple[str, ...], ...]
-    problems: tuple[str, ...]
-
-
 class Environment(NamedTuple):
     """Functions that the engine needs and may not import: they give clusters, device presets and
     showcases.
@@ -34,21 +27,6 @@ class Environment(NamedTuple):
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
     emulation: Callable[[], Emulation] | None = None
     """How the points of an experiment are emulated; None where that cannot be done."""
-    service_trials: Callable[[int, int, int, str], Trials] | None = None
-    """Seed, first trial, number of trials, kind of database: trials of the server under faults; None where
-    there is no server.
-    """
-    service_load: Callable[[], Trials] | None = None
-    """Measures the server under load; None where there is no server."""
-    service_machines: Callable[[], Trials] | None = None
-    """Runs of a server with workers on two machines; None where there is no server."""
-    browser_load: Callable[[], Trials] | None = None
-    """Measures the pages in a real browser; None where there is no server."""
-    serving_load: Callable[[], Trials] | None = None
-    """Measures a run that serves with a load generator; None where there is no server."""
-
-    first_run: Callable[[int], tuple[tuple[str, ...], ...]] | None = None
-    """Measures the way from a clone to the first token, as often as asked; None where there is no server."""
 
 
 class Command(NamedTuple):

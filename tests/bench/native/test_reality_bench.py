@@ -87,7 +87,7 @@ def test_all_cases_run_after_every_round_and_are_predicted_with_the_costs_of_lin
     }
     for name, function in made.items():
         monkeypatch.setattr(reality, name, function)
-    cases = json.loads(measure_reality(None).raw)
+    cases = json.loads(measure_reality().raw)
     assert {len(case["measured"]) for case in cases} == {3}
     assert {case["predicted"]["total_s"] for case in cases} == {1.0}
     assert {case["predicted_before"]["total_s"] for case in cases} == {3.0}

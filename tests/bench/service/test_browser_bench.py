@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.service import starting
+from bench.service import browser
+from bench.trials.isolated import Found
 from webapp.ops import setup
 from webapp.ops.steps import Step
 
@@ -34,9 +35,14 @@ def test_a_front_end_that_is_older_than_its_sources_is_built_before_it_is_measur
 ) -> None:
     measured: list[str] = []
     built = build.outputs[0]
-    monkeypatch.setattr(starting, "measured_by", lambda module: measured.append(built.read_text()))
-    starting.browser_load()
+
+    def measured_now(module: str) -> Found:
+        measured.append(built.read_text())
+        return Found(())
+
+    monkeypatch.setattr(browser, "found_by", measured_now)
+    browser.measure_browser()
     build.inputs[0].write_text("new")
-    starting.browser_load()
-    starting.browser_load()
+    browser.measure_browser()
+    browser.measure_browser()
     assert measured == ["old", "new", "new"]

@@ -2,13 +2,10 @@
 
 import pytest
 
-import topologies
 from bench.strategies import wins
 from bench.strategies.wins import HOMES, best_of, described, measure_wins, predictions, spec_of
-from engine.cli.command import Environment
 from engine.strategies.registry import STRATEGIES
 
-ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 BASELINES = {"accelerate", "gpipe", "deepspeed", "pipeline_offload", "single", "edge_only"}
 """Others may be as fast or faster on their ground, too."""
 
@@ -19,7 +16,7 @@ def test_every_strategy_has_one_home():
 
 @pytest.mark.parametrize("home", HOMES, ids=lambda home: home.strategy)
 def test_a_method_of_a_paper_is_no_slower_than_any_other_where_it_is_meant_to_win(home):
-    found = predictions(ENVIRONMENT, home)
+    found = predictions(home)
     own_s = found.pop(home.strategy)
     if home.strategy not in BASELINES:
         names, best_s = best_of(found)
@@ -39,7 +36,7 @@ def test_the_table_has_the_time_of_the_method_and_of_the_best_alternative(monkey
         asked.append(spec.strategy)
         return None if spec.strategy == "tpi_llm" else 1.5
 
-    table = measure_wins(ENVIRONMENT, run)
+    table = measure_wins(run)
     assert [row[0] for row in table.rows] == ["tpi_llm", "cloud_only"]
     assert [row[3] for row in table.rows] == ["not valid", "1.5 s"]
     assert asked[::2] == ["tpi_llm", "cloud_only"]
@@ -48,5 +45,5 @@ def test_the_table_has_the_time_of_the_method_and_of_the_best_alternative(monkey
 
 def test_a_run_is_described_by_its_cluster_model_and_workload():
     (home,) = (home for home in HOMES if home.strategy == "edgeshard")
-    said = described(spec_of(ENVIRONMENT, home, "edgeshard", {}))
+    said = described(spec_of(home, "edgeshard", {}))
     assert said == "10/20/5 GFLOP/s, 100 MB, 10 Mbit/s, 2 ms; tinyllama-42m, 32+8 tokens"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bench.service.starting import service_trials
+from bench.trials.campaign import service_trials
 from bench.trials.schedule import FAULTS, WORKERS, Schedule, Step, schedule
 from bench.trials.session import LINES
 from bench.trials.verdict import Evidence, leftovers, problems
