@@ -9,8 +9,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from bench.tables.chart import Scatter
 from bench.tables.rows import Table
-from bench.tables.scatter import Scatter
 from engine.domain.units import human, human_s
 from engine.experiments.design.expand import Point
 from engine.experiments.results.rows import Result

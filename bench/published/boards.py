@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from bench.tables.chart import Scatter
 from bench.tables.rows import Table
-from bench.tables.scatter import Scatter
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.rates import FormatBits, FormatRate, format_bits
 from engine.domain.spec import RunSpec

@@ -6,9 +6,8 @@ import os
 import time
 from pathlib import Path
 
-from bench.tables.chart import Chart, as_svg
+from bench.tables.chart import as_svg
 from bench.tables.rows import Table, as_markdown
-from bench.tables.scatter import scatter_svg
 from emulator.calibration.known import host_name
 from emulator.network.probe import probe
 from engine.cli.document import write_between
@@ -21,8 +20,7 @@ def write(directory: Path, document: str, name: str, result: Table) -> None:
     picture = ""
     if result.chart is not None:
         file = directory / f"{document}-{name}.svg"
-        drawn = as_svg(result.chart) if isinstance(result.chart, Chart) else scatter_svg(result.chart)
-        file.write_text(drawn, encoding="utf-8")
+        file.write_text(as_svg(result.chart), encoding="utf-8")
         picture = f"![{result.chart.title}]({file.name})\n\n"
     if result.raw:
         (directory / f"{document}-{name}.json").write_text(result.raw + "\n", encoding="utf-8")

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.tables.chart import Chart
-from bench.tables.scatter import Scatter
+from bench.tables.chart import Chart, Scatter
 
 
 class Table(NamedTuple):

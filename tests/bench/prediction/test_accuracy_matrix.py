@@ -3,11 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from bench.prediction.accuracy_matrix import EXPERIMENT, carry_out_for, in_order, points_of, spreads_of
 from bench.prediction.accuracy_table import Spread, table_of
-from bench.tables.scatter import Scatter, scatter_svg
 from engine.domain.scenario import Scenario, SetLoss
 from engine.experiments.design.expand import Point
 from engine.experiments.design.files import load_file
@@ -169,15 +166,6 @@ def test_native_runs_stand_in_the_table_by_their_number_of_devices(tmp_path):
     file.write_text(json.dumps([row]))
     rows = rows_of([point("a")], [], native_rows=file)[0]
     assert rows["native: 2 devices"] == ("1", "25.0%", "25.0%", "+25.0%", "50.0%", "-50.0%", "", "", "")
-
-
-def test_the_picture_has_a_mark_for_every_run_and_one_for_its_name():
-    marks = {"gpipe": ((0.1, 0.11), (1.0, 0.9)), "lime": ((2.0, 2.0),)}
-    drawn = scatter_svg(Scatter("title", "predicted", "emulated", marks, str, band=0.1))
-    assert drawn.count("<circle") == 3 + 2
-    assert f'<circle cx="{64 + 460:.1f}" cy="28.0"' not in drawn  # 10 s is the corner, which no run reaches
-    with pytest.raises(ValueError, match="no marks"):
-        scatter_svg(Scatter("title", "x", "y", {}, str))
 
 
 def test_the_matrix_has_every_method_and_three_clusters_models_and_rates():

@@ -1,11 +1,12 @@
 """Benchmarks' tables and charts find their place in the documents."""
 
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from bench.tables.chart import Chart, as_svg, lines
+from bench.tables.chart import Chart, Scatter, as_svg, lines
 from bench.tables.documents import write, write_section
 from bench.tables.rows import Table, as_markdown, as_text
 from engine.domain.errors import SpecError
@@ -14,23 +15,38 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def chart(*points: tuple[str, float, float]) -> Chart:
-    return Chart("Pacing <&>", "devices", "", lines(points), lambda x: f"{x:g}", lambda y: f"{y:.1%}")
+    return Chart("Pacing <&>", "devices", "", lines(points), lambda x: f"{x:g} of", lambda y: f"{y:.1%}")
 
 
-def test_a_chart_draws_every_point_and_names_every_line() -> None:
-    made = chart(("a", 1, 0.0), ("b", 1, 0.2), ("a", 16, 0.1), ("b", 16, -0.1))
-    drawn = ElementTree.fromstring(as_svg(made))
-    assert len(drawn.findall(f"{SVG}circle")) == 4
-    words = [text.text for text in drawn.findall(f"{SVG}text")]
-    assert {"a", "b", "1", "16", "devices", "Pacing <&>"} <= set(words)
-    for circle in drawn.findall(f"{SVG}circle"):
-        assert 0 < float(circle.attrib["cx"]) < 640
-        assert 0 < float(circle.attrib["cy"]) < 300
+def scatter(*points: tuple[str, float, float]) -> Scatter:
+    return Scatter(
+        "Latency <&>", "predicted", "emulated", lines(points), lambda value: f"{value:g} s", band=0.1
+    )
+
+
+def drawn(made: Chart | Scatter) -> tuple[set[str], int]:
+    """The words of a drawing, and how many marks it has, those of ticks included."""
+    root = ElementTree.fromstring(as_svg(made))
+    return {text.text or "" for text in root.iter(f"{SVG}text")}, len(list(root.iter(f"{SVG}use")))
+
+
+def test_a_chart_says_its_names_and_writes_values_as_it_is_told() -> None:
+    words, _ = drawn(chart(("a", 1, 0.0), ("b", 1, 0.2), ("a", 16, 0.1), ("b", 16, -0.1)))
+    assert {"a", "b", "1 of", "16 of", "devices", "Pacing <&>", "20.0%"} <= words
+    words, _ = drawn(scatter(("gpipe", 0.1, 0.11), ("lime", 2.0, 2.0)))
+    assert {"gpipe", "lime", "predicted", "emulated", "Latency <&>", "1 s"} <= words
+
+
+@pytest.mark.parametrize("of", [chart, scatter])
+def test_every_point_is_drawn(of: Callable[..., Chart | Scatter]) -> None:
+    points = [("a", 1.0, 1.0), ("a", 16.0, 15.0), ("b", 4.0, 4.0)]
+    one_more = [*points, ("b", 4.0, 4.1)]
+    assert drawn(of(*one_more))[1] == drawn(of(*points))[1] + 1
 
 
 def test_a_chart_of_one_point_and_of_equal_values_can_be_drawn() -> None:
-    for made in (chart(("a", 4, 0.0)), chart(("a", 1, 1.0), ("a", 2, 1.0))):
-        assert ElementTree.fromstring(as_svg(made)).tag == f"{SVG}svg"
+    for made in (chart(("a", 4, 0.0)), chart(("a", 1, 1.0), ("a", 2, 1.0)), scatter(("a", 2.0, 2.0))):
+        assert drawn(made)[1]
     with pytest.raises(ValueError, match="has no points"):
         as_svg(chart())
 
