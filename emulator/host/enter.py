@@ -1,10 +1,11 @@
-"""Becomes the first process of a session: `python -I -S enter.py ROOM PROGRAM …`, ROOM as JSON (`Room`).
+"""Makes the calling process the first of a session, in namespaces of its own: `enter(room)`.
 
-It drops the rights that it has, enters namespaces of its own, covers what the session must not see, and then
-becomes PROGRAM, which is root inside these namespaces only: no process of the session has rights outside that
-an ordinary user lacks. It ends with its parent, and everything inside ends with it.
+It drops the rights that it has, covers what the session must not see, and is root inside these namespaces
+only: no process of the session has rights outside that an ordinary user lacks. It ends with its parent, and
+everything inside ends with it.
 
-It imports the standard library only, so it starts within some 20 ms; `rights.py` says what a machine allows.
+`python -I -S enter.py ROOM PROGRAM …`, ROOM as JSON (`Room`), becomes PROGRAM inside, as `rights.py` does to
+find out what a machine allows: it imports the standard library only, so it starts within some 20 ms.
 """
 
 from __future__ import annotations
@@ -77,8 +78,11 @@ class Room(NamedTuple):
     views: tuple[View, ...]
 
 
-def enter(room: Room, program: list[str]) -> NoReturn:
-    """Raises `OSError` where the kernel refuses."""
+def enter(room: Room) -> None:
+    """Returns in the first process of the new namespaces; the calling one waits for it and ends as it does.
+
+    Only a process with a single thread may call this. Raises `OSError` where the kernel refuses.
+    """
     die_with(room.parent)
     if room.group:
         Path(room.group).write_text(str(os.getpid()))
@@ -105,7 +109,6 @@ def enter(room: Room, program: list[str]) -> NoReturn:
     if select.select([alive], [], [], 0)[0]:  # the parent has ended before
         os._exit(CANNOT)
     mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
-    os.execv(program[0], program)
 
 
 def die_with(parent: int) -> None:
@@ -259,17 +262,28 @@ def call(name: str, *arguments: object) -> int:
     return int(result)
 
 
-def main(room: str, program: list[str]) -> None:
-    values = json.loads(room)
+def room_from(text: str) -> Room:
+    """A `Room` that was written as JSON."""
+    values = json.loads(text)
     views = tuple(
         View(path, writable, None if owner is None else tuple(owner))
         for path, writable, owner in values.pop("views")
     )
+    return Room(**values, views=views)
+
+
+def enter_or_end(room: Room) -> None:
+    """As `enter`; where the kernel refuses, this process ends with one line that says why."""
     try:
-        enter(Room(**values, views=views), program)
+        enter(room)
     except OSError as error:
-        sys.stderr.write(f"{error.strerror or error}\n")
+        os.write(2, f"{error.strerror or error}\n".encode())
         os._exit(CANNOT)
+
+
+def main(room: str, program: list[str]) -> NoReturn:
+    enter_or_end(room_from(room))
+    os.execv(program[0], program)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Calls one function in a process with private namespaces, as emulations have them.
 
-Calibration, benchmarks and tests use it. Arguments and result travel as JSON; `python -m
-emulator.session.calls FD` is the process.
+Calibration, benchmarks and tests use it. Arguments and result travel as JSON.
 """
 
 from __future__ import annotations
@@ -72,7 +71,3 @@ def main(descriptor: int) -> None:
     except EdgeLoomError as error:
         lines.send({"error": error_to_json(error)})
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""Starts a child process in a room of its own (`emulator/host/enter.py`); it is killed with its parent.
+"""Starts a process in a room of its own (`emulator/host/enter.py`); it is killed with its starter.
 
 When it ends, the kernel removes everything inside: processes, interfaces, mounts. Names inside cannot collide
 with names outside, so several emulations and other Mininets can run at the same time.
@@ -6,25 +6,24 @@ with names outside, so several emulations and other Mininets can run at the same
 
 from __future__ import annotations
 
-import compileall
 import contextlib
 import os
+import select
 import socket
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from types import TracebackType
 
 from emulator.host.enter import SCRATCH
 from emulator.host.leftovers import Process, children, kill, process, record
 from emulator.host.places import search_path
-from emulator.host.priority import STARTER_VARIABLE, grant_real_time
-from emulator.host.rights import command, rights
+from emulator.host.priority import grant_real_time
+from emulator.host.rights import rights
+from emulator.session.fork_server import forked
 from emulator.session.turns import Turn
-from emulator.session.view import ROOT, SESSION_CODE, room_of, session_cache
+from emulator.session.view import ROOT, room_of, session_cache
 
 KEPT = (
     "LANG",
@@ -44,7 +43,7 @@ TAIL_BYTES = 2000
 
 
 class Isolated:
-    """Runs `python -m MODULE FD` in a room of its own; `sock` is connected to its file descriptor FD.
+    """Runs `main(FD)` of MODULE in a room of its own; `sock` is connected to its file descriptor FD.
 
     It inherits the files of `turn`, so the turn ends with its last process, and may use only the turn's
     cores. `group` is the file of a control group that takes its pid, if there is one. It may read the
@@ -68,7 +67,6 @@ class Isolated:
 
     def __enter__(self) -> Isolated:
         rights().require()
-        compile_code()
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         self.starter, asks = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for end in (self.sock, theirs):
@@ -77,17 +75,9 @@ class Isolated:
         self.errors = tempfile.TemporaryFile()
         cache = session_cache()
         room = room_of(self.turn.cores, self.group, self.reads, (*self.writes, cache))
-        python = (sys.executable, "-m", self.module, str(theirs.fileno()))
+        files = (self.errors.fileno(), theirs.fileno(), asks.fileno(), *self.turn.descriptors)
         with theirs, asks:
-            self.popen = subprocess.Popen(
-                command(room, python),
-                env=_environment(cache) | {STARTER_VARIABLE: str(asks.fileno())},
-                start_new_session=True,
-                pass_fds=(theirs.fileno(), asks.fileno(), *self.turn.descriptors),
-                stdin=subprocess.DEVNULL,
-                stdout=self.errors,
-                stderr=self.errors,
-            )
+            self.pid, self.ended = forked(self.module, room, _environment(cache), files)
         self.granting = granting
         self.record = self._record()
         return self
@@ -101,7 +91,8 @@ class Isolated:
     ) -> None:
         for member in self.members():
             kill(member)
-        self.popen.wait()
+        select.select([self.ended], [], [])
+        os.close(self.ended)
         self.record.unlink(missing_ok=True)
         self.granting.join()
         self.starter.close()
@@ -112,8 +103,8 @@ class Isolated:
         """The process that entered the room, and the init of its namespaces; the kernel kills the others with
         it.
         """
-        outer = process(self.popen.pid)
-        return [] if outer is None else [outer, *children(self.popen.pid)]
+        outer = process(self.pid)
+        return [] if outer is None else [outer, *children(self.pid)]
 
     def complaint(self) -> str:
         """The last bytes of the child's standard error, which usually say why it ended."""
@@ -128,15 +119,8 @@ class Isolated:
     def _record(self) -> Path:
         owner = process(os.getpid())
         assert owner is not None, "this process is alive"
-        members = self.members() or [Process(self.popen.pid, 0)]
+        members = self.members() or [Process(self.pid, 0)]
         return record(self.records, owner, members)
-
-
-@cache
-def compile_code() -> None:
-    """Once per process: sessions cannot write the checkout, and would each compile what has changed."""
-    for name in SESSION_CODE:
-        compileall.compile_dir(ROOT / name, quiet=2)
 
 
 def _environment(cache: Path) -> dict[str, str]:

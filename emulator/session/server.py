@@ -1,6 +1,6 @@
-"""The process of one emulation, init of its own namespaces: `python -m emulator.session.server FD`.
+"""The process of one emulation, init of its own namespaces (`fork_server.py` forks it).
 
-It reads a RunSpec from the socket FD, runs it over a `MininetNetwork`, sends events in batches and receives
+It reads a RunSpec from a socket, runs it over a `MininetNetwork`, sends events in batches and receives
 live commands. It forks devices and therefore has no threads: it uses the socket only when the engine calls
 `watch`, `next_command` or `should_stop`.
 """
@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections import deque
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +33,23 @@ from engine.domain.events import (
 from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
+from engine.runs.execute import execute
+from engine.runs.readiness import READY_S
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
     from emulator.network.mininet_network import MininetNetwork
 
 BATCH_S = 0.04
+NEEDED_LATE = (
+    "emulator.network.mininet_network",
+    "engine.ops.torch_kernels.linear",
+    "engine.worlds.real.device",
+    "engine.worlds.real.native",
+    "numpy.random",
+    "safetensors.torch",
+)
+"""What a run imports after its plan, and what would else be imported by each of its devices."""
+
 SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ChangeRefused, RequestRefused, ReportMade)
 
 
@@ -55,9 +68,6 @@ class Session:
     def run(self) -> None:
         spec = RunSpec.parse(self._first()["spec"], "run")
         self.paced = spec.dilation != "native"
-        from engine.runs.execute import execute
-        from engine.runs.readiness import READY_S
-
         execute(
             spec,
             self.open_network,
@@ -123,6 +133,15 @@ class Session:
         os._exit(1)
 
 
+def preload() -> None:
+    """Import what a run needs once there is a plan. No thread is left, so the process can be forked."""
+    import torch
+
+    torch.set_num_threads(1)
+    for name in NEEDED_LATE:
+        import_module(name)
+
+
 def _first_to_go() -> None:
     """Should the whole machine lack memory, the kernel ends emulations before servers and databases."""
     Path("/proc/self/oom_score_adj").write_text("500")
@@ -147,7 +166,3 @@ def main(descriptor: int) -> None:
         status = 1
     sys.stderr.flush()
     os._exit(status)  # at once: the death of this init ends whatever still runs inside
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

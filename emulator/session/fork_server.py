@@ -1,0 +1,171 @@
+"""The process that sessions are forked from, so that what all of them import is imported once.
+
+`forked` starts one for this process when it is first needed. It has no rights and no secrets that a session
+may not see: it is a Python of its own, with a session's environment, and computes nothing. It ends with this
+process, and by itself when nobody has asked for a session for a while, since with torch it needs some 200 MB.
+"""
+
+from __future__ import annotations
+
+import compileall
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from emulator.host.enter import Room, enter_or_end, room_from
+from emulator.host.priority import STARTER_VARIABLE
+from emulator.session.view import ROOT, SESSION_CODE
+from engine.domain.errors import HostError
+
+KEPT_S = 300.0
+"""How long a server without sessions waits for the next request."""
+
+MOST_BYTES, MOST_FILES = 1 << 17, 16
+ATTEMPTS = 2
+"""A server may end of old age just when it is asked; then a new one is."""
+
+
+class Forked(NamedTuple):
+    """A process that a server has forked; the file `ended` can be read once it has ended (pidfd_open(2))."""
+
+    pid: int
+    ended: int
+
+
+# In the process that wants sessions ---------------------------------------------------------------
+class ForkServer:
+    """One server process, with this environment."""
+
+    def __init__(self, environment: Mapping[str, str]):
+        for (
+            name
+        ) in SESSION_CODE:  # sessions cannot write the checkout, and would each compile what has changed
+            compileall.compile_dir(ROOT / name, quiet=2)
+        self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.popen = subprocess.Popen(
+                (sys.executable, "-c", f"from {__name__} import main; main({theirs.fileno()})"),
+                env=environment,
+                start_new_session=True,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def ask(self, request: bytes, files: Sequence[int]) -> Forked | None:
+        """None if the server has ended."""
+        try:
+            socket.send_fds(self.sock, [request], files)
+            answer, descriptors, _, _ = socket.recv_fds(self.sock, MOST_BYTES, 1)
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+        return Forked(int(answer), descriptors[0]) if answer else None
+
+    def close(self) -> None:
+        """It ends with its connection."""
+        self.sock.close()
+
+
+_servers: dict[str, ForkServer] = {}
+_lock = threading.Lock()
+
+
+def forked(module: str, room: Room, environment: Mapping[str, str], files: Sequence[int]) -> Forked:
+    """A new process that enters `room` and calls `main` of `module`, with this environment.
+
+    `files` are one for its output, its end of a socket, whose number `main` gets, its end of another to its
+    starter (`priority.py`), and what else it is to hold. Raises `HostError` if the server cannot work.
+    """
+    request = json.dumps(
+        {"module": module, "room": json.dumps(room._asdict()), "environment": dict(environment)}
+    )
+    place = environment["PYTHONPATH"]
+    with _lock:
+        for _ in range(ATTEMPTS):
+            server = _servers.get(place) or ForkServer(environment)
+            _servers[place] = server
+            answer = server.ask(request.encode(), files)
+            if answer is not None:
+                return answer
+            _servers.pop(place).close()
+            server.popen.wait()
+    raise HostError(
+        f"The process that starts emulations has ended twice, with status {server.popen.returncode}."
+    )
+
+
+# In the server ------------------------------------------------------------------------------------
+def main(descriptor: int) -> None:
+    """Serve one process until it ends, or asks for nothing while no session goes on."""
+    sessions: dict[int, int] = {}
+    asked: Counter[str] = Counter()
+    with socket.socket(fileno=descriptor) as sock:
+        while True:
+            ready, _, _ = select.select([sock, *sessions], [], [], None if sessions else KEPT_S)
+            for ended in sessions.keys() & set(ready):
+                os.waitpid(sessions.pop(ended), 0)
+                os.close(ended)
+            if not ready:
+                return
+            if sock not in ready:
+                continue
+            text, files, _, _ = socket.recv_fds(sock, MOST_BYTES, MOST_FILES)
+            if not text:  # its owner has ended
+                return
+            request = json.loads(text)
+            asked[request["module"]] += 1
+            load(request["module"], again=asked[request["module"]] > 1)
+            parent = os.getpid()
+            pid = os.fork()
+            if not pid:
+                sock.close()
+                for other in sessions:
+                    os.close(other)
+                run(request, parent, files)
+            ended = os.pidfd_open(pid)
+            sessions[ended] = pid
+            for file in files:
+                os.close(file)
+            with contextlib.suppress(BrokenPipeError):
+                socket.send_fds(sock, [str(pid).encode()], [ended])
+
+
+def load(name: str, again: bool) -> None:
+    """Import a module of sessions, and from the second session on what it uses late: a process that wants
+    only one has that session import it, beside its other work. What cannot be imported, the session tells.
+    """
+    with contextlib.suppress(Exception):
+        module = importlib.import_module(name)
+        if again:
+            getattr(module, "preload", lambda: None)()
+    gc.freeze()  # a collection in a session would copy the pages of all this
+
+
+def run(request: dict[str, Any], parent: int, files: Sequence[int]) -> NoReturn:
+    """Become the session."""
+    status = 1
+    try:
+        os.setsid()
+        output, mine, starter, *_ = files
+        for standard in (1, 2):
+            os.dup2(output, standard)
+        os.environ.clear()
+        os.environ.update(request["environment"] | {STARTER_VARIABLE: str(starter)})
+        enter_or_end(room_from(request["room"])._replace(parent=parent))
+        importlib.import_module(request["module"]).main(mine)
+        status = 0
+    except BaseException:  # nothing of the server may go on in this process
+        traceback.print_exc()
+    sys.stderr.flush()
+    os._exit(status)
