@@ -3,6 +3,6 @@
 The entry point is `emulate`; `session` runs `engine.runs.execute` over a `MininetNetwork`.
 """
 
-from emulator.session.client import emulate
+from emulator.session.client import emulate, expect_emulations
 
-__all__ = ["emulate"]
+__all__ = ["emulate", "expect_emulations"]

@@ -24,7 +24,7 @@ from bench.trials.campaign import service_trials
 from emulator.host.leftovers import children
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
-from emulator.session.client import emulate
+from emulator.session.client import emulate, expect_emulations
 from engine.cli.command import Command
 from engine.domain.errors import SpecError
 from engine.domain.events import Event, StateChanged
@@ -82,6 +82,8 @@ def run(args: argparse.Namespace) -> int:
         probe().require()
     if args.world == "service":
         return service(args)
+    if args.world == "real":
+        expect_emulations()  # the process that they are forked from stays and is none of their traces
     before = traces_of_runs()
     began_s = time.monotonic()
     ended = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from functools import partial
 from pathlib import Path
@@ -11,6 +10,7 @@ from bench.emulation.clusters import star
 from bench.tables.rows import Table
 from emulator.host.leftovers import children
 from emulator.session.client import emulate
+from emulator.session.fork_server import servers
 from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.units import human
@@ -20,7 +20,6 @@ from engine.models import catalogue
 DEVICES = (2, 8, 16, 64)
 MODEL = "demo-lm"
 STRATEGY = "mcu"  # it has work for any number of devices
-OWN_TITLE = b"emulator.session.server"
 
 
 def measure_startup() -> Table:
@@ -83,21 +82,23 @@ def _note(seen_s: dict[str, float], weighed: list[float], events: list[Event]) -
 
 
 def device_bytes() -> float:
-    """Mean proportional set size of the device processes: this process started one that waits for the
-    session's init, and that the devices (and shells, which hold namespaces up).
+    """Mean proportional set size of the device processes: the server of sessions forked one that waits for
+    the session's init, and that the devices (and shells, which hold namespaces up).
     """
-    own = [os.getpid()]
+    own = list(servers())
+    title = _title(own[0])
     for _ in range(3):
-        own = [child.pid for pid in own for child in children(pid) if _is_session(child.pid)]
+        own = [child.pid for pid in own for child in children(pid) if _title(child.pid) == title]
     sizes = [size for pid in own if (size := _proportional_bytes(pid))]
     return sum(sizes) / max(1, len(sizes))
 
 
-def _is_session(pid: int) -> bool:
+def _title(pid: int) -> bytes:
+    """The command line of a process, b"" if it has ended: whoever is only forked keeps its parent's."""
     try:
-        return OWN_TITLE in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:  # the process has ended
-        return False
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _proportional_bytes(pid: int) -> int:

@@ -1,4 +1,4 @@
-"""Stands where the emulation stands, in namespaces of its own: `python -m bench.trials.session FD`.
+"""Stands where the emulation stands, in namespaces of its own.
 
 It says a numbered line and the time again and again, and ends with a report that was made before. The file
 `pace` says how many lines with how many other events each, and how long all of it takes; the run whose seed
@@ -12,7 +12,6 @@ import json
 import os
 import select
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -72,7 +71,3 @@ def _line(sock: socket.socket) -> bytes:
 
 def _send(sock: socket.socket, events: list[dict[str, Any]]) -> None:
     sock.sendall((json.dumps({"events": events}) + "\n").encode())
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -49,6 +49,7 @@ def work(post: Post) -> None:
     if post.number:
         setattr(workers, "home", partial(_home, post.number))  # noqa: B010
     setattr(emulator_client, "Isolated", _isolated)  # noqa: B010
+    setattr(emulator_client, "SERVER", SESSION)  # noqa: B010
     assert vars(tasks)["emulate"] is emulator_client.emulate, "the task runs what is replaced here"
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", "INFO")
     pool = ("--pool", "threads", "--concurrency", "1")
@@ -59,6 +60,6 @@ def _home(number: int) -> str:
     return f"machine{number}"
 
 
-def _isolated(module: str, *arguments: object) -> Isolated:
+def _isolated(*arguments: object) -> Isolated:
     directory = Path(os.environ[DIRECTORY])
-    return Isolated(SESSION, *arguments, writes=(directory,))  # type: ignore[arg-type, misc]
+    return Isolated(*arguments, writes=(directory,))  # type: ignore[arg-type, misc]

@@ -14,7 +14,7 @@ from emulator.host.leftovers import cleanup_stale
 from emulator.host.memory import MemoryGroup
 from emulator.host.places import queue_name, state_directory
 from emulator.network.probe import probe
-from emulator.session.isolation import Isolated
+from emulator.session.isolation import Isolated, prepare
 from emulator.session.limits import Guard, limits_here
 from emulator.session.notes import notes
 from emulator.session.turns import turn
@@ -27,9 +27,17 @@ from engine.domain.spec import RunSpec
 
 OnEvents = Callable[[list[Event]], None]
 
+SERVER = "emulator.session.server"
 TICK_S = 0.03
 STOP_HEARD_S = 5.0
 """A session that does not say within so long that it has heard a stop is killed."""
+
+
+def expect_emulations() -> None:
+    """Let the next emulations of this process start at once: what they need is imported now, beside it, and
+    kept for some minutes.
+    """
+    prepare(SERVER)
 
 
 def emulate(
@@ -60,7 +68,7 @@ def emulate(
     with (
         turn(queue_name(), waiting, give_up) as mine,
         MemoryGroup(limits.memory_bytes) as group,
-        Isolated("emulator.session.server", state, mine, group.procs, _directories_of(spec)) as session,
+        Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
     ):
         return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec))
 

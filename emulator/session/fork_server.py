@@ -1,12 +1,13 @@
 """The process that sessions are forked from, so that what all of them import is imported once.
 
-`forked` starts one for this process when it is first needed. It has no rights and no secrets that a session
-may not see: it is a Python of its own, with a session's environment, and computes nothing. It ends with this
-process, and by itself when nobody has asked for a session for a while, since with torch it needs some 200 MB.
+`forked` starts one for this process when it is first needed: a Python of its own with a session's
+environment, which computes nothing and knows no secrets. It ends with this process, and by itself when nobody
+has asked for a session for a while, since with torch it needs some 200 MB.
 """
 
 from __future__ import annotations
 
+import atexit
 import compileall
 import contextlib
 import gc
@@ -72,9 +73,16 @@ class ForkServer:
             return None
         return Forked(int(answer), descriptors[0]) if answer else None
 
+    def tell(self, request: bytes) -> None:
+        """Where it has ended, nothing happens."""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.sock.send(request)
+
     def close(self) -> None:
-        """It ends with its connection."""
+        """It ends, and its sessions with it."""
         self.sock.close()
+        self.popen.kill()
+        self.popen.wait()
 
 
 _servers: dict[str, ForkServer] = {}
@@ -90,19 +98,53 @@ def forked(module: str, room: Room, environment: Mapping[str, str], files: Seque
     request = json.dumps(
         {"module": module, "room": json.dumps(room._asdict()), "environment": dict(environment)}
     )
-    place = environment["PYTHONPATH"]
     with _lock:
         for _ in range(ATTEMPTS):
-            server = _servers.get(place) or ForkServer(environment)
-            _servers[place] = server
+            server = _server(environment)
             answer = server.ask(request.encode(), files)
             if answer is not None:
                 return answer
-            _servers.pop(place).close()
-            server.popen.wait()
+            _servers.pop(environment["PYTHONPATH"]).close()
     raise HostError(
         f"The process that starts emulations has ended twice, with status {server.popen.returncode}."
     )
+
+
+def prepare(module: str, environment: Mapping[str, str]) -> None:
+    """Let the server import now all that sessions of `module` need, so that the next one starts at once."""
+    with _lock:
+        _server(environment).tell(json.dumps({"module": module}).encode())
+
+
+def servers() -> tuple[int, ...]:
+    """The processes that sessions of this one are forked from."""
+    return tuple(server.popen.pid for server in _servers.values())
+
+
+def _server(environment: Mapping[str, str]) -> ForkServer:
+    place = environment["PYTHONPATH"]
+    if place not in _servers:
+        _servers[place] = ForkServer(environment)
+    return _servers[place]
+
+
+def _forget() -> None:
+    """In a process that was forked from this one: the servers are not its own."""
+    global _lock
+    _lock = threading.Lock()
+    while _servers:
+        _, server = _servers.popitem()
+        server.sock.close()
+        server.popen.returncode = 0  # nobody waits for it here
+
+
+def _end() -> None:
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+atexit.register(_end)
+os.register_at_fork(after_in_child=_forget)
 
 
 # In the server ------------------------------------------------------------------------------------
@@ -112,20 +154,23 @@ def main(descriptor: int) -> None:
     asked: Counter[str] = Counter()
     with socket.socket(fileno=descriptor) as sock:
         while True:
-            ready, _, _ = select.select([sock, *sessions], [], [], None if sessions else KEPT_S)
+            watched = [sock.fileno(), *sessions]
+            ready, _, _ = select.select(watched, [], [], None if sessions else KEPT_S)
             for ended in sessions.keys() & set(ready):
                 os.waitpid(sessions.pop(ended), 0)
                 os.close(ended)
             if not ready:
                 return
-            if sock not in ready:
+            if sock.fileno() not in ready:
                 continue
             text, files, _, _ = socket.recv_fds(sock, MOST_BYTES, MOST_FILES)
             if not text:  # its owner has ended
                 return
             request = json.loads(text)
             asked[request["module"]] += 1
-            load(request["module"], again=asked[request["module"]] > 1)
+            load(request["module"], whole="room" not in request or asked[request["module"]] > 1)
+            if "room" not in request:
+                continue
             parent = os.getpid()
             pid = os.fork()
             if not pid:
@@ -141,13 +186,13 @@ def main(descriptor: int) -> None:
                 socket.send_fds(sock, [str(pid).encode()], [ended])
 
 
-def load(name: str, again: bool) -> None:
-    """Import a module of sessions, and from the second session on what it uses late: a process that wants
-    only one has that session import it, beside its other work. What cannot be imported, the session tells.
+def load(name: str, whole: bool) -> None:
+    """Import a module of sessions and, for the `whole`, what it uses late: of a process that wants only one,
+    that session imports it, beside its other work. What cannot be imported, the session tells.
     """
     with contextlib.suppress(Exception):
         module = importlib.import_module(name)
-        if again:
+        if whole:
             getattr(module, "preload", lambda: None)()
     gc.freeze()  # a collection in a session would copy the pages of all this
 

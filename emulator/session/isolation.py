@@ -21,7 +21,7 @@ from emulator.host.leftovers import Process, children, kill, process, record
 from emulator.host.places import search_path
 from emulator.host.priority import grant_real_time
 from emulator.host.rights import rights
-from emulator.session.fork_server import forked
+from emulator.session import fork_server
 from emulator.session.turns import Turn
 from emulator.session.view import ROOT, room_of, session_cache
 
@@ -77,7 +77,7 @@ class Isolated:
         room = room_of(self.turn.cores, self.group, self.reads, (*self.writes, cache))
         files = (self.errors.fileno(), theirs.fileno(), asks.fileno(), *self.turn.descriptors)
         with theirs, asks:
-            self.pid, self.ended = forked(self.module, room, _environment(cache), files)
+            self.pid, self.ended = fork_server.forked(self.module, room, _environment(cache), files)
         self.granting = granting
         self.record = self._record()
         return self
@@ -121,6 +121,11 @@ class Isolated:
         assert owner is not None, "this process is alive"
         members = self.members() or [Process(self.pid, 0)]
         return record(self.records, owner, members)
+
+
+def prepare(module: str) -> None:
+    """Begin to import what sessions of `module` need, in a process that is kept for a while."""
+    fork_server.prepare(module, _environment(session_cache()))
 
 
 def _environment(cache: Path) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """A session that builds a network and then stays, for tests that kill it."""
 
+import contextlib
 import ctypes
 import errno
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -17,6 +19,33 @@ def stay(spec: dict[str, object], ready: str) -> None:
         with open(ready, "w") as file:  # noqa: PTH123  (nothing else is wanted here)
             file.write("ready")
         time.sleep(1000)
+
+
+REMEMBERED: list[str] = []
+
+
+def remember(what: str) -> list[str]:
+    """What this process was told before, and this."""
+    REMEMBERED.append(what)
+    return REMEMBERED
+
+
+def imported(name: str) -> bool:
+    """Whether this process has a module already."""
+    return name in sys.modules
+
+
+def threads() -> int:
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208
+
+
+def kinds_of_sockets() -> list[int]:
+    """Of those that this process holds."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as held:
+            found.append(int(held.type))
+    return found
 
 
 def cores() -> list[int]:

@@ -13,7 +13,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_ready, worker_shutdown, worker_shutting_down
 from celery.worker.consumer import Consumer
 
-from emulator import emulate
+from emulator import emulate, expect_emulations
 from emulator.calibration.known import calibration_file, host_name, known_calibration, time_needed_s
 from emulator.calibration.known import with_profile as calibrated
 from emulator.calibration.shapes import SHORT
@@ -175,6 +175,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
             logger.warning("%s", lost)
         except Exception as error:
             recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
+    expect_emulations()
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
 
 
@@ -214,6 +215,7 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     queues = set(sender.app.amqp.queues.consume_from)
     if "emulate" in queues:
         cleanup_stale(state_directory())
+        expect_emulations()
     for queue in sorted(queues & set(workers.QUEUES)):
         introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
         own = [own_queue(str(me))] if queue == "emulate" else []

@@ -15,6 +15,7 @@ from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, 
 from emulator.host.places import queue_name
 from emulator.session.calls import call
 from emulator.session.client import emulate
+from emulator.session.fork_server import servers
 from emulator.session.turns import tickets
 from engine.domain.errors import HostError, RunError
 from engine.domain.events import Event, StateChanged
@@ -61,9 +62,10 @@ def owner(tmp_path: Path, state_directory: Path) -> Iterator[subprocess.Popen[by
 
 def test_killing_the_init_ends_every_process_and_interface(owner: subprocess.Popen[bytes]) -> None:
     before = interfaces()
-    below = descendants(owner.pid)
-    assert len(below) > 5  # unshare, the init, four shells
-    (outer,) = children(owner.pid)
+    (server,) = children(owner.pid)
+    below = descendants(server.pid)
+    assert len(below) > 5  # who waits for the init, the init, four shells
+    (outer,) = children(server.pid)
     (init,) = children(outer.pid)
     os.kill(init.pid, signal.SIGKILL)
     until(lambda: not any(is_alive(known) for known in below), "all processes of the session are gone")
@@ -112,14 +114,13 @@ def tiny_spec(**changes: object) -> RunSpec:
 
 def test_a_killed_emulation_says_so_and_leaves_nothing(state_directory: Path) -> None:
     killed: list[Process] = []
-    before = {child.pid for child in children(os.getpid())}
 
     def kill_when_running(events: list[Event]) -> None:
         if (
             any(isinstance(event, StateChanged) and event.state == "building" for event in events)
             and not killed
         ):
-            (outer,) = [child for child in children(os.getpid()) if child.pid not in before]
+            (outer,) = [child for server in servers() for child in children(server)]
             killed.extend([outer, *descendants(outer.pid)])
             os.kill(killed[1].pid, signal.SIGKILL)
 

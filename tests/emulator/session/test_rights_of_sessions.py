@@ -9,6 +9,7 @@ from emulator.host.leftovers import Process, children
 from emulator.host.rights import IDENTITY, grants, is_machine_root, rights
 from emulator.session.calls import call
 from emulator.session.client import emulate
+from emulator.session.fork_server import servers
 from emulator.session.notes import Notes
 from engine.domain.events import Event, ReportMade, StateChanged
 from engine.domain.report import Fidelity
@@ -43,14 +44,11 @@ def users_of(pid: int) -> tuple[set[int], list[int], str]:
 
 def test_no_process_of_a_run_has_this_machines_root() -> None:
     assert rights().kind == "own"
-    mine = {known.pid for known in below(os.getpid())}
     seen: dict[str, int] = {}
 
     def look(events: list[Event]) -> None:
         if any(isinstance(event, StateChanged) and event.state == "running" for event in events):
-            for known in below(os.getpid()):
-                if known.pid in mine:
-                    continue
+            for known in [each for server in servers() for each in below(server)]:
                 numbers, outside, namespace = users_of(known.pid)
                 own = {IDENTITY} if is_machine_root() else {os.getuid(), os.getgid(), *os.getgroups()}
                 assert numbers <= own, f"{known.pid} is {numbers}"

@@ -13,7 +13,6 @@ from emulator.session.server import BATCH_S, Session
 from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
-from engine.runs import execute as execution
 from tests.support.one_device import spec_of
 
 TICK = ClockTicked(time_s=1.0, wall_s=2.0)
@@ -81,7 +80,7 @@ def test_commands_come_in_order_and_stop_is_none_of_them() -> None:
 
 def test_devices_have_as_long_to_get_ready_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[tuple[object, ...]] = []
-    monkeypatch.setattr(execution, "execute", lambda *arguments: given.append(arguments))
+    monkeypatch.setattr(server, "execute", lambda *arguments: given.append(arguments))
     for seconds in ("", "7"):
         monkeypatch.setenv("LOOM_READY_S", seconds)
         Session(FakeLines([{"spec": spec().model_dump(mode="json")}])).run()  # type: ignore[arg-type]

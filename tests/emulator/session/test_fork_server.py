@@ -1,0 +1,122 @@
+"""Sessions come from one process that imports what they need once, and that ends when nobody needs it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from emulator.host.leftovers import Process, children, is_alive, process
+from emulator.session import fork_server
+from emulator.session.calls import call
+from emulator.session.client import expect_emulations
+from tests.support import session_bodies
+from tests.support.web import wait_until
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture(autouse=True)
+def no_server_before() -> Iterator[None]:
+    fork_server._end()
+    yield
+    fork_server._end()
+
+
+def own_server() -> Process:
+    (pid,) = fork_server.servers()
+    found = process(pid)
+    assert found is not None
+    return found
+
+
+def test_sessions_come_from_the_same_process_and_each_has_its_own_memory() -> None:
+    first = call(session_bodies.remember, "first")
+    server = own_server()
+    assert call(session_bodies.remember, "second") == ["second"], "it knows nothing of the other session"
+    assert first == ["first"] and own_server() == server
+    wait_until(lambda: not children(server.pid), "no session is left")
+
+
+def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -> None:
+    """The modules that a session starts with: of emulations only, and from the second one on."""
+    calls = [call(session_bodies.imported, "torch") for _ in range(3)]
+    assert calls == [False, False, False], "no function that is called needs it"
+    expect_emulations()
+    assert call(session_bodies.imported, "torch")
+    assert call(session_bodies.threads) == 1, "what is forked has no threads that could hold a lock"
+
+
+def test_a_session_does_not_hold_its_servers_connection() -> None:
+    assert socket.SOCK_STREAM in call(session_bodies.kinds_of_sockets)
+    assert socket.SOCK_SEQPACKET not in call(session_bodies.kinds_of_sockets)
+
+
+def test_a_server_that_has_died_is_replaced() -> None:
+    call(session_bodies.cores)
+    before = own_server()
+    os.kill(before.pid, signal.SIGKILL)
+    assert call(session_bodies.remember, "again") == ["again"]
+    assert own_server() != before
+
+
+def test_a_server_that_nobody_asks_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    monkeypatch.setattr(fork_server, "KEPT_S", 0.0)
+    with ours:
+        fork_server.main(theirs.detach())
+        assert ours.recv(1) == b"", "and says nothing"
+
+
+def test_a_forked_process_has_a_server_of_its_own() -> None:
+    call(session_bodies.cores)
+    mine = own_server()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        call(session_bodies.cores)
+        os.write(writing, str(own_server().pid).encode())
+        fork_server._end()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    theirs = int(os.read(reading, 20))
+    assert theirs != mine.pid and process(theirs) is None
+    assert is_alive(mine) and call(session_bodies.remember, "still") == ["still"]
+
+
+def test_several_threads_may_ask_at_once() -> None:
+    found: list[object] = []
+
+    def ask(name: str) -> None:
+        found.append(call(session_bodies.remember, name))
+
+    threads = [threading.Thread(target=ask, args=(str(number),)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(map(str, found)) == [f"['{number}']" for number in range(4)]
+
+
+def test_a_program_that_ends_leaves_no_server() -> None:
+    text = "from emulator import expect_emulations\nfrom emulator.session.fork_server import servers\n"
+    text += "expect_emulations()\nprint(*servers(), flush=True)\ninput()\n"
+    root = Path(__file__).resolve().parents[3]
+    for end in ("a line", "a signal"):
+        program = subprocess.Popen(
+            (sys.executable, "-c", text), cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert program.stdin is not None and program.stdout is not None
+        server = process(int(program.stdout.readline()))
+        assert server is not None
+        if end == "a line":
+            program.communicate("\n")
+        else:
+            program.kill()
+            program.communicate()
+        wait_until(lambda server=server: not is_alive(server), "the server has ended")
