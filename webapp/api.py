@@ -24,18 +24,18 @@ from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
 from webapp.advice.api import router as advice
 from webapp.bodies import CheckedParser
-from webapp.catalogue import router as catalogue
 from webapp.clusters.api import router as clusters
+from webapp.clusters.catalogue import router as catalogue
+from webapp.clusters.machines import router as machines
+from webapp.clusters.pictures import router as pictures
+from webapp.clusters.scenarios import router as scenarios
 from webapp.errors import TooMany, Unavailable
 from webapp.experiments.api import router as experiments
 from webapp.health import router as health
-from webapp.machines import router as machines
 from webapp.openapi.document import Document
 from webapp.operations.machines import router as fleet
 from webapp.operations.models_api import router as models
-from webapp.pictures import router as pictures
 from webapp.runs.api import router as runs
-from webapp.scenarios import router as scenarios
 from webapp.serving.api import router as serving
 
 logger = logging.getLogger(__name__)

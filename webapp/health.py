@@ -10,8 +10,9 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from webapp.experiments import computations
+from webapp.jobs import storage, workers
+from webapp.jobs.queue import settle_abandoned
 from webapp.redis import REDIS_ERRORS, client
-from webapp.runs import housekeeping, storage, workers
 from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])
@@ -39,7 +40,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         redis_answers = True
         found = workers.alive()
         problem = storage.problem()
-        housekeeping.settle_abandoned()
+        settle_abandoned()
     except REDIS_ERRORS:
         redis_answers = False
     except storage.ERRORS as error:

@@ -84,7 +84,7 @@ INSTALLED_APPS = [
     "ninja",
     "webapp.accounts",
     "webapp.clusters",
-    "webapp.fleet",
+    "webapp.jobs",
     "webapp.runs",
     "webapp.experiments",
     "webapp.openapi",

@@ -19,8 +19,8 @@ from engine.domain.report import RunReport
 from engine.domain.stored import to_document
 from engine.runs.predict import predict
 from webapp.accounts import tokens
-from webapp.fleet import announcement
-from webapp.runs import archive
+from webapp.events import archive
+from webapp.jobs import announcement
 from webapp.runs.models import Run
 from webapp.runs.requests import spec_of
 

@@ -130,7 +130,7 @@ def observe(url: str, redis: Redis, database: Postgresql) -> tuple[list[tuple[st
     from bench.service.clients import Api
     from bench.service.load_rows import token_of
     from bench.trials.requests import request_of_all
-    from webapp.fleet import announcement
+    from webapp.jobs import announcement
     from webapp.runs.models import Run
 
     api = Api(url, token_of("operator", 0))

@@ -23,10 +23,10 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import to_document
 from engine.domain.trace import Mark, Span
 from engine.runs.predict import predict
+from webapp.events.publisher import Publisher
+from webapp.jobs.lease import end, owner_of
 from webapp.runs.control import CommandFeed
-from webapp.runs.live import Publisher
 from webapp.runs.models import Run
-from webapp.runs.ownership import lease, owner_of
 from webapp.runs.requests import RunRequest, spec_of
 
 BEAT_S = 0.04
@@ -64,7 +64,7 @@ class PlayedRun:
             owner=self.owner,
             status="running",
             started_at=timezone.now(),
-            lease_until=lease(),
+            lease_until=end(Run),
             worker="bench",
             cluster_name=self.spec.cluster.name,
             model=self.spec.model.name,
@@ -128,7 +128,7 @@ class PlayedRun:
             self._publish([*self._next(count), *others])
             if time.monotonic() - renewed_s > LEASE_EVERY_S:
                 renewed_s = time.monotonic()
-                Run.objects.filter(pk=self.run.pk).update(lease_until=lease())
+                Run.objects.filter(pk=self.run.pk).update(lease_until=end(Run))
         connections.close_all()
 
     def _publish(self, events: Sequence[Event]) -> None:

@@ -10,8 +10,9 @@ from django.db import connections
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
-from webapp.fleet import announcement
-from webapp.runs import live, ownership, storage, tail, workers
+from webapp.events import publisher, tail
+from webapp.jobs import announcement, lease, storage, workers
+from webapp.jobs.models import Job
 
 LEASE_S = 4.0
 BEAT_S = 0.4
@@ -22,14 +23,14 @@ CLOCK_FILE = "LOOM_TRIAL_CLOCK"
 
 def hurry() -> None:
     """In this process, leases, beats and attempts are as many times faster as LEASE_S is shorter."""
-    ownership.LEASE_S = LEASE_S
+    Job.LEASE_S = LEASE_S
     workers.BEAT_S = BEAT_S
     announcement.SILENT_AFTER_S = 2
     storage.AGAIN_S = 0.2
     storage.KNOWN_FOR_S = 2
     tail.HEARTBEAT_S = 0.4
-    live.SEGMENT_EVENTS = 40
-    ownership.now = now
+    publisher.SEGMENT_EVENTS = 40
+    lease.now = now
     database = connections["default"].settings_dict
     if database["ENGINE"].endswith("sqlite3"):
         database["OPTIONS"]["timeout"] = LOCK_S

@@ -20,10 +20,11 @@ from bench.trials.worker_process import Post, work
 from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from webapp.errors import Conflict, Unavailable
-from webapp.fleet import announcement
+from webapp.jobs import announcement, storage
+from webapp.jobs.intake import wake
+from webapp.jobs.queue import settle_abandoned
 from webapp.redis import REDIS_ERRORS
-from webapp.runs import housekeeping, predictions, services, storage
-from webapp.runs.intake import wake
+from webapp.runs import predictions, services
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest
 
@@ -132,7 +133,7 @@ class Service:
         """Status and error of every run, as a page asks for them; it also settles abandoned runs."""
         try:
             with suppress(*REDIS_ERRORS):
-                housekeeping.settle_abandoned()
+                settle_abandoned()
             return {
                 pk: (status, error) for pk, status, error in Run.objects.values_list("pk", "status", "error")
             }

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from bench.trials.schedule import Schedule
 from bench.trials.session import LINES
 from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
-from webapp.runs.event_log import STEP
+from webapp.events.event_log import STEP
+from webapp.events.stream import Batch
 from webapp.runs.models import OVER, Run
-from webapp.runs.stream import Batch
 
 ENDS_RUNS = ("kill", "stop", "rename", "pause")
 """Faults of the run's own worker. No other fault may end a run."""

@@ -17,8 +17,8 @@ from bench.trials.session import DIRECTORY
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
 from webapp.celery import app
-from webapp.fleet import release
-from webapp.runs import tasks, workers
+from webapp.jobs import release, workers
+from webapp.runs import tasks
 
 SESSION = "bench.trials.session"
 

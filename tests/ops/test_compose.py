@@ -160,7 +160,7 @@ def test_a_worker_is_waited_for_as_long_as_the_supervisor_waits() -> None:
 def test_two_containers_of_one_worker_have_different_identities() -> None:
     """As `--scale worker-emulate=2` makes them: the same machine and image, process ids of their own."""
     program = (
-        "import django; django.setup(); from webapp.runs.workers import home;"
+        "import django; django.setup(); from webapp.jobs.workers import home;"
         "print(home(), flush=True); input()"
     )
     line = ("unshare", "--pid", "--fork", "--mount-proc", str(PYTHON), "-c", program)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.web import Browser
 from webapp.experiments import computations, tasks
-from webapp.runs import workers
+from webapp.jobs import workers
 
 BASE = {"cluster": "lab-3", "model": "tiny-gpt2", "workload": {"prompt_tokens": 8, "new_tokens": 2}}
 STRATEGIES = {"name": "strategy", "path": "strategy", "values": ["single", "voltage"]}
@@ -39,4 +39,4 @@ def work() -> None:
     """What a planning worker does, without Celery."""
     while taken := computations.take(POINTS_WORKER, 10):
         for computation in taken:
-            tasks.predict_one(computation, str(POINTS_WORKER))
+            tasks.predict_one(computation)

@@ -41,9 +41,10 @@ def _store(body: Mapping[str, Any]) -> int:
     from engine.domain.events import Event, to_json
     from engine.domain.stored import SCHEMA
     from engine.runs.predict import predict
+    from webapp.events.models import EventSegment
+    from webapp.jobs.lease import Ownership
     from webapp.runs import closing, services
-    from webapp.runs.models import EventSegment, Run
-    from webapp.runs.ownership import Ownership
+    from webapp.runs.models import Run
     from webapp.runs.requests import RunRequest, spec_of
 
     request = RunRequest.model_validate(body)
@@ -53,7 +54,7 @@ def _store(body: Mapping[str, Any]) -> int:
     segment = gzip.compress(json.dumps(to_json(events)).encode())
     with transaction.atomic():  # or the server would settle a run that has ended without an archive
         run = services.store(request, spec, services.planned(spec), None)
-        closing.finish(Ownership(run.pk, run.fence), report)
+        closing.finish(Ownership(Run, run.pk, run.fence), report)
         EventSegment.objects.create(run=run, first=1, last=1, batches=segment, schema=SCHEMA)
         Run.objects.filter(pk=run.pk).update(archived=True)
     return run.pk

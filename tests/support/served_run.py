@@ -13,10 +13,10 @@ from django.db import connections
 from engine.domain.events import Event, RequestRefused, StateChanged
 from engine.domain.trace import Mark
 from tests.support.web import request_body, run_spec
+from webapp.events.publisher import Publisher
+from webapp.jobs.lease import owner_of
 from webapp.runs.control import CommandFeed
-from webapp.runs.live import Publisher
 from webapp.runs.models import Run
-from webapp.runs.ownership import owner_of
 
 PROMPT_TOKENS = 7
 

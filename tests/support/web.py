@@ -28,7 +28,7 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
 from webapp.celery import app as celery
-from webapp.fleet.announcement import announced
+from webapp.jobs.announcement import announced
 from webapp.ops.redis_server import redis_program
 from webapp.ops.services import worker as worker_service
 from webapp.runs.requests import RunRequest, spec_of

@@ -15,15 +15,15 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
-from webapp import planning
 from webapp.celery import app as celery
 from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
 from webapp.experiments import executions as _executions
 from webapp.experiments import tasks as _experiment_tasks  # noqa: F401
+from webapp.jobs import answers
 from webapp.redis import client
 from webapp.runs import tasks as _run_tasks  # noqa: F401
 
-asked_as_it_is = planning.ask
+asked_as_it_is = answers.ask
 
 
 # Redis --------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def planning_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     `planning_as_it_is`.
     """
     if not {"plan_worker", "planning_as_it_is"} & set(request.fixturenames):
-        monkeypatch.setattr(planning, "ask", computed_here)
+        monkeypatch.setattr(answers, "ask", computed_here)
 
 
 COMPUTED_HERE = (
@@ -137,13 +137,13 @@ COMPUTED_HERE = (
 
 
 def computed_here(task: str, arguments: list[Any], person: int, large: bool = False) -> dict[str, Any]:
-    answers: list[dict[str, Any]] = []
+    given: list[dict[str, Any]] = []
     if task not in COMPUTED_HERE:
         return asked_as_it_is(task, arguments, person, large)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planning, "reply", lambda key, message: answers.append(message))
+        patch.setattr(answers, "reply", lambda key, message: given.append(message))
         celery.tasks[task].run(*arguments, "reply:here")
-    return planning.opened(json.loads(json.dumps(answers[0])))
+    return answers.opened(json.loads(json.dumps(given[0])))
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def planning_as_it_is() -> None:
 
 @pytest.fixture(autouse=True)
 def no_worker_is_about_to_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(planning, "WORKER_STARTS_S", 0)
+    monkeypatch.setattr(answers, "WORKER_STARTS_S", 0)
 
 
 @pytest.fixture

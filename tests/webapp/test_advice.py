@@ -14,7 +14,7 @@ from tests.support.web import Browser
 from topologies.showcases import ORDER, showcase
 from webapp.advice import tasks
 from webapp.advice.requests import AdviceRequest, base_of
-from webapp.fleet.model_library import portable
+from webapp.clusters.model_library import portable
 from webapp.runs.requests import RunRequest, request_of, spec_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]

@@ -14,9 +14,10 @@ from engine.domain.errors import HostError, SpecError
 from engine.domain.scenario import Scenario
 from engine.domain.workload import Workload
 from tests.support.web import Browser, person, request_body, run_spec
-from webapp import budgets, planning
+from webapp import budgets
 from webapp.bodies import checked_json
 from webapp.budgets import steps_of
+from webapp.jobs import answers
 from webapp.runs import tasks
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
@@ -126,8 +127,8 @@ def test_a_prompt_is_measured_before_it_is_tokenised(alice: Browser, monkeypatch
 
 
 def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) -> None:
-    answers = []
-    monkeypatch.setattr(planning, "reply", lambda key, message: answers.append(message))
+    given = []
+    monkeypatch.setattr(answers, "reply", lambda key, message: given.append(message))
 
     def endless(spec: object) -> None:
         raise SoftTimeLimitExceeded  # what Celery raises in the worker's main thread
@@ -135,8 +136,8 @@ def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) 
     monkeypatch.setattr(tasks, "predict", endless)
     tasks.predict_now(run_spec().model_dump(mode="json"), "reply:1")
     with pytest.raises(HostError, match="takes more than 30 s: ask for fewer requests, tokens or devices"):
-        planning.opened(answers[0])
-    assert tasks.predict_now.soft_time_limit == 30 < planning.ANSWER_TIMEOUT_S
+        answers.opened(given[0])
+    assert tasks.predict_now.soft_time_limit == 30 < answers.ANSWER_TIMEOUT_S
 
 
 # What no part behind could handle -------------------------------------------------------------------

@@ -24,11 +24,11 @@ from engine.domain.errors import HostError
 from tests.support.host_profiles import a_profile
 from tests.support.web import Browser, wait_until
 from webapp.accounts.models import AuditEntry
-from webapp.fleet import announcement as fleet
-from webapp.fleet import calibration
-from webapp.fleet.calibration import Calibrating
-from webapp.runs import housekeeping, tasks, waiting, workers
-from webapp.runs.calibrating import MachineCalibration
+from webapp.jobs import announcement as fleet
+from webapp.jobs import calibration, workers
+from webapp.jobs.calibrating import MachineCalibration
+from webapp.jobs.calibration import Calibrating
+from webapp.runs import tasks, waiting
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ANN = workers.Identity("emulate@ann", "home-of-ann", 7, 70)
@@ -142,8 +142,8 @@ def test_an_idle_worker_wakes_itself_for_a_calibration_whose_message_is_gone(
     ask(alice)
     live_redis.delete(OWN_QUEUE)
     busy = ann.announcement.model_copy(update={"calibrating": Calibrating(what="kernels", about_s=60.0)})
-    assert not housekeeping.look_for_work(ANN, busy), "it is under way"
-    assert housekeeping.look_for_work(ANN, ann.announcement) and live_redis.llen(OWN_QUEUE) == 1
+    assert not waiting.look_for_work(ANN, busy), "it is under way"
+    assert waiting.look_for_work(ANN, ann.announcement) and live_redis.llen(OWN_QUEUE) == 1
 
 
 # Carrying it out ----------------------------------------------------------------------------------

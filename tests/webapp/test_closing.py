@@ -11,10 +11,12 @@ from engine.domain.events import EVENTS, StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
 from webapp.errors import Conflict
-from webapp.runs import archive, closing, control, recording, services, stream, workers
-from webapp.runs.event_log import EventLog
+from webapp.events import archive, stream
+from webapp.events.event_log import EventLog
+from webapp.jobs import workers
+from webapp.jobs.lease import Lost, owner_of
+from webapp.runs import closing, control, recording, services
 from webapp.runs.models import ACTIVE, OVER, Run
-from webapp.runs.ownership import Lost, owner_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ME = workers.Identity("emulate@here", "elsewhere", 1, 1)

@@ -19,10 +19,11 @@ from tests.webapp.test_live import in_pieces, new_run, published
 from webapp.accounts import sockets, tokens
 from webapp.accounts.models import ApiToken
 from webapp.asgi import application
-from webapp.runs import services, tail
-from webapp.runs.live import Publisher
+from webapp.events import tail
+from webapp.events.publisher import Publisher
+from webapp.jobs.lease import owner_of
+from webapp.runs import services
 from webapp.runs.models import Run
-from webapp.runs.ownership import owner_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 PATIENCE_S = 20
@@ -213,7 +214,7 @@ async def test_a_live_run_is_seen_as_it_happens(live_redis, cookie: str) -> None
 async def test_reconnecting_with_the_last_cursor_loses_nothing_and_repeats_nothing(
     live_redis, cookie: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("webapp.runs.consumers.FRAME_CHARS", 500)
+    monkeypatch.setattr("webapp.events.consumers.FRAME_CHARS", 500)
     events, _ = await asyncio.to_thread(recorded)
     run = await asyncio.to_thread(new_run)
     publishing = asyncio.create_task(asyncio.to_thread(publish_all, run, events, 10))
@@ -261,7 +262,7 @@ async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
 
 
 async def test_a_long_history_comes_in_several_frames(live_redis, cookie: str, monkeypatch) -> None:
-    monkeypatch.setattr("webapp.runs.consumers.FRAME_CHARS", 500)
+    monkeypatch.setattr("webapp.events.consumers.FRAME_CHARS", 500)
     events, _ = await asyncio.to_thread(recorded)
     run = await asyncio.to_thread(new_run)
     await asyncio.to_thread(publish_all, run, events, 5)

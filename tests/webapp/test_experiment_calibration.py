@@ -17,7 +17,7 @@ from tests.support.small_clusters import device
 from webapp.experiments import answers, computations, executions, services, versions
 from webapp.experiments.models import Computation
 from webapp.experiments.rows import rows
-from webapp.runs import workers
+from webapp.jobs import workers
 
 ME = workers.this_worker("points@here")
 
@@ -36,8 +36,8 @@ def test_another_calibration_marks_a_result_as_stale_and_repeating_it_computes_i
     experiment = services.create(services.parse(fields(), None), None, anna)
     execution = executions.start(experiment)
     measured, modelled = computations.take(ME, 2)
-    computations.keep(measured.pk, result(measured, "old"), 0.1)
-    computations.keep(modelled.pk, result(modelled, ""), 0.1)
+    computations.keep(measured, result(measured, "old"), 0.1)
+    computations.keep(modelled, result(modelled, ""), 0.1)
     monkeypatch.setattr(versions, "present_calibration", lambda: "old")
     assert answers.num_stale(execution) == 0
     monkeypatch.setattr(versions, "present_calibration", lambda: "new")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db.models.functions import Now
 from django.utils import timezone
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,12 +19,11 @@ from engine.experiments.results.rows import Result, failure
 from engine.runs.predict import predict
 from tests.support.experiments import BASE, RATES, STRATEGIES, fields
 from tests.support.web import Browser
-from webapp import planning
 from webapp.errors import Conflict
 from webapp.experiments import computations, emulations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution, Experiment
 from webapp.experiments.progress import Pace
-from webapp.runs import workers
+from webapp.jobs import answers, lease, suspicion, workers
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
@@ -69,7 +69,7 @@ def test_two_experiments_that_share_points_share_their_computations(anna: User) 
     executions.start(wider)
     assert Computation.objects.count() == 6 and Cell.objects.count() == 10
     for computation in computations.take(ME, 10):
-        computations.keep(computation.pk, result(computation), 0.1)
+        computations.keep(computation, result(computation), 0.1)
     assert states(wider).count("done") >= 4
 
 
@@ -133,12 +133,40 @@ def test_what_nobody_wants_any_more_is_forgotten_after_an_hour(anna: User) -> No
     assert Computation.objects.count() == 2 and not Computation.objects.filter(cells=None).exists()
 
 
+def late(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """The database's clock goes on."""
+    monkeypatch.setattr(lease, "now", lambda: Now() + timedelta(seconds=seconds))
+
+
+def reaped() -> int:
+    """How many points are given back because their worker is gone, without the grace of `Suspicion`."""
+    here = workers.home()
+    gone = {one.pk: one for one in (*suspicion.dead(Computation, here), *suspicion.late(Computation))}
+    return sum(computations.settle(one) for one in gone.values())
+
+
+def test_a_worker_that_was_paused_keeps_nothing_even_if_the_point_is_its_own_again(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions.start(stored(anna))
+    (before,) = computations.take(ME, 1)
+    late(monkeypatch, Computation.LEASE_S + 1)
+    assert reaped() == 1
+    again = computations.take_one(before.pk, ME)
+    assert again is not None
+    assert not computations.keep(before, result(before), 0.1)
+    assert not computations.fail(before, "too late")
+    computations.release(before)
+    again.refresh_from_db()
+    assert (again.state, again.worker, again.attempts) == ("running", str(ME), 2)
+    assert computations.keep(again, result(again), 0.1)
+
+
 def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
     executions.start(stored(anna))
     (taken,) = computations.take(ME, 1)
-    assert not computations.keep(taken.pk, result(taken), 0.1, str(OTHER))
-    assert computations.keep(taken.pk, result(taken), 0.1, str(ME))
-    assert not computations.fail(taken.pk, "too late", str(ME))
+    assert computations.keep(taken, result(taken), 0.1)
+    assert not computations.fail(taken, "too late")
     taken.refresh_from_db()
     assert (taken.state, taken.result["metrics"]) == ("done", {"total_s": 1.0})
 
@@ -146,7 +174,7 @@ def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
 def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:
     executions.start(stored(anna))
     (taken,) = computations.take(ME, 1)
-    computations.keep(taken.pk, failure(PlanError("It does not fit."), taken.digest, "simulated"), 0.1)
+    computations.keep(taken, failure(PlanError("It does not fit."), taken.digest, "simulated"), 0.1)
     taken.refresh_from_db()
     assert (taken.state, taken.result["outcome"], taken.result["sentence"]) == (
         "done",
@@ -159,15 +187,17 @@ def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:
     ("holder", "later_s", "lost"),
     [(ME, 0, 0), (OTHER, 0, 0), (DEAD, 0, 1), (OTHER, 1000, 1), (ME, 1000, 1)],
 )
-def test_what_a_dead_worker_held_waits_again(anna: User, holder, later_s: int, lost: int) -> None:
+def test_what_a_dead_worker_held_waits_again(
+    anna: User, monkeypatch: pytest.MonkeyPatch, holder: workers.Identity, later_s: int, lost: int
+) -> None:
     """A worker elsewhere is dead once its lease is over; one of this host once its process is gone."""
     executions.start(stored(anna))
     (taken,) = computations.take(holder, 1)
-    now = timezone.now() + timedelta(seconds=later_s)
-    assert len(computations.reap(workers.home(), now)) == lost
+    late(monkeypatch, later_s)
+    assert reaped() == lost
     taken.refresh_from_db()
     assert taken.state == ("waiting" if lost else "running")
-    assert computations.reap(workers.home(), now) == []
+    assert reaped() == 0
 
 
 def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) -> None:
@@ -176,7 +206,7 @@ def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) 
     Cell.objects.exclude(index=0).delete()
     for attempt in range(3):
         assert [one.attempts for one in computations.take(DEAD, 1)] == [attempt + 1]
-        computations.reap(workers.home())
+        reaped()
     assert computations.take(DEAD, 1) == [] and states(experiment) == ["failed"]
     sentence = Computation.objects.get(state="failed").sentence
     assert sentence == "Given up after 3 attempts: its worker died in the middle of it."
@@ -187,7 +217,7 @@ def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) 
 def test_what_was_taken_but_not_begun_is_released_as_if_it_had_not_been_taken(anna: User) -> None:
     executions.start(stored(anna))
     (taken,) = computations.take(ME, 1)
-    computations.release(taken.pk, ME)
+    computations.release(taken)
     taken.refresh_from_db()
     assert (taken.state, taken.attempts, taken.lease_until) == ("waiting", 0, None)
 
@@ -199,7 +229,7 @@ def test_a_paused_experiment_starts_no_point_until_it_is_resumed(anna: User) -> 
     (taken,) = computations.take(ME, 1)
     executions.pause(experiment)
     assert computations.take(ME, 10) == []
-    assert computations.keep(taken.pk, result(taken), 0.1), "what a worker has goes on"
+    assert computations.keep(taken, result(taken), 0.1), "what a worker has goes on"
     executions.resume(experiment)
     assert len(computations.take(ME, 10)) == 3
     with pytest.raises(Conflict, match="is not paused"):
@@ -220,7 +250,7 @@ def test_an_upgrade_computes_anew_what_waits_and_marks_what_is_done(anna: User, 
     experiment = stored(anna)
     execution = executions.start(experiment)
     (taken,) = computations.take(ME, 1)
-    computations.keep(taken.pk, result(taken), 0.1)
+    computations.keep(taken, result(taken), 0.1)
     monkeypatch.setattr(versions, "version_of", lambda world: "newer")
     assert computations.adopt() == 3 and computations.adopt() == 0
     assert sorted(execution.cells.values_list("computation__code_version", flat=True))[-3:] == 3 * ["newer"]
@@ -234,8 +264,8 @@ def test_an_emulation_of_older_code_is_used_and_a_prediction_is_not(anna: User, 
     executions.start(experiment)
     executions.emulate(experiment, None)
     for computation in Computation.objects.all():
-        computations.take_one(computation.pk, ME)
-        computations.keep(computation.pk, result(computation), 1.0)
+        taken = computations.take_one(computation.pk, ME)
+        assert taken is not None and computations.keep(taken, result(computation), 1.0)
     monkeypatch.setattr(versions, "version_of", lambda world: "newer")
     again = stored(anna)
     executions.start(again)
@@ -263,7 +293,7 @@ def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experime
 ) -> None:
     value = services.parse(fields(), None)
     with monkeypatch.context() as patch:  # a later design was faster, and has replaced this one
-        patch.setattr(planning, "ask", lambda *given, large: {"execution": 10**6})
+        patch.setattr(answers, "ask", lambda *given, large: {"execution": 10**6})
         with pytest.raises(Conflict, match="was changed meanwhile"):
             executions.preview(value, anna)
     first = executions.preview(value, anna)
@@ -308,11 +338,11 @@ def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps
     experiment.refresh_from_db()
     executions.start(experiment)
     for computation in Computation.objects.filter(state="running"):
-        computations.give_back(computation.pk, "its worker ended.")
+        computations.give_back(computation, "its worker ended.")
     executions.retry(experiment, stale=False)
     while taken := computations.take(ME, 10):
         for computation in taken:
-            computations.keep(computation.pk, result(computation), 0.1, str(ME))
+            computations.keep(computation, result(computation), 0.1)
     execution = services.last_execution(experiment)
     assert execution is not None
     predicted = execution.cells.filter(world="simulated").values_list("computation__state", flat=True)
@@ -337,11 +367,11 @@ def one_step(experiment: Experiment, step: str) -> None:
             case "take by the dead":
                 computations.take(DEAD, 1)
             case "keep" if running:
-                computations.keep(running.pk, result(running), 0.1, running.worker)
+                computations.keep(running, result(running), 0.1)
             case "fail" if running:
-                computations.fail(running.pk, "why", running.worker)
+                computations.fail(running, "why")
             case "reap":
-                computations.reap(workers.home())
+                reaped()
             case "pause":
                 executions.pause(experiment)
             case "resume":
@@ -368,7 +398,7 @@ def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> Non
     experiment = stored(anna, factors=[STRATEGIES])
     executions.start(experiment)
     (taken,) = computations.take(ME, 1)
-    computations.fail(taken.pk, "It broke.")
+    computations.fail(taken, "It broke.")
     answer = alice.get(f"/experiments/{experiment.pk}/rows").json()
     assert [(row["state"], row["reason"]) for row in answer["rows"]] == [
         ("failed", "It broke."),

@@ -58,7 +58,7 @@ def test_a_cursor_gives_what_has_changed_since(alice: Browser, monkeypatch) -> N
     first = alice.get(f"{address}/rows").json()
     assert len(first["rows"]) == 4
     (taken,) = computations.take(POINTS_WORKER, 1)
-    computations.fail(taken.pk, "It broke.")
+    computations.fail(taken, "It broke.")
     later = alice.get(f"{address}/rows", since=first["cursor"]).json()
     assert [row["state"] for row in later["rows"]] == ["failed"]
     assert alice.get(f"{address}/rows", since=later["cursor"]).json()["rows"] == []

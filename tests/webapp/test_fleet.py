@@ -14,13 +14,14 @@ from engine.runs.predict import prepare, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, recorded, request_body, run_spec
-from webapp.fleet import announcement as fleet
-from webapp.fleet import need, release
-from webapp.fleet.announcement import Announcement
-from webapp.fleet.need import Need, cores_for, need_of, reason_against
+from webapp.jobs import announcement as fleet
+from webapp.jobs import release, workers
+from webapp.jobs.announcement import Announcement
+from webapp.jobs.need import Need, reason_against
 from webapp.redis import client
-from webapp.runs import housekeeping, tasks, waiting, workers
+from webapp.runs import predictions, tasks, waiting
 from webapp.runs.models import Run
+from webapp.runs.predictions import cores_for, need_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ANN, BOB = (workers.Identity(f"emulate@{name}", f"home-of-{name}", 7, 70) for name in ("ann", "bob"))
@@ -121,8 +122,8 @@ def test_of_a_long_run_only_the_beginning_says_how_many_cores_it_needs(
         return trace, outcome
 
     monkeypatch.setattr(kernel, "ACTIONS_BETWEEN_STOP_CHECKS", 60)
-    monkeypatch.setattr(need, "LOOK_S", -1.0)
-    monkeypatch.setattr(need, "simulate", watched)
+    monkeypatch.setattr(predictions, "SIMULATE_S", -1.0)
+    monkeypatch.setattr(predictions, "simulate", watched)
     assert cores_for(prepared) > 10
     assert 0 < parts[0] < whole / 2
 
@@ -267,16 +268,16 @@ def test_an_idle_worker_wakes_itself_for_a_run_whose_message_is_gone(
     me = machine()
     own = f"emulate:{ANN}"
     queue_a_run(alice)
-    assert not housekeeping.look_for_work(ANN, me), "its message is still in the queue"
+    assert not waiting.look_for_work(ANN, me), "its message is still in the queue"
     live_redis.delete("emulate")
-    assert not housekeeping.look_for_work(ANN, machine(refused="it was drained by eve"))
-    assert housekeeping.look_for_work(ANN, me) and live_redis.llen(own) == 1
-    assert not housekeeping.look_for_work(ANN, me), "it has been woken already"
+    assert not waiting.look_for_work(ANN, machine(refused="it was drained by eve"))
+    assert waiting.look_for_work(ANN, me) and live_redis.llen(own) == 1
+    assert not waiting.look_for_work(ANN, me), "it has been woken already"
     live_redis.delete(own)
     assert waiting.take(ANN, me, [me]) is not None
     queue_a_run(alice)
     live_redis.delete("emulate")
-    assert not housekeeping.look_for_work(ANN, me), "it is busy"
+    assert not waiting.look_for_work(ANN, me), "it is busy"
 
 
 def test_a_worker_that_was_drained_since_its_last_beat_takes_no_run(

@@ -13,15 +13,17 @@ import redis
 from engine.domain.events import EVENTS, ClockTicked, Event, StateChanged
 from engine.domain.trace import Mark
 from tests.support.web import RedisServer, recorded, request_body, run_spec, wait_until
+from webapp.events import archive, stream
+from webapp.events import publisher as publishing
+from webapp.events.archive import history, stored_batches
+from webapp.events.event_log import EventLog
+from webapp.events.follow import follow
+from webapp.events.models import EventSegment
+from webapp.events.publisher import Publisher
+from webapp.events.stream import Batch, stream_of
+from webapp.jobs.lease import owner_of
 from webapp.redis import client
-from webapp.runs import archive, live, stream
-from webapp.runs.archive import history, stored_batches
-from webapp.runs.event_log import EventLog
-from webapp.runs.follow import follow
-from webapp.runs.live import Publisher
-from webapp.runs.models import EventSegment, Run
-from webapp.runs.ownership import owner_of
-from webapp.runs.stream import Batch, stream_of
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -123,8 +125,8 @@ def test_events_that_come_together_travel_together(live_redis) -> None:
 
 
 def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "SEGMENT_EVENTS", 100)
-    monkeypatch.setattr(live, "BATCH_EVENTS", 10)
+    monkeypatch.setattr(publishing, "SEGMENT_EVENTS", 100)
+    monkeypatch.setattr(publishing, "BATCH_EVENTS", 10)
     events, _ = recorded()
     events = (events * 20)[:1000]
     run = new_run()
@@ -241,8 +243,8 @@ async def collect(run_id: int, since: int, enough: int) -> list[Batch]:
 async def test_a_slow_reader_finds_in_the_database_what_was_cut_from_the_stream(
     live_redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "SEGMENT_EVENTS", 50)
-    monkeypatch.setattr(live, "BATCH_EVENTS", 10)
+    monkeypatch.setattr(publishing, "SEGMENT_EVENTS", 50)
+    monkeypatch.setattr(publishing, "BATCH_EVENTS", 10)
     events, _ = await asyncio.to_thread(recorded)
     run = await asyncio.to_thread(new_run)
     reader = follow(run.pk, 0)

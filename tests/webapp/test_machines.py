@@ -8,7 +8,7 @@ import pytest
 from engine.domain.calibration import Calibration, calibration_digest
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow
-from webapp.machines import machines
+from webapp.clusters.machines import machines
 
 BOARD = Calibration(
     profile=HostProfile(
@@ -118,7 +118,7 @@ def test_a_viewer_sees_machines_and_changes_none(folder, victor):
 
 
 def test_the_palette_has_room_for_so_many_machines_and_no_more(folder, alice, monkeypatch):
-    monkeypatch.setattr("webapp.machines.MOST_MACHINES", 1)
+    monkeypatch.setattr("webapp.clusters.machines.MOST_MACHINES", 1)
     assert imported(alice, "one").status_code == 201
     refused = imported(alice, "two")
     assert (refused.status_code, [path.name for path in folder.iterdir()]) == (409, ["one.json"])

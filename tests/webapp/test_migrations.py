@@ -10,7 +10,9 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from tests.support.web import request_body, run_spec
-from webapp.runs.models import EventSegment, Run
+from webapp.events.models import EventSegment
+from webapp.jobs import lease
+from webapp.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PREVIOUS = [
@@ -51,12 +53,18 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     begun = datetime(2026, 1, 1, tzinfo=UTC)
     active = runs.create(status="running", started_at=begun, lease_until=begun, **fields)
     queued = runs.create(**fields)
+    unsettled = runs.create(status="cancelled", **fields)
     old.get_model("runs", "EventSegment").objects.create(run_id=done.pk, first=1, last=1, batches=b"\x00\xff")
 
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
-    assert [run.status for run in Run.objects.order_by("pk")] == ["finished", "running", "queued"]
+    assert [run.status for run in Run.objects.order_by("pk")] == [
+        "finished",
+        "running",
+        "queued",
+        "cancelled",
+    ]
     kept = Run.objects.get(pk=done.pk)
     assert (kept.owner.username, kept.worker, kept.fence) == ("ann", "emulate@a/h/1/2", 3)
     assert kept.spec == spec and kept.need == {}
@@ -64,5 +72,6 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     assert (kept.lossy, kept.params["new_tokens"]) == (False, fields["request"]["workload"]["new_tokens"])
     assert Run.objects.get(pk=active.pk).figures == {}
     assert Run.objects.get(pk=active.pk).lease_until == begun
-    assert Run.objects.get(pk=queued.pk).need == {}
+    assert (Run.objects.get(pk=queued.pk).need, Run.objects.get(pk=queued.pk).lease_until) == ({}, None)
+    assert lease.take_over(Run.objects.get(pk=unsettled.pk)), "nobody would ever complete its events"
     assert bytes(EventSegment.objects.get(run_id=done.pk).batches) == b"\x00\xff"

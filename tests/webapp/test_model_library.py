@@ -19,10 +19,10 @@ from engine.models.weights.manifest import manifest_of
 from engine.runs.predict import predict
 from tests.support.web import Browser, person, request_body
 from webapp.accounts.models import AuditEntry
-from webapp.catalogue import resolve_model
-from webapp.fleet import model_library
-from webapp.fleet.models import StoredModel
-from webapp.fleet.store import Store
+from webapp.clusters import model_library
+from webapp.clusters.catalogue import resolve_model
+from webapp.clusters.models import StoredModel
+from webapp.clusters.store import Store
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 

@@ -22,22 +22,14 @@ from engine.domain.events import EVENTS, Logged, StateChanged
 from engine.domain.report import Outcome
 from tests.support.web import recorded, request_body, run_spec, wait_until
 from webapp.errors import Conflict
-from webapp.runs import (
-    archive,
-    closing,
-    housekeeping,
-    live,
-    ownership,
-    recording,
-    services,
-    storage,
-    stream,
-    suspicion,
-    workers,
-)
-from webapp.runs.event_log import STEP, EventLog
+from webapp.events import archive, stream
+from webapp.events import publisher as publishing
+from webapp.events.event_log import STEP, EventLog
+from webapp.events.publisher import Publisher
+from webapp.jobs import lease, queue, storage, suspicion, workers
+from webapp.jobs.lease import Lost
+from webapp.runs import closing, recording, services, waiting
 from webapp.runs.models import OVER, Run
-from webapp.runs.ownership import LEASE_S, Lost
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 WORKERS = tuple(workers.Identity(f"emulate@{name}", "elsewhere", 1, 1) for name in "abc")
@@ -60,8 +52,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(ownership, "now", clock.now)
-    monkeypatch.setattr(ownership, "lease", lambda: Value(clock.time + timedelta(seconds=LEASE_S)))
+    monkeypatch.setattr(lease, "now", clock.now)
+    monkeypatch.setattr(lease, "end", lambda kind: Value(clock.time + timedelta(seconds=Run.LEASE_S)))
     return clock
 
 
@@ -98,9 +90,9 @@ class Hands:
         self.closed = False
 
     def claim(self, run_id: int) -> None:
-        run = ownership.claim(run_id, self.identity)
+        run = waiting.claim(run_id, self.identity)
         if run is not None:
-            self.log = EventLog(ownership.owner_of(run))
+            self.log = EventLog(lease.owner_of(run))
             self.log.begin()
 
     def step(self, name: str) -> None:
@@ -113,7 +105,7 @@ class Hands:
             self.log = None
 
     def renew(self, log: EventLog) -> None:
-        ownership.renew(log.owner)
+        lease.renew(log.owner)
 
     def speak(self, log: EventLog) -> None:
         if self.closed:
@@ -144,7 +136,7 @@ STEPS = ("renew", "speak", "speak", "store", "close", "archive")
 ACTS = st.one_of(
     st.tuples(st.sampled_from(range(3)), st.sampled_from(("claim", *STEPS))),
     st.tuples(st.just(None), st.sampled_from(("cancel", "reap", "look for work", "redis is emptied"))),
-    st.tuples(st.just(None), st.sampled_from((3.0, LEASE_S + 1.0))),
+    st.tuples(st.just(None), st.sampled_from((3.0, Run.LEASE_S + 1.0))),
 )
 
 
@@ -160,10 +152,10 @@ def act(run: Run, hands: list[Hands], clock: Clock, server: redis.Redis, who: in
         except Conflict:
             assert Run.objects.get(pk=run.pk).is_over
     elif what == "reap":
-        housekeeping.settle_abandoned()
+        queue.settle_abandoned()
     elif what == "look for work":
         me = workers.introduction(WORKERS[0], "emulate", 1)
-        housekeeping.look_for_work(WORKERS[0], me)
+        waiting.look_for_work(WORKERS[0], me)
     else:
         server.delete(stream.stream_of(run.pk), stream.fence_of(run.pk))
 
@@ -184,9 +176,11 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
         row = Run.objects.get(pk=run.pk)
         if row.is_over:
             ends.append((row.status, row.error))
-    Run.objects.filter(pk=run.pk, status="queued").update(status="planning")  # somebody took it and died
-    clock.go_on(LEASE_S + 1)
-    housekeeping.settle_abandoned()
+    Run.objects.filter(pk=run.pk, status="queued").update(
+        status="planning", lease_until=clock.time
+    )  # somebody took it and died
+    clock.go_on(Run.LEASE_S + 1)
+    queue.settle_abandoned()
     row = Run.objects.get(pk=run.pk)
     assert row.status in OVER and row.archived
     assert set(ends) <= {(row.status, row.error)}, "the end of a run has changed"
@@ -198,7 +192,7 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
     assert set(words) <= set(kept)
     if not emptied:
         assert sorted(words) == sorted(kept), "words that were accepted are missing"
-    assert housekeeping.settle_abandoned() == []
+    assert queue.settle_abandoned() == []
     for worker in hands:  # whoever wakes up now changes nothing
         for step in STEPS:
             worker.step(step)
@@ -206,9 +200,9 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
 
 
 def claimed_log() -> EventLog:
-    run = ownership.claim(new_run().pk, WORKERS[0])
+    run = waiting.claim(new_run().pk, WORKERS[0])
     assert run is not None
-    return EventLog(ownership.owner_of(run))
+    return EventLog(lease.owner_of(run))
 
 
 def speak(log: EventLog, *words: str) -> None:
@@ -218,7 +212,7 @@ def speak(log: EventLog, *words: str) -> None:
 
 def test_a_redis_that_was_emptied_unnoticed_leaves_no_gap(live_redis: redis.Redis) -> None:
     log = claimed_log()
-    run_id = log.owner.run_id
+    run_id = log.owner.id
     speak(log, "before")
     live_redis.delete(stream.stream_of(run_id), stream.fence_of(run_id))
     speak(log, "after")
@@ -227,9 +221,9 @@ def test_a_redis_that_was_emptied_unnoticed_leaves_no_gap(live_redis: redis.Redi
 
 def test_a_former_owner_is_refused_by_an_empty_redis_too(clock: Clock, live_redis: redis.Redis) -> None:
     log = claimed_log()
-    clock.go_on(LEASE_S + 1)
-    housekeeping.settle_abandoned()
-    live_redis.delete(stream.stream_of(log.owner.run_id), stream.fence_of(log.owner.run_id))
+    clock.go_on(Run.LEASE_S + 1)
+    queue.settle_abandoned()
+    live_redis.delete(stream.stream_of(log.owner.id), stream.fence_of(log.owner.id))
     with pytest.raises(Lost):
         speak(log, "too late")
 
@@ -238,8 +232,8 @@ def test_whoever_takes_a_run_over_shuts_the_stream_before_reading_it(
     clock: Clock, live_redis: redis.Redis
 ) -> None:
     log = claimed_log()
-    clock.go_on(LEASE_S + 1)
-    successor = ownership.take_over(Run.objects.get(pk=log.owner.run_id))
+    clock.go_on(Run.LEASE_S + 1)
+    successor = lease.take_over(Run.objects.get(pk=log.owner.id))
     assert successor is not None
     EventLog(successor)
     with pytest.raises(Lost):
@@ -248,10 +242,10 @@ def test_whoever_takes_a_run_over_shuts_the_stream_before_reading_it(
 
 def test_an_owner_that_renews_just_in_time_keeps_its_run(clock: Clock, live_redis: redis.Redis) -> None:
     log = claimed_log()
-    clock.go_on(LEASE_S + 1)
-    (seen,) = suspicion.late()
-    ownership.renew(log.owner)
-    assert ownership.take_over(seen) is None
+    clock.go_on(Run.LEASE_S + 1)
+    (seen,) = suspicion.late(Run)
+    lease.renew(log.owner)
+    assert lease.take_over(seen) is None
     speak(log, "still here")
 
 
@@ -260,15 +254,15 @@ def test_an_end_that_was_said_is_not_said_again(clock: Clock, live_redis: redis.
     closing.end(log.owner, DONE)
     log.add([StateChanged(state="failed")])
     log.send()
-    clock.go_on(LEASE_S + 1)
-    housekeeping.settle_abandoned()
-    assert texts(log.owner.run_id) == ["queued", "failed"]
+    clock.go_on(Run.LEASE_S + 1)
+    queue.settle_abandoned()
+    assert texts(log.owner.id) == ["queued", "failed"]
 
 
 def test_of_two_that_settle_a_run_one_does(clock: Clock, live_redis: redis.Redis) -> None:
     claimed_log()
-    clock.go_on(LEASE_S + 1)
-    (seen,) = suspicion.late()
+    clock.go_on(Run.LEASE_S + 1)
+    (seen,) = suspicion.late(Run)
     assert [closing.settle(seen), closing.settle(seen)] == [True, False]
 
 
@@ -277,28 +271,28 @@ def test_of_two_that_settle_a_run_one_does(clock: Clock, live_redis: redis.Redis
 def paused(clock: Clock, live_redis: redis.Redis) -> Iterator[EventLog]:
     """The log of a worker whose lease ran out, and whose run was settled by somebody else."""
     run = new_run()
-    claimed = ownership.claim(run.pk, WORKERS[0])
+    claimed = waiting.claim(run.pk, WORKERS[0])
     assert claimed is not None
-    log = EventLog(ownership.owner_of(claimed))
-    clock.go_on(LEASE_S + 1)
-    assert housekeeping.settle_abandoned() == [run.pk]
+    log = EventLog(lease.owner_of(claimed))
+    clock.go_on(Run.LEASE_S + 1)
+    assert queue.settle_abandoned() == [f"run {run.pk}"]
     yield log
 
 
 def test_a_lease_that_was_renewed_in_time_is_kept(clock: Clock, live_redis: redis.Redis) -> None:
-    run = ownership.claim(new_run().pk, WORKERS[0])
+    run = waiting.claim(new_run().pk, WORKERS[0])
     assert run is not None
     for _ in range(5):
-        clock.go_on(LEASE_S - 1)
-        assert housekeeping.settle_abandoned() == []
-        ownership.renew(ownership.owner_of(run))
+        clock.go_on(Run.LEASE_S - 1)
+        assert queue.settle_abandoned() == []
+        lease.renew(lease.owner_of(run))
     assert Run.objects.get(pk=run.pk).status == "planning"
 
 
 @pytest.mark.parametrize(
     "write",
     [
-        lambda log: ownership.renew(log.owner),
+        lambda log: lease.renew(log.owner),
         lambda log: closing.end(log.owner, DONE),
         lambda log: closing.finish(log.owner, recorded()[1]),
         lambda log: log.store(),
@@ -308,18 +302,18 @@ def test_a_lease_that_was_renewed_in_time_is_kept(clock: Clock, live_redis: redi
     ids=["renew", "end", "finish", "store", "close", "send"],
 )
 def test_a_paused_owner_that_wakes_is_refused_every_write(paused: EventLog, write: Any) -> None:
-    before = Run.objects.values().get(pk=paused.owner.run_id), texts(paused.owner.run_id)
-    with pytest.raises(Lost, match=f"Run {paused.owner.run_id} was taken"):
+    before = Run.objects.values().get(pk=paused.owner.id), texts(paused.owner.id)
+    with pytest.raises(Lost, match=f"Run {paused.owner.id} was taken"):
         write(paused)
-    assert (Run.objects.values().get(pk=paused.owner.run_id), texts(paused.owner.run_id)) == before
+    assert (Run.objects.values().get(pk=paused.owner.id), texts(paused.owner.id)) == before
 
 
 def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_redis: redis.Redis) -> None:
-    run = ownership.claim(new_run().pk, WORKERS[0])
+    run = waiting.claim(new_run().pk, WORKERS[0])
     assert run is not None
-    with live.Publisher(ownership.owner_of(run)) as publisher:
-        clock.go_on(LEASE_S + 1)
-        housekeeping.settle_abandoned()
+    with Publisher(lease.owner_of(run)) as publisher:
+        clock.go_on(Run.LEASE_S + 1)
+        queue.settle_abandoned()
         before = texts(run.pk)
         publisher.publish([StateChanged(state="running")])
         wait_until(lambda: publisher.lost, "the publisher to learn that it lost the run")
@@ -330,7 +324,7 @@ def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_red
 def test_its_renewal_stops_the_run(paused: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "BEAT_S", 0.01)
     stops: list[str] = []
-    with ownership.Renewal(paused.owner, lambda: stops.append("stop")):
+    with lease.Renewal(paused.owner, lambda: stops.append("stop")):
         wait_until(lambda: stops, "the run to be stopped")
     assert stops == ["stop"]
 
@@ -342,7 +336,7 @@ class FullDisk:
     def __init__(self, store: Any):
         self.store, self.full, self.attempts = store, True, 0
 
-    def __call__(self, owner: ownership.Ownership, batches: Any) -> None:
+    def __call__(self, owner: lease.Ownership, batches: Any) -> None:
         self.attempts += 1
         if self.full:
             raise OperationalError("database or disk is full")
@@ -352,13 +346,13 @@ class FullDisk:
 def test_events_wait_for_a_full_disk_to_heal_and_health_says_so(
     alice: Any, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = ownership.claim(new_run().pk, WORKERS[0])
+    run = waiting.claim(new_run().pk, WORKERS[0])
     assert run is not None
     disk = FullDisk(archive.store)
     monkeypatch.setattr(archive, "store", disk)
     monkeypatch.setattr(storage, "AGAIN_S", 0.01)
-    publisher = live.Publisher(ownership.owner_of(run))
-    monkeypatch.setattr(live, "SEGMENT_EVENTS", 2)
+    publisher = Publisher(lease.owner_of(run))
+    monkeypatch.setattr(publishing, "SEGMENT_EVENTS", 2)
     with publisher:
         publisher.publish([Logged(level="info", text=f"word {number}") for number in range(3)])
         wait_until(lambda: disk.attempts > 2, "the publisher to try again")
@@ -377,21 +371,21 @@ def test_who_takes_over_from_a_dead_worker_and_an_empty_redis_gives_no_number_ag
     log = claimed_log()
     speak(log, "seen, and lost")
     seen = log.number
-    live_redis.delete(stream.stream_of(log.owner.run_id), stream.fence_of(log.owner.run_id))
-    clock.go_on(LEASE_S + 1)
-    assert housekeeping.settle_abandoned() == [log.owner.run_id]
-    (last,) = archive.page_of_history(log.owner.run_id, since=seen)
+    live_redis.delete(stream.stream_of(log.owner.id), stream.fence_of(log.owner.id))
+    clock.go_on(Run.LEASE_S + 1)
+    assert queue.settle_abandoned() == [f"run {log.owner.id}"]
+    (last,) = archive.page_of_history(log.owner.id, since=seen)
     assert '"failed"' in last.events
-    assert texts(log.owner.run_id)[0] == "queued"
+    assert texts(log.owner.id)[0] == "queued"
 
 
 def test_segments_keep_the_numbers_of_two_owners(clock: Clock, live_redis: redis.Redis) -> None:
     log = claimed_log()
     speak(log, "one")
     speak(log, "two")
-    clock.go_on(LEASE_S + 1)
-    housekeeping.settle_abandoned()
-    numbers = [batch.number for batch in archive.history(log.owner.run_id, 0)]
+    clock.go_on(Run.LEASE_S + 1)
+    queue.settle_abandoned()
+    numbers = [batch.number for batch in archive.history(log.owner.id, 0)]
     assert numbers == [1, 2, 3, STEP + 1]
 
 
@@ -399,7 +393,7 @@ def test_a_run_is_over_only_when_its_events_are_in_the_database(
     clock: Clock, live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its worker may be killed right after it has written the end, while Redis does not answer."""
-    run = ownership.claim(new_run().pk, WORKERS[0])
+    run = waiting.claim(new_run().pk, WORKERS[0])
     assert run is not None
     at_its_end: list[list[str]] = []
     written = closing.finish
@@ -409,7 +403,7 @@ def test_a_run_is_over_only_when_its_events_are_in_the_database(
         return written(*arguments)
 
     monkeypatch.setattr(closing, "finish", finish)
-    with live.Publisher(ownership.owner_of(run)) as publisher:
+    with Publisher(lease.owner_of(run)) as publisher:
         publisher.publish([Logged(level="info", text="last words")])
-        recording.keep(ownership.owner_of(run), publisher, recorded()[1])
+        recording.keep(lease.owner_of(run), publisher, recorded()[1])
     assert "last words" in at_its_end[0][-1]

@@ -16,11 +16,11 @@ from engine.domain.events import to_json, to_json_text
 from tests.support.web import ROOT, Browser, recorded
 from tests.webapp.test_live import in_pieces, new_run, published
 from tests.webapp.test_stored_runs import put, stored
-from webapp.runs import past, stream
-from webapp.runs.columns import Deflated, chunk_of, deflated, joined
-from webapp.runs.live import Publisher
-from webapp.runs.ownership import owner_of
-from webapp.runs.stream import Batch
+from webapp.events import past, stream
+from webapp.events.columns import Deflated, chunk_of, deflated, joined
+from webapp.events.publisher import Publisher
+from webapp.events.stream import Batch
+from webapp.jobs.lease import owner_of
 
 FIELDS = ("start_s", "end_s", "bytes", "payload_bytes", "flops", "layer", "request", "token", "message")
 TEXTS = ("device", "kind", "name", "peer")

@@ -18,12 +18,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 from engine.domain.errors import HostError, PlanError
 from tests.support.web import Browser, RedisServer, request_body, run_spec, wait_until
 from tests.webapp.test_budgets import line, refusal
-from webapp import budgets, planning
+from webapp import budgets
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
 from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.errors import TooMany, Unavailable
-from webapp.fleet.announcement import Announcement, announce, withdraw
+from webapp.jobs import answers
+from webapp.jobs.announcement import Announcement, announce, withdraw
 from webapp.runs import services
 from webapp.runs.models import Run
 
@@ -59,10 +60,10 @@ def test_a_question_waits_for_a_worker_that_is_about_to_start(
 ) -> None:
     """The first looks find none; the one that then appears is heard, and refuses."""
     looks: list[list[Announcement]] = [[], [], [DRAINED]]
-    monkeypatch.setattr(planning, "WORKER_STARTS_S", 60)
-    monkeypatch.setattr(planning, "announced", lambda queue: looks.pop(0))
+    monkeypatch.setattr(answers, "WORKER_STARTS_S", 60)
+    monkeypatch.setattr(answers, "announced", lambda queue: looks.pop(0))
     with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
-        planning.require_workers()
+        answers.require_workers()
     assert looks == []
 
 
@@ -71,7 +72,7 @@ def test_planning_workers_that_are_all_refused_are_named_at_once(
 ) -> None:
     announce(DRAINED)
     with pytest.raises(Unavailable, match="plan@old: it was drained by eve"):
-        planning.ask("plan.predict", [], person=1)
+        answers.ask("plan.predict", [], person=1)
     withdraw(DRAINED)
 
 
@@ -105,7 +106,7 @@ def answer_one(store: redis.Redis) -> None:
     """Take the first task of the queue and answer it."""
     message = json.loads(str(store.lpop("plan")))
     arguments = json.loads(base64.b64decode(message["body"]))[0]
-    planning.reply(arguments[-1], {"echo": arguments[0]})
+    answers.reply(arguments[-1], {"echo": arguments[0]})
 
 
 def test_a_question_comes_before_predictions_that_nobody_waits_for(somebody_plans: redis.Redis) -> None:
@@ -122,9 +123,9 @@ def test_a_person_has_two_questions_under_way_and_others_do_not_wait_for_the_res
     somebody_plans: redis.Redis,
 ) -> None:
     with ThreadPoolExecutor(9) as pool:
-        many = [pool.submit(planning.ask, "plan.test", [f"ada {index}"], 1) for index in range(8)]
+        many = [pool.submit(answers.ask, "plan.test", [f"ada {index}"], 1) for index in range(8)]
         wait_until(lambda: somebody_plans.llen("plan") == 2, "two questions of ada")
-        other = pool.submit(planning.ask, "plan.test", ["bob"], 2)
+        other = pool.submit(answers.ask, "plan.test", ["bob"], 2)
         wait_until(lambda: somebody_plans.llen("plan") == 3, "bob's question beside two of ada's")
         for _ in range(3):
             answer_one(somebody_plans)
@@ -144,9 +145,9 @@ def test_large_questions_leave_a_planning_process_to_the_small_ones_of_everybody
     worker = Announcement.model_validate_json(str(somebody_plans.get(key)))
     somebody_plans.set(key, worker.model_copy(update={"slots": 2}).model_dump_json(), ex=60)
     with ThreadPoolExecutor(9) as pool:
-        large = [pool.submit(planning.ask, "plan.test", ["large"], person, True) for person in (1, 1, 2, 3)]
+        large = [pool.submit(answers.ask, "plan.test", ["large"], person, True) for person in (1, 1, 2, 3)]
         wait_until(lambda: somebody_plans.exists("planning:large:0", "planning:1:large") == 2, "their turns")
-        small = [pool.submit(planning.ask, "plan.test", ["small"], person) for person in (1, 4)]
+        small = [pool.submit(answers.ask, "plan.test", ["small"], person) for person in (1, 4)]
         wait_until(lambda: somebody_plans.llen("plan") == 3, "both small questions")
         while not all(one.done() for one in (*large, *small)):
             waiting = [one for one in somebody_plans.lrange("plan", 0, -1) if "large" in argument_of(one)]
@@ -179,18 +180,18 @@ def test_the_size_of_a_question_is_that_of_its_cluster_and_of_what_it_plays(
 
 
 def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkeypatch) -> None:
-    for index in range(planning.AT_ONCE):
+    for index in range(answers.AT_ONCE):
         somebody_plans.set(f"planning:1:{index}", "another", ex=60)
-    monkeypatch.setattr(planning, "ANSWER_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(planning, "BLOCK_S", 1)
+    monkeypatch.setattr(answers, "ANSWER_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(answers, "BLOCK_S", 1)
     with pytest.raises(TooMany, match="2 of your questions are being computed"):
-        planning.ask("plan.test", [], 1)
+        answers.ask("plan.test", [], 1)
     with pytest.raises(Unavailable, match="busy"):
-        planning.ask("plan.test", [], 2)
+        answers.ask("plan.test", [], 2)
 
 
 def test_who_comes_after_an_expired_place_keeps_it(live_redis: redis.Redis) -> None:
-    with planning.turn(9, time.monotonic() + 1):
+    with answers.turn(9, time.monotonic() + 1):
         assert live_redis.get("planning:9:0")
         live_redis.set("planning:9:0", "another question, after this place had expired", ex=60)
     assert live_redis.get("planning:9:0") == "another question, after this place had expired"
@@ -201,9 +202,9 @@ def test_a_refusal_for_too_many_says_when_to_try_again(
     planning_as_it_is: None, somebody_plans: redis.Redis, monkeypatch, alice: Browser
 ) -> None:
     person = alice.client.session["_auth_user_id"]
-    for index in range(planning.AT_ONCE):
+    for index in range(answers.AT_ONCE):
         somebody_plans.set(f"planning:{person}:{index}", "another", ex=60)
-    monkeypatch.setattr(planning, "ANSWER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(answers, "ANSWER_TIMEOUT_S", 0.2)
     response = alice.post("/predict", request_body())
     assert "try again" in refusal(response, 429)
     assert response["Retry-After"] == "5"
@@ -224,9 +225,9 @@ def test_a_question_that_meets_a_limit_is_answered_with_a_sentence(
     def answer() -> dict[str, Any]:
         raise raised
 
-    planning.respond("reply:here", 7, answer)
+    answers.respond("reply:here", 7, answer)
     with pytest.raises((HostError, PlanError), match=sentence):
-        planning.opened(json.loads(str(live_redis.lpop("reply:here"))))
+        answers.opened(json.loads(str(live_redis.lpop("reply:here"))))
 
 
 def test_every_task_of_the_planning_queue_has_a_time_limit() -> None:
@@ -240,15 +241,15 @@ def test_a_planning_process_gets_a_memory_error_instead_of_the_machines_memory(m
     limits: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "setrlimit", lambda which, pair: limits.append((which, pair[0])))
     queues = SimpleNamespace(queues=SimpleNamespace(consume_from={"plan": None}))
-    monkeypatch.setattr(planning, "app", SimpleNamespace(amqp=queues))
-    planning.limit_memory()
+    monkeypatch.setattr(answers, "app", SimpleNamespace(amqp=queues))
+    answers.limit_memory()
     assert limits == [(resource.RLIMIT_DATA, 3 * 2**30)]
     queues.queues.consume_from = {"emulate": None}
-    planning.limit_memory()
+    answers.limit_memory()
     assert len(limits) == 1
 
 
 def test_without_redis_a_question_says_so(planning_as_it_is: None, own_redis: RedisServer) -> None:
     own_redis.stop()
     with pytest.raises(Unavailable, match="Redis does not answer"):
-        planning.ask("plan.test", [], 1)
+        answers.ask("plan.test", [], 1)

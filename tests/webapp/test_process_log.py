@@ -11,8 +11,9 @@ from edgeloom import Client
 from engine.domain.events import ClockTicked, Event, ProcessLogged, to_json_text
 from engine.domain.stored import SCHEMA
 from tests.support.web import Browser, request_body, run_spec
-from webapp.runs import process_log
-from webapp.runs.models import EventSegment, Run
+from webapp.events import process_log
+from webapp.events.models import EventSegment
+from webapp.runs.models import Run
 
 BATCHES: list[list[Event]] = [
     [ProcessLogged(device="desk", time_s=0.0, lines=("loading", "loaded"))],

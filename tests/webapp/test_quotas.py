@@ -13,9 +13,10 @@ from django.test import Client
 from tests.support.web import PASSWORD, Browser, person, request_body
 from webapp.accounts import rates
 from webapp.accounts.rates import Rates
+from webapp.events.models import EventSegment
 from webapp.runs import predictions
-from webapp.runs.fairness import in_turn
-from webapp.runs.models import EventSegment, Run
+from webapp.runs.models import Run
+from webapp.runs.waiting import in_turn
 
 shared_spend = rates.spend
 

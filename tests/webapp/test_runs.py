@@ -14,9 +14,11 @@ import topologies
 from engine.domain.events import Logged, ReportMade
 from tests.support.web import Browser, RedisServer, recorded, request_body
 from topologies import DiskPreset, LinkPreset, disk_presets, link_presets
-from webapp.runs import closing, control, housekeeping, ownership, services, stream, workers
-from webapp.runs.event_log import EventLog
-from webapp.runs.live import Publisher
+from webapp.events import stream
+from webapp.events.event_log import EventLog
+from webapp.events.publisher import Publisher
+from webapp.jobs import lease, queue, workers
+from webapp.runs import closing, control, services, tasks, waiting
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -29,14 +31,14 @@ def started(browser: Browser, **overrides: Any) -> int:
     return response.json()["id"]
 
 
-def claimed(run_id: int, worker: workers.Identity = ME) -> ownership.Ownership:
-    run = ownership.claim(run_id, worker)
+def claimed(run_id: int, worker: workers.Identity = ME) -> lease.Ownership:
+    run = waiting.claim(run_id, worker)
     assert run is not None
-    return ownership.owner_of(run)
+    return lease.owner_of(run)
 
 
 def publisher_of(run_id: int) -> Publisher:
-    return Publisher(ownership.owner_of(Run.objects.get(pk=run_id)))
+    return Publisher(lease.owner_of(Run.objects.get(pk=run_id)))
 
 
 def finished(browser: Browser, **overrides: Any) -> int:
@@ -160,14 +162,14 @@ def test_the_catalogue_has_everything_that_forms_need(victor: Browser) -> None:
 # Starting once, ending ----------------------------------------------------------------------------
 def test_a_run_starts_once(alice: Browser, live_redis) -> None:
     run_id = started(alice)
-    assert ownership.claim(run_id, ME) is not None
-    assert ownership.claim(run_id, ME) is None
+    assert waiting.claim(run_id, ME) is not None
+    assert waiting.claim(run_id, ME) is None
 
 
 def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis) -> None:
     run_id = started(alice)
     assert alice.post(f"/runs/{run_id}/cancel").status_code == 202
-    assert ownership.claim(run_id, ME) is None
+    assert waiting.claim(run_id, ME) is None
     run = alice.get(f"/runs/{run_id}").json()
     assert (run["status"], run["error"]) == ("cancelled", "Cancelled by alice before it started.")
     states = [event["state"] for event in alice.get(f"/runs/{run_id}/events").json()["events"]]
@@ -177,14 +179,14 @@ def test_a_cancelled_run_that_was_queued_never_starts(alice: Browser, live_redis
 
 def test_cancelling_an_active_run_asks_its_worker_to_stop(alice: Browser, live_redis) -> None:
     owner = claimed(started(alice))
-    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
-    sent = json.loads(live_redis.lpop(control.list_of(owner.run_id)))
+    assert alice.post(f"/runs/{owner.id}/cancel").status_code == 202
+    sent = json.loads(live_redis.lpop(control.list_of(owner.id)))
     assert sent["command"] == {"kind": "stop"} and sent["by"] == "alice"
-    run = alice.get(f"/runs/{owner.run_id}").json()
+    run = alice.get(f"/runs/{owner.id}").json()
     assert run["status"] == "planning"
     assert run["detail"] == "alice asked to stop this run; its worker has not ended it yet."
     services.progress(owner, "running", "all is well")
-    run = alice.get(f"/runs/{owner.run_id}").json()
+    run = alice.get(f"/runs/{owner.id}").json()
     assert (run["status"], run["detail"][:5]) == ("running", "alice")
 
 
@@ -193,9 +195,9 @@ def test_without_redis_the_wish_to_cancel_reaches_the_worker_by_its_lease(
 ) -> None:
     owner = claimed(started(alice))
     own_redis.stop()
-    assert ownership.renew(owner) == ""
-    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
-    assert ownership.renew(owner) == "alice"
+    assert not tasks.is_to_stop(owner.id)
+    assert alice.post(f"/runs/{owner.id}/cancel").status_code == 202
+    assert tasks.is_to_stop(owner.id)
 
 
 def dead_process() -> workers.Identity:
@@ -210,12 +212,12 @@ def dead_process() -> workers.Identity:
 
 def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser, live_redis) -> None:
     owner = claimed(started(alice), dead_process())
-    run_id = owner.run_id
+    run_id = owner.id
     services.progress(owner, "running", "")
     log = EventLog(owner)
     log.add([Logged(level="info", text="last words")])
     log.send()
-    assert housekeeping.settle_abandoned() == [run_id]
+    assert queue.settle_abandoned() == [f"run {run_id}"]
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "failed"
     assert "emulate@here ended or was silent" in run["error"] and "which was running" in run["error"]
@@ -223,7 +225,7 @@ def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser
     events = alice.get(f"/runs/{run_id}/events").json()["events"]
     assert [event.get("text") for event in events][1:] == ["last words", run["error"], None]
     assert events[-1] == {"type": "state", "state": "failed", "detail": run["error"]}
-    assert housekeeping.settle_abandoned() == []
+    assert queue.settle_abandoned() == []
 
 
 def test_a_process_of_another_home_with_the_same_name_and_id_is_not_taken_for_this_one() -> None:
@@ -237,16 +239,16 @@ def test_a_process_of_another_home_with_the_same_name_and_id_is_not_taken_for_th
 
 def test_a_living_workers_run_is_left_alone(alice: Browser, live_redis) -> None:
     owner = claimed(started(alice))
-    assert housekeeping.settle_abandoned() == []
+    assert queue.settle_abandoned() == []
     assert alice.get("/health").status_code == 200
-    assert Run.objects.get(pk=owner.run_id).status == "planning"
+    assert Run.objects.get(pk=owner.id).status == "planning"
     assert workers.parse_identity(str(ME)) == ME and os.getpid() == ME.pid
 
 
 def test_cancelling_a_run_whose_worker_died_closes_it(alice: Browser, live_redis) -> None:
     owner = claimed(started(alice), dead_process())
-    assert alice.post(f"/runs/{owner.run_id}/cancel").status_code == 202
-    run = alice.get(f"/runs/{owner.run_id}").json()
+    assert alice.post(f"/runs/{owner.id}/cancel").status_code == 202
+    run = alice.get(f"/runs/{owner.id}").json()
     assert run["status"] == "cancelled"
     assert run["error"] == "Cancelled by alice; the worker emulate@here had ended."
 
@@ -282,7 +284,7 @@ def test_without_redis_the_events_of_a_live_run_are_a_503(alice: Browser, own_re
 def running(browser: Browser) -> int:
     owner = claimed(started(browser))
     services.progress(owner, "running", "")
-    return owner.run_id
+    return owner.id
 
 
 def test_a_change_goes_to_the_run_and_gets_a_number(alice: Browser, live_redis) -> None:
@@ -326,7 +328,7 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
     link = topologies.load("lab-3").links[0].name
     alice.post(f"/runs/{run_id}/changes", {"command": {"kind": "link_down", "link": link}})
     with (
-        Publisher(ownership.owner_of(Run.objects.get(pk=run_id))) as publisher,
+        Publisher(lease.owner_of(Run.objects.get(pk=run_id))) as publisher,
         control.CommandFeed(run_id, publisher) as feed,
     ):
         assert feed.queue.get(timeout=20) == {"kind": "link_down", "link": link, "by": "alice"}
@@ -352,7 +354,7 @@ def test_a_change_without_a_direction_is_in_force_both_ways_and_does_not_end_the
     for sent in (command | {"link": "desk--hub"}, {"kind": "drop_device", "device": "shelf"}):
         assert alice.post(f"/runs/{run_id}/changes", {"command": sent}).status_code == 202
     with (
-        Publisher(ownership.owner_of(Run.objects.get(pk=run_id))) as publisher,
+        Publisher(lease.owner_of(Run.objects.get(pk=run_id))) as publisher,
         control.CommandFeed(run_id, publisher) as feed,
     ):
         first = feed.queue.get(timeout=20)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from webapp.runs.stream import Batch
+from webapp.events.stream import Batch
 from webapp.serving import feed, served
 
 RUN = 7

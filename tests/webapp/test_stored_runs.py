@@ -19,7 +19,8 @@ from engine.domain.stored import SCHEMA, read_plan, to_document
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, run_spec
 from webapp.clusters.models import Cluster
-from webapp.runs.models import EventSegment, Run
+from webapp.events.models import EventSegment
+from webapp.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

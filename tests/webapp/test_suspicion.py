@@ -12,12 +12,12 @@ from django.db import OperationalError
 from django.db.models import QuerySet, Value
 
 from tests.support.web import request_body, run_spec, wait_until
-from webapp.fleet.announcement import announce, withdraw
-from webapp.runs import housekeeping, ownership, services, suspicion, workers
+from webapp.jobs import lease, queue, suspicion, workers
+from webapp.jobs.announcement import announce, withdraw
+from webapp.jobs.suspicion import GRACE_BEATS, Suspicion
+from webapp.jobs.workers import introduction
+from webapp.runs import services, waiting
 from webapp.runs.models import Run
-from webapp.runs.ownership import LEASE_S
-from webapp.runs.suspicion import GRACE_BEATS, Suspicion
-from webapp.runs.workers import introduction
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ELSEWHERE = workers.Identity("emulate@far", "elsewhere", 1, 1)
@@ -43,20 +43,20 @@ class Clocks:
 @pytest.fixture
 def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
     clocks = Clocks()
-    monkeypatch.setattr(ownership, "now", lambda: Value(clocks.database))
-    monkeypatch.setattr(ownership, "lease", lambda: Value(clocks.database + timedelta(seconds=LEASE_S)))
+    monkeypatch.setattr(lease, "now", lambda: Value(clocks.database))
+    monkeypatch.setattr(lease, "end", lambda kind: Value(clocks.database + timedelta(seconds=Run.LEASE_S)))
     monkeypatch.setattr(suspicion.time, "monotonic", lambda: clocks.here_s)
     return clocks
 
 
 @pytest.fixture
-def owner(live_redis: redis.Redis, clocks: Clocks) -> ownership.Ownership:
+def owner(live_redis: redis.Redis, clocks: Clocks) -> lease.Ownership:
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
     services.announce(run.pk)
-    claimed = ownership.claim(run.pk, ELSEWHERE)
+    claimed = waiting.claim(run.pk, ELSEWHERE)
     assert claimed is not None
-    return ownership.owner_of(claimed)
+    return lease.owner_of(claimed)
 
 
 def looks(suspects: Suspicion, clocks: Clocks, beats: int) -> list[list[int]]:
@@ -69,33 +69,33 @@ def looks(suspects: Suspicion, clocks: Clocks, beats: int) -> list[list[int]]:
 
 
 def test_a_silent_owner_is_gone_when_its_lease_and_three_beats_are_over(
-    owner: ownership.Ownership, clocks: Clocks
+    owner: lease.Ownership, clocks: Clocks
 ) -> None:
-    suspects = Suspicion()
-    clocks.go_on(LEASE_S - 0.1)
+    suspects = Suspicion(Run)
+    clocks.go_on(Run.LEASE_S - 0.1)
     assert looks(suspects, clocks, 1) == [[]]
-    assert looks(suspects, clocks, GRACE_BEATS + 1) == [[]] * GRACE_BEATS + [[owner.run_id]]
+    assert looks(suspects, clocks, GRACE_BEATS + 1) == [[]] * GRACE_BEATS + [[owner.id]]
 
 
 def test_a_clock_that_is_set_forward_takes_no_run_from_an_owner_that_renews(
-    owner: ownership.Ownership, clocks: Clocks
+    owner: lease.Ownership, clocks: Clocks
 ) -> None:
-    suspects = Suspicion()
+    suspects = Suspicion(Run)
     for _ in range(5):
         clocks.set_forward(3600.0)
         assert looks(suspects, clocks, 1) == [[]]
-        ownership.renew(owner)
+        lease.renew(owner)
         assert looks(suspects, clocks, GRACE_BEATS) == [[]] * GRACE_BEATS
 
 
 def test_after_a_database_that_did_not_answer_owners_have_time_to_renew(
-    owner: ownership.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+    owner: lease.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suspects = Suspicion()
-    clocks.go_on(LEASE_S + 1)
+    suspects = Suspicion(Run)
+    clocks.go_on(Run.LEASE_S + 1)
     assert looks(suspects, clocks, GRACE_BEATS) == [[]] * GRACE_BEATS
 
-    def away() -> Any:
+    def away(kind: Any) -> Any:
         raise OperationalError("the database does not answer")
 
     with monkeypatch.context() as patch:
@@ -104,41 +104,46 @@ def test_after_a_database_that_did_not_answer_owners_have_time_to_renew(
             suspects.abandoned(HOME)
     clocks.go_on(60.0)
     assert looks(suspects, clocks, 1) == [[]], "it was seen before the database was away"
-    ownership.renew(owner)
+    lease.renew(owner)
     assert looks(suspects, clocks, GRACE_BEATS + 2) == [[]] * (GRACE_BEATS + 2)
 
 
 def test_a_clock_that_is_set_back_leaves_no_lease_longer_than_a_new_one(
-    owner: ownership.Ownership, clocks: Clocks
+    owner: lease.Ownership, clocks: Clocks
 ) -> None:
-    suspects = Suspicion()
+    suspects = Suspicion(Run)
     clocks.set_forward(-3600.0)
     assert looks(suspects, clocks, 1) == [[]]
-    clocks.go_on(LEASE_S)
-    assert [owner.run_id] in looks(suspects, clocks, GRACE_BEATS + 2)
+    clocks.go_on(Run.LEASE_S)
+    assert [owner.id] in looks(suspects, clocks, GRACE_BEATS + 2)
 
 
-def test_a_lease_of_ordinary_length_is_not_shortened(owner: ownership.Ownership, clocks: Clocks) -> None:
-    before = Run.objects.get(pk=owner.run_id).lease_until
+def test_a_lease_of_ordinary_length_is_not_shortened(owner: lease.Ownership, clocks: Clocks) -> None:
+    before = Run.objects.get(pk=owner.id).lease_until
     clocks.go_on(1.0)
-    suspicion.shorten_leases()
-    assert Run.objects.get(pk=owner.run_id).lease_until == before
+    suspicion.shorten_leases(Run)
+    assert Run.objects.get(pk=owner.id).lease_until == before
 
 
 def test_a_run_without_a_lease_is_settled_at_once(live_redis: redis.Redis, clocks: Clocks) -> None:
     """It was closed before it started: nobody is going to renew anything."""
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(
-        request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage", status="cancelled"
+        request=request_body(),
+        spec=spec,
+        cluster_name="lab-3",
+        strategy="voltage",
+        status="cancelled",
+        lease_until=clocks.database,
     )
-    assert housekeeping.settle_abandoned() == [run.pk]
+    assert queue.settle_abandoned() == [f"run {run.pk}"]
 
 
 def test_a_database_that_can_be_read_but_not_written_makes_nobody_suspect(
-    owner: ownership.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+    owner: lease.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suspects = Suspicion()
-    clocks.go_on(LEASE_S + 1)
+    suspects = Suspicion(Run)
+    clocks.go_on(Run.LEASE_S + 1)
 
     def locked(self: Any, **changes: Any) -> int:
         raise OperationalError("database is locked")
@@ -150,30 +155,30 @@ def test_a_database_that_can_be_read_but_not_written_makes_nobody_suspect(
                 suspects.abandoned(HOME)
             clocks.go_on(BEAT_S)
     assert looks(suspects, clocks, 1) == [[]], "it could not renew until now"
-    ownership.renew(owner)
+    lease.renew(owner)
     assert looks(suspects, clocks, GRACE_BEATS + 2) == [[]] * (GRACE_BEATS + 2)
 
 
 def test_a_run_whose_worker_says_in_redis_that_it_holds_it_is_left_to_it(
-    owner: ownership.Ownership, clocks: Clocks
+    owner: lease.Ownership, clocks: Clocks
 ) -> None:
     """Only that run, only from its own worker, and only for as long as it says so."""
-    suspects, worker = Suspicion(), introduction(ELSEWHERE, "emulate", 1)
+    suspects, worker = Suspicion(Run), introduction(ELSEWHERE, "emulate", 1)
     other = introduction(ELSEWHERE._replace(pid=2), "emulate", 1)
-    clocks.go_on(LEASE_S + 1)
-    announce(worker.model_copy(update={"holds": (owner.run_id,)}))
+    clocks.go_on(Run.LEASE_S + 1)
+    announce(worker.model_copy(update={"holds": (owner.title,)}))
     assert looks(suspects, clocks, 2 * GRACE_BEATS) == [[]] * 2 * GRACE_BEATS
-    announce(worker.model_copy(update={"holds": (owner.run_id + 1,)}))
-    announce(other.model_copy(update={"holds": (owner.run_id,)}))
-    assert [owner.run_id] in looks(suspects, clocks, GRACE_BEATS + 1)
+    announce(worker.model_copy(update={"holds": (owner._replace(id=owner.id + 1).title,)}))
+    announce(other.model_copy(update={"holds": (owner.title,)}))
+    assert [owner.id] in looks(suspects, clocks, GRACE_BEATS + 1)
     withdraw(worker)
     withdraw(other)
 
 
-def test_a_lease_that_is_renewed_is_announced(owner: ownership.Ownership) -> None:
+def test_a_lease_that_is_renewed_is_announced(owner: lease.Ownership) -> None:
     heart = workers.Heartbeat(introduction(ELSEWHERE, "emulate", 1))
-    with ownership.Renewal(owner, lambda: None):
-        assert heart.announced().holds == (owner.run_id,)
+    with lease.Renewal(owner, lambda: None):
+        assert heart.announced().holds == (owner.title,)
     assert heart.announced().holds == ()
 
 

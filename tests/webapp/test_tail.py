@@ -12,12 +12,13 @@ from asgiref.sync import sync_to_async
 
 from engine.domain.events import Logged
 from tests.support.web import request_body, run_spec
-from webapp.runs import services, tail
-from webapp.runs.event_log import EventLog
-from webapp.runs.follow import follow, until_gap
+from webapp.events import tail
+from webapp.events.event_log import EventLog
+from webapp.events.follow import follow, until_gap
+from webapp.events.stream import Batch
+from webapp.jobs.lease import Ownership
+from webapp.runs import services
 from webapp.runs.models import Run
-from webapp.runs.ownership import Ownership
-from webapp.runs.stream import Batch
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -27,7 +28,7 @@ def log(live_redis: redis.Redis) -> EventLog:
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
     services.announce(run.pk)
-    return EventLog(Ownership(run.pk, fence=0))
+    return EventLog(Ownership(Run, run.pk, fence=0))
 
 
 @sync_to_async
@@ -51,7 +52,7 @@ async def numbers(run_id: int, since: int, last: int) -> list[int]:
 async def test_viewers_with_any_cursor_get_every_batch_once_from_one_reader(
     log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_id = log.owner.run_id
+    run_id = log.owner.id
     await speak(log, 2, 20)
     clients: list[Any] = []
     made = tail.async_client
@@ -71,7 +72,7 @@ async def test_who_falls_behind_what_is_kept_reads_the_stream_alone(
     log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "KEPT_CHARS", 200)
-    run_id = log.owner.run_id
+    run_id = log.owner.id
     async with tail.tail_of(run_id) as shared:
         await shared.begun()
         await speak(log, 2, 30)
@@ -98,20 +99,20 @@ async def test_a_redis_that_stops_ends_the_feed_of_everybody_with_its_error(
 
     with monkeypatch.context() as patch:
         patch.setattr(tail, "async_client", Gone)
-        watching = [numbers(log.owner.run_id, 1, 2) for _ in range(3)]
+        watching = [numbers(log.owner.id, 1, 2) for _ in range(3)]
         ended = await asyncio.gather(*watching, return_exceptions=True)
         assert [str(error) for error in ended] == ["it is gone"] * 3
     await speak(log, 2, 2)
-    assert await numbers(log.owner.run_id, 1, 2) == [2], "the next one begins anew"
+    assert await numbers(log.owner.id, 1, 2) == [2], "the next one begins anew"
 
 
 async def test_who_watches_a_run_that_is_deleted_is_told(
     log: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "HEARTBEAT_S", 0.05)
-    async with aclosing(follow(log.owner.run_id, 1)) as feed:
+    async with aclosing(follow(log.owner.id, 1)) as feed:
         assert await anext(feed) == []
-        await sync_to_async(services.delete)(await Run.objects.aget(pk=log.owner.run_id))
+        await sync_to_async(services.delete)(await Run.objects.aget(pk=log.owner.id))
         assert [batches async for batches in feed if batches] == []
 
 

@@ -13,7 +13,8 @@ from engine.domain.stored import read_spec
 from engine.runs.predict import predict
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, request_body
-from webapp.runs import ownership, predictions, recording, services, tasks, workers
+from webapp.jobs import lease, workers
+from webapp.runs import predictions, recording, services, tasks
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 
@@ -91,7 +92,7 @@ def test_what_was_predicted_before_the_start_stays_when_people_change_the_cluste
     Run.objects.filter(pk=run.pk).update(status="running", worker=str(ME))
     asked: list[str] = []
     monkeypatch.setattr(recording.app, "send_task", lambda name, *given, **more: asked.append(name))
-    owner = ownership.owner_of(Run.objects.get(pk=run.pk))
+    owner = lease.owner_of(Run.objects.get(pk=run.pk))
     with recording.publisher_of(owner) as publisher:
         recording.keep(owner, publisher, report)
     assert asked == []

@@ -176,7 +176,7 @@ def descendants(pid: int) -> list[Process]:
 
 
 @pytest.mark.root
-@pytest.mark.long("webapp/runs", "webapp/fleet", "engine/runs")
+@pytest.mark.long("webapp/runs", "webapp/jobs", "engine/runs")
 def test_a_run_survives_a_redis_that_restarts_empty_in_the_middle(
     own_redis: Any, transactional_db: None, tmp_path: Any, alice: Browser
 ) -> None:

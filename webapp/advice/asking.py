@@ -9,8 +9,8 @@ from engine.advice.changes import ranked, told_once
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from webapp import planning
 from webapp.errors import Conflict
+from webapp.jobs import answers
 from webapp.redis import count_up, redis_needed
 
 PARTS = 2
@@ -57,7 +57,7 @@ def explained(spec: RunSpec, person: int) -> Why:
 
 def expected(showcase: str, person: int) -> str:
     """What to expect of a showcase, with predicted figures. Raises what its prediction raises."""
-    return str(planning.ask("plan.expected", [showcase], person)["expected"])
+    return str(answers.ask("plan.expected", [showcase], person)["expected"])
 
 
 def _ticket(person: int, what: str = "advice") -> tuple[str, int]:
@@ -74,8 +74,8 @@ def _document(base: RunSpec) -> dict[str, Any]:
 def _answers(calls: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
     """The answers of tasks, given by name and arguments; each gets one more argument, where it answers."""
     with redis_needed():
-        planning.require_workers()
-        found = planning.answers(calls, time.monotonic() + ANSWER_TIMEOUT_S)
+        answers.require_workers()
+        found = answers.answers(calls, time.monotonic() + ANSWER_TIMEOUT_S)
     if any("superseded" in answer for answer in found):
         raise Conflict("You have asked for other advice meanwhile: that request is answered instead.")
     return found

@@ -23,8 +23,8 @@ from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy
 from topologies.showcases import showcase
-from webapp import planning
 from webapp.celery import app
+from webapp.jobs import answers
 from webapp.redis import client
 from webapp.runs.tasks import with_profile
 
@@ -87,7 +87,7 @@ def _send(reply_to: str, answer: Callable[[], dict[str, Any]]) -> None:
         except Superseded:
             return {"superseded": True}
 
-    planning.respond(reply_to, LIMIT_S, or_superseded)
+    answers.respond(reply_to, LIMIT_S, or_superseded)
 
 
 @app.task(name="plan.explain", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
@@ -124,7 +124,7 @@ def expect_of_showcase(name: str, reply_to: str) -> None:
         client().set(key, text, ex=ASSESSMENT_KEPT_S)
         return {"expected": text}
 
-    planning.respond(reply_to, LIMIT_S, answer)
+    answers.respond(reply_to, LIMIT_S, answer)
 
 
 def assess_until(

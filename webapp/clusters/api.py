@@ -19,7 +19,7 @@ from topologies.foreign import Defaults
 from topologies.formats import MEDIA_TYPES, Format
 from topologies.layout import CanvasLayout, arrange, placed
 from topologies.shapes import copies, shape
-from webapp import budgets, planning
+from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.accounts.rights import Rights
@@ -27,6 +27,7 @@ from webapp.clusters import services
 from webapp.clusters.models import Cluster
 from webapp.clusters.validation import Fits, Validation, validate
 from webapp.files import read_drawing
+from webapp.jobs import answers
 
 router = Router(tags=["clusters"])
 logger = logging.getLogger(__name__)
@@ -145,7 +146,7 @@ def validate_cluster(request: UserRequest, body: ValidationIn) -> Validation:
     arguments = [body.spec, body.layout.model_dump(mode="json"), body.model, body.strategy]
     try:
         large = budgets.is_large(len(body.spec["devices"]))  # it is a cluster: it has no problems
-        answer = planning.ask("plan.validate", arguments, request.auth.pk, large)
+        answer = answers.ask("plan.validate", arguments, request.auth.pk, large)
     except EdgeLoomError as error:  # nobody plans, or it takes too long: the drawing itself is in order
         fits = Fits(model=body.model, strategy=body.strategy, sentence=str(error))
         return Validation(problems=(), fits=fits)

@@ -1,4 +1,4 @@
-"""A drawn cluster: what it is (`spec`) and how it is drawn (`layout`)."""
+"""A drawn cluster: what it is (`spec`) and how it is drawn (`layout`); and a model that somebody added."""
 
 from __future__ import annotations
 
@@ -22,6 +22,24 @@ class Cluster(models.Model):
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class StoredModel(models.Model):
+    """A model that somebody added: its name, and the digest of its files in the model store."""
+
+    name = models.CharField(max_length=60, unique=True)
+    digest = models.CharField(max_length=64, db_index=True)
+    bytes = models.BigIntegerField()
+    spec = models.JSONField()
+    by = models.CharField(max_length=150)
+    since = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        app_label = "fleet"  # the app that its table was made for
         ordering = ["name"]
 
     def __str__(self) -> str:

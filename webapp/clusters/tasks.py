@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from topologies.layout import CanvasLayout
-from webapp import planning
 from webapp.celery import app
 from webapp.clusters.validation import validate
+from webapp.jobs import answers
 
 LIMIT_S = 20
 
@@ -16,7 +16,7 @@ LIMIT_S = 20
     name="plan.validate",
     ignore_result=True,
     soft_time_limit=LIMIT_S,
-    time_limit=LIMIT_S + planning.GRACE_S,
+    time_limit=LIMIT_S + answers.GRACE_S,
 )
 def validate_drawing(
     spec: dict[str, Any], layout: dict[str, Any], model: str, strategy: str, reply_to: str
@@ -27,4 +27,4 @@ def validate_drawing(
         checked = validate(spec, CanvasLayout.parse(layout, "layout"), model, strategy)
         return {"validation": checked.model_dump(mode="json")}
 
-    planning.respond(reply_to, LIMIT_S, answer)
+    answers.respond(reply_to, LIMIT_S, answer)

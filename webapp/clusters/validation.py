@@ -20,7 +20,7 @@ from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
 from topologies.layout import CanvasLayout, enabled, parts_on
 from webapp import budgets
-from webapp.catalogue import resolve_model
+from webapp.clusters.catalogue import resolve_model
 
 
 class Problem(Value):

@@ -20,9 +20,10 @@ from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, operator
 from webapp.bodies import checked_json
-from webapp.experiments import analysis, answers, checks, executions, exports, library, services
-from webapp.experiments.factor_option import FactorOption
-from webapp.experiments.factors import options
+from webapp.experiments import analysis, answers, checks, executions, exports, services
+from webapp.experiments.design import library
+from webapp.experiments.design.factor_option import FactorOption
+from webapp.experiments.design.factors import options
 from webapp.experiments.models import Experiment
 from webapp.experiments.schemas import (
     AnalysisOut,

@@ -1,4 +1,4 @@
-"""Django's name for this app."""
+"""Django's name for this app, and its kind of job."""
 
 from django.apps import AppConfig
 
@@ -8,4 +8,8 @@ class ExperimentsConfig(AppConfig):
     label = "experiments"
 
     def ready(self) -> None:
-        from webapp.experiments import emulations  # noqa: F401  connects what follows the end of a run
+        from webapp.experiments import computations, emulations  # noqa: F401  connects what follows a run
+        from webapp.experiments.models import Computation
+        from webapp.jobs import queue
+
+        queue.register(Computation, computations.settle)

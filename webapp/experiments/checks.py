@@ -11,14 +11,16 @@ from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
-from webapp import budgets, planning
+from webapp import budgets
 from webapp.clusters.validation import Problem
-from webapp.experiments import analysis, computations, executions, services, sizes
+from webapp.experiments import analysis, computations, executions, services
+from webapp.experiments.design import sizes
+from webapp.experiments.design.sources import Limits
 from webapp.experiments.models import OPEN
 from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
 from webapp.experiments.rows import rows
 from webapp.experiments.schemas import CheckOut, PointOut, PreviewOut, RowOut
-from webapp.experiments.sources import Limits
+from webapp.jobs import answers
 
 
 def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckOut:
@@ -26,7 +28,7 @@ def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckO
     try:
         value = services.parse(fields, toml)
         large = sizes.is_large(value)
-        answer = planning.ask("plan.check_experiment", [to_document(value)], user.pk, large)
+        answer = answers.ask("plan.check_experiment", [to_document(value)], user.pk, large)
     except SpecError as error:
         return CheckOut(**nothing(error))
     return CheckOut.model_validate(answer["check"])

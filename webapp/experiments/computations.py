@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,9 +19,12 @@ from django.utils import timezone
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
+from webapp.celery import app
 from webapp.experiments import versions
 from webapp.experiments.models import Cell, Computation, Execution
-from webapp.runs import workers
+from webapp.jobs import lease, workers
+from webapp.redis import REDIS_ERRORS
+from webapp.runs.models import Run
 
 PREDICTED = ("simulated", "calculated")
 """Worlds that need no network: their points go to the workers of the queue `points`."""
@@ -28,7 +32,6 @@ PREDICTED = ("simulated", "calculated")
 POINT_LIMIT_S = 120.0
 """Wall seconds that the prediction of one point may take."""
 
-LEASE_S = POINT_LIMIT_S + 30.0
 FORGET_AFTER_S = 3600.0
 BATCH = 8
 MAX_ATTEMPTS = 3
@@ -48,6 +51,17 @@ def spec_of(computation: Computation) -> RunSpec:
 def about_of(computation: Computation, code_version: str) -> dict[str, Any]:
     """What a result says of its origin."""
     return {"digest": computation.digest, "world": computation.world, "code_version": code_version}
+
+
+# Telling workers -----------------------------------------------------------------------------------
+MOST = 16
+
+
+def announce(count: int) -> None:
+    """Wake up to `count` processes that predict points. Without Redis none wakes: they look at every beat."""
+    with suppress(*REDIS_ERRORS):
+        for _ in range(min(count, MOST)):
+            app.send_task("experiments.predict", queue="points")
 
 
 # Wanting ------------------------------------------------------------------------------------------
@@ -132,22 +146,13 @@ def take(worker: workers.Identity, count: int = BATCH) -> list[Computation]:
 
 def take_one(computation_id: int, worker: workers.Identity) -> Computation | None:
     """None if another process was first."""
-    now = timezone.now()
-    taken = Computation.objects.filter(pk=computation_id, state="waiting").update(
-        state="running",
-        worker=str(worker),
-        lease_until=now + timedelta(seconds=LEASE_S),
-        attempts=F("attempts") + 1,
-        changed_at=now,
-    )
-    return Computation.objects.get(pk=computation_id) if taken else None
+    begun = {"state": "running", "attempts": F("attempts") + 1, "changed_at": timezone.now()}
+    return lease.claim(Computation.objects.filter(state="waiting"), computation_id, worker, **begun)
 
 
-def release(computation_id: int, worker: workers.Identity) -> None:
+def release(computation: Computation) -> None:
     """It was taken but not begun: it waits again, as if it had not been taken."""
-    Computation.objects.filter(pk=computation_id, state="running", worker=str(worker)).update(
-        state="waiting", worker="", lease_until=None, attempts=F("attempts") - 1, changed_at=timezone.now()
-    )
+    _leave(computation, state="waiting", worker="", attempts=F("attempts") - 1)
 
 
 def adopt() -> int:
@@ -191,34 +196,27 @@ def renew(computation: Computation, execution: Execution) -> bool:
 
 # Ending -------------------------------------------------------------------------------------------
 def keep(
-    computation_id: int,
+    computation: Computation,
     result: Value,
     wall_s: float,
-    worker: str = "",
     dilation: float | None = None,
     sentence: str = "",
 ) -> bool:
-    """Store the result; False if the computation is not this worker's any more."""
+    """Store the result; False if the computation has another owner by now."""
     kept: dict[str, Any] = {
         "result": to_document(result),
         "wall_s": wall_s,
         "dilation": dilation,
         "sentence": sentence,
     }
-    return _leave(computation_id, worker, state="done", lease_until=None, **kept)
+    return _leave(computation, state="done", **kept)
 
 
 def keep_and_repeat(
-    computation_id: int, result: Value, wall_s: float, dilation: float | None, asked_dilation: float
+    computation: Computation, result: Value, wall_s: float, dilation: float | None, asked_dilation: float
 ) -> bool:
     """Store a result that is not valid, and let the same point wait for a run at another dilation."""
-    again: dict[str, Any] = {
-        "state": "waiting",
-        "worker": "",
-        "lease_until": None,
-        "run": None,
-        "attempts": 0,
-    }
+    again: dict[str, Any] = {"state": "waiting", "worker": "", "run": None, "attempts": 0}
     kept: dict[str, Any] = {"result": to_document(result), "wall_s": wall_s, "dilation": dilation}
     sentence = f"Not valid: to be repeated at dilation {asked_dilation:g}."
     about: dict[str, Any] = {
@@ -226,50 +224,42 @@ def keep_and_repeat(
         "repeats": F("repeats") + 1,
         "sentence": sentence,
     }
-    return _leave(computation_id, "", **again, **kept, **about)
+    return _leave(computation, **again, **kept, **about)
 
 
-def fail(computation_id: int, sentence: str, worker: str = "") -> bool:
+def fail(computation: Computation, sentence: str) -> bool:
     """There will be no result unless somebody retries."""
-    return _leave(computation_id, worker, state="failed", sentence=sentence, lease_until=None)
+    return _leave(computation, state="failed", sentence=sentence)
 
 
-def give_back(computation_id: int, sentence: str, worker: str = "") -> bool:
+def give_back(computation: Computation, sentence: str) -> bool:
     """Its worker ends or has died: it waits again, or has failed if that happened too often."""
-    again: dict[str, Any] = {"state": "waiting", "worker": "", "lease_until": None, "run": None}
-    if _leave(computation_id, worker, attempts__lt=MAX_ATTEMPTS, **again):
-        return True
-    return fail(computation_id, f"Given up after {MAX_ATTEMPTS} attempts: {sentence}", worker)
+    if computation.attempts >= MAX_ATTEMPTS:
+        return fail(computation, f"Given up after {MAX_ATTEMPTS} attempts: {sentence}")
+    return _leave(computation, state="waiting", worker="", run=None)
 
 
-def _leave(computation_id: int, holder: str, attempts__lt: int | None = None, **changes: Any) -> bool:
-    running = Computation.objects.filter(pk=computation_id, state="running")
-    if holder:
-        running = running.filter(worker=holder)
-    if attempts__lt is not None:
-        running = running.filter(attempts__lt=attempts__lt)
-    return bool(running.update(changed_at=timezone.now(), **changes))
+def become(computation: Computation, run: Run) -> bool:
+    """It is planned: from now on the run has the owner, and the computation none. False as `keep`."""
+    return _leave(computation, worker="", run=run)
+
+
+def _leave(computation: Computation, **changes: Any) -> bool:
+    """Let go of it, with its last changes; False if it has another owner by now."""
+    mine = lease.owned(lease.owner_of(computation)).filter(state="running")
+    return bool(mine.update(lease_until=None, changed_at=timezone.now(), **changes))
+
+
+def settle(computation: Computation) -> bool:
+    """The worker that had it is gone; False if it is back or somebody else does it."""
+    owner = lease.take_over(computation)
+    if owner is None:
+        return False
+    computation.refresh_from_db()
+    return give_back(computation, "its worker died in the middle of it.")
 
 
 def forget(now: datetime | None = None) -> None:
     """Delete what waits and nobody wants any more: points of previews that were replaced."""
     before = (now or timezone.now()) - timedelta(seconds=FORGET_AFTER_S)
     Computation.objects.filter(state="waiting", cells=None, created_at__lt=before).delete()
-
-
-# Looking after ------------------------------------------------------------------------------------
-def reap(here: str, now: datetime | None = None) -> list[int]:
-    """Give back what dead workers held: those of `here` (`workers.home`) that do not run any more, and all
-    whose lease is over. Returns the ids.
-    """
-    now = now or timezone.now()
-    lost = []
-    held = Computation.objects.filter(state="running", lease_until__isnull=False)
-    for computation in held.only("worker", "lease_until"):
-        died = workers.has_died(computation.worker, here)
-        late = bool(computation.lease_until and computation.lease_until < now)
-        if (died or late) and give_back(
-            computation.pk, "its worker died in the middle of it.", computation.worker
-        ):
-            lost.append(computation.pk)
-    return lost

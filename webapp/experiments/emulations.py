@@ -21,10 +21,10 @@ from webapp import budgets
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
 from webapp.experiments.models import Cell, Computation, Execution
-from webapp.fleet import release
+from webapp.jobs import release, workers
 from webapp.redis import REDIS_ERRORS
 from webapp.runs import services as runs
-from webapp.runs import waiting, workers
+from webapp.runs import waiting
 from webapp.runs.models import ACTIVE, OVER, Run
 from webapp.runs.predictions import Planned
 from webapp.runs.requests import request_of
@@ -72,12 +72,11 @@ def start(computation_id: int, worker: workers.Identity) -> Run | None:
         planned = runs.planned(spec)
     except EdgeLoomError as error:
         result = failure(error, **about_of(computation, computation.code_version))
-        computations.keep(computation_id, result, wall_s=0.0)
+        computations.keep(computation, result, wall_s=0.0)
         return None
     with transaction.atomic():
         run = store_run(computation, spec, planned)
-        held = Computation.objects.filter(pk=computation_id, state="running", worker=str(worker))
-        if not held.update(run=run, worker="", lease_until=None):
+        if not computations.become(computation, run):
             transaction.set_rollback(True)  # planning took so long that it was given to another worker
             return None
     return run
@@ -102,7 +101,7 @@ def collect() -> int:
     for computation in running.filter(run__status__in=OVER).select_related("run"):
         done += collect_one(computation)
     for computation in running.filter(run__isnull=True, lease_until__isnull=True):
-        done += computations.fail(computation.pk, "Its run was deleted before it had ended: retry it.")
+        done += computations.fail(computation, "Its run was deleted before it had ended: retry it.")
     return done
 
 
@@ -111,16 +110,16 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     run = computation.run
     assert run is not None
     if stopped and run.status == "cancelled":
-        return computations.give_back(computation.pk, run.error)
+        return computations.give_back(computation, run.error)
     if run.status == "cancelled":
-        return computations.fail(computation.pk, run.error or "Its run was cancelled.")
+        return computations.fail(computation, run.error or "Its run was cancelled.")
     if run.report is None:
-        return computations.give_back(computation.pk, run.error)
+        return computations.give_back(computation, run.error)
     stored = read_report(run.report, f"The report of {run}")
     if stored.value is None:
-        return computations.fail(computation.pk, stored.problem)
+        return computations.fail(computation, stored.problem)
     if stored.value.outcome.kind == "failed":
-        return computations.fail(computation.pk, stored.value.outcome.sentence)
+        return computations.fail(computation, stored.value.outcome.sentence)
     about = about_of(computation, computation.code_version)
     spec = computations.spec_of(computation)
     about["calibration"] = calibration_of(spec, stored.value.spec.profile)
@@ -129,10 +128,10 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     dilation, advised = stored.value.dilation, result.metrics.get("advised_dilation")
     again = next_dilation(spec, advised, computation.repeats)
     if again is not None:
-        return computations.keep_and_repeat(computation.pk, result, wall_s, dilation, again)
+        return computations.keep_and_repeat(computation, result, wall_s, dilation, again)
     is_valid = result.metrics.get("valid") != 0
     sentence = "" if is_valid else repeated_text(advised, computation.repeats, dilation)
-    return computations.keep(computation.pk, result, wall_s, dilation=dilation, sentence=sentence)
+    return computations.keep(computation, result, wall_s, dilation=dilation, sentence=sentence)
 
 
 def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:

@@ -16,12 +16,14 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read, to_document
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
-from webapp import budgets, planning
+from webapp import budgets
 from webapp.errors import Conflict
-from webapp.experiments import announcing, computations, sizes
-from webapp.experiments.announcing import announce
+from webapp.experiments import computations
+from webapp.experiments.computations import announce
+from webapp.experiments.design import sizes
+from webapp.experiments.design.sources import Limits, sources
 from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
-from webapp.experiments.sources import Limits, sources
+from webapp.jobs import answers
 from webapp.runs import services as runs
 
 
@@ -46,7 +48,7 @@ def execution_of(experiment: Experiment) -> Execution:
     frozen = present(experiment)
     if frozen is not None:
         return frozen
-    made = planning.ask("plan.freeze_experiment", [experiment.pk], experiment.owner_id or 0, large=True)
+    made = answers.ask("plan.freeze_experiment", [experiment.pk], experiment.owner_id or 0, large=True)
     return Execution.objects.get(pk=made["execution"])
 
 
@@ -174,7 +176,7 @@ def resume(experiment: Experiment) -> None:
     check_share(experiment.owner, but=experiment)
     if not set_state(experiment.executions.filter(state="paused"), "active"):
         raise Conflict(f"{experiment} is not paused: there is nothing to resume.")
-    announce(announcing.MOST)
+    announce(computations.MOST)
 
 
 def cancel(experiment: Experiment, by: str) -> None:
@@ -260,9 +262,7 @@ def preview(value: domain.Experiment, owner: User) -> Execution:
     known = previewed(document, owner)
     if known is not None:
         return known
-    made = planning.ask(
-        "plan.preview_experiment", [document, owner.pk], owner.pk, large=sizes.is_large(value)
-    )
+    made = answers.ask("plan.preview_experiment", [document, owner.pk], owner.pk, large=sizes.is_large(value))
     found = Execution.objects.filter(pk=made["execution"]).first()
     if found is None:
         raise Conflict("The experiment was changed meanwhile: the preview of the newest design counts.")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 
+from webapp.jobs.models import Job
+
 WORLDS = ("simulated", "emulated")
 OPEN = ("waiting", "running")
 """States of a computation that still needs a worker."""
@@ -59,16 +61,19 @@ class Execution(models.Model):
         return f"version {self.version} of {self.experiment}" if self.experiment else f"preview {self.pk}"
 
 
-class Computation(models.Model):
+class Computation(Job):
     """What one spec gives in one world with one version of the code: computed once, for whoever wants it.
 
     waiting → running → done or failed. `done` has a result, whatever the outcome of the run. `failed` has no
-    result, only a sentence: a time limit, or workers that died. A running prediction is held by `worker`
-    until `lease_until`; a running emulation is the run `run`. Leaving `waiting` is one UPDATE … WHERE state =
-    'waiting', so that nothing is computed twice. `attempts` counts how often it was taken.
+    result, only a sentence: a time limit, or workers that died. A running prediction has an owner
+    (`webapp/jobs/lease.py`), as has an emulation while it is planned; then it is the run `run`, and only that
+    has one. `attempts` counts how often it was taken.
     `wall_s` is how long it took, and `dilation` that of an emulation. One that is not valid waits again, to
     be repeated at `asked_dilation`; it keeps its result meanwhile, and `repeats` counts how often that was.
     """
+
+    LEASE_S = 150.0
+    """Longer than a prediction may take: nobody renews it."""
 
     digest = models.CharField(max_length=64)
     world = models.CharField(max_length=10)
@@ -77,8 +82,6 @@ class Computation(models.Model):
     state = models.CharField(max_length=8, default="waiting", db_index=True)
     result = models.JSONField(null=True)
     sentence = models.TextField(blank=True)
-    worker = models.CharField(max_length=200, blank=True)
-    lease_until = models.DateTimeField(null=True)
     attempts = models.PositiveSmallIntegerField(default=0)
     run = models.ForeignKey(
         "runs.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="computations"
@@ -90,7 +93,7 @@ class Computation(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
-    class Meta:
+    class Meta(Job.Meta):
         ordering = ["pk"]
         constraints = [
             models.UniqueConstraint(fields=["digest", "world", "code_version"], name="computed_once")

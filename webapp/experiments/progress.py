@@ -14,8 +14,8 @@ from engine.domain.presented import World
 from engine.domain.spec import RunSpec
 from webapp import budgets
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
+from webapp.jobs import workers
 from webapp.redis import REDIS_ERRORS
-from webapp.runs import workers
 
 BASE_S, STEP_S = 0.02, 30e-6
 """Wall seconds of a prediction: so many, and so many per step (`budgets.steps_of`). Measured on one core of a

@@ -16,7 +16,7 @@ from webapp import budgets
 from webapp.accounts import rights
 from webapp.bodies import check_value
 from webapp.errors import Conflict
-from webapp.experiments import sizes
+from webapp.experiments.design import sizes
 from webapp.experiments.models import Execution, Experiment
 from webapp.files import read_experiment
 

@@ -26,14 +26,12 @@ from engine.domain.stored import read
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
-from webapp import planning
 from webapp.celery import app
 from webapp.experiments import checks, computations, executions, services, versions
-from webapp.experiments.announcing import announce
-from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of
+from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of, announce
 from webapp.experiments.models import Computation
+from webapp.jobs import answers, workers
 from webapp.redis import client
-from webapp.runs import workers
 from webapp.runs.tasks import with_profile
 
 logger = logging.getLogger(__name__)
@@ -48,7 +46,7 @@ MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""
 
 EXPAND_LIMIT_S = 30
-FORM_LIMITS = {"soft_time_limit": EXPAND_LIMIT_S, "time_limit": EXPAND_LIMIT_S + planning.GRACE_S}
+FORM_LIMITS = {"soft_time_limit": EXPAND_LIMIT_S, "time_limit": EXPAND_LIMIT_S + answers.GRACE_S}
 """Of the expansion of an experiment into points, for which somebody waits."""
 
 NICENESS = 5
@@ -64,7 +62,7 @@ def check_experiment(document: dict[str, Any], reply_to: str) -> None:
     def answer() -> dict[str, Any]:
         return {"check": checks.expanded(experiment_in(document)).model_dump(mode="json")}
 
-    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
 
 
 @app.task(name="plan.preview_experiment", ignore_result=True, **FORM_LIMITS)
@@ -75,7 +73,7 @@ def preview_experiment(document: dict[str, Any], owner: int, reply_to: str) -> N
         made = executions.make_preview(experiment_in(document), User.objects.get(pk=owner))
         return {"execution": made.pk}
 
-    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
 
 
 @app.task(name="plan.freeze_experiment", ignore_result=True, **FORM_LIMITS)
@@ -85,7 +83,7 @@ def freeze_experiment(experiment: int, reply_to: str) -> None:
     def answer() -> dict[str, Any]:
         return {"execution": executions.freeze(services.find(experiment)).pk}
 
-    planning.respond(reply_to, EXPAND_LIMIT_S, answer)
+    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
 
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:
@@ -113,34 +111,34 @@ def predict_points(task: Any) -> None:
             return
         for computation in taken:
             if time.monotonic() < end_s:
-                predict_one(computation, str(me))
+                predict_one(computation)
             else:
-                computations.release(computation.pk, me)
+                computations.release(computation)
         count = BATCH if time.monotonic() - begin_s < QUICK_S * len(taken) else 1
     if computations.waiting(PREDICTED).exists():
         announce(1)
 
 
-def predict_one(computation: Computation, me: str) -> None:
+def predict_one(computation: Computation) -> None:
     """Store what the point gives, or why it gives nothing."""
     begin_s = time.monotonic()
     try:
         result = result_of_point(computation)
     except SoftTimeLimitExceeded:
         sentence = f"The prediction takes more than {POINT_LIMIT_S:.0f} s: ask for fewer tokens or devices."
-        computations.fail(computation.pk, sentence, me)
+        computations.fail(computation, sentence)
     except MemoryError:
         sentence = (
             f"The prediction needs more than {MEMORY_BYTES >> 30} GiB: ask for fewer tokens or devices."
         )
-        computations.fail(computation.pk, sentence, me)
+        computations.fail(computation, sentence)
     except HostError as error:
-        computations.fail(computation.pk, str(error), me)
+        computations.fail(computation, str(error))
     except Exception as error:
         logger.exception("the point %s broke", computation)
-        computations.fail(computation.pk, f"The prediction broke: {error!r}. The worker's log says more.", me)
+        computations.fail(computation, f"The prediction broke: {error!r}. The worker's log says more.")
     else:
-        computations.keep(computation.pk, result, time.monotonic() - begin_s, me)
+        computations.keep(computation, result, time.monotonic() - begin_s)
 
 
 def result_of_point(computation: Computation) -> Result:
@@ -161,18 +159,17 @@ def calculate(spec: RunSpec) -> RunReport:
     return calculate(spec)
 
 
-def look_after(worker: workers.Identity, slots: int) -> None:
+def look_after(slots: int) -> None:
     """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
-    computations.reap(worker.home)
     computations.adopt()
     computations.forget()
     if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():
         announce(slots)
 
 
-def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:
+def on_beat(sender: Any, queue: str, slots: int, **more: Any) -> None:
     if queue == "points":
-        look_after(worker, slots)
+        look_after(slots)
 
 
 workers.beat.connect(on_beat)

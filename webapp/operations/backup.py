@@ -34,10 +34,11 @@ from django.utils import timezone
 
 from engine.domain.errors import HostError, SpecError
 from engine.models.weights.manifest import manifest_of
-from webapp.fleet.announcement import announced
-from webapp.fleet.models import Release, StoredModel
-from webapp.fleet.release import code_version
-from webapp.fleet.store import store
+from webapp.clusters.models import StoredModel
+from webapp.clusters.store import store
+from webapp.jobs.announcement import announced
+from webapp.jobs.models import Release
+from webapp.jobs.release import code_version
 from webapp.redis import REDIS_ERRORS, client
 
 FORMAT = 1

@@ -31,8 +31,8 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_models(args: argparse.Namespace) -> int:
     start_django()
-    from webapp.fleet import model_library
-    from webapp.fleet.models import StoredModel
+    from webapp.clusters import model_library
+    from webapp.clusters.models import StoredModel
 
     if args.action == "add":
         directory = args.directory.expanduser().resolve()

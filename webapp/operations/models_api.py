@@ -21,8 +21,8 @@ from engine.domain.errors import SpecError
 from engine.domain.units import human
 from webapp.accounts import audit, rights
 from webapp.accounts.access import UserRequest, operator
-from webapp.fleet import model_library
-from webapp.fleet.models import StoredModel
+from webapp.clusters import model_library
+from webapp.clusters.models import StoredModel
 
 router = Router(tags=["models"])
 MAX_FILES = 200

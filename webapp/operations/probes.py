@@ -11,10 +11,10 @@ from __future__ import annotations
 from django.db import Error, connection
 from django.http import Http404, HttpRequest, JsonResponse
 
-from webapp.fleet.announcement import announced
+from webapp.jobs import storage
+from webapp.jobs.announcement import announced
+from webapp.jobs.workers import QUEUES
 from webapp.redis import REDIS_ERRORS, client
-from webapp.runs import storage
-from webapp.runs.workers import QUEUES
 
 NEEDED = ("web", "database", "redis")
 

@@ -21,10 +21,11 @@ from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, operator
 from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
+from webapp.events import archive, past
+from webapp.events.process_log import LogQuery, ProcessLogOut, process_log
 from webapp.redis import redis_needed
-from webapp.runs import archive, exports, past, predictions, services
+from webapp.runs import exports, predictions, services
 from webapp.runs.models import ACTIVE, Run
-from webapp.runs.process_log import LogQuery, ProcessLogOut, process_log
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
 from webapp.runs.schemas import (
@@ -193,7 +194,8 @@ def get_past(
 def get_process_log(request: HttpRequest, run_id: int, query: Query[LogQuery]) -> ProcessLogOut:
     """What the processes of the devices wrote, a page at a time: ask with `since` = `cursor` while `more`."""
     with redis_needed():
-        return process_log(services.find(run_id), query)
+        devices = [row["name"] for row in services.find(run_id).spec["cluster"]["devices"]]
+        return process_log(run_id, devices, query)
 
 
 @router.get("/runs/{int:run_id}/report.json")

@@ -10,10 +10,11 @@ from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.stored import read_report, to_document
 from engine.reports.figures import listed_figures
-from webapp.runs import archive, ownership, workers
-from webapp.runs.event_log import EventLog
+from webapp.events import archive
+from webapp.events.event_log import EventLog
+from webapp.jobs import lease, workers
+from webapp.jobs.lease import Lost, Ownership
 from webapp.runs.models import ACTIVE, OVER, Run
-from webapp.runs.ownership import Lost, Ownership
 
 EndState = Literal["finished", "failed", "cancelled"]
 
@@ -38,20 +39,21 @@ def finish(owner: Ownership, report: RunReport) -> EndState:
         "lossy": report.correctness.lossy if report.correctness.checked else None,
         "figures": listed_figures(report),
     }
-    if not _close(ownership.owned(owner), report.outcome, **changes):
+    if not _close(lease.owned(owner), report.outcome, **changes):
         raise Lost(owner)
     return status
 
 
 def end(owner: Ownership, outcome: Outcome) -> None:
     """Close a run that will have no report. Raises `Lost`."""
-    if not _close(ownership.owned(owner), outcome):
+    if not _close(lease.owned(owner), outcome):
         raise Lost(owner)
 
 
 def end_queued(run_id: int, outcome: Outcome) -> bool:
     """Close a run that has not started; False if it has."""
-    return _close(Run.objects.filter(pk=run_id, status="queued"), outcome)
+    queued = Run.objects.filter(pk=run_id, status="queued")
+    return _close(queued, outcome, lease_until=lease.now())  # nobody's, so that somebody settles it
 
 
 def _close(runs: QuerySet[Run], outcome: Outcome, **changes: Any) -> bool:
@@ -62,7 +64,7 @@ def _close(runs: QuerySet[Run], outcome: Outcome, **changes: Any) -> bool:
             outcome=outcome.kind,
             error="" if finished else outcome.sentence,
             detail="",
-            finished_at=ownership.now(),
+            finished_at=lease.now(),
             **changes,
         )
     )
@@ -83,7 +85,7 @@ def settle(run: Run) -> bool:
     False if its owner is back or somebody else does it. If this fails in the middle, the next who finds the
     run abandoned goes on. Raises Redis' errors.
     """
-    owner = ownership.take_over(run)
+    owner = lease.take_over(run)
     if owner is None:
         return False
     try:
@@ -105,7 +107,7 @@ def outcome_without_worker(run: Run) -> Outcome:
         sentence = f"Cancelled by {run.cancel_by}; the worker {node} had ended."
         return Outcome(kind="cancelled", sentence=sentence)
     sentence = (
-        f"The worker {node} ended or was silent for more than {ownership.LEASE_S:.0f} s in the middle of "
+        f"The worker {node} ended or was silent for more than {run.LEASE_S:.0f} s in the middle of "
         f"this run, which was {run.status}: its events are kept, start it again."
     )
     return Outcome(kind="failed", sentence=sentence)
@@ -113,6 +115,6 @@ def outcome_without_worker(run: Run) -> Outcome:
 
 def says_its_end(log: EventLog) -> bool:
     """Whether the events there are have the run's end."""
-    last = log.unstored[-1:] or archive.next_segment(log.owner.run_id, log.number - 1)
+    last = log.unstored[-1:] or archive.next_segment(log.owner.id, log.number - 1)
     events = EVENTS.validate_json(last[-1].events) if last else []
     return any(isinstance(event, StateChanged) and event.state in OVER for event in events)

@@ -13,7 +13,7 @@ from engine.domain.spreadsheet import harmless
 from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
 from engine.reports.perfetto import chrome_trace
-from webapp.runs.archive import history
+from webapp.events.archive import history
 from webapp.runs.models import Run
 
 TABLES = ("requests", "devices", "links", "layers")

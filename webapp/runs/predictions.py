@@ -1,26 +1,41 @@
-"""What planning workers compute for a run before it starts: its prediction for a form, and its plan."""
+"""What planning workers compute for a run before it starts: its prediction for a form, its plan, its need."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from django.db.models import Q
 
+from engine.domain.host_times import HostProfile
 from engine.domain.plan import Plan
+from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
-from webapp import budgets, planning
+from engine.ops.sizes import model_bytes, weight_bytes
+from engine.runs.predict import Prepared, simulate
+from engine.worlds.real.dilation import CAUTIOUS, demands
+from webapp import budgets
+from webapp.jobs import answers
+from webapp.jobs.need import Need
 from webapp.runs.models import Run
 
 LOOK_S = 1.0
+"""Seconds between two looks at whether somebody still wants a prediction."""
+DEVICE_BYTES = 60_000_000
+"""What a device's process takes besides weights and caches; it is forked, so torch is shared."""
+SIMULATE_S = 3.0
+"""Wall seconds for the prediction that says how many cores a run needs: somebody waits for it."""
+SESSION_BYTES = 700_000_000
+"""The session, its supervisor and the libraries of the reference."""
 
 
 def request(spec: RunSpec, person: int) -> dict[str, Any]:
     """The simulated world's `report` and its `editable` plan as JSON. Raises the planner's errors, `TooMany`
     or `Unavailable`.
     """
-    return planning.ask("plan.predict", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
+    return answers.ask("plan.predict", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
 
 
 class Planned(NamedTuple):
@@ -32,7 +47,7 @@ class Planned(NamedTuple):
 
 def plan(spec: RunSpec, person: int) -> Planned:
     """Raises as `request`."""
-    answer = planning.ask("plan.plan_run", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
+    answer = answers.ask("plan.plan_run", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
     return Planned(Plan.parse(answer["plan"], "plan"), answer["cores"])
 
 
@@ -52,3 +67,37 @@ class Unwanted:
         self.looks_s = self.clock() + LOOK_S
         unwanted = Q(status="cancelled", report=None)
         return not Run.objects.filter(pk=self.run_id).exclude(unwanted).exists()
+
+
+# What it needs of a worker ------------------------------------------------------------------------
+def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
+    """Weights of all devices, once more for the reference, and a cautious share for every process; `cores` as
+    `cores_for` says.
+    """
+    held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
+    processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
+    return Need(
+        memory_bytes=held + model_bytes(spec.model) + processes,
+        cores=cores,
+        model=spec.weights.digest,
+        model_name=spec.model.name,
+    )
+
+
+def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
+    """Cores with which a run keeps the dilation that it asks for, by its prediction without disturbances.
+
+    One where the dilation is chosen for the worker's cores; at native speed, one for each worker of the
+    cluster. `profile` has the times of a core, unless the run has them. Of a long run, only the beginning is
+    predicted, as much as takes `SIMULATE_S`.
+    """
+    spec = prepared.spec
+    if spec.dilation == "auto":
+        return 1
+    if spec.dilation == "native":
+        return len(spec.cluster.workers)
+    calm = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
+    until_s = time.monotonic() + SIMULATE_S
+    trace, _ = simulate(calm, lambda: time.monotonic() > until_s)
+    with_one_core = demands(spec.profile or profile or CAUTIOUS, trace, cores=1)["cores"]
+    return max(1, math.ceil(with_one_core / float(spec.dilation)))

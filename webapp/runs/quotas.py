@@ -14,7 +14,8 @@ from engine.domain.units import human
 from engine.domain.values import Value
 from webapp.accounts.roles import role
 from webapp.errors import Conflict
-from webapp.runs.models import EventSegment, Run
+from webapp.events.models import EventSegment
+from webapp.runs.models import Run
 
 
 class Usage(Value):

@@ -9,17 +9,19 @@ from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.runs.predict import outcome_of
 from webapp.celery import LATER, app
+from webapp.events.publisher import Publisher
+from webapp.jobs import lease, storage
 from webapp.redis import REDIS_ERRORS
-from webapp.runs import closing, live, ownership, services, storage
+from webapp.runs import closing, services
 from webapp.runs.models import OVER, Run
 
 logger = logging.getLogger(__name__)
 
 
-def publisher_of(owner: ownership.Ownership) -> live.Publisher:
+def publisher_of(owner: lease.Ownership) -> Publisher:
     """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
-    with ownership.Renewal(owner, lambda: None):
-        publisher = storage.insist(lambda: live.Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
+    with lease.Renewal(owner, lambda: None):
+        publisher = storage.insist(lambda: Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
     publisher.log.begin()
     return publisher
 
@@ -39,7 +41,7 @@ class Watch:
     The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
     """
 
-    def __init__(self, owner: ownership.Ownership, publisher: live.Publisher):
+    def __init__(self, owner: lease.Ownership, publisher: Publisher):
         self.owner = owner
         self.publisher = publisher
 
@@ -62,23 +64,23 @@ def is_ending(event: Event) -> bool:
     return isinstance(event, ReportMade) or (isinstance(event, StateChanged) and event.state in OVER)
 
 
-def keep(owner: ownership.Ownership, publisher: live.Publisher, report: RunReport) -> None:
+def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> None:
     """Raises `Lost`."""
     publisher.flush()
     status = storage.insist(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)
     publisher.publish([ended, ReportMade.of(report)])
     # Nothing was predicted before the start if no host was calibrated then.
-    if not ownership.owned(owner).filter(prediction__isnull=False).exists():
-        app.send_task("plan.predict_run", [owner.run_id], queue="plan", priority=LATER)
+    if not lease.owned(owner).filter(prediction__isnull=False).exists():
+        app.send_task("plan.predict_run", [owner.id], queue="plan", priority=LATER)
 
 
-def give_up(owner: ownership.Ownership, publisher: live.Publisher, outcome: Outcome) -> None:
+def give_up(owner: lease.Ownership, publisher: Publisher, outcome: Outcome) -> None:
     """Close a run that has no report, and add the outcome to its events."""
     publisher.flush()
     try:
         storage.insist(lambda: closing.end(owner, outcome))
-    except ownership.Lost as lost:
+    except lease.Lost as lost:
         logger.warning("%s", lost)
         return
     log = Logged(level="error", text=outcome.sentence)

@@ -16,8 +16,8 @@ from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, strategy
 from topologies.layout import enabled
 from webapp import budgets
-from webapp.catalogue import resolve_model
 from webapp.clusters import services as clusters
+from webapp.clusters.catalogue import resolve_model
 from webapp.files import read_picture
 
 

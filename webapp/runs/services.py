@@ -21,16 +21,19 @@ from webapp import budgets
 from webapp.accounts import rights
 from webapp.celery import LATER
 from webapp.celery import app as celery
+from webapp.clusters.model_library import here
 from webapp.errors import Conflict, Unavailable
-from webapp.fleet.model_library import here
-from webapp.fleet.need import Need, cores_for, need_of
+from webapp.events import stream
+from webapp.events.event_log import EventLog
+from webapp.jobs import lease
+from webapp.jobs.intake import wake
+from webapp.jobs.lease import Lost, Ownership
+from webapp.jobs.need import Need
+from webapp.jobs.queue import settle_abandoned
 from webapp.redis import REDIS_ERRORS, client, redis_needed
-from webapp.runs import closing, control, housekeeping, ownership, predictions, quotas, stream
-from webapp.runs.event_log import EventLog
-from webapp.runs.intake import wake
+from webapp.runs import closing, control, predictions, quotas
 from webapp.runs.models import ACTIVE, Run
-from webapp.runs.ownership import Lost, Ownership
-from webapp.runs.predictions import Planned
+from webapp.runs.predictions import Planned, cores_for, need_of
 from webapp.runs.requests import RunRequest, spec_of
 
 run_over = Signal()
@@ -126,7 +129,7 @@ def queue(run_id: int) -> None:
 def announce(run_id: int) -> None:
     """The first event of a run. Raises Redis' errors."""
     with suppress(Lost):  # a worker that looked for forgotten runs has it already
-        log = EventLog(Ownership(run_id, fence=0))
+        log = EventLog(Ownership(Run, run_id, fence=0))
         log.begin()
         log.send()
 
@@ -141,7 +144,7 @@ def progress(owner: Ownership, state: str, detail: str) -> None:
     """Store a state that a run reports. Its status stays when a started run reports `queued`: it waits for
     another run on its host. Who asked to cancel it stays visible.
     """
-    runs = ownership.owned(owner).filter(status__in=ACTIVE)
+    runs = lease.owned(owner).filter(status__in=ACTIVE)
     if state in ACTIVE:
         runs.update(status=state)
     runs.filter(cancel_by="").update(detail=detail[:200])
@@ -163,7 +166,7 @@ def cancel(run: Run, by: str) -> None:
         raise Conflict(f"{run} is {run.status} already: there is nothing to cancel.")
     with suppress(*REDIS_ERRORS):
         control.send(run.pk, {"kind": "stop"}, by)
-        housekeeping.settle_abandoned()
+        settle_abandoned()
 
 
 def change(run: Run, command: Value, by: str) -> int:

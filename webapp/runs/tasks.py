@@ -26,22 +26,15 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
-from webapp import planning
 from webapp.celery import app
-from webapp.fleet.announcement import Announcement
-from webapp.fleet.model_library import Reachable, here, without_place
-from webapp.runs import (
-    housekeeping,
-    ownership,
-    predictions,
-    recording,
-    services,
-    waiting,
-    workers,
-)
-from webapp.runs.calibrating import MachineCalibration
+from webapp.clusters.model_library import Reachable, here, without_place
+from webapp.jobs import answers, lease, workers
+from webapp.jobs.announcement import Announcement
+from webapp.jobs.calibrating import MachineCalibration
+from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
+from webapp.jobs.queue import settle_abandoned
+from webapp.runs import predictions, recording, services, waiting
 from webapp.runs.control import CommandFeed
-from webapp.runs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.runs.models import Run
 
 logger = logging.getLogger(__name__)
@@ -56,7 +49,7 @@ RUN_LIMIT_S = 600
     name="plan.predict",
     ignore_result=True,
     soft_time_limit=FORM_LIMIT_S,
-    time_limit=FORM_LIMIT_S + planning.GRACE_S,
+    time_limit=FORM_LIMIT_S + answers.GRACE_S,
 )
 def predict_now(spec: dict[str, Any], reply_to: str) -> None:
     """Predict for a form that a person is filling in, and send the report to `reply_to`."""
@@ -70,14 +63,14 @@ def predict_now(spec: dict[str, Any], reply_to: str) -> None:
             "editable": editable.model_dump(mode="json") if editable else None,
         }
 
-    planning.respond(reply_to, FORM_LIMIT_S, answer)
+    answers.respond(reply_to, FORM_LIMIT_S, answer)
 
 
 @app.task(
     name="plan.plan_run",
     ignore_result=True,
     soft_time_limit=FORM_LIMIT_S,
-    time_limit=FORM_LIMIT_S + planning.GRACE_S,
+    time_limit=FORM_LIMIT_S + answers.GRACE_S,
 )
 def plan_run(spec: dict[str, Any], reply_to: str) -> None:
     """Plan a run that a person wants to start, and send the plan to `reply_to`."""
@@ -87,14 +80,14 @@ def plan_run(spec: dict[str, Any], reply_to: str) -> None:
         planned = services.planned(RunSpec.parse(spec, "run"), known.profile if known else None)
         return {"plan": planned.plan.model_dump(mode="json"), "cores": planned.cores}
 
-    planning.respond(reply_to, FORM_LIMIT_S, answer)
+    answers.respond(reply_to, FORM_LIMIT_S, answer)
 
 
 @app.task(
     name="plan.predict_run",
     ignore_result=True,
     soft_time_limit=RUN_LIMIT_S,
-    time_limit=RUN_LIMIT_S + planning.GRACE_S,
+    time_limit=RUN_LIMIT_S + answers.GRACE_S,
 )
 def predict_run(run_id: int) -> None:
     """Predict a stored run as it is before its start, and keep the prediction. Changes that came while it ran
@@ -112,7 +105,7 @@ def predict_run(run_id: int) -> None:
     except SoftTimeLimitExceeded:
         why = f"it takes more than {RUN_LIMIT_S} s to compute, which is the limit."
     except MemoryError:
-        size = f"{planning.MEMORY_BYTES >> 30} GiB"
+        size = f"{answers.MEMORY_BYTES >> 30} GiB"
         why = f"it needs more than {size} of memory to compute, which is the limit."
     if why:
         logger.warning("run %s gets no prediction: %s", run_id, why)
@@ -158,25 +151,30 @@ def emulate_next(task: Any) -> None:
 def emulate_run(run: Run, me: workers.Identity) -> None:
     """Emulate a run that this worker has claimed, and keep its report, or why there is none."""
     run_id = run.pk
-    owner = ownership.owner_of(run)
+    owner = lease.owner_of(run)
     try:
         publisher = recording.publisher_of(owner)
-    except ownership.Lost as lost:
+    except lease.Lost as lost:
         logger.warning("%s", lost)
         return
     commands = CommandFeed(run_id, publisher)
-    with ownership.Renewal(owner, commands.stop), publisher:
+    with lease.Renewal(owner, commands.stop, partial(is_to_stop, run_id)), publisher:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
                 spec = here(read_spec(run.spec, f"The spec of {run}").needed())
                 report = emulate(spec, recording.Watch(owner, publisher), commands.queue)
             recording.keep(owner, publisher, without_place(report))
-        except ownership.Lost as lost:
+        except lease.Lost as lost:
             logger.warning("%s", lost)
         except Exception as error:
             recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
     expect_emulations()
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
+
+
+def is_to_stop(run_id: int) -> bool:
+    """Whether somebody wants it cancelled: the wish is in the database, as Redis may lose the command."""
+    return Run.objects.filter(pk=run_id).exclude(cancel_by="").exists()
 
 
 in_progress: dict[int, CommandFeed] = {}
@@ -260,11 +258,11 @@ def calibration_news() -> dict[str, Any]:
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:
     """A worker that is refused leaves everything to others but what nobody needs rights for."""
-    housekeeping.settle_abandoned()
+    settle_abandoned()
     if worker.refused:
         return
     if worker.queue == "emulate":
-        housekeeping.look_for_work(me, worker)
+        waiting.look_for_work(me, worker)
     workers.beat.send(sender=workers.Heartbeat, queue=worker.queue, worker=me, slots=worker.slots)
 
 

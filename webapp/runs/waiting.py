@@ -7,14 +7,15 @@ from datetime import datetime
 from statistics import fmean
 from typing import NamedTuple
 
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
+from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
-from webapp.fleet import release
-from webapp.fleet.announcement import Announcement, announced
-from webapp.fleet.need import Need, reason_against
-from webapp.redis import REDIS_ERRORS
-from webapp.runs import ownership, workers
-from webapp.runs.fairness import in_turn
+from webapp.jobs import calibration, lease, release, workers
+from webapp.jobs.announcement import Announcement, announced
+from webapp.jobs.intake import own_queue, wake_only
+from webapp.jobs.need import Need, reason_against
+from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import ACTIVE, Run
 
 RECENT = 20
@@ -27,6 +28,19 @@ def queued() -> list[Run]:
     """In the order in which workers take them, without their documents."""
     light = in_turn(Run.objects.filter(status="queued"))
     return list(light.only("pk", "name", "status", "need", "owner_id", "created_at"))
+
+
+def in_turn(queued: QuerySet[Run]) -> QuerySet[Run]:
+    """First everybody's first, then everybody's second, …; what a person has running counts as their first.
+
+    Within a turn, and for one person, the run that was asked for first goes first.
+    """
+    running = Run.objects.filter(status__in=ACTIVE, owner=OuterRef("owner")).order_by()
+    of_owner = running.values("owner").annotate(number=Count("pk")).values("number")
+    numbered = queued.annotate(
+        turn=Window(RowNumber(), partition_by=[F("owner")], order_by="pk") + Coalesce(Subquery(of_owner), 0)
+    )
+    return numbered.order_by("turn", "pk")
 
 
 def need_of(run: Run) -> Need:
@@ -58,10 +72,34 @@ def take(me: workers.Identity, worker: Announcement, others: Sequence[Announceme
         return None
     for run in queued():
         if not reason_against(need_of(run), worker, others):
-            taken = ownership.claim(run.pk, me)
+            taken = claim(run.pk, me)
             if taken is not None:
                 return taken
     return None
+
+
+def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
+    """Wake this worker if it is idle and has a calibration to do or a queued run whose message is elsewhere:
+    Redis may have restarted empty, or a worker that cannot do the run has taken it. Returns whether it did.
+
+    A second message for a run does no harm: a run starts once. Raises Redis' errors.
+    """
+    busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
+    own = own_queue(worker.worker)
+    if worker.refused or worker.calibrating or busy >= worker.slots:
+        return False
+    if client().llen("emulate") or client().llen(own):
+        return False
+    if not calibration.is_wanted(worker.worker) and first_for(worker, fleet()) is None:
+        return False
+    wake_only(worker.worker)
+    return True
+
+
+def claim(run_id: int, worker: workers.Identity) -> Run | None:
+    """Give a queued run to `worker`; None if it is not queued any more."""
+    waiting = Run.objects.filter(status="queued")
+    return lease.claim(waiting, run_id, worker, status=ACTIVE[0], started_at=lease.now())
 
 
 # When ---------------------------------------------------------------------------------------------

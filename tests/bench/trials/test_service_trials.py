@@ -14,8 +14,8 @@ from bench.trials.session import LINES
 from bench.trials.verdict import Evidence, leftovers, problems
 from engine.domain.events import Event, Logged, ReportMade, StateChanged, to_json_text
 from tests.support.web import recorded
+from webapp.events.stream import Batch
 from webapp.runs.models import Run
-from webapp.runs.stream import Batch
 
 
 @pytest.mark.root

@@ -1,4 +1,4 @@
-/** The past of a run as columns, as `webapp/runs/columns.py` writes them: most events are spans, and these come as
+/** The past of a run as columns, as `webapp/events/columns.py` writes them: most events are spans, and these come as
  * one array per field. */
 import type { RunEvent, Span, SpanKind } from '@/api/types';
 

@@ -97,7 +97,7 @@ const REALS = ['start_s', 'end_s', 'bytes', 'payload_bytes', 'flops'] as const;
 const INTEGERS = ['layer', 'request', 'token', 'message'] as const;
 const TEXTS = ['device', 'kind', 'name', 'peer'] as const;
 
-/** The events as a chunk, after the description in `webapp/runs/columns.py`. */
+/** The events as a chunk, after the description in `webapp/events/columns.py`. */
 export function encoded(events: readonly RunEvent[], cursor: string): ArrayBuffer {
   const spans: Span[] = [];
   const others: [RunEvent, number][] = [];

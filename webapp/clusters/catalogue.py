@@ -1,0 +1,173 @@
+"""GET /api/catalogue: the strategies, models, clusters, shapes, and presets of devices, links and disks."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Literal
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+import topologies
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
+from engine.domain.spec import WeightsRef
+from engine.models import catalogue
+from engine.ops.sizes import model_bytes, num_parameters
+from engine.strategies.registry import STRATEGIES
+from topologies.shapes import SHAPES
+from webapp.clusters.machines import machines
+from webapp.clusters.model_library import portable
+from webapp.clusters.models import StoredModel
+
+router = Router(tags=["catalogue"])
+
+
+class StrategyOut(Schema):
+    name: str
+    title: str
+    paper: str
+    is_baseline: bool
+    summary: str
+    lossless: bool
+    params_schema: dict[str, Any]
+
+
+class ModelOut(Schema):
+    name: str
+    title: str
+    family: str
+    num_layers: int
+    hidden_size: int
+    num_heads: int
+    num_kv_heads: int
+    num_parameters: int
+    weight_bytes: int
+    trained: bool
+    causal: bool
+    has_head: bool
+    reads_text: bool
+    image_rows: int
+    num_classes: int
+    max_positions: int
+    source: str
+
+
+class TopologyOut(Schema):
+    name: str
+    title: str
+    description: str
+
+
+class CatalogueOut(Schema):
+    strategies: list[StrategyOut]
+    models: list[ModelOut]
+    presets: list[topologies.DevicePreset]
+    link_presets: list[topologies.LinkPreset]
+    disk_presets: list[topologies.DiskPreset]
+    topologies: list[TopologyOut]
+    shapes: list[str]
+
+
+@router.get("/catalogue", response=CatalogueOut)
+def get_catalogue(request: HttpRequest) -> CatalogueOut:
+    clusters = [topologies.load(name) for name in topologies.names()]
+    return CatalogueOut(
+        strategies=strategies(),
+        models=models(),
+        presets=[*topologies.presets(), *machines()],
+        link_presets=list(topologies.link_presets()),
+        disk_presets=list(topologies.disk_presets()),
+        topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
+        shapes=list(SHAPES),
+    )
+
+
+@cache  # they come with the program: making all schemas takes 60 ms
+def strategies() -> list[StrategyOut]:
+    return [
+        StrategyOut(
+            name=strategy.name,
+            title=strategy.title,
+            paper=strategy.paper,
+            is_baseline=strategy.is_baseline,
+            summary=strategy.summary,
+            lossless=strategy.lossless,
+            params_schema=strategy.Params.model_json_schema(),
+        )
+        for strategy in STRATEGIES
+    ]
+
+
+@cache  # so do these: counting the parameters of all takes 90 ms
+def shipped_models() -> list[ModelOut]:
+    return [
+        model_out(catalogue.resolve(row.name, None if row.trained else "random")[0], row.title, row.trained)
+        for row in catalogue.rows()
+    ]
+
+
+def models() -> list[ModelOut]:
+    """The catalogue's models, those that people added, then the directories in `MODELS_DIR`."""
+    found = shipped_models().copy()
+    added = StoredModel.objects.all()
+    found += [model_out(ModelSpec.parse(row.spec, row.name), row.name, trained=True) for row in added]
+    for directory in sorted(settings.MODELS_DIR.glob("*/config.json")):
+        name = directory.parent.name
+        trained = any(directory.parent.glob("*.safetensors"))
+        try:
+            found.append(model_out(resolve_model(name, "random")[0], name, trained, name=name))
+        except SpecError:
+            continue  # `resolve_model` refuses it by name, with the reason
+    return found
+
+
+def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> ModelOut:
+    return ModelOut(
+        name=name or model.name,
+        title=title,
+        family=model.family,
+        num_layers=model.num_layers,
+        hidden_size=model.hidden_size,
+        num_heads=model.num_heads,
+        num_kv_heads=model.num_kv_heads,
+        num_parameters=num_parameters(model),
+        weight_bytes=model_bytes(model),
+        trained=trained,
+        causal=model.causal,
+        has_head=model.has_head,
+        reads_text=model.reads_text,
+        image_rows=model.image_rows,
+        num_classes=model.num_classes,
+        max_positions=model.max_positions,
+        source=model.source,
+    )
+
+
+def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
+    """By name only: the browser may name what is in the catalogue, what people added, or what is in
+    `MODELS_DIR`, not any path. The weights are named by digest: every machine finds them itself.
+
+    Raises `SpecError` naming the known models.
+    """
+    if name in catalogue.names():
+        return _portable(*catalogue.resolve(name, weights))
+    added = StoredModel.objects.filter(name=name).first()
+    if added is not None:
+        kind: Literal["random", "directory"] = "random" if weights == "random" else "directory"
+        return ModelSpec.parse(added.spec, name), WeightsRef(kind=kind, digest=added.digest)
+    local = {path.parent.name: path.parent for path in settings.MODELS_DIR.glob("*/config.json")}
+    if name in local:
+        return _portable(*catalogue.resolve(str(local[name]), weights))
+    others = StoredModel.objects.values_list("name", flat=True)
+    known = ", ".join([*catalogue.names(), *others, *sorted(local)])
+    raise SpecError(
+        f"There is no model {name}: choose one of {known}, or add a Hugging Face directory with "
+        "./loom models add DIR.",
+        [("model", f"unknown: {name}")],
+    )
+
+
+def _portable(model: ModelSpec, weights: WeightsRef) -> tuple[ModelSpec, WeightsRef]:
+    return model, portable(weights)

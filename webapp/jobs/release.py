@@ -1,0 +1,58 @@
+"""Which code this process runs, which code the fleet runs, and who is drained: who may work."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from django.conf import settings
+
+from engine.experiments.execution.version import version_of
+from webapp.jobs.models import Drain, Release
+
+FOLDERS = (
+    "engine",
+    "emulator",
+    "topologies",
+    *(f"webapp/{room}" for room in ("jobs", "events", "runs", "experiments", "advice", "clusters")),
+)
+"""The code that workers and server must have alike."""
+
+
+@cache
+def code_version() -> str:
+    """Of this process: it hashes the files once, when it starts."""
+    return version_of(settings.BASE_DIR / folder for folder in FOLDERS)
+
+
+def prepare_release() -> None:
+    """From now on only workers with this process's code may work."""
+    Release.objects.update_or_create(pk=1, defaults={"version": code_version()})
+
+
+def released() -> str:
+    """The version of the fleet; "" if the database has never been prepared by `./loom up`."""
+    return Release.objects.filter(pk=1).values_list("version", flat=True).first() or ""
+
+
+def reason_to_rest(place: str, version: str) -> str:
+    """Why the worker at `place` with this version takes nothing at present, or ""."""
+    wanted = released()
+    if wanted and version != wanted:
+        return (
+            f"its code has the version {version} and the server's has {wanted}: "
+            "give it the server's version and start it again"
+        )
+    drained_by = Drain.objects.filter(worker=place).values_list("by", flat=True).first()
+    return f"it was drained by {drained_by}" if drained_by is not None else ""
+
+
+def drain(place: str, by: str) -> None:
+    Drain.objects.get_or_create(worker=place, defaults={"by": by})
+
+
+def is_drained(place: str) -> bool:
+    return Drain.objects.filter(worker=place).exists()
+
+
+def undrain(place: str) -> None:
+    Drain.objects.filter(worker=place).delete()
