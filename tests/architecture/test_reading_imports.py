@@ -46,7 +46,7 @@ def test_relative_nested_and_type_checking_imports_are_read(tmp_path: Path) -> N
     code = (
         "from .. import cluster\n"
         "def f():\n    import emulator.network\n"
-        "if TYPE_CHECKING:\n    from webapp.runs import live\n"
+        "if TYPE_CHECKING:\n    from webapp.events import publisher\n"
     )
     write(tmp_path, {"engine/inner/module.py": code})
     found = set(imported_modules(tmp_path / "engine/inner/module.py", tmp_path))
