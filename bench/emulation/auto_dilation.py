@@ -44,7 +44,12 @@ def dilation_table(clusters: Sequence[ClusterSpec], default: HostProfile, probed
     for cluster in clusters:
         for strategy in STRATEGIES:
             spec = RunSpec(
-                cluster=cluster, model=model, weights=weights, strategy=strategy, workload=WORKLOAD
+                cluster=cluster,
+                model=model,
+                weights=weights,
+                strategy=strategy,
+                params={"planner": "paper"},  # every device takes part
+                workload=WORKLOAD,
             )
             trace, _ = simulate(prepare(spec))
             cells = [cell for profile in (default, probed) for cell in _cells(spec, trace, profile)]

@@ -24,6 +24,7 @@ def measure_pacing() -> Table:
             model=model,
             weights=weights,
             strategy="gpipe" if count > 1 else "single",
+            params={"planner": "paper"} if count > 1 else {},  # every device takes part
             workload=WORKLOAD,
         )
         report = emulate(spec, lambda events: None)

@@ -12,6 +12,7 @@ from pydantic.fields import FieldInfo
 
 from engine.domain.cluster import ClusterSpec
 from engine.program.strategy import Params
+from engine.strategies.planner.choice import PlannedParams
 
 WIDTH = 8
 """How far above its lower bound an integer without upper bound is drawn."""
@@ -28,6 +29,8 @@ def draw_params(random: Random, kind: type[Params], cluster: ClusterSpec) -> dic
         values = [value for value in offered if value != field.default]
         if values and random.random() < 0.5:
             found[name] = random.choice(values)
+    if found.get("planner") == "best" and issubclass(kind, PlannedParams):
+        found = {name: value for name, value in found.items() if name not in kind.rule}
     return found
 
 

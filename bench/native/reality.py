@@ -178,6 +178,7 @@ def spec_of(case: Case) -> RunSpec:
             requests=REQUESTS,
         ),
         strategy=case.strategy,
+        params={"planner": "paper"} if case.devices > 1 else {},  # every device takes part
         dilation="native",
     )
 

@@ -109,7 +109,14 @@ def _predicted_s(testbed: Testbed, bit_per_s: float, pattern: Any, strategy: str
     workload = Workload(
         prompt_tokens=PROMPT_TOKENS, new_tokens=NEW_TOKENS, requests=requests, pattern=pattern
     )
-    spec = RunSpec(cluster=cluster, model=testbed.spec_of_model(), strategy=strategy, workload=workload)
+    params = {"planner": "paper"} if strategy == "gpipe" else {}  # the papers' pipeline uses every device
+    spec = RunSpec(
+        cluster=cluster,
+        model=testbed.spec_of_model(),
+        strategy=strategy,
+        params=params,
+        workload=workload,
+    )
     try:
         prepared = prepare(spec)
     except PlanError:

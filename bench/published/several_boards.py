@@ -25,9 +25,9 @@ ETHERNET = {"raspberry-pi-3": "usb2-ethernet"}
 """The link of a board that is not like `GIGABIT`."""
 GIGABIT = "gigabit-ethernet"
 METHODS: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("distributed-llama", "megatron", {"all_reduce": "star", "head": "source"}),
-    ("llama.cpp RPC", "gpipe", {}),
-    ("exo", "gpipe", {}),
+    ("distributed-llama", "megatron", {"planner": "paper", "all_reduce": "star", "head": "source"}),
+    ("llama.cpp RPC", "gpipe", {"planner": "paper"}),
+    ("exo", "gpipe", {"planner": "paper"}),
 )
 """Runtime, our strategy and its parameters. distributed-llama's first board collects, sums and sends out, and
 alone computes logits (its src/tasks.cpp and src/llama2-tasks.cpp, 2024); the others split by layers."""

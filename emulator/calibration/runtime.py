@@ -96,6 +96,7 @@ def spec_of(
         model=spec_of_config(name, config(family, hidden, layers), name),
         workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=2),
         strategy=strategy,
+        params={"planner": "paper"} if devices > 1 else {},  # every device takes part
         dilation="native",
     )
 

@@ -15,8 +15,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.program.strategy import DivisibleParams
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.split import equal_groups, first_plan
 from engine.strategies.planner.split_time import SplitTime
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
@@ -30,7 +29,7 @@ from engine.strategies.shared.tensor_parallel import (
 )
 
 
-class DeepSpeedParams(DivisibleParams):
+class DeepSpeedParams(PlannedParams):
     units = ("heads", "columns")
     planner: PlannerChoice = Field(default="paper", description=PLANNER_HELP.format(rule="all devices"))
     all_reduce: AllReduceChoice = Field(default="auto", description=ALL_REDUCE_HELP)

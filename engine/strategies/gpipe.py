@@ -16,8 +16,7 @@ from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan
 from engine.domain.workload import Workload
-from engine.program.strategy import DivisibleParams
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
@@ -28,11 +27,12 @@ from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_pla
 from engine.strategies.shared.stages import Stage, StagesBy, most_layers, source_first, stages_of
 
 
-class GPipeParams(DivisibleParams):
+class GPipeParams(PlannedParams):
     units = ("layers",)
+    rule = ("by",)
     planner: PlannerChoice = Field(
-        default="paper",
-        description=PLANNER_HELP.format(rule="all devices by rank, with as many layers as `by` says"),
+        default="best",
+        description=PLANNER_HELP.format(rule="all devices by rank, with as many layers as `by` says; the default if `by` is given"),
     )
     by: StagesBy = Field(
         default="memory",

@@ -17,8 +17,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
-from engine.program.strategy import DivisibleParams
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.split import SplitSearch, first_plan
 from engine.strategies.planner.split_time import SplitTime
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
@@ -34,11 +33,12 @@ from engine.strategies.shared.tensor_parallel import (
 )
 
 
-class MegatronParams(DivisibleParams):
+class MegatronParams(PlannedParams):
     units = ("heads", "columns")
+    rule = ("shares",)
     planner: PlannerChoice = Field(
-        default="paper",
-        description=PLANNER_HELP.format(rule="all devices, with the shares that `shares` says"),
+        default="best",
+        description=PLANNER_HELP.format(rule="all devices, with the shares that `shares` says; the default if `shares` is given"),
     )
     shares: Literal["equal", "proportional"] = Field(
         default="equal",

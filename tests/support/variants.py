@@ -17,10 +17,20 @@ def derived_variants(chosen):
     choices = {name: choices_of(field) for name, field in chosen.Params.model_fields.items()}
     choices = {name: values for name, values in choices.items() if values}
     rows = max((len(values) for values in choices.values()), default=1)
-    return [
+    found = [
         {name: values[row % len(values)] for name, values in choices.items() if row % len(values)}
         for row in range(rows)
     ]
+    return [part for params in found for part in _valid(chosen.Params, params)]
+
+
+def _valid(kind, params):
+    """The set itself, or apart from it the parameters that planner=best does not read."""
+    unread = [name for name in getattr(kind, "rule", ()) if name in params and params.get("planner") == "best"]
+    if not unread:
+        return [params]
+    others = {name: value for name, value in params.items() if name not in unread}
+    return [others, {name: params[name] for name in unread}]
 
 
 def variants(chosen_by_hand):

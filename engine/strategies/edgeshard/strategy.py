@@ -21,7 +21,6 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
-from engine.program.strategy import DivisibleParams
 from engine.strategies.edgeshard.layout import DecodeSchedule, PlannedPipelineLayout
 from engine.strategies.edgeshard.plan import (
     Candidate,
@@ -32,7 +31,7 @@ from engine.strategies.edgeshard.plan import (
 )
 from engine.strategies.edgeshard.report import EdgeShardReport
 from engine.strategies.edgeshard.segments import Objective
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
@@ -42,7 +41,7 @@ from engine.strategies.shared.pipeline import Pipeline, ends_placement, stages_p
 from engine.strategies.shared.stages import Stage, most_layers, rooms_of
 
 
-class EdgeShardParams(DivisibleParams):
+class EdgeShardParams(PlannedParams):
     units = ("layers",)
     planner: PlannerChoice = Field(
         default="paper", description=PLANNER_HELP.format(rule="one request of a burst after the other")

@@ -36,11 +36,11 @@ from engine.program.collectives import (
     rows_in,
 )
 from engine.program.ctx import Ctx, Handle
-from engine.program.strategy import DivisibleParams, Step, Strategy
+from engine.program.strategy import Step, Strategy
 from engine.strategies.galaxy.best import best_galaxy_plan
 from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, galaxy_plan
 from engine.strategies.galaxy.report import GalaxyReport
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.shared.by_hand import of_shares
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, finish, tag
@@ -55,8 +55,9 @@ from engine.strategies.shared.kv_pressure import (
 from engine.strategies.shared.shares import bounds_of, largest_remainder
 
 
-class GalaxyParams(DivisibleParams):
+class GalaxyParams(PlannedParams):
     units = ("heads", "columns", "rows")
+    rule = ("division",)
     overlap: bool = Field(
         default=True, description="Compute tiles of the prompt's rows while others are on their way."
     )

@@ -6,10 +6,45 @@ is the predicted time of a request (of all requests of a burst).
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import model_validator
+
+from engine.program.strategy import DivisibleParams
 
 PlannerChoice = Literal["paper", "best"]
 PLANNER_HELP = (
     "best: of all plans that the method allows the one with the shortest predicted request; it may leave "
     "devices out. paper: {rule}."
 )
+
+
+class PlannedParams(DivisibleParams):
+    """Base of the parameters of a strategy that has the parameter `planner`, which each declares with its
+    default.
+
+    `rule` names the parameters that only the rule of planner=paper reads. To give one of them and no planner
+    means planner=paper.
+    """
+
+    rule: ClassVar[tuple[str, ...]] = ()
+    planner: PlannerChoice
+
+    @model_validator(mode="before")
+    @classmethod
+    def _rule_means_paper(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "planner" not in data and any(name in data for name in cls.rule):
+            return {**data, "planner": "paper"}
+        return data
+
+    @model_validator(mode="after")
+    def _best_has_no_rule(self) -> Self:
+        """Raises `ValueError` for planner=best with a value that it would not read."""
+        for name in self.rule if self.planner == "best" else ():
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise ValueError(
+                    f"has {name}={value} with planner=best, which does not read {name}: set planner=paper, "
+                    f"or leave {name} out"
+                )
+        return self

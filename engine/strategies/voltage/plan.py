@@ -14,8 +14,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Holding, Placement, Plan, Slice, Work
-from engine.program.strategy import DivisibleParams
-from engine.strategies.planner.choice import PLANNER_HELP, PlannerChoice
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.shared.by_hand import ratios_by_hand, workers_of
 from engine.strategies.shared.demand import (
     Demand,
@@ -34,9 +33,10 @@ from engine.strategies.voltage.partition import last_layer, shards_for
 from engine.strategies.voltage.positions import OrderChoice, PositionShard
 
 
-class VoltageParams(DivisibleParams):
+class VoltageParams(PlannedParams):
     units = ("rows",)
     settings = ("decoder",)
+    rule = ("ratio",)
     planner: PlannerChoice = Field(
         default="paper", description=PLANNER_HELP.format(rule="all devices, with positions as `ratio` says")
     )
