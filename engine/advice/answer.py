@@ -35,10 +35,14 @@ def answer(base: RunSpec, rows: Sequence[Assessment], objective: Objective, asse
     workers = len(base.cluster.workers)
     if alone is None and together is None:
         return Answer(yes=None, sentence=f"No strategy has a plan for {base.model.name} on these devices.")
-    if workers == 1 or together is None:
+    if together is None:
         assert alone is not None, "one of both is there"
-        why = "There is one device to compute" if workers == 1 else "No strategy has a plan for several"
-        text = f"{why}: {_said(alone, objective)} on {alone.devices[0]}{_interval(alone, objective)}."
+        figure = f"{_said(alone, objective)}{_interval(alone, objective)}"
+        if workers == 1:
+            text = f"There is one device to compute: {figure} on {alone.devices[0]}."
+        else:
+            remedy = _remedy(base, alone, planned, objective, assess_all)
+            text = f"No: every method that has a plan comes to {alone.devices[0]} alone: {figure}{remedy}."
         return Answer(
             yes=None if workers == 1 else False, sentence=text + _rates(alone), alone=alone.figure(objective)
         )
@@ -54,11 +58,16 @@ def answer(base: RunSpec, rows: Sequence[Assessment], objective: Objective, asse
             strategy=together.strategy,
             together=together.figure(objective),
         )
-    return _chosen(base, alone, together, objective, assess_all)
+    return _chosen(base, alone, together, planned, objective, assess_all)
 
 
 def _chosen(
-    base: RunSpec, alone: Assessment, together: Assessment, objective: Objective, assess_all: AssessAll
+    base: RunSpec,
+    alone: Assessment,
+    together: Assessment,
+    planned: Sequence[Assessment],
+    objective: Objective,
+    assess_all: AssessAll,
 ) -> Answer:
     gain = _gain(alone.figure(objective), together.figure(objective), objective)
     figures = f"{_said(alone, objective, '')} → {_said(together, objective)}{_interval(together, objective)}"
@@ -74,7 +83,7 @@ def _chosen(
         if objective in ("peak_memory_bytes", "energy_j"):
             same = "no better than"
         text = f"No: {where} is {same} {alone.devices[0]} alone ({figures})"
-        text += f"{_remedy(base, alone, together, objective, assess_all)}."
+        text += f"{_remedy(base, alone, planned, objective, assess_all)}."
         text += _doubt(alone, together, objective, False)
     return Answer(
         yes=gain >= WORTH_NAMING,
@@ -132,32 +141,44 @@ def _with_devices(run: RunSpec, change: dict[str, Callable[[Any], Any]]) -> RunS
 
 
 def _remedy(
-    base: RunSpec, alone: Assessment, together: Assessment, objective: Objective, assess_all: AssessAll
+    base: RunSpec,
+    alone: Assessment,
+    planned: Sequence[Assessment],
+    objective: Objective,
+    assess_all: AssessAll,
 ) -> str:
-    """From which rate of the links on several boards win."""
+    """From which rate of the links on several boards win, and with which of the methods that have a plan:
+    the best of them where links need no time.
+    """
     if objective in ("peak_memory_bytes", "energy_j"):
         return ""
-    run = base.model_copy(update={"strategy": together.strategy, "params": {}})
+    names = dict.fromkeys(row.strategy for row in planned if row.lossless)
+    runs = [base.model_copy(update={"strategy": name, "params": {}}) for name in names]
 
-    def wins(factors: Sequence[float]) -> list[bool]:
-        found = assess_all([_with_links(run, factor) for factor in factors])
-        return [
-            len(row.devices) > 1
-            and _gain(alone.figure(objective), row.figure(objective), objective) >= WORTH_NAMING
-            for row in found
-        ]
+    def wins(row: Assessment) -> bool:
+        gain = _gain(alone.figure(objective), row.figure(objective), objective)
+        return len(row.devices) > 1 and gain >= WORTH_NAMING
 
-    coarse = wins((*COARSE, NO_TIME))
-    if not coarse[-1]:
-        (undelayed,) = assess_all([_with_links(run, NO_TIME, delay=0.0)])
-        if _gain(alone.figure(objective), undelayed.figure(objective), objective) >= WORTH_NAMING:
+    def best(delay: float) -> Assessment | None:
+        found = assess_all([_with_links(run, NO_TIME, delay) for run in runs])
+        return best_of([row for row in found if wins(row)], objective)
+
+    winner = best(1.0)
+    if winner is None:
+        if best(0.0) is not None:
             return "; no rate of the links changes that, their delay would have to be smaller"
         return "; not even links that need no time would change that"
-    if not any(coarse[:-1]):
+    run = base.model_copy(update={"strategy": winner.strategy, "params": {}})
+
+    def first_of(factors: Sequence[float]) -> float | None:
+        found = assess_all([_with_links(run, factor) for factor in factors])
+        return next((factor for factor, row in zip(factors, found, strict=True) if wins(row)), None)
+
+    first = first_of(COARSE)
+    if first is None:
         return f"; the links would need more than {COARSE[-1]:.0f} times their rate"
-    first = COARSE[coarse.index(True)]
-    fine = wins([first * step for step in FINE])
-    return _needed(base.cluster, first * FINE[fine.index(True)] if any(fine) else first)
+    needed = first_of([first * step for step in FINE]) or first
+    return f"{_needed(base.cluster, needed)}, with {winner.strategy}"
 
 
 def _with_links(run: RunSpec, factor: float, delay: float = 1.0) -> RunSpec:

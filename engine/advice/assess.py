@@ -24,6 +24,7 @@ from engine.ops.sizes import kv_bytes_per_row
 from engine.reports.fold import fold_devices, fold_links, fold_requests
 from engine.runs.predict import Prepared, prepare, simulate
 from engine.runs.uncertainty import ENDS, End, at_end, basis_of
+from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.registry import strategy
 
 SIMULATED_TOKENS = 3
@@ -70,10 +71,11 @@ def assess_with_interval(spec: RunSpec) -> Assessment:
 
 def _with_best_planner(spec: RunSpec, ends: Sequence[End]) -> Assessment:
     found = _assess(spec, ends)
-    planner = strategy(spec.strategy).Params.model_fields.get("planner")
-    if planner is None or "plan" in spec.params or spec.params.get("planner", planner.default) == "best":
+    kind = strategy(spec.strategy).Params
+    params = kind.with_best(spec.params) if issubclass(kind, PlannedParams) else None
+    if params is None:
         return found
-    best = _assess(spec.model_copy(update={"params": {**spec.params, "planner": "best"}}), ())
+    best = _assess(spec.model_copy(update={"params": params}), ())
     if best.total_s is None or (found.total_s or inf) <= WORTH_NAMING * best.total_s:
         return found
     gain = "It has a plan" if found.total_s is None else f"{found.total_s / best.total_s:.1f} times as fast"

@@ -32,7 +32,9 @@ class GPipeParams(PlannedParams):
     rule = ("by",)
     planner: PlannerChoice = Field(
         default="best",
-        description=PLANNER_HELP.format(rule="all devices by rank, with as many layers as `by` says; the default if `by` is given"),
+        description=PLANNER_HELP.format(
+            rule="all devices by rank, with as many layers as `by` says; the default if `by` is given"
+        ),
     )
     by: StagesBy = Field(
         default="memory",

@@ -38,7 +38,9 @@ class MegatronParams(PlannedParams):
     rule = ("shares",)
     planner: PlannerChoice = Field(
         default="best",
-        description=PLANNER_HELP.format(rule="all devices, with the shares that `shares` says; the default if `shares` is given"),
+        description=PLANNER_HELP.format(
+            rule="all devices, with the shares that `shares` says; the default if `shares` is given"
+        ),
     )
     shares: Literal["equal", "proportional"] = Field(
         default="equal",

@@ -63,12 +63,15 @@ def star(rates, terminal=False, source=0, memory_bytes=4e8, **device):
     )
 
 
+def on_every_device(name):
+    """Parameters with which every device takes part, also where the best plan would leave some out."""
+    return {"planner": "paper"} if name in ("gpipe", "megatron") else {}
+
+
 def spec_of(name, model, cluster, rows=11, new_tokens=None, requests=1, pattern="sporadic", **params):
-    """A run that uses every device of the cluster, also where a planner would leave some out."""
     if new_tokens is None:
         new_tokens = 4 if model.causal else 0
-    if name in ("gpipe", "megatron"):
-        params = {"planner": "paper", **params}
+    params = on_every_device(name) | params
     workload = Workload(prompt_tokens=rows, new_tokens=new_tokens, requests=requests, pattern=pattern)
     return RunSpec(cluster=cluster, model=model, strategy=name, params=params, workload=workload, seed=5)
 

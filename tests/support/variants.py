@@ -26,7 +26,9 @@ def derived_variants(chosen):
 
 def _valid(kind, params):
     """The set itself, or apart from it the parameters that planner=best does not read."""
-    unread = [name for name in getattr(kind, "rule", ()) if name in params and params.get("planner") == "best"]
+    unread = [
+        name for name in getattr(kind, "rule", ()) if name in params and params.get("planner") == "best"
+    ]
     if not unread:
         return [params]
     others = {name: value for name, value in params.items() if name not in unread}

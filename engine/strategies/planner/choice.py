@@ -6,6 +6,7 @@ is the predicted time of a request (of all requests of a burst).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import model_validator
@@ -29,6 +30,16 @@ class PlannedParams(DivisibleParams):
 
     rule: ClassVar[tuple[str, ...]] = ()
     planner: PlannerChoice
+
+    @classmethod
+    def with_best(cls, given: Mapping[str, Any]) -> dict[str, Any] | None:
+        """`given` with planner=best in place of its rule; None where they mean best already, or a plan made
+        by hand. Raises `ValidationError`.
+        """
+        params = cls.model_validate(dict(given))
+        if params.plan is not None or params.planner == "best":
+            return None
+        return {name: value for name, value in given.items() if name not in cls.rule} | {"planner": "best"}
 
     @model_validator(mode="before")
     @classmethod

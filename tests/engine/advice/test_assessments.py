@@ -16,6 +16,7 @@ from engine.domain.trace import Span
 from engine.domain.workload import TracedRequest, Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
+from tests.support.small_cases import on_every_device
 
 BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9, "watts": 2.0}
 SMALL = {**BOARD, "memory_bytes": 7e6}
@@ -31,7 +32,14 @@ def spec_of(strategy: str, device: dict[str, Any] = BOARD, new_tokens: int = 3, 
         links=[{"a": name, "b": "hub", "bit_per_s": 1e8, "j_per_byte": 1e-8} | link for name in "abc"],
     )
     work = Workload(prompt_tokens=8, new_tokens=new_tokens)
-    return RunSpec(cluster=cluster, model=model, weights=weights, strategy=strategy, workload=work)
+    return RunSpec(
+        cluster=cluster,
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        params=on_every_device(strategy),
+        workload=work,
+    )
 
 
 @pytest.mark.parametrize("strategy", ["single", "gpipe", "megatron", "voltage"])

@@ -18,6 +18,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.runs.predict import predict
+from tests.support.small_cases import on_every_device
 
 BOARD: dict[str, Any] = {
     "memory_bytes": 1e9,
@@ -42,7 +43,12 @@ def spec_of(strategy: str, new_tokens: int = 3, params: Any = None, **devices: d
     )
     work = Workload(prompt_tokens=8, new_tokens=new_tokens)
     return RunSpec(
-        cluster=cluster, model=MODEL, weights=WEIGHTS, strategy=strategy, workload=work, params=params or {}
+        cluster=cluster,
+        model=MODEL,
+        weights=WEIGHTS,
+        strategy=strategy,
+        workload=work,
+        params=params or on_every_device(strategy),
     )
 
 

@@ -12,7 +12,7 @@ from engine.program.queue import in_turn
 from engine.program.wave import CHECKED_TOKENS
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import STRATEGIES
-from tests.support.small_cases import GPT2, star
+from tests.support.small_cases import GPT2, on_every_device, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
 
@@ -27,7 +27,12 @@ def spec_of(name="gpipe", rows=(), **workload):
         "trace": trace,
     } | workload
     return RunSpec(
-        cluster=star([1e9] * 2), model=GPT2, strategy=name, workload=Workload.parse(given, "test"), seed=5
+        cluster=star([1e9] * 2),
+        model=GPT2,
+        strategy=name,
+        params=on_every_device(name),
+        workload=Workload.parse(given, "test"),
+        seed=5,
     )
 
 

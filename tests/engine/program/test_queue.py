@@ -12,7 +12,7 @@ from engine.domain.workload import Workload
 from engine.program.frames import FRAME_HEADER_BYTES
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import STRATEGIES
-from tests.support.small_cases import GPT2, star
+from tests.support.small_cases import GPT2, on_every_device, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
 
@@ -20,7 +20,12 @@ NAMES = [chosen.name for chosen in STRATEGIES]
 def spec_of(name, **workload):
     given = {"prompt_tokens": 5, "new_tokens": 2, "requests": 8} | workload
     return RunSpec(
-        cluster=star([1e9] * 2), model=GPT2, strategy=name, workload=Workload.parse(given, "test"), seed=5
+        cluster=star([1e9] * 2),
+        model=GPT2,
+        strategy=name,
+        params=on_every_device(name),
+        workload=Workload.parse(given, "test"),
+        seed=5,
     )
 
 
@@ -84,6 +89,7 @@ def test_all_who_wait_and_are_equally_long_are_taken_together():
         cluster=star([1e9] * 2),
         model=GPT2,
         strategy="megatron",
+        params=on_every_device("megatron"),
         workload=Workload.parse({"pattern": "trace", "trace": trace, "max_batch": 4}, "test"),
     )
     begun = times_s(trace_of(spec), "request_begun")

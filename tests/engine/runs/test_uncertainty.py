@@ -16,6 +16,7 @@ from engine.reports.finding import finding_of
 from engine.runs import uncertainty
 from engine.runs.predict import predict
 from engine.runs.uncertainty import with_uncertainty
+from tests.support.small_cases import on_every_device
 
 BOARD: dict[str, Any] = {
     "name": "a",
@@ -35,7 +36,14 @@ def predicted(*devices: dict[str, Any], strategy: str = "single", delay_s: float
     links = [{"a": names[0], "b": name, "bit_per_s": 1e8, "delay_s": delay_s} for name in names[1:]]
     cluster = ClusterSpec(name="c", source=names[0], devices=devices, links=links)
     work = Workload(prompt_tokens=8, new_tokens=4)
-    spec = RunSpec(cluster=cluster, model=model, weights=weights, strategy=strategy, workload=work)
+    spec = RunSpec(
+        cluster=cluster,
+        model=model,
+        weights=weights,
+        strategy=strategy,
+        params=on_every_device(strategy),
+        workload=work,
+    )
     return predict(spec)
 
 

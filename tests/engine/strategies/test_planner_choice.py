@@ -38,7 +38,9 @@ def test_a_rule_alone_means_the_papers_planner(name, rule):
 
 @pytest.mark.parametrize(("name", "rule"), RULES)
 def test_the_best_planner_refuses_a_rule_that_it_would_not_read(name, rule):
-    with pytest.raises(SpecError, match=f"{rule}=.* with planner=best.*set planner=paper, or leave {rule} out"):
+    with pytest.raises(
+        SpecError, match=f"{rule}=.* with planner=best.*set planner=paper, or leave {rule} out"
+    ):
         params_of(name, planner="best", **{rule: another(name, rule)})
 
 
