@@ -17,6 +17,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.host_kernels import use_host_kernels
 from engine.runs.predict import prepare, simulate
+from engine.strategies.registry import by_rule
 from engine.worlds.real.dilation import choose_dilation, demands
 
 MODEL = "bert-base"
@@ -48,7 +49,7 @@ def dilation_table(clusters: Sequence[ClusterSpec], default: HostProfile, probed
                 model=model,
                 weights=weights,
                 strategy=strategy,
-                params={"planner": "paper"},  # every device takes part
+                params=by_rule(strategy),  # every device takes part
                 workload=WORKLOAD,
             )
             trace, _ = simulate(prepare(spec))

@@ -8,6 +8,7 @@ from emulator.session.client import emulate
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.strategies.registry import by_rule
 
 DEVICES = (1, 4, 8, 12)
 MODEL = "bert-base"
@@ -24,7 +25,7 @@ def measure_pacing() -> Table:
             model=model,
             weights=weights,
             strategy="gpipe" if count > 1 else "single",
-            params={"planner": "paper"} if count > 1 else {},  # every device takes part
+            params=by_rule("gpipe") if count > 1 else {},  # every device takes part
             workload=WORKLOAD,
         )
         report = emulate(spec, lambda events: None)

@@ -22,6 +22,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.strategies.registry import by_rule
 
 RATES = (1000e6, 100e6, 20e6)
 SIZES = (2, 4)
@@ -169,7 +170,7 @@ def spec_at(place: Place, strategy: str, params: dict[str, Any], requests: int =
         model=model_of_105m(),
         workload=Workload(prompt_tokens=PROMPT, new_tokens=NEW_TOKENS, requests=requests),
         strategy=strategy,
-        params={"planner": "paper", **params} if place.devices > 1 else params,  # every device takes part
+        params=by_rule(strategy) | params,  # every device takes part
         dilation="native",
     )
 

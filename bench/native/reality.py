@@ -38,6 +38,7 @@ from engine.reports.fold import fold
 from engine.runs.host_kernels import use_host_kernels
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
+from engine.strategies.registry import by_rule
 
 REQUESTS = 3
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
@@ -178,7 +179,7 @@ def spec_of(case: Case) -> RunSpec:
             requests=REQUESTS,
         ),
         strategy=case.strategy,
-        params={"planner": "paper"} if case.devices > 1 else {},  # every device takes part
+        params=by_rule(case.strategy),  # every device takes part
         dilation="native",
     )
 

@@ -14,6 +14,7 @@ from engine.domain.trace import Mark
 from engine.domain.units import human_s
 from engine.domain.workload import Workload
 from engine.runs.predict import prepare, simulate
+from engine.strategies.registry import by_rule
 
 NEW_TOKENS, PLAYED_TOKENS = 1024, 6
 """Plans are made for the first number. Few tokens are simulated, because their time hardly changes."""
@@ -109,12 +110,11 @@ def _predicted_s(testbed: Testbed, bit_per_s: float, pattern: Any, strategy: str
     workload = Workload(
         prompt_tokens=PROMPT_TOKENS, new_tokens=NEW_TOKENS, requests=requests, pattern=pattern
     )
-    params = {"planner": "paper"} if strategy == "gpipe" else {}  # the papers' pipeline uses every device
     spec = RunSpec(
         cluster=cluster,
         model=testbed.spec_of_model(),
         strategy=strategy,
-        params=params,
+        params=by_rule(strategy),  # as the paper's baselines
         workload=workload,
     )
     try:

@@ -112,7 +112,7 @@ HOMES: tuple[Home, ...] = (
     ),
     Home(
         "tpi_llm_offload",
-        star((5,) * 4, 90, 1000, disk_byte_per_s=400e6),
+        star((5,) * 4, (90, 18, 18, 18), 1000, disk_byte_per_s=400e6),
         STORIES,
         Workload(prompt_tokens=8, new_tokens=16),
         "scarce memory, fast links and disks",
@@ -135,7 +135,7 @@ HOMES: tuple[Home, ...] = (
     Home("lime", SCARCE, STORIES, BURST, "a burst, scarce memory, slow links"),
     Home("mcu", "mcu-8", "mcu-tinyllama", Workload(prompt_tokens=16, new_tokens=1), "chips with 8 MB"),
     Home(
-        "adaptlink", star((10, 20, 5), 90, 500), STORIES, ANSWER, "a little too large for the fastest device"
+        "adaptlink", star((10, 20, 5), 90, 250), STORIES, ANSWER, "a little too large for the fastest device"
     ),
     Home(
         "edge_only",

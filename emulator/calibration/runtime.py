@@ -36,6 +36,7 @@ from engine.ops.cost import hands_over
 from engine.runs.failover import pairs_of
 from engine.runs.predict import Prepared, prepare, simulate
 from engine.runs.supervisor import Callbacks, Supervisor
+from engine.strategies.registry import by_rule
 from engine.worlds.real.device_process import Assignment
 
 MODELS = (("gpt2", 128, 12), ("gpt2", 320, 12), ("llama", 448, 8))
@@ -96,7 +97,7 @@ def spec_of(
         model=spec_of_config(name, config(family, hidden, layers), name),
         workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=2),
         strategy=strategy,
-        params={"planner": "paper"} if devices > 1 else {},  # every device takes part
+        params=by_rule(strategy),  # every device takes part
         dilation="native",
     )
 

@@ -26,6 +26,7 @@ NAMED_FROM_FRAC = 0.05
 SAME_FRAC = 0.05
 """A change of the time of a token by less is none, and a prediction that is off by less was right."""
 CHANGES_NAMED = 3
+DEVICES_NAMED = 3
 RATE_COUNTS_FRAC = 0.25
 """Where the busiest link sends for less of the time that links took, rates do not limit the run."""
 
@@ -43,6 +44,7 @@ def finding_of(report: RunReport) -> Finding:
     sentences = [
         *_ending(report.outcome),
         *_duration(report),
+        *_left_out(report),
         *_where(report),
         *_bottleneck(report),
         *(_recovered(*pair) for pair in zip_longest(report.recoveries, report.recoveries[1:])),
@@ -109,6 +111,21 @@ def _served(load: LoadReport, took: str) -> Iterator[str]:
     if load.within_objectives < load.answered:
         share = load.within_objectives / load.answered
         yield f"{share:.0%} of the answers kept the objectives.".replace("%", " %")
+
+
+def _left_out(report: RunReport) -> Iterator[str]:
+    """Workers without weights and work, where the plan of the start is the only one."""
+    if report.plan is None or report.recoveries:
+        return
+    if any(isinstance(change, JoinDevice) for change in report.scenario.changes):
+        return
+    cluster = report.spec.cluster
+    used = {item.device for item in (*report.plan.work, *report.plan.holdings)}
+    names = [cluster.devices[rank].name for rank in cluster.workers if rank not in used]
+    if len(names) > DEVICES_NAMED:
+        yield f"The plan leaves {len(names)} of {len(cluster.workers)} devices out."
+    elif names:
+        yield f"The plan leaves {_listed(names)} out."
 
 
 def _where(report: RunReport) -> Iterator[str]:

@@ -24,6 +24,7 @@ from engine.strategies.lime.strategy import Lime
 from engine.strategies.mcu.strategy import Mcu
 from engine.strategies.megatron import Megatron
 from engine.strategies.pipeline_offload.strategy import PipelineOffload
+from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.single import Single
 from engine.strategies.tpi_llm.offload import TPILLMOffload
 from engine.strategies.tpi_llm.strategy import TPILLM
@@ -59,6 +60,13 @@ def strategy(name: str) -> Strategy:
     if name not in _BY_NAME:
         raise SpecError(f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]
+
+
+def by_rule(name: str) -> dict[str, str]:
+    """Parameters with which the strategy `name` plans by its rule, where it could also search: by most rules
+    every device takes part. Raises `SpecError` for an unknown name.
+    """
+    return {"planner": "paper"} if issubclass(strategy(name).Params, PlannedParams) else {}
 
 
 def layout_types() -> tuple[type[Layout], ...]:

@@ -33,6 +33,7 @@ def run_id(site: Up) -> int:
         "cluster": cluster | {"title": HOSTILE, "description": HOSTILE},
         "model": "tiny-gpt2",
         "strategy": "megatron",
+        "params": {"planner": "paper"},
         "name": HOSTILE,
         "notes": NOTES,
         "tags": [HOSTILE[:40]],

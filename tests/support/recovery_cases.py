@@ -7,7 +7,7 @@ from engine.domain.trace import Mark
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import prepare, simulate
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
@@ -27,7 +27,7 @@ def spec_of(strategy, changes=(), **more):
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         workload=more.pop("workload", Workload(prompt_tokens=12, new_tokens=NEW_TOKENS)),
         scenario=Scenario(changes=changes),
         **more,

@@ -6,7 +6,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.domain.workload import Request, Workload
 from engine.program.serve import serve
-from engine.strategies.registry import strategy
+from engine.strategies.registry import by_rule, strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import SimulatedWorld
 
@@ -63,15 +63,10 @@ def star(rates, terminal=False, source=0, memory_bytes=4e8, **device):
     )
 
 
-def on_every_device(name):
-    """Parameters with which every device takes part, also where the best plan would leave some out."""
-    return {"planner": "paper"} if name in ("gpipe", "megatron") else {}
-
-
 def spec_of(name, model, cluster, rows=11, new_tokens=None, requests=1, pattern="sporadic", **params):
     if new_tokens is None:
         new_tokens = 4 if model.causal else 0
-    params = on_every_device(name) | params
+    params = by_rule(name) | params
     workload = Workload(prompt_tokens=rows, new_tokens=new_tokens, requests=requests, pattern=pattern)
     return RunSpec(cluster=cluster, model=model, strategy=name, params=params, workload=workload, seed=5)
 

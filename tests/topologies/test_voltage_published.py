@@ -16,7 +16,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 REDUCTIONS = {"bert-large": 27.9, "vit-base": 29.1, "gpt2": 32.1}
 """Section VI-B and figure 4: percent less latency than on one machine, six machines, 500 Mbit/s, 200 words or
@@ -34,7 +34,7 @@ def latency_s(model_name: str, strategy: str, machines: int, bit_per_s: float = 
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         workload=Workload(prompt_tokens=200 if model.reads_text else None, new_tokens=0),
     )
     return predict(spec).latency_s

@@ -9,7 +9,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 
 def latency_s(strategy: str) -> float:
@@ -19,7 +19,7 @@ def latency_s(strategy: str) -> float:
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         workload=Workload(prompt_tokens=200, new_tokens=0),
     )
     return predict(spec).latency_s

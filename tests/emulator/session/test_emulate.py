@@ -22,6 +22,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
+from engine.strategies.registry import by_rule
 from tests.support import session_bodies
 from tests.support.small_clusters import cluster as make
 from tests.support.small_clusters import link, star
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.root
 def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4, **more: Any) -> RunSpec:
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     workload = Workload(prompt_tokens=8, new_tokens=new_tokens)
-    settings: dict[str, Any] = {"dilation": 4.0} | more
+    settings: dict[str, Any] = {"dilation": 4.0, "params": by_rule(strategy)} | more
     return RunSpec(
         cluster=cluster, model=model, weights=weights, strategy=strategy, workload=workload, **settings
     )

@@ -22,6 +22,7 @@ from engine.domain.events import Event, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.strategies.registry import by_rule
 from tests.support.network_bodies import interfaces
 from tests.support.session_bodies import stay
 from tests.support.small_clusters import star
@@ -106,6 +107,7 @@ def tiny_spec(**changes: object) -> RunSpec:
         model=model,
         weights=weights,
         strategy="gpipe",
+        params=by_rule("gpipe"),
         workload=workload,
         dilation=4.0,
     )

@@ -16,7 +16,7 @@ from engine.domain.trace import Span
 from engine.domain.workload import TracedRequest, Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 BOARD = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9, "watts": 2.0}
 SMALL = {**BOARD, "memory_bytes": 7e6}
@@ -37,7 +37,7 @@ def spec_of(strategy: str, device: dict[str, Any] = BOARD, new_tokens: int = 3, 
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         workload=work,
     )
 

@@ -18,7 +18,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.runs.predict import predict
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 BOARD: dict[str, Any] = {
     "memory_bytes": 1e9,
@@ -48,7 +48,7 @@ def spec_of(strategy: str, new_tokens: int = 3, params: Any = None, **devices: d
         weights=WEIGHTS,
         strategy=strategy,
         workload=work,
-        params=params or on_every_device(strategy),
+        params=params or by_rule(strategy),
     )
 
 

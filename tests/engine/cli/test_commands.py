@@ -23,6 +23,7 @@ from topologies.showcases import showcases
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 PREDICT = ("predict", "lab-3", "--model", "tiny-gpt2", "--weights", "random", "--strategy", "megatron")
+ON_ALL = (*PREDICT, "--set", "planner=paper")
 
 
 class Result:
@@ -50,7 +51,7 @@ def refused(result: Result, *parts: str) -> None:
 
 
 def test_a_prediction_shows_latency_devices_links_and_attribution(loom: Any) -> None:
-    result = loom(*PREDICT)
+    result = loom(*ON_ALL)
     assert result.status == 0
     for part in ("finished", "predicted", "end-to-end latency", "compute", "desk", "window", "desk → hub"):
         assert part in result.out
@@ -116,12 +117,12 @@ def test_a_scenario_slows_the_run_and_is_kept_in_the_report(loom: Any, tmp_path:
     file = tmp_path / "slow.toml"
     change = 'at_s = 0\nkind = "set_rate"\nlink = "shelf--hub"\nbit_per_s = 1e5\n'
     file.write_text(f"[[change]]\n{change}", "utf-8")
-    plain = json.loads(loom(*PREDICT, "--json", "-").out)
-    slowed = json.loads(loom(*PREDICT, "--scenario", file, "--json", "-").out)
+    plain = json.loads(loom(*ON_ALL, "--json", "-").out)
+    slowed = json.loads(loom(*ON_ALL, "--scenario", file, "--json", "-").out)
     assert slowed["latency_s"] > 2 * plain["latency_s"]
     assert slowed["scenario"]["changes"][0]["link"] == "shelf--hub"
     (tmp_path / "slow.json").write_text(json.dumps(slowed), "utf-8")
-    again = json.loads(loom(*PREDICT, "--scenario", tmp_path / "slow.json", "--json", "-").out)
+    again = json.loads(loom(*ON_ALL, "--scenario", tmp_path / "slow.json", "--json", "-").out)
     assert again == slowed
 
 
@@ -131,7 +132,7 @@ DROP = '[[change]]\nat_s = 0.01\nkind = "drop_device"\ndevice = "shelf"\n'
 def test_a_failed_device_is_a_result_with_its_own_status_and_a_report(loom: Any, tmp_path: Path) -> None:
     file = tmp_path / "drop.toml"
     file.write_text(DROP, "utf-8")
-    result = loom(*PREDICT, "--failover", "stop", "--scenario", file, "--json", tmp_path / "run.json")
+    result = loom(*ON_ALL, "--failover", "stop", "--scenario", file, "--json", tmp_path / "run.json")
     assert result.status == 3
     assert "peer lost" in result.out and "shelf failed" in result.out
     outcome = json.loads((tmp_path / "run.json").read_text("utf-8"))["outcome"]
@@ -142,7 +143,7 @@ def test_a_failed_device_is_a_result_with_its_own_status_and_a_report(loom: Any,
 def test_a_run_continues_after_a_failure_unless_failover_is_stop(loom: Any, tmp_path: Path) -> None:
     file = tmp_path / "drop.toml"
     file.write_text(DROP, "utf-8")
-    result = loom(*PREDICT, "--scenario", file, "--json", tmp_path / "run.json")
+    result = loom(*ON_ALL, "--scenario", file, "--json", tmp_path / "run.json")
     assert result.status == 0
     (recovery,) = json.loads((tmp_path / "run.json").read_text("utf-8"))["recoveries"]
     assert (recovery["device"], recovery["how"]) == ("shelf", "killed")

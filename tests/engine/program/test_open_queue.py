@@ -11,8 +11,8 @@ from engine.program.frames import FRAME_HEADER_BYTES
 from engine.program.queue import in_turn
 from engine.program.wave import CHECKED_TOKENS
 from engine.runs.predict import predict, prepare, simulate
-from engine.strategies.registry import STRATEGIES
-from tests.support.small_cases import GPT2, on_every_device, star
+from engine.strategies.registry import STRATEGIES, by_rule
+from tests.support.small_cases import GPT2, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
 
@@ -30,7 +30,7 @@ def spec_of(name="gpipe", rows=(), **workload):
         cluster=star([1e9] * 2),
         model=GPT2,
         strategy=name,
-        params=on_every_device(name),
+        params=by_rule(name),
         workload=Workload.parse(given, "test"),
         seed=5,
     )

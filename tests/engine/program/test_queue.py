@@ -11,8 +11,8 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.program.frames import FRAME_HEADER_BYTES
 from engine.runs.predict import predict, prepare, simulate
-from engine.strategies.registry import STRATEGIES
-from tests.support.small_cases import GPT2, on_every_device, star
+from engine.strategies.registry import STRATEGIES, by_rule
+from tests.support.small_cases import GPT2, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
 
@@ -23,7 +23,7 @@ def spec_of(name, **workload):
         cluster=star([1e9] * 2),
         model=GPT2,
         strategy=name,
-        params=on_every_device(name),
+        params=by_rule(name),
         workload=Workload.parse(given, "test"),
         seed=5,
     )
@@ -89,7 +89,7 @@ def test_all_who_wait_and_are_equally_long_are_taken_together():
         cluster=star([1e9] * 2),
         model=GPT2,
         strategy="megatron",
-        params=on_every_device("megatron"),
+        params=by_rule("megatron"),
         workload=Workload.parse({"pattern": "trace", "trace": trace, "max_batch": 4}, "test"),
     )
     begun = times_s(trace_of(spec), "request_begun")

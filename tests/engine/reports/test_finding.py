@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from engine.domain.plan import Holding, Plan, Slice, Work
 from engine.domain.report import (
     Attribution,
     Correctness,
@@ -35,6 +36,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.reports.effects import effects_of, in_words
 from engine.reports.finding import finding_of
+from engine.strategies.shared.pipeline import PipelineLayout
 from tests.support.tiny_run import MODEL, PAIR
 
 BUSY = tuple(
@@ -307,3 +309,23 @@ def test_a_workload_under_load_without_answers_has_no_median():
     spec = RunSpec(cluster=PAIR, model=MODEL, strategy="gpipe", workload=workload)
     assert words(spec=spec, load=none)[0] == "0 of 12 requests were answered in 1 s, 2.5 a second."
     assert len(words(spec=spec, load=none)) == 3
+
+
+def placed(*ranks: int) -> Plan[PipelineLayout]:
+    whole = Slice(layer=0, part="attention")
+    return Plan(
+        strategy="gpipe",
+        holdings=(Holding(device=ranks[0], slice=whole),),
+        work=tuple(Work(device=rank, slice=whole) for rank in ranks),
+        layout=PipelineLayout(stages=()),
+    )
+
+
+def test_devices_that_the_plan_leaves_out_are_named() -> None:
+    def said(**changed: Any) -> list[str]:
+        return [one for one in finding_of(report(**changed)).sentences if "out." in one]
+
+    assert said(plan=placed(0)) == ["The plan leaves b out."]
+    assert said(plan=placed(0, 1)) == said() == []
+    joins = Scenario(changes=(JoinDevice(at_s=0.1, device="b"),))
+    assert said(plan=placed(0), scenario=joins) == [], "b is no part of the plan of the start"

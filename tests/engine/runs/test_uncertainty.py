@@ -16,7 +16,7 @@ from engine.reports.finding import finding_of
 from engine.runs import uncertainty
 from engine.runs.predict import predict
 from engine.runs.uncertainty import with_uncertainty
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 BOARD: dict[str, Any] = {
     "name": "a",
@@ -41,7 +41,7 @@ def predicted(*devices: dict[str, Any], strategy: str = "single", delay_s: float
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         workload=work,
     )
     return predict(spec)

@@ -288,7 +288,7 @@ def test_never_more_blocks_than_the_window_are_in_memory(window, retain_every, m
     assert most == dict.fromkeys(range(3), window)
 
 
-def test_every_token_loads_every_streaming_block_once_on_every_device():
+def test_every_token_loads_every_streaming_block_once_by_rule():
     spec = spec_of("tpi_llm", DEEP["llama"], star([1e10] * 2), new_tokens=5, requests=2)
     plan = plan_of(spec)
     loads = Counter((s.device, s.name, s.layer) for s in play(spec, plan) if getattr(s, "kind", "") == "load")

@@ -12,7 +12,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
-from tests.support.small_cases import on_every_device
+from engine.strategies.registry import by_rule
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -33,7 +33,7 @@ def spec_of(strategy, changes=(), **more):
         model=model,
         weights=weights,
         strategy=strategy,
-        params=on_every_device(strategy),
+        params=by_rule(strategy),
         dilation=more.pop("dilation", 2.0),
         workload=Workload(
             prompt="The import statement", new_tokens=6, token_limit_s=more.pop("limit_s", None)
