@@ -226,7 +226,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
 
-    first = start_run(page, "megatron", 200, "32", "End the run")  # long: the drop ends it
+    first = start_run(page, "megatron", 200, "32", "End the run", planner="paper")  # long: the drop ends it
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
     touch_slider(page, link)
@@ -265,7 +265,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
 
     page.get_by_test_id("nav-new-run").click()
     page.get_by_test_id("choose-cluster-drawn").click()
-    second = start_run(page, "gpipe", 8, None)
+    second = start_run(page, "gpipe", 8, None, planner="paper")
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
     expect(page.get_by_test_id("finding")).to_contain_text("8 tokens took")

@@ -33,7 +33,7 @@ def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
 
 def test_a_pipeline_goes_on_without_a_device_that_was_dropped(page: Page) -> None:
     page.goto("/runs/new")
-    start_run(page, "gpipe", 40, "100")  # so slow that a busy browser is in time
+    start_run(page, "gpipe", 40, "100", planner="paper")  # so slow that a busy browser is in time
     wait_for_tokens(page, 3)
     stages = page.get_by_test_id("view-pipeline").locator("[data-testid^=passes-]")
     last = (stages.last.get_attribute("data-testid") or "").removeprefix("passes-")
