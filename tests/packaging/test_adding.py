@@ -66,9 +66,10 @@ def write(step: Step, checkout: Path) -> None:
 def run(line: str, checkout: Path) -> str:
     """Run a line of a `sh` block with this test's Python; its output."""
     words = shlex.split(line)
-    assert words[0] == "./loom"
-    loom = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *words[2:]]
-    command = loom if words[1] == "test" else [sys.executable, *words]
+    assert words[0] in ("./loom", ".venv/bin/python")
+    tests = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *words[2:]]
+    scripts = [sys.executable, *(words if words[0] == "./loom" else words[1:])]
+    command = tests if words[:2] == ["./loom", "test"] else scripts
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("PYTEST_")}
     done = subprocess.run(
         command,
@@ -95,7 +96,7 @@ def follow(title: str, checkout: Path) -> dict[str, str]:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the files that git lists, with this checkout's environment."""
+    """A copy of the files that git lists, with this checkout's libraries."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -107,7 +108,8 @@ def checkout(tmp_path: Path) -> Path:
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     (tmp_path / "loom").chmod(0o755)
-    (tmp_path / ".venv").symlink_to((ROOT / ".venv").resolve())
+    for libraries in (".venv", "webapp/frontend/node_modules"):
+        (tmp_path / libraries).symlink_to((ROOT / libraries).resolve())
     return tmp_path
 
 

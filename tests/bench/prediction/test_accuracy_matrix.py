@@ -168,11 +168,11 @@ def test_native_runs_stand_in_the_table_by_their_number_of_devices(tmp_path):
     assert rows["native: 2 devices"] == ("1", "25.0%", "25.0%", "+25.0%", "50.0%", "-50.0%", "", "", "")
 
 
-def test_the_matrix_has_every_method_and_three_clusters_models_and_rates():
+def test_the_matrix_has_methods_of_the_registry_and_three_clusters_models_and_rates():
     experiment = load_file(EXPERIMENT)
     levels = {factor.name: len(factor.values) for factor in experiment.factors}
-    assert levels == {"method": len(STRATEGIES), "cluster": 3, "model": 3, "rate": 3, "condition": 6}
-    assert {level.value for level in experiment.factors[0].values} == {one.name for one in STRATEGIES}
+    assert levels == {"method": 17, "cluster": 3, "model": 3, "rate": 3, "condition": 6}
+    assert {level.value for level in experiment.factors[0].values} <= {one.name for one in STRATEGIES}
 
 
 def test_every_point_of_the_matrix_is_a_run():

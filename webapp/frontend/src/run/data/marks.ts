@@ -120,14 +120,26 @@ function isPlain(value: unknown): boolean {
 }
 
 function quantity(key: string, value: unknown): string {
-  const name = (suffix: string) => key.slice(0, -suffix.length).replaceAll('_', ' ');
-  if (typeof value !== 'number') return `${key.replaceAll('_', ' ')} ${String(value)}`;
-  if (key === 'bit_per_s') return rate(value);
-  if (key === 'loss_frac') return `packet loss ${percent(value)}`;
-  if (key.endsWith('bit_per_s')) return `${name('_bit_per_s')} ${rate(value)}`;
-  if (key.endsWith('_bytes')) return `${name('_bytes')} ${bytes(value)}`;
-  if (key.endsWith('_frac') || key === 'coverage')
-    return `${key.endsWith('_frac') ? name('_frac') : key} ${percent(value)}`;
-  if (key.endsWith('_s')) return `${name('_s')} ${seconds(value)}`;
-  return `${key.replaceAll('_', ' ')} ${Math.abs(value) >= 1e5 ? human(value, '').trim() : three(value)}`;
+  if (key === 'bit_per_s' && typeof value === 'number') return rate(value);
+  if (key === 'loss_frac' && typeof value === 'number') return `packet loss ${percent(value)}`;
+  return namedQuantity(key, value).join(' ');
+}
+
+const UNITS: readonly [suffix: string, format: (value: number) => string][] = [
+  ['bit_per_s', rate],
+  ['_bytes', bytes],
+  ['_frac', percent],
+  ['coverage', percent],
+  ['_s', seconds],
+];
+
+/** A key such as `decision_s` and its value in words: `['decision', '12 ms']`. */
+export function namedQuantity(key: string, value: unknown): [name: string, text: string] {
+  const words = key.replaceAll('_', ' ');
+  if (typeof value !== 'number') return [words, String(value)];
+  const unit = UNITS.find(([suffix]) => key.endsWith(suffix));
+  if (!unit) return [words, Math.abs(value) >= 1e5 ? human(value, '').trim() : three(value)];
+  const [suffix, format] = unit;
+  const name = suffix === 'coverage' ? key : key.slice(0, -suffix.length);
+  return [name.replaceAll('_', ' ').trim(), format(value)];
 }

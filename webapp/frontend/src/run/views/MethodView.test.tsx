@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { LayoutOf, PlanLayout } from '@/api/types';
 import { cluster, model } from '@/run/data/fixtures';
 import { BandsView } from './BandsView';
+import { GenericView } from './GenericView';
 import { MethodView } from './MethodView';
 import { PipelineView } from './PipelineView';
 import { SplitView } from './SplitView';
@@ -57,6 +58,11 @@ describe('MethodView', () => {
       [split, SplitView],
     ] as const)
       expect(viewOf(layout)).toEqual({ type: view, layout });
+  });
+
+  it('shows the fields of a layout that has no view of its own', () => {
+    const layout = { kind: 'halves', ranks: [0, 1], cut: 3 } as unknown as PlanLayout;
+    expect(viewOf(layout)).toEqual({ type: GenericView, layout });
   });
 
   it('shows nothing for a single device or a single stage', () => {

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import type { Plan } from '@/api/types';
 import { BandsView } from './BandsView';
+import { GenericView } from './GenericView';
 import { HeadsView } from './HeadsView';
 import { PipelineView } from './PipelineView';
 import type { ViewProps } from './props';
@@ -12,7 +13,8 @@ import { TreeView } from './TreeView';
 type Props = Omit<ViewProps, 'layout' | 'holdings'> & { plan: Plan };
 
 /**
- * The view of a strategy, chosen by the kind of its layout; nothing for a single device or a single stage.
+ * The view of a strategy, chosen by the kind of its layout: of a kind without a view of its own, its fields; of a
+ * single device or a single stage nothing.
  */
 export function MethodView({ plan, ...rest }: Props): ReactNode {
   const { layout, holdings } = plan;
@@ -41,7 +43,7 @@ export function MethodView({ plan, ...rest }: Props): ReactNode {
       return <SharesView layout={layout} {...common} />;
     case 'tree':
       return <TreeView layout={layout} {...common} />;
+    default:
+      return <GenericView layout={layout} {...common} />;
   }
-  layout satisfies never; // A type error here: a kind of layout that no case draws.
-  return null;
 }
