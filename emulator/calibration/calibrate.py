@@ -190,9 +190,10 @@ def host_profile(
         kernels = TimedKernels(torch)
         while len(passes) < extent.rounds and not (between is nothing and agreed(passes)):
             turn = f"round {len(passes) + 1} of at most {extent.rounds}"
-            say(f"kernels alone, {turn}")
-            figures = kernels.figures(extent.kernel_rows, extent.kernel_sides)
-            kernel_rounds.append({name: figure.seconds() for name, figure in figures})
+            if len(kernel_rounds) < extent.kernel_rounds:
+                say(f"kernels alone, {turn}")
+                figures = kernels.figures(extent.kernel_rows, extent.kernel_sides)
+                kernel_rounds.append({name: figure.seconds() for name, figure in figures})
             say(f"passes of {len(made_up)} made-up models, {turn}")
             passes.append(time_operations(made_up, extent.rows, PASS_CACHED, extent))
             if named:
