@@ -56,9 +56,9 @@ class Extent(NamedTuple):
 
 # What the short form leaves out hardly moved the predicted times of operations of other models: whole layers
 # beside their parts 0.8 % (median), position shards 0.6 %, Phi-3 0.9 %, kernels of more than 128 rows 0.1 %,
-# the other models 1.9 %. Beside ten other processes, operations of models that were not measured were off by 5.7
-# to 6.1 % (median) with two rounds of passes, whichever of three rounds of kernels was taken, by 5.8 % with all
-# three, and by 6.3 to 7.3 % with a third round of passes.
+# the other models 1.9 %. Beside ten other processes, operations of models that were not measured were off by
+# 5.7 to 6.1 % (median) with two rounds of passes, whichever of three rounds of kernels was taken, by 5.8 %
+# with all three, and by 6.3 to 7.3 % with a third round of passes.
 SHORT = Extent(
     name="short",
     models=(("gpt2", 128, 12), ("gpt2", 640, 12), ("llama", 448, 8), ("bert", 320, 6), ("llama", 1024, 8)),
