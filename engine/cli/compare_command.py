@@ -16,7 +16,8 @@ from engine.cli.tables import console_for, table
 from engine.domain import stored
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
-from engine.domain.units import human, human_s
+from engine.domain.units import human_s
+from engine.experiments.results.numbers_as_text import shown
 from engine.reports.compare import Comparison, MetricRow, compare
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -81,20 +82,12 @@ def _metric_cell(row: MetricRow, index: int, is_baseline: bool) -> Text:
     value, delta = row.values[index], row.deltas[index]
     if value is None:
         return Text("—")
-    text = Text(_with_unit(value, row.unit))
+    text = Text(shown(value, row.unit))
     if is_baseline or delta is None:
         return text
     good = row.better and delta != 0 and (delta < 0) == (row.better == "lower")
     style = "" if not row.better or delta == 0 else "green" if good else "red"
     return text.append(f"  {delta:+.1%}", style=style)
-
-
-def _with_unit(value: float, unit: str) -> str:
-    if unit == "s":
-        return human_s(value)
-    if unit == "fraction":
-        return f"{value:.1%}"
-    return human(value, unit) if unit in ("B", "FLOP") else f"{value:.3g}{' ' + unit if unit else ''}"
 
 
 def _params_table(comparison: Comparison) -> Table | Text:

@@ -12,7 +12,9 @@ from rich.text import Text
 
 from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
+from engine.experiments.results.numbers_as_text import shown
 from engine.reports.finding import finding_of
+from engine.reports.metrics import shown_in
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
 BAR_CELLS = 24
@@ -164,23 +166,14 @@ def _figures(report: RunReport) -> Table:
     titles = {"predicted before the start": before, "predicted with all changes known": predicted}
     given = {title: one for title, one in titles.items() if one}
     result = table("", "this run", *given, *(["off by"] if predicted else []))
-    generates = any(request.token_s for request in report.requests)
-    for field, label, of_tokens in (
-        ("latency_s", "end-to-end latency", False),
-        ("ttft_s", "time to first token", True),
-        ("tpot_s", "time per output token", True),
-        ("tokens_per_s", "tokens per second", True),
-    ):
-        if generates or not of_tokens:
-            shown = "{:.3g}".format if field == "tokens_per_s" else human_s
-            values = [getattr(one, field) for one in (report, *given.values())]
-            if field == "tpot_s" and not values[0]:
-                continue  # no request had a second token
-            off = [f"{values[0] / values[-1] - 1:+.1%}"] if predicted and values[-1] else []
-            result.add_row(label, *map(shown, values), *off)
-    if report.energy_j:
-        result.add_row("energy", f"{report.energy_j:.3g} J")
-        result.add_row("energy-delay product", f"{report.edp_j_s:.3g} J s")
+    for metric in shown_in("report"):
+        value = metric.compute(report)
+        if value is None:
+            continue
+        foreseen = [getattr(one, metric.name, None) for one in given.values()]
+        texts = ["" if one is None else shown(one, metric.unit) for one in (value, *foreseen)]
+        off = [f"{value / foreseen[-1] - 1:+.1%}"] if foreseen and foreseen[-1] else []
+        result.add_row(metric.title[:1].lower() + metric.title[1:], *texts, *off)
     return result
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from engine.domain.quantity import Coordinates, Quantity
+from engine.domain.quantity import Coordinates, Quantity, present_name
 from engine.domain.values import Value
 
 World = Literal["simulated", "calculated", "emulated"]
@@ -46,6 +46,12 @@ class Figure(Quantity, Presented):
     errors: bool = Field(default=True, description="95 % intervals over seeds, where there are several.")
     published: bool = Field(default=True, description="A paper's values as marks of their own.")
     caption: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _present_metric_on_x(cls, data: Any) -> Any:
+        is_metric = isinstance(data, dict) and data.get("kind") == "scatter" and "x" in data
+        return {**data, "x": present_name(data["x"])} if is_metric else data
 
 
 Statistic = Literal["mean", "median", "min", "max", "std", "interval"]

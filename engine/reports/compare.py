@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from engine.domain.errors import SpecError
-from engine.domain.report import LayerReport, RunReport
+from engine.domain.report import RunReport
 from engine.domain.values import Value
 from engine.reports.cautions import Caution, cautions_of
+from engine.reports.metric import Better, Metric
+from engine.reports.metrics import metrics_of_a
 
 FEWEST, MOST = 2, 50
-Better = Literal["lower", "higher"]
 
 
 class RunColumn(Value):
@@ -52,115 +53,12 @@ class LatencySeries(Value):
     token_s: tuple[float, ...]
 
 
-class Timeline(Value):
-    """A run's first forward pass, layer by layer, from its first computation (0)."""
-
-    run: int
-    layers: tuple[LayerReport, ...]
-
-
 class Comparison(Value):
     baseline: int
     runs: tuple[RunColumn, ...]
     params: tuple[ParamRow, ...]
     metrics: tuple[MetricRow, ...]
     series: tuple[LatencySeries, ...]
-    timelines: tuple[Timeline, ...]
-
-
-class Metric(NamedTuple):
-    name: str
-    title: str
-    unit: str
-    better: Better | None
-    of: Callable[[RunReport], float | None]
-
-
-def _if_finished(value: Callable[[RunReport], float | None]) -> Callable[[RunReport], float | None]:
-    """`value`, or None for a run that did not finish."""
-    return lambda report: value(report) if report.outcome.kind == "finished" else None
-
-
-def _recovery_s(report: RunReport) -> float | None:
-    """Seconds of all recoveries together; None without one, or if no token followed one of them."""
-    times = [
-        None if one.rebuild_s is None else one.detect_s + one.replan_s + one.reload_s + one.rebuild_s
-        for one in report.recoveries
-    ]
-    known = [time_s for time_s in times if time_s is not None]
-    return sum(known) if known and len(known) == len(times) else None
-
-
-def _load(field: str) -> Callable[[RunReport], float | None]:
-    """A figure of the load; None for a workload without a queue."""
-    return lambda report: None if report.load is None else getattr(report.load, field)
-
-
-def _of_load(field: str, percentile: str) -> Callable[[RunReport], float | None]:
-    """A percentile over requests; None for a workload without a queue."""
-
-    def value(report: RunReport) -> float | None:
-        over = getattr(report.load, field) if report.load else None
-        return None if over is None else getattr(over, percentile)
-
-    return value
-
-
-METRICS: tuple[Metric, ...] = (
-    Metric("latency_s", "End-to-end latency", "s", "lower", _if_finished(lambda r: r.latency_s)),
-    Metric("ttft_s", "Time to first token", "s", "lower", _if_finished(lambda r: r.ttft_s)),
-    Metric("tpot_s", "Time per output token", "s", "lower", _if_finished(lambda r: r.tpot_s or None)),
-    Metric("tokens_per_s", "Tokens per second", "1/s", "higher", _if_finished(lambda r: r.tokens_per_s)),
-    Metric("compute_s", "Critical path: compute", "s", "lower", lambda r: r.attribution.compute_s),
-    Metric("link_s", "Critical path: links", "s", "lower", lambda r: r.attribution.link_s),
-    Metric("load_s", "Critical path: loading", "s", "lower", lambda r: r.attribution.load_s),
-    Metric("staging_s", "Critical path: staging", "s", "lower", lambda r: r.attribution.staging_s),
-    Metric("wait_s", "Critical path: waiting", "s", "lower", lambda r: r.attribution.wait_s),
-    Metric("idle_s", "Critical path: idle", "s", None, lambda r: r.attribution.idle_s),
-    Metric("queue_p95_s", "Time in the queue, 95 %", "s", "lower", _of_load("queue_s", "p95")),
-    Metric("ttft_p50_s", "Time to first token, median", "s", "lower", _of_load("first_token_s", "p50")),
-    Metric("ttft_p95_s", "Time to first token, 95 %", "s", "lower", _of_load("first_token_s", "p95")),
-    Metric("ttft_p99_s", "Time to first token, 99 %", "s", "lower", _of_load("first_token_s", "p99")),
-    Metric("tpot_p50_s", "Time per token, median", "s", "lower", _of_load("per_token_s", "p50")),
-    Metric("tpot_p95_s", "Time per token, 95 %", "s", "lower", _of_load("per_token_s", "p95")),
-    Metric("tpot_p99_s", "Time per token, 99 %", "s", "lower", _of_load("per_token_s", "p99")),
-    Metric("answer_p95_s", "Time to the whole answer, 95 %", "s", "lower", _of_load("answer_s", "p95")),
-    Metric("answered_per_s", "Requests answered per second", "1/s", "higher", _load("answered_per_s")),
-    Metric("goodput_per_s", "Requests within objectives per second", "1/s", "higher", _load("goodput_per_s")),
-    Metric("mean_queue", "Mean queue", "", "lower", _load("mean_queue")),
-    Metric("link_bytes", "Bytes on links", "B", "lower", lambda r: sum(x.bytes for x in r.links)),
-    Metric(
-        "payload_bytes", "Payload on links", "B", "lower", lambda r: sum(x.payload_bytes for x in r.links)
-    ),
-    Metric("flops", "Work of all devices", "FLOP", "lower", lambda r: sum(x.flops for x in r.devices)),
-    Metric("busy_s", "Busy time of all devices", "s", "lower", lambda r: sum(x.busy_s for x in r.devices)),
-    Metric("energy_j", "Energy", "J", "lower", lambda r: r.energy_j or None),
-    Metric("edp_j_s", "Energy-delay product", "J s", "lower", lambda r: r.edp_j_s or None),
-    Metric(
-        "peak_memory_bytes",
-        "Largest peak memory",
-        "B",
-        "lower",
-        lambda r: max((x.peak_memory_bytes for x in r.devices), default=None),
-    ),
-    Metric("recovery_s", "Recoveries: fault to next token", "s", "lower", _recovery_s),
-    Metric(
-        "predicted_latency_s",
-        "Predicted latency",
-        "s",
-        None,
-        lambda r: known.latency_s if (known := r.predictions.with_all_changes_known) else None,
-    ),
-    Metric("max_rel_error", "Largest relative error", "", "lower", lambda r: r.correctness.max_rel_error),
-    Metric("kl_mean", "KL divergence from the reference", "nat", "lower", lambda r: r.correctness.kl_mean),
-    Metric(
-        "top1_agreement",
-        "Tokens the reference would choose too",
-        "fraction",
-        "higher",
-        lambda r: r.correctness.top1_agreement,
-    ),
-)
 
 
 def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
@@ -171,7 +69,7 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
     if not 0 <= baseline < len(reports):
         sentence = f"The baseline is {baseline}, expected 0 to {len(reports) - 1}."
         raise SpecError(sentence, [("baseline", "is not among the runs")])
-    rows = [_metric_row(metric, reports, baseline) for metric in METRICS]
+    rows = [_metric_row(metric, reports, baseline) for metric in metrics_of_a("run")]
     return Comparison(
         baseline=baseline,
         runs=tuple(
@@ -188,7 +86,6 @@ def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
         params=compare_params(reports),
         metrics=tuple(row for row in rows if any(value is not None for value in row.values)),
         series=tuple(LatencySeries(run=i, token_s=token_gaps(report)) for i, report in enumerate(reports)),
-        timelines=tuple(Timeline(run=i, layers=aligned(report)) for i, report in enumerate(reports)),
     )
 
 
@@ -234,15 +131,6 @@ def token_gaps(report: RunReport) -> tuple[float, ...]:
     return (times[0], *(b - a for a, b in pairwise(times)))
 
 
-def aligned(report: RunReport) -> tuple[LayerReport, ...]:
-    """The layers with times relative to the first start."""
-    zero_s = min((layer.start_s for layer in report.layers), default=0.0)
-    return tuple(
-        layer.model_copy(update={"start_s": layer.start_s - zero_s, "end_s": layer.end_s - zero_s})
-        for layer in report.layers
-    )
-
-
 def _asked(report: RunReport) -> dict[str, Any]:
     data = report.spec.model_dump(mode="json", exclude={"name"})
     data["profile"] = report.spec.profile and report.spec.profile.host  # its times vary
@@ -265,7 +153,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _metric_row(metric: Metric, reports: Sequence[RunReport], baseline: int) -> MetricRow:
-    values = tuple(metric.of(report) for report in reports)
+    values = tuple(None if (value := metric.compute(r)) is None else float(value) for r in reports)
     base = values[baseline]
     deltas = tuple(
         None

@@ -19,7 +19,7 @@ from engine.reproductions.figures import PAPERS
 
 EXPERIMENTS = Path(__file__).parent / "experiments"
 RESULTS = Path(__file__).parent / "results"
-ALWAYS_KEPT = ("total_s", "first_token_s", "per_token_s", "tokens_per_s", "bytes", "peak_memory_bytes")
+ALWAYS_KEPT = ("latency_s", "ttft_s", "tpot_s", "tokens_per_s", "link_bytes", "peak_memory_bytes")
 """Metrics of every shipped row, besides those that its experiment shows."""
 
 OF_EMULATIONS = ("valid", "correct", "latency_error", "dilation")

@@ -88,7 +88,7 @@ def export(page: Page) -> None:
         page.get_by_test_id("export").click()
         page.get_by_test_id("export-csv").click()
     head, *lines = download.value.path().read_text().splitlines()
-    assert "first_token_s" in head
+    assert "ttft_s" in head
     assert len(lines) >= 48
 
 

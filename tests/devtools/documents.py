@@ -17,6 +17,7 @@ from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.family import restrictions
 from engine.models.families.registry import FAMILIES
+from engine.reports.metrics import METRICS
 from engine.strategies.registry import STRATEGIES
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
@@ -118,7 +119,17 @@ def commands_table() -> str:
     return table(("command", "what it does"), rows)
 
 
+def metrics_table() -> str:
+    words = {"lower": "less", "higher": "more", None: ""}
+    rows = [
+        (f"`{each.name}`", each.of, each.title, f"`{each.unit}`" if each.unit else "", words[each.better])
+        for each in METRICS
+    ]
+    return table(("name", "of a", "what it is", "unit", "better is"), rows)
+
+
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "metrics": ("docs/reference/metrics.md", metrics_table),
     "strategies": ("docs/reference/strategies.md", strategies_table),
     "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),

@@ -158,7 +158,56 @@ def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
     )
 
 
+@FOLLOWED
+@pytest.mark.timeout(300)
+def test_a_figure_is_added_as_the_guide_says_and_stands_on_every_surface(checkout: Path) -> None:
+    outputs = follow("A figure of the report", checkout)
+    assert "`energy_per_token_j`" in (checkout / "docs/reference/metrics.md").read_text(encoding="utf-8")
+    (predicted,) = (output for line, output in outputs.items() if line.startswith("./loom predict"))
+    assert "energy per token" in predicted
+    surfaces = python(SURFACES, checkout)
+    assert json.loads(surfaces) == dict.fromkeys(("csv", "compare", "experiment", "list", "browser"), True)
+
+
+SURFACES = """
+import json, os
+os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
+import django
+django.setup()
+from engine.domain.experiment import Experiment
+from engine.experiments.results.metrics import metrics_of
+from engine.reports.compare import compare
+from engine.reports.metrics import listed_figures
+from engine.runs.predict import predict
+from tests.support.web import run_spec
+from webapp.catalogue import list_metrics
+from webapp.runs.exports import report_csv
+
+NAME = "energy_per_token_j"
+report = predict(run_spec())
+tokens = sum(len(request.token_s) for request in report.requests)
+value = report.energy_j / tokens
+print(json.dumps({
+    "csv": f"run,,{NAME},{value}" in report_csv(report).splitlines(),
+    "compare": {row.name: row.values for row in compare([report, report]).metrics}[NAME] == (value, value),
+    "experiment": metrics_of(report)[NAME] == value,
+    "list": listed_figures(report)[NAME] == value,
+    "browser": [one.title for one in list_metrics(None) if one.name == NAME] == ["Energy per token"],
+}))
+"""
+
+
+def python(code: str, checkout: Path) -> str:
+    """What this code prints in the copy."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
 def test_every_block_of_the_guide_is_a_step_that_is_followed() -> None:
     text = GUIDE.read_text(encoding="utf-8")
     blocks = len(re.findall(r"^```\w", text, re.MULTILINE))
-    assert sum(len(list(steps(title))) for title in ("A strategy", "A model family", "A device")) == blocks
+    titles = ("A strategy", "A model family", "A device", "A figure of the report")
+    assert sum(len(list(steps(title))) for title in titles) == blocks

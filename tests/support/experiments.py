@@ -11,8 +11,8 @@ from webapp.jobs import workers
 BASE = {"cluster": "lab-3", "model": "tiny-gpt2", "workload": {"prompt_tokens": 8, "new_tokens": 2}}
 STRATEGIES = {"name": "strategy", "path": "strategy", "values": ["single", "voltage"]}
 RATES = {"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": [1e7, 1e8]}
-FIGURE = {"name": "latency", "kind": "lines", "x": "rate", "metric": "total_s", "series": "strategy"}
-TABLE = {"name": "table", "rows": ["strategy"], "columns": ["rate"], "metric": "total_s"}
+FIGURE = {"name": "latency", "kind": "lines", "x": "rate", "metric": "latency_s", "series": "strategy"}
+TABLE = {"name": "table", "rows": ["strategy"], "columns": ["rate"], "metric": "latency_s"}
 POINTS_WORKER = workers.this_worker("points@here")
 
 

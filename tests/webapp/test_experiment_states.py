@@ -43,7 +43,9 @@ def stored(owner: User, **changes: Any) -> Experiment:
 
 
 def result(computation: Computation) -> Result:
-    return Result(digest=computation.digest, world="simulated", outcome="finished", metrics={"total_s": 1.0})
+    return Result(
+        digest=computation.digest, world="simulated", outcome="finished", metrics={"latency_s": 1.0}
+    )
 
 
 def states(experiment: Experiment) -> list[str]:
@@ -168,7 +170,7 @@ def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
     assert computations.keep(taken, result(taken), 0.1)
     assert not computations.fail(taken, "too late")
     taken.refresh_from_db()
-    assert (taken.state, taken.result["metrics"]) == ("done", {"total_s": 1.0})
+    assert (taken.state, taken.result["metrics"]) == ("done", {"latency_s": 1.0})
 
 
 def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:

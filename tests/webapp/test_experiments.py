@@ -40,11 +40,11 @@ def test_an_experiment_goes_from_its_fields_to_rows_with_metrics(alice: Browser)
     single = {
         row["coordinates"]["rate"]: row for row in answer["rows"] if "single" in row["coordinates"].values()
     }
-    assert single[1e7]["metrics"]["total_s"] == single[1e8]["metrics"]["total_s"] > 0
+    assert single[1e7]["metrics"]["latency_s"] == single[1e8]["metrics"]["latency_s"] > 0
     voltage = {
         row["coordinates"]["rate"]: row for row in answer["rows"] if "voltage" in row["coordinates"].values()
     }
-    assert voltage[1e7]["metrics"]["total_s"] > voltage[1e8]["metrics"]["total_s"]
+    assert voltage[1e7]["metrics"]["latency_s"] > voltage[1e8]["metrics"]["latency_s"]
     listed = alice.get("/experiments").json()
     assert [(row["id"], row["total"], row["done"], row["state"]) for row in listed] == [
         (experiment["id"], 4, 4, "finished")
@@ -79,7 +79,7 @@ def test_a_preview_is_predicted_and_repeats_cost_nothing(alice: Browser) -> None
     work()
     second = alice.post("/experiments/preview", {"experiment": fields()}).json()
     assert second["waiting"] == 0 and second["predict_s"] == 0
-    assert all(row["metrics"]["total_s"] > 0 for row in second["rows"])
+    assert all(row["metrics"]["latency_s"] > 0 for row in second["rows"])
     assert second["emulate_s"] == pytest.approx(sum(point["emulate_s"] for point in second["points"]))
     assert Computation.objects.count() == 4 and not Experiment.objects.exists()
     experiment = created(alice)
@@ -115,7 +115,7 @@ def test_figures_tables_and_the_best_are_made_of_the_rows(alice: Browser, victor
     alice.post(f"{address}/predict")
     work()
     total_s = {
-        tuple(row["coordinates"].values()): row["metrics"]["total_s"]
+        tuple(row["coordinates"].values()): row["metrics"]["latency_s"]
         for row in alice.get(f"{address}/rows").json()["rows"]
     }
     found = victor.get(f"{address}/analysis").json()
@@ -222,7 +222,7 @@ def test_the_composed_table_is_exported_with_its_own_value_and_the_numbers_of_th
     address = f"/experiments/{created(alice, figures=[FIGURE])['id']}"
     alice.post(f"{address}/predict")
     work()
-    table = {"name": "pivot", "rows": ["rate"], "columns": ["strategy"], "metric": "first_token_s"}
+    table = {"name": "pivot", "rows": ["rate"], "columns": ["strategy"], "metric": "ttft_s"}
     shown = alice.post(f"{address}/table", {"table": table}).json()
     file = alice.get(f"{address}/export/csv", table=json.dumps(table))
     read = list(csv.DictReader(io.StringIO(file.content.decode())))
@@ -261,10 +261,10 @@ def test_every_metric_of_a_row_is_in_the_table_of_metrics(alice: Browser) -> Non
     address = f"/experiments/{created(alice)['id']}"
     alice.post(f"{address}/predict")
     work()
-    known = {metric["name"] for metric in alice.get("/experiments/metrics").json()}
+    known = {metric["name"] for metric in alice.get("/metrics").json()}
     for row in alice.get(f"{address}/rows").json()["rows"]:
         plain = {name for name in row["metrics"] if not name.startswith("method.") and "[" not in name}
-        assert {"total_s", "first_token_s", "bytes", "energy_j"} <= plain <= known
+        assert {"latency_s", "ttft_s", "link_bytes", "energy_j"} <= plain <= known
 
 
 # Editing ------------------------------------------------------------------------------------------

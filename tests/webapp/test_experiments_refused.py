@@ -79,7 +79,7 @@ def one_device(count: int) -> dict[str, Any]:
     return {"name": "line", "source": "d0", "devices": devices, "links": links}
 
 
-MANY_TABLES = [{"name": f"t{number}", "rows": ["rate"], "metric": "total_s"} for number in range(101)]
+MANY_TABLES = [{"name": f"t{number}", "rows": ["rate"], "metric": "latency_s"} for number in range(101)]
 MANY_PATHS = {"name": "x", "paths": [f"params.p{number}" for number in range(201)], "values": [1]}
 
 

@@ -11,6 +11,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from tests.support.web import request_body, run_spec
 from webapp.events.models import EventSegment
+from webapp.experiments.models import Computation
 from webapp.jobs import lease
 from webapp.runs.models import Run
 
@@ -56,9 +57,15 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     unsettled = runs.create(status="cancelled", **fields)
     old.get_model("runs", "EventSegment").objects.create(run_id=done.pk, first=1, last=1, batches=b"\x00\xff")
 
+    old.get_model("experiments", "Computation").objects.create(
+        digest="d", spec=b"", result={"metrics": {"total_s": 2.0, "bytes": 5.0, "bytes[a--b]": 5.0}}
+    )
+
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
+    (computed,) = Computation.objects.values_list("result", flat=True)
+    assert computed == {"metrics": {"latency_s": 2.0, "link_bytes": 5.0, "bytes[a--b]": 5.0}}
     assert [run.status for run in Run.objects.order_by("pk")] == [
         "finished",
         "running",

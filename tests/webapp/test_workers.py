@@ -100,7 +100,7 @@ def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, ali
     assert run["correct"] is True
     assert run["report"]["world"] == "real"
     assert RunReport.parse(run["report"], "stored").correctness.token_identical
-    assert run["tokens_per_s"] > 0 and run["finished_at"] > run["started_at"]
+    assert run["figures"]["tokens_per_s"] > 0 and run["finished_at"] > run["started_at"]
 
     events = events_of(alice, run_id)
     states = [event["state"] for event in events if event["type"] == "state"]

@@ -15,6 +15,8 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.ops.sizes import model_bytes, num_parameters
+from engine.reports import metrics
+from engine.reports.metric import Metric
 from engine.strategies.registry import STRATEGIES
 from topologies.shapes import SHAPES
 from webapp.clusters.machines import machines
@@ -82,6 +84,12 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
         topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
         shapes=list(SHAPES),
     )
+
+
+@router.get("/metrics", response=list[Metric])
+def list_metrics(request: HttpRequest) -> list[Metric]:
+    """Every figure with title and unit, in the order in which people look for it."""
+    return list(metrics.METRICS)
 
 
 @cache  # they come with the program: making all schemas takes 60 ms

@@ -12,7 +12,6 @@ from engine.domain.errors import SpecError
 from engine.domain.presented import Figure, Presented, Table
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
-from engine.experiments.results.metrics import METRICS, Metric
 from engine.experiments.results.pivot import TableData, table_data
 from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
@@ -67,12 +66,6 @@ def preview_experiment(request: UserRequest, body: ExperimentIn) -> PreviewOut:
 def list_factors(request: HttpRequest, body: BaseIn) -> list[FactorOption]:
     """What may be varied in a run like `base`, with units and sensible ranges."""
     return options(body.base)
-
-
-@router.get("/metrics", response=list[Metric])
-def list_metrics(request: HttpRequest) -> list[Metric]:
-    """What every row may have, with titles and units, in the order in which people look for it."""
-    return list(METRICS)
 
 
 @router.get("/shipped", response=list[ShippedOut])

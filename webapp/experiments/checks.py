@@ -59,7 +59,7 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
             seed=row.seed,
             digest=row.digest,
             problem=row.reason if row.state == "problem" else "",
-            emulate_s=emulate_s(pace, row.metrics.get("total_s")),
+            emulate_s=emulate_s(pace, row.metrics.get("latency_s")),
         )
         for row in found
         if row.world == first
@@ -137,5 +137,5 @@ def total_s(points: Sequence[PointOut]) -> float | None:
 def predicted(digests: Sequence[str]) -> dict[str, float]:
     """Virtual seconds of the points that are predicted already."""
     found = computations.newest(digests, "simulated")
-    totals = {digest: (one.result or {}).get("metrics", {}).get("total_s") for digest, one in found.items()}
+    totals = {digest: (one.result or {}).get("metrics", {}).get("latency_s") for digest, one in found.items()}
     return {digest: total for digest, total in totals.items() if total is not None}

@@ -120,8 +120,8 @@ def predicted_totals(execution: Execution) -> dict[int, float]:
     totals = {}
     for cell in cells:
         metrics = (cell.computation.result or {}).get("metrics", {}) if cell.computation else {}
-        if "total_s" in metrics:
-            totals[cell.index] = float(metrics["total_s"])
+        if "latency_s" in metrics:
+            totals[cell.index] = float(metrics["latency_s"])
     return totals
 
 
@@ -129,7 +129,7 @@ def pace_here() -> Pace:
     """From the last emulations of experiments."""
     recent = Computation.objects.filter(world="emulated", state="done", dilation__isnull=False)
     rows = [
-        (row.dilation, row.wall_s, float((row.result or {}).get("metrics", {}).get("total_s", 0.0)))
+        (row.dilation, row.wall_s, float((row.result or {}).get("metrics", {}).get("latency_s", 0.0)))
         for row in recent.order_by("-changed_at").only("dilation", "wall_s", "result")[:RECENT]
         if row.dilation is not None and row.wall_s is not None
     ]

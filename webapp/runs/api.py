@@ -209,7 +209,7 @@ def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
 
 @router.get("/runs/{int:run_id}/report.csv", auth=file_reader)
 def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
-    report = stored_report(with_report(run_id)).needed().model_dump(mode="json")
+    report = stored_report(with_report(run_id)).needed()
     return download(exports.report_csv(report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
 
 

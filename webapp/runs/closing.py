@@ -9,12 +9,12 @@ from django.db.models import QuerySet
 from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.domain.stored import read_report, to_document
-from engine.reports.figures import listed_figures
+from engine.reports.metrics import listed_figures
 from webapp.events import archive
 from webapp.events.event_log import EventLog
 from webapp.jobs import lease, workers
 from webapp.jobs.lease import Lost, Ownership
-from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.models import ACTIVE, FIGURES_IN_COLUMNS, OVER, Run
 
 EndState = Literal["finished", "failed", "cancelled"]
 
@@ -26,18 +26,15 @@ def status_of(outcome: Outcome) -> EndState:
 def finish(owner: Ownership, report: RunReport) -> EndState:
     """Keep the report; returns the status that follows from its outcome. Raises `Lost`."""
     status = status_of(report.outcome)
-    finished = report.outcome.kind == "finished"
+    figures = listed_figures(report)
     changes: dict[str, Any] = {
         "report": to_document(report),
         "plan": to_document(report.plan) if report.plan else None,
-        "latency_s": report.latency_s if finished else None,
-        "ttft_s": report.ttft_s if finished else None,
-        "tpot_s": (report.tpot_s or None) if finished else None,
-        "tokens_per_s": report.tokens_per_s if finished else None,
+        **{name: figures.pop(name, None) for name in FIGURES_IN_COLUMNS},
         "correct": report.correctness.ok,
         "valid": report.fidelity.valid,
         "lossy": report.correctness.lossy if report.correctness.checked else None,
-        "figures": listed_figures(report),
+        "figures": figures,
     }
     if not _close(lease.owned(owner), report.outcome, **changes):
         raise Lost(owner)

@@ -6,34 +6,28 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from engine.domain.events import TRACE, TraceItem
+from engine.domain.report import RunReport
 from engine.domain.spreadsheet import harmless
 from engine.domain.stored import read_spec
 from engine.reports.compare import flatten
+from engine.reports.metric import Subject
+from engine.reports.metrics import metrics_of_a, shown_in, values_of
 from engine.reports.perfetto import chrome_trace
 from webapp.events.archive import history
 from webapp.runs.models import Run
 
-TABLES = ("requests", "devices", "links", "layers")
-FIGURES = (
-    "world",
-    "dilation",
-    "outcome",
-    "latency_s",
-    "ttft_s",
-    "tpot_s",
-    "tokens_per_s",
-    "attribution",
-    "correctness",
-    "fidelity",
-    "predictions",
-    "seed",
+ABOUT = ("world", "outcome", "seed")
+JUDGED = ("correctness", "fidelity", "predictions")
+TABLES: Mapping[str, Subject] = MappingProxyType(
+    {"requests": "request", "devices": "device", "links": "link"}
 )
 
 
-def report_csv(report: dict[str, Any]) -> str:
+def report_csv(report: RunReport) -> str:
     """Long form, one number per row: table, row, column, value. Spreadsheets pivot it, scripts filter it."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -42,20 +36,35 @@ def report_csv(report: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def rows_of(report: dict[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
-    for path, value in flatten({key: report[key] for key in FIGURES}).items():
-        yield "run", "", path, value
-    for path, value in flatten(report["spec"]).items():
+def rows_of(report: RunReport) -> Iterator[tuple[str, str, str, Any]]:
+    """Every figure that the report has, how it was judged, what was asked for, and its parts."""
+    document = report.model_dump(mode="json")
+    figures = values_of(report, metrics_of_a("run"))
+    for part in (pick(document, ABOUT), figures, pick(document, JUDGED)):
+        for path, value in flatten(part).items():
+            yield "run", "", path, value
+    for path, value in flatten(document["spec"]).items():
         yield "spec", "", path, value
-    for table in TABLES:
-        for index, row in enumerate(report[table]):
-            label = row.get("name") or str(row.get("index", index))
-            for column, value in row.items():
-                yield table, label, column, json.dumps(value) if isinstance(value, list) else value
+    for table, subject in TABLES.items():
+        metrics = metrics_of_a(subject)
+        for index, item in enumerate(getattr(report, table)):
+            yield from cells_of(table, index, {**values_of(item, metrics), **document[table][index]})
+    for index, row in enumerate(document["layers"]):
+        yield from cells_of("layers", index, row)
+
+
+def pick(document: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: document[key] for key in keys}
+
+
+def cells_of(table: str, index: int, row: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Any]]:
+    label = row.get("name") or str(row.get("index", index))
+    for column, value in row.items():
+        yield table, label, column, json.dumps(value) if isinstance(value, list) else value
 
 
 LISTED = ("id", "name", "status", "outcome", "created_at", "owner", "cluster_name", "model", "strategy")
-MEASURED = ("latency_s", "ttft_s", "tpot_s", "tokens_per_s", "correct", "valid", "lossy")
+VERDICTS = ("correct", "valid", "lossy")
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -64,11 +73,11 @@ def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     Parameters of one name may have several types, so that they are text.
     """
     params = sorted({name for row in rows for name in row["params"]})
-    figures = sorted({name for row in rows for name in row["figures"]})
+    figures = [one.name for one in shown_in("list") if any(one.name in row["figures"] for row in rows)]
     columns = {name: [row[name] for row in rows] for name in LISTED}
     columns |= {f"params.{name}": [_text(row["params"].get(name)) for row in rows] for name in params}
-    columns |= {name: [row[name] for row in rows] for name in MEASURED}
     columns |= {name: [row["figures"].get(name) for row in rows] for name in figures}
+    columns |= {name: [row[name] for row in rows] for name in VERDICTS}
     return columns | {"tags": [" ".join(row["tags"]) for row in rows]}
 
 

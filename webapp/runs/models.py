@@ -8,6 +8,8 @@ from django.db import models
 from webapp.events.models import Told
 
 OVER = ("finished", "failed", "cancelled")
+FIGURES_IN_COLUMNS = ("latency_s", "ttft_s", "tpot_s", "tokens_per_s")
+"""Figures of a run with a column of their own; `figures` has the others that lists show."""
 ACTIVE = ("planning", "building", "calibrating", "loading", "running", "verifying")
 
 

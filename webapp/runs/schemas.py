@@ -20,8 +20,9 @@ from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgr
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.reports.compare import Comparison, RunColumn
 from engine.reports.finding import finding_of
+from engine.reports.metrics import metrics_of_a, values_of
 from webapp.accounts.rights import Rights
-from webapp.runs.models import Run
+from webapp.runs.models import FIGURES_IN_COLUMNS, Run
 from webapp.runs.waiting import Place, places
 
 
@@ -47,19 +48,18 @@ class RunRow(Schema):
     queue_position: int | None = Field(description="1 is next; None unless queued.")
     starts_in_s: float | None = Field(description="An estimate for a queued run, if there is one.")
     outcome: OutcomeKind | None
-    latency_s: float | None
-    ttft_s: float | None
-    tpot_s: float | None
-    tokens_per_s: float | None
     correct: bool | None
     valid: bool | None
     lossy: bool | None = Field(description="Whether the method may change the result; null if not checked.")
     params: dict[str, Any] = Field(description="Size of the workload, seed, and the strategy's parameters.")
-    figures: dict[str, float] = Field(description="Further figures, as `engine/reports/figures.py` has them.")
+    figures: dict[str, float] = Field(
+        description="By name, those that lists show; `/api/metrics` has titles and units."
+    )
     tags: list[str]
 
 
 class RunDetail(RunRow):
+    figures: dict[str, float] = Field(description="All that its report has, by name.")
     notes: str
     request: dict[str, Any] = Field(description="The RunRequest, with a copy of its cluster.")
     spec: RunSpec | None = Field(description="Null if it cannot be read: `problems` has the reason.")
@@ -155,17 +155,19 @@ def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
         "queue_position": waits.position if waits else None,
         "starts_in_s": waits.starts_in_s if waits else None,
         "outcome": run.outcome or None,
-        "latency_s": run.latency_s,
-        "ttft_s": run.ttft_s,
-        "tpot_s": run.tpot_s,
-        "tokens_per_s": run.tokens_per_s,
         "correct": run.correct,
         "valid": run.valid,
         "lossy": run.lossy,
         "params": run.params,
-        "figures": run.figures,
+        "figures": run.figures | in_columns(run),
         "tags": run.tags,
     }
+
+
+def in_columns(run: Run) -> dict[str, float]:
+    """The figures that the database has in columns of their own."""
+    found = {name: getattr(run, name) for name in FIGURES_IN_COLUMNS}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def detail(run: Run, rights: Rights) -> dict[str, Any]:
@@ -176,12 +178,14 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
         "prediction": read_report(run.prediction, f"The prediction of {run}") if run.prediction else None,
     }
     place = places().get(run.pk) if run.status == "queued" else None
-    report = documents["report"]
+    stored = documents["report"]
+    report = stored.value if stored and isinstance(stored.value, RunReport) else None
     return row(run, rights, place) | {
-        "finding": finding_of(report.value) if report and isinstance(report.value, RunReport) else None,
+        "figures": values_of(report, metrics_of_a("run")) if report else {},
+        "finding": finding_of(report) if report else None,
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
-        **{name: stored.value if stored else None for name, stored in documents.items()},
+        **{name: one.value if one else None for name, one in documents.items()},
         "problems": problems_of(run, documents.values()),
         "error": run.error or None,
     }

@@ -12,7 +12,7 @@ from engine.domain.factor import same_coordinate
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.design.conditions import holds
-from engine.experiments.results.metrics import ABOUT_VALIDITY
+from engine.experiments.results.metrics import metric
 from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import Row
 
@@ -211,7 +211,7 @@ def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> 
 
 def counts(row: Row, quantity: Quantity) -> bool:
     """Whether the row's value enters means: it is valid, or the quantity asks for all."""
-    return row.valid or quantity.count_invalid or quantity.metric in ABOUT_VALIDITY
+    return row.valid or quantity.count_invalid or metric(quantity.metric).trust
 
 
 def related(value: float, base: float | None, quantity: Quantity) -> float | None:

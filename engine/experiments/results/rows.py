@@ -9,13 +9,13 @@ from pydantic import Field
 
 from engine.domain.errors import EdgeLoomError, PlanError, RunError, SpecError
 from engine.domain.presented import World
-from engine.domain.quantity import Coordinate, Coordinates
+from engine.domain.quantity import Coordinate, Coordinates, Metrics
 from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
-from engine.experiments.results.missed import missed_text
 from engine.experiments.results.versions import Versions
+from engine.reports.missed import missed_text
 
 REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
 """Outcomes of points without a report, besides those of runs: the spec is refused, the strategy finds no plan
@@ -42,7 +42,7 @@ class Result(Value):
     calibration: str = ""
     outcome: str
     sentence: str = ""
-    metrics: dict[str, float] = Field(default_factory=dict)
+    metrics: Metrics = Field(default_factory=dict)
     wall_s: float = 0.0
     run: str = ""
 
@@ -60,7 +60,7 @@ class Row(Value):
     digest: str
     outcome: str
     sentence: str = ""
-    metrics: dict[str, float] = Field(default_factory=dict)
+    metrics: Metrics = Field(default_factory=dict)
     code_version: str = ""
     calibration: str = ""
     stale: bool = False

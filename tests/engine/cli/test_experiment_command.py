@@ -48,7 +48,7 @@ values = [{values}]
 [[table]]
 name = "times"
 rows = ["method"]
-metric = "total_s"
+metric = "latency_s"
 """
 
 

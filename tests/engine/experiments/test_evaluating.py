@@ -22,7 +22,7 @@ from engine.experiments.results.statements import check_statements
 from engine.experiments.results.units import in_unit
 from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
 
-TOTAL = Quantity(metric="total_s")
+TOTAL = Quantity(metric="latency_s")
 FALLING = {
     ("single", 1e6): 2.0,
     ("single", 1e7): 2.0,
@@ -47,7 +47,7 @@ def test_the_interval_is_student_s() -> None:
 
 
 def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() -> None:
-    rows = rows_of("total_s", {("single", 1e6): [1.0, "failed", 3.0], ("single", 1e7): "no_plan"})
+    rows = rows_of("latency_s", {("single", 1e6): [1.0, "failed", 3.0], ("single", 1e7): "no_plan"})
     good, bad = cells(experiment_of(), rows, TOTAL)
     assert (good.mean, good.outcomes) == (2.0, ("finished", "failed", "finished"))
     assert good.low == pytest.approx(2 - 12.706) and good.high == pytest.approx(2 + 12.706)
@@ -56,13 +56,13 @@ def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() ->
 
 def test_only_the_cells_of_the_asked_worlds_are_counted() -> None:
     values = {("single", 1e6, "simulated"): 1.0, ("single", 1e6, "emulated"): 2.0}
-    rows, experiment = rows_of("total_s", values), experiment_of(worlds=["simulated", "emulated"])
+    rows, experiment = rows_of("latency_s", values), experiment_of(worlds=["simulated", "emulated"])
     assert [cell.mean for cell in cells(experiment, rows, TOTAL, worlds=["emulated"])] == [2.0]
     assert [cell.mean for cell in cells(experiment, rows, TOTAL)] == [1.0, 2.0]
 
 
 def test_a_relation_is_taken_seed_by_seed() -> None:
-    rows = rows_of("total_s", {("single", 1e6): [2.0, 4.0], ("voltage", 1e6): [1.0, 1.0, 1.0]})
+    rows = rows_of("latency_s", {("single", 1e6): [2.0, 4.0], ("voltage", 1e6): [1.0, 1.0, 1.0]})
     relation = {"relative_to": {"method": "single"}}
     values = {
         how: [
@@ -78,7 +78,7 @@ def test_a_relation_is_taken_seed_by_seed() -> None:
 
 
 def test_a_relation_without_a_baseline_says_so() -> None:
-    rows = rows_of("total_s", {("single", 1e6): "no_plan", ("voltage", 1e6): 1.0})
+    rows = rows_of("latency_s", {("single", 1e6): "no_plan", ("voltage", 1e6): 1.0})
     quantity = Quantity(relation="speedup", relative_to={"method": "single"})
     assert (
         cells(experiment_of(), rows, quantity)[1].problem
@@ -89,7 +89,7 @@ def test_a_relation_without_a_baseline_says_so() -> None:
 # Best and break-even ------------------------------------------------------------------------------
 def test_what_overlaps_with_the_best_cannot_be_told_apart() -> None:
     rows = rows_of(
-        "total_s",
+        "latency_s",
         {
             ("single", 1e6): [1.0, 1.1, 0.9],
             ("voltage", 1e6): [1.1, 1.2, 1.0],
@@ -115,14 +115,14 @@ def test_more_is_better_for_tokens_per_second_and_less_for_their_ratio_of_time()
 
 
 def test_a_crossing_is_the_same_in_whichever_order_its_points_were_carried_out() -> None:
-    rows = rows_of("total_s", FALLING)
+    rows = rows_of("latency_s", FALLING)
     found = crossings(experiment_of(), rows, TOTAL, "rate", "method")
     shuffled = [rows[index] for index in (2, 0, 1, 4, 5, 3)]
     assert crossings(experiment_of(), shuffled, TOTAL, "rate", "method") == found
 
 
 def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
-    (crossing,) = crossings(experiment_of(), rows_of("total_s", FALLING), TOTAL, "rate", "method")
+    (crossing,) = crossings(experiment_of(), rows_of("latency_s", FALLING), TOTAL, "rate", "method")
     assert crossing.x == pytest.approx(10**7.5)
     assert (crossing.below, crossing.above) == ("single", "Voltage")
     assert crossing.text == (
@@ -133,7 +133,7 @@ def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
 
 def test_lines_that_touch_or_run_beside_each_other_do_not_cross() -> None:
     beside = {**FALLING, ("voltage", 1e8): 2.0}
-    assert crossings(experiment_of(), rows_of("total_s", beside), TOTAL, "rate", "method") == ()
+    assert crossings(experiment_of(), rows_of("latency_s", beside), TOTAL, "rate", "method") == ()
 
 
 def test_a_break_even_point_has_the_interval_in_which_both_overlap() -> None:
@@ -150,7 +150,7 @@ def test_a_break_even_point_has_the_interval_in_which_both_overlap() -> None:
         **{("single", rate): two(2, 0.2) for rate in (1e6, 1e7, 1e8)},
         **{("voltage", rate): two(v, v / 10) for rate, v in ((1e6, 8), (1e7, 4), (1e8, 1))},
     }
-    (found,) = crossings(experiment_of(), rows_of("total_s", values), TOTAL, "rate", "method")
+    (found,) = crossings(experiment_of(), rows_of("latency_s", values), TOTAL, "rate", "method")
     assert found.distinguishable and found.x == pytest.approx(10**7.5)
     assert found.low == pytest.approx(10 ** (7 + 1 - math.log(2.2 / 0.9, 4)), rel=1e-3)
     assert found.high == pytest.approx(10 ** (7 + 1 - math.log(1.8 / 1.1, 4)), rel=1e-3)
@@ -162,7 +162,7 @@ def test_lines_whose_intervals_overlap_to_the_end_are_not_distinguishable() -> N
         **{("single", rate): [1.9, 2.1] for rate in (1e6, 1e7, 1e8)},
         **{("voltage", rate): [v - 0.1, v + 0.1] for rate, v in ((1e6, 8), (1e7, 4), (1e8, 1.9))},
     }
-    (found,) = crossings(experiment_of(), rows_of("total_s", values), TOTAL, "rate", "method")
+    (found,) = crossings(experiment_of(), rows_of("latency_s", values), TOTAL, "rate", "method")
     assert (found.distinguishable, found.high) == (False, None)
     assert found.text.startswith(
         "Voltage and single are not distinguishable where rate of the links is above"
@@ -172,8 +172,8 @@ def test_lines_whose_intervals_overlap_to_the_end_are_not_distinguishable() -> N
 def test_runs_that_are_not_valid_are_left_out_unless_asked_for() -> None:
     """At 100 Mbit/s the only emulation of Voltage, 1 s, is not valid: no crossing, and single is the best."""
     rows = [
-        row.model_copy(update={"metrics": {**row.metrics, "valid": float(row.metrics["total_s"] != 1.0)}})
-        for row in rows_of("total_s", {**FALLING, ("voltage", 1e7): [4.0, 1.0]})
+        row.model_copy(update={"metrics": {**row.metrics, "valid": float(row.metrics["latency_s"] != 1.0)}})
+        for row in rows_of("latency_s", {**FALLING, ("voltage", 1e7): [4.0, 1.0]})
     ]
     experiment = experiment_of()
     assert crossings(experiment, rows, TOTAL, "rate", "method") == ()
@@ -196,7 +196,7 @@ def test_runs_that_are_not_valid_are_left_out_unless_asked_for() -> None:
         (4.0, [1.0]),
         (None, [1.0]),
     ]
-    asked = Quantity(metric="total_s", count_invalid=True)
+    asked = Quantity(metric="latency_s", count_invalid=True)
     assert len(crossings(experiment, rows, asked, "rate", "method")) == 1
 
 
@@ -294,7 +294,7 @@ def test_a_range_is_about_every_baseline_and_the_best_baseline_is_the_fastest_th
     values = dict(zip((("single", 1e6), ("megatron", 1e6)), others, strict=True))
     methods = {**METHODS, "values": [*METHODS["values"], {"value": "megatron"}]}
     experiment = experiment_of(methods, RATES, claims=[{"name": "c", "text": "t", **fields}])
-    (judged,) = verdicts(experiment, rows_of("total_s", {("voltage", 1e6): 1.0, **values}))
+    (judged,) = verdicts(experiment, rows_of("latency_s", {("voltage", 1e6): 1.0, **values}))
     assert (judged.verdict, found in judged.found) == (verdict, True), judged.found
 
 
@@ -303,7 +303,7 @@ def test_a_claim_holds_holds_in_direction_or_does_not(
     fields: dict[str, Any], verdict: str, found: str
 ) -> None:
     claim = {"name": "c", "text": "t", "reason": "because", **fields}
-    (judged,) = verdicts(experiment_of(claims=[claim]), rows_of("total_s", FALLING))
+    (judged,) = verdicts(experiment_of(claims=[claim]), rows_of("latency_s", FALLING))
     assert (judged.verdict, judged.reason) == (verdict, "" if verdict == "holds" else "because")
     assert found in judged.found and judged.found.endswith(".")
 
@@ -313,7 +313,7 @@ def test_every_world_with_results_has_its_own_verdict_and_without_any_it_is_not_
     experiment = experiment_of(claims=[claim], worlds=["simulated", "emulated"])
     values = {("single", 1e6): 2.0, ("voltage", 1e6): 1.0}
     values |= {("single", 1e6, "emulated"): 1.0, ("voltage", 1e6, "emulated"): 2.0}  # type: ignore[dict-item]
-    found = verdicts(experiment, rows_of("total_s", values))
+    found = verdicts(experiment, rows_of("latency_s", values))
     assert [(one.world, one.verdict) for one in found] == [
         ("simulated", "holds"),
         ("emulated", "does not hold"),
@@ -333,7 +333,7 @@ def test_published_values_are_compared_in_the_metric_s_unit() -> None:
         {"id": "nowhere", "coordinates": {"rate": 5e5}, "value": 1.0},
     ]  # fmt: skip
     experiment = experiment_of(METHODS, {**RATES, "values": [5e5, 1e6, 1e7, 1e8]}, published=published)
-    found = {row.id: row for row in compare_published(experiment, rows_of("total_s", FALLING))}
+    found = {row.id: row for row in compare_published(experiment, rows_of("latency_s", FALLING))}
     assert (found["value"].published, found["value"].ours) == (0.8, 1.0)
     assert found["value"].deviation == pytest.approx(0.25)
     assert (found["range"].ours_low, found["range"].ours_high, found["range"].deviation) == (1.0, 8.0, -0.5)
@@ -398,8 +398,8 @@ def test_what_is_stated_about_nothing_is_refused_before_anything_is_computed(
 
 # Tables and figures -------------------------------------------------------------------------------
 def test_a_pivot_table_has_the_levels_in_their_order_and_marks_the_best_of_each_row() -> None:
-    rows = rows_of("total_s", dict(reversed(FALLING.items())))
-    table = Table(name="t", rows=("rate",), columns=("method",), metric="total_s")
+    rows = rows_of("latency_s", dict(reversed(FALLING.items())))
+    table = Table(name="t", rows=("rate",), columns=("method",), metric="latency_s")
     made = table_data(experiment_of(), table, rows)
     assert (made.columns, made.row_titles, made.unit) == (
         (("single",), ("Voltage",)),
@@ -417,8 +417,8 @@ def test_a_pivot_table_has_the_levels_in_their_order_and_marks_the_best_of_each_
     [("mean", 3.0), ("median", 2.0), ("min", 1.0), ("max", 6.0), ("std", 7**0.5), ("interval", 3.0)],
 )
 def test_a_table_takes_the_statistic_over_all_that_falls_into_a_cell(statistic: Any, value: float) -> None:
-    rows = rows_of("total_s", {("single", 1e6): [1.0, 2.0], ("single", 1e7): [6.0]})
-    table = Table(name="t", rows=("method",), metric="total_s", statistic=statistic)
+    rows = rows_of("latency_s", {("single", 1e6): [1.0, 2.0], ("single", 1e7): [6.0]})
+    table = Table(name="t", rows=("method",), metric="latency_s", statistic=statistic)
     (row,) = table_data(experiment_of(), table, rows).rows
     (cell,) = row.cells
     assert cell is not None and cell.value == pytest.approx(value) and cell.number == 3
@@ -430,7 +430,7 @@ def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_ow
     published = [{"coordinates": {"method": "voltage", "rate": 1e7}, "value": 4.5, "where": "Fig. 1"}]
     experiment = experiment_of(worlds=["simulated", "emulated"], published=published)
     made = figure_data(
-        experiment, Figure(name="f", x="rate", series="method", log_x=True), rows_of("total_s", values)
+        experiment, Figure(name="f", x="rate", series="method", log_x=True), rows_of("latency_s", values)
     )
     (panel,) = made.panels
     lines = {(line.label, line.world): [(spot.x, spot.y) for spot in line.spots] for line in panel.lines}
@@ -445,20 +445,21 @@ def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_ow
 
 
 def test_bars_have_categories_and_a_facet_makes_panels() -> None:
-    figure = Figure(name="f", kind="bars", x="method", facet="rate", metric="total_s")
-    made = figure_data(experiment_of(), figure, rows_of("total_s", FALLING))
+    figure = Figure(name="f", kind="bars", x="method", facet="rate", metric="latency_s")
+    made = figure_data(experiment_of(), figure, rows_of("latency_s", FALLING))
     assert made.x.categories == ("single", "Voltage")
     assert [panel.label for panel in made.panels] == ["1 Mbit/s", "10 Mbit/s", "100 Mbit/s"]
     assert [[spot.x for spot in line.spots] for line in made.panels[0].lines] == [["single", "Voltage"]]
 
 
 def test_a_scatter_plot_has_one_metric_over_another() -> None:
-    rows = rows_of("total_s", FALLING)
+    rows = rows_of("latency_s", FALLING)
     rows = [
-        row.model_copy(update={"metrics": {**row.metrics, "bytes": row.metrics["total_s"] * 10}})
+        row.model_copy(update={"metrics": {**row.metrics, "link_bytes": row.metrics["latency_s"] * 10}})
         for row in rows
     ]
-    made = figure_data(experiment_of(), Figure(name="f", kind="scatter", x="bytes", series="method"), rows)
+    figure = Figure(name="f", kind="scatter", x="link_bytes", series="method")
+    made = figure_data(experiment_of(), figure, rows)
     spots = [spot for line in made.panels[0].lines for spot in line.spots if line.label == "Voltage"]
     assert [(spot.x, spot.y) for spot in spots] == [(10.0, 1.0), (40.0, 4.0), (80.0, 8.0)]
     assert spots[0].x_label == "Voltage, 100 Mbit/s"
@@ -476,4 +477,4 @@ WRONG = [
 @pytest.mark.parametrize(("fields", "words"), WRONG)
 def test_a_figure_that_names_what_is_not_there_is_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        figure_data(experiment_of(), Figure(name="f", **fields), rows_of("total_s", FALLING))
+        figure_data(experiment_of(), Figure(name="f", **fields), rows_of("latency_s", FALLING))

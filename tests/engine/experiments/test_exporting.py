@@ -40,7 +40,7 @@ VALUES = {
     ("voltage", 1e6): [0.8, 0.9],
     ("voltage", 1e8): "no_plan",
 }
-ROWS = rows_of("total_s", VALUES)
+ROWS = rows_of("latency_s", VALUES)
 ORIGIN = Origin(experiment="test", digest="0123456789abcdef", version=3, code=("simulated abc",))
 SCRIPT = "</style><script>alert(1)</script>"
 
@@ -51,12 +51,12 @@ def test_csv_has_every_row_with_all_digits() -> None:
         ("single", 1e6, "0"),
         ("single", 1e6, "1"),
     ]
-    assert float(rows[1]["total_s"]) == 0.22
-    assert (rows[-1]["outcome"], rows[-1]["total_s"]) == ("no_plan", "")
+    assert float(rows[1]["latency_s"]) == 0.22
+    assert (rows[-1]["outcome"], rows[-1]["latency_s"]) == ("no_plan", "")
 
 
 def test_a_text_that_a_spreadsheet_would_compute_is_text() -> None:
-    (row,) = rows_of("total_s", {("=1+1", 1e6): 1.0})
+    (row,) = rows_of("latency_s", {("=1+1", 1e6): 1.0})
     assert "'=1+1" in csv_text(records_of_rows([row], ORIGIN))
 
 
@@ -77,7 +77,7 @@ def test_json_and_toml_give_the_experiment_back() -> None:
 def test_parquet_has_the_columns_of_the_frame() -> None:
     table = pandas.read_parquet(io.BytesIO(parquet_bytes(records_of_rows(ROWS, ORIGIN))))
     assert list(table.columns) == [*frame(ROWS).columns, *ORIGIN.columns]
-    assert table["total_s"].tolist()[:3] == [0.2, 0.22, 0.2]
+    assert table["latency_s"].tolist()[:3] == [0.2, 0.22, 0.2]
     mixed = [
         row.model_copy(update={"coordinates": {"x": x}}) for row, x in zip(ROWS, ("a", 1.0), strict=False)
     ]
@@ -86,11 +86,10 @@ def test_parquet_has_the_columns_of_the_frame() -> None:
 
 
 def test_a_dataset_has_the_factors_as_named_dimensions() -> None:
-    cube = dataset(experiment_of(), ROWS, ["total_s"])
-    assert cube["total_s"].dims == ("method", "rate", "world", "seed")
-    assert (
-        cube["total_s"].sel({"method": "voltage", "rate": 1e6, "world": "simulated", "seed": 1}).item() == 0.9
-    )
+    cube = dataset(experiment_of(), ROWS, ["latency_s"])
+    assert cube["latency_s"].dims == ("method", "rate", "world", "seed")
+    place = {"method": "voltage", "rate": 1e6, "world": "simulated", "seed": 1}
+    assert cube["latency_s"].sel(place).item() == 0.9
 
 
 def test_a_latex_table_has_one_unit_bold_best_and_no_special_characters() -> None:
@@ -124,7 +123,7 @@ MEASURED = {
 def test_a_prediction_is_never_averaged_with_a_measurement(axes: dict[str, Any]) -> None:
     """84.7 ms predicted and 95.3 ms emulated are two numbers, not 90 ms."""
     experiment = experiment_of(worlds=BOTH)
-    data = table_data(experiment, Table(name="t", **axes), rows_of("total_s", MEASURED))
+    data = table_data(experiment, Table(name="t", **axes), rows_of("latency_s", MEASURED))
     values = {cell.value for row in data.rows for cell in row.cells if cell}
     assert values == {0.2, 0.0847, 0.21, 0.0953}
     assert {column[-1] for column in data.columns} == {"predicted", "emulated"}
@@ -134,7 +133,7 @@ def test_a_prediction_is_never_averaged_with_a_measurement(axes: dict[str, Any])
 
 def test_every_format_of_a_table_has_the_same_numbers_as_the_screen() -> None:
     experiment = experiment_of(worlds=BOTH)
-    rows = rows_of("total_s", {**VALUES, **MEASURED})
+    rows = rows_of("latency_s", {**VALUES, **MEASURED})
     data = table_data(experiment, Table(name="t", rows=("rate",), columns=("method",)), rows)
     shown = [cell for row in data.rows for cell in row.cells if cell]
     records = records_of_table(data, ORIGIN)
@@ -168,7 +167,7 @@ KINDS: list[dict[str, Any]] = [
     {"kind": "lines", "x": "rate", "series": "method", "log_x": True},
     {"kind": "bars", "x": "method", "series": "rate"},
     {"kind": "heatmap", "x": "rate", "series": "method", "log_y": True},
-    {"kind": "scatter", "x": "bytes", "series": "method", "facet": "rate"},
+    {"kind": "scatter", "x": "link_bytes", "series": "method", "facet": "rate"},
 ]
 
 
@@ -179,7 +178,7 @@ def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: di
     emulated = [row.model_copy(update={"world": "emulated"}) for row in ROWS]
     rows = [
         row.model_copy(
-            update={"metrics": {**row.metrics, "bytes": 1e6 * (1 + row.seed)} if row.metrics else {}}
+            update={"metrics": {**row.metrics, "link_bytes": 1e6 * (1 + row.seed)} if row.metrics else {}}
         )
         for row in (*ROWS, *emulated)
     ]
@@ -208,7 +207,7 @@ def test_the_first_and_the_last_value_are_labelled_and_others_where_there_is_roo
 def test_the_numbers_of_a_figure_are_a_table_of_their_own() -> None:
     data = figure_data(experiment_of(), Figure(name="f", x="rate", series="method"), ROWS)
     rows = list(csv.reader(io.StringIO(csv_text(records_of_figure(data, ORIGIN)))))
-    assert rows[0][:5] == ["facet", "method", "world", "rate", "total_s"]
+    assert rows[0][:5] == ["facet", "method", "world", "rate", "latency_s"]
     assert rows[0][5:9] == ["low", "high", "runs", "invalid"]
     assert rows[1][:4] == ["", "single", "simulated", "1000000.0"] and float(rows[1][4]) == pytest.approx(
         0.21

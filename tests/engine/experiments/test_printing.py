@@ -32,7 +32,7 @@ def drawn(number: int, size: str, **fields: Any) -> bytes:
     worlds = ["simulated", "emulated"]
     experiment = experiment_of(methods, RATES, worlds=worlds, seeds=[0, 1], title=QUESTION)
     rows = rows_of(
-        "total_s",
+        "latency_s",
         {
             (name, rate, world): [0.2 + 0.1 * at + 3e4 / rate, 0.25 + 0.1 * at + 3e4 / rate]
             for at, name in enumerate(NAMES[:number])
@@ -131,7 +131,7 @@ def test_series_differ_without_colours() -> None:
     values = {
         (name, rate, world): 1.0 + rate for name in NAMES[:8] for rate in (1e6, 1e7) for world in worlds
     }
-    data = figure_data(experiment, Figure(name="f", x="rate", series="method"), rows_of("total_s", values))
+    data = figure_data(experiment, Figure(name="f", x="rate", series="method"), rows_of("latency_s", values))
     lines = [line for line in picture(data).axes[0].lines if len(line.get_xdata()) == 2]
     looks = {
         (line.get_marker(), line.get_linestyle(), line.get_markerfacecolor() == "white") for line in lines

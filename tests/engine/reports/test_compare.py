@@ -1,4 +1,4 @@
-"""Comparisons: only what differs differs, deltas refer to the baseline, timelines start at zero."""
+"""Comparisons: only what differs differs, and deltas refer to the baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from engine.domain.report import (
     Attribution,
     DeviceReport,
     Fidelity,
-    LayerReport,
     LinkReport,
     Outcome,
     RequestReport,
@@ -22,7 +21,7 @@ from engine.domain.report import (
 from engine.domain.scenario import LinkDown, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.reports.compare import METRICS, Comparison, compare, flatten
+from engine.reports.compare import Comparison, compare, flatten
 from tests.support.tiny_run import MODEL, PAIR
 
 
@@ -44,10 +43,6 @@ def report(latency_s: float = 1.0, **spec: Any) -> RunReport:
             LinkReport(
                 a="a", b="b", direction="forward", bytes=100, payload_bytes=90, busy_s=1, rate_bit_per_s=1e6
             ),
-        ),
-        layers=(
-            LayerReport(layer=0, device="a", start_s=3.0, end_s=4.0),
-            LayerReport(layer=1, device="b", start_s=4.0, end_s=6.0),
         ),
         attribution=Attribution(compute_s=latency_s),
         scenario=values.get("scenario", Scenario()),
@@ -157,16 +152,6 @@ def test_sums_and_maxima_are_over_all_devices_and_links() -> None:
     values = {row.name: row.values[0] for row in compare([report(), report()]).metrics}
     assert (values["flops"], values["busy_s"]) == (30, 3)
     assert (values["peak_memory_bytes"], values["link_bytes"]) == (70, 100)
-
-
-def test_every_metric_of_a_full_report_has_a_unit_and_a_direction() -> None:
-    assert len({metric.name for metric in METRICS}) == len(METRICS)
-    assert [metric.name for metric in METRICS if metric.better is None] == ["idle_s", "predicted_latency_s"]
-
-
-def test_timelines_start_at_zero() -> None:
-    timeline = compare([report(), report()]).timelines[1]
-    assert [(layer.start_s, layer.end_s) for layer in timeline.layers] == [(0.0, 1.0), (1.0, 3.0)]
 
 
 def test_series_are_seconds_per_token() -> None:

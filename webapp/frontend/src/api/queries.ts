@@ -1,6 +1,6 @@
 import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, askAhead, setCsrfToken, SilentServer } from './client';
-import type { Catalogue, ClusterRow, ClusterSpec, Picture, RunRow, StoredRun, Showcase } from './types';
+import type { Catalogue, ClusterRow, ClusterSpec, Metric, Picture, RunRow, StoredRun, Showcase } from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({
@@ -23,6 +23,20 @@ export function whenToAskAgain(error: unknown): number | undefined {
 function isFinal(error: unknown): boolean {
   return error instanceof SilentServer || (error instanceof ApiError && error.status >= 400);
 }
+
+/** The table of figures: name, title, unit and better direction of everything that is measured. */
+export const METRICS = queryOptions({
+  queryKey: ['metrics'],
+  queryFn: ({ signal }) => api.get<Metric[]>('/metrics', signal),
+  staleTime: Infinity,
+});
+
+const OF_RUNS = (all: readonly Metric[]) => all.filter((metric) => metric.of === 'run');
+
+/** The figures of runs; none until the server has answered. */
+export const useMetrics = (): readonly Metric[] =>
+  useQuery({ ...METRICS, select: OF_RUNS }).data ?? NO_METRICS;
+const NO_METRICS: readonly Metric[] = [];
 
 export interface Session {
   user: string;

@@ -537,23 +537,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/experiments/metrics": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** List Metrics */
-        get: operations["list_metrics"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/api/experiments/preview": {
         parameters: {
             query?: never;
@@ -788,6 +771,23 @@ export interface paths {
         post?: never;
         /** Remove Machine */
         delete: operations["remove_machine"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List Metrics */
+        get: operations["list_metrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1654,7 +1654,6 @@ export interface components {
             params: components["schemas"]["ParamRow"][];
             runs: components["schemas"]["ComparedRun"][];
             series: components["schemas"]["LatencySeries"][];
-            timelines: components["schemas"]["Timeline"][];
         };
         Correctness: {
             checked: boolean;
@@ -2523,9 +2522,15 @@ export interface components {
         };
         MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         Metric: {
+            about: string;
             better: ("lower" | "higher") | null;
             name: string;
+            /** @enum {string} */
+            of: "run" | "device" | "link" | "request";
+            short: string;
+            shown: ("report" | "list" | "usual")[];
             title: string;
+            trust: boolean;
             unit: string;
         };
         MetricRow: {
@@ -3147,7 +3152,6 @@ export interface components {
             finding: components["schemas"]["Finding"] | null;
             finished_at: string | null;
             id: number;
-            latency_s: number | null;
             locked: string | null;
             lossy: boolean | null;
             model: string;
@@ -3173,9 +3177,6 @@ export interface components {
             status: "queued" | "planning" | "building" | "calibrating" | "loading" | "running" | "verifying" | "finished" | "failed" | "cancelled";
             strategy: string;
             tags: string[];
-            tokens_per_s: number | null;
-            tpot_s: number | null;
-            ttft_s: number | null;
             valid: boolean | null;
         };
         RunEdit: {
@@ -3252,7 +3253,6 @@ export interface components {
             };
             finished_at: string | null;
             id: number;
-            latency_s: number | null;
             locked: string | null;
             lossy: boolean | null;
             model: string;
@@ -3269,9 +3269,6 @@ export interface components {
             status: "queued" | "planning" | "building" | "calibrating" | "loading" | "running" | "verifying" | "finished" | "failed" | "cancelled";
             strategy: string;
             tags: string[];
-            tokens_per_s: number | null;
-            tpot_s: number | null;
-            ttft_s: number | null;
             valid: boolean | null;
         };
         RunSpec: {
@@ -3637,10 +3634,6 @@ export interface components {
             max_tokens: number;
             time_s: number;
             tokens: number;
-        };
-        Timeline: {
-            layers: components["schemas"]["LayerReport"][];
-            run: number;
         };
         TokenIn: {
             name: string;
@@ -4753,25 +4746,6 @@ export interface operations {
             };
         };
     };
-    list_metrics: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Metric"][];
-                };
-            };
-        };
-    };
     preview_experiment: {
         parameters: {
             query?: never;
@@ -5074,6 +5048,25 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    list_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Metric"][];
+                };
             };
         };
     };

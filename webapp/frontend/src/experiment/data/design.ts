@@ -70,7 +70,7 @@ export interface Design {
 
 export const FIRST_VIEW: View = {
   kind: 'lines',
-  metric: 'total_s',
+  metric: 'latency_s',
   x: null,
   series: null,
   facet: null,

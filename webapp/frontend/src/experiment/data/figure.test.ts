@@ -25,7 +25,7 @@ function answer(kind: string, world: string, one: SpotAnswer): FigureAnswer {
     kind,
     caption: '',
     x: { name: 'rate', title: 'Rate', unit: 'bit/s', log: true, categories: null },
-    y: { name: 'total_s', title: 'Latency', unit: 's', log: false, categories: null },
+    y: { name: 'latency_s', title: 'Latency', unit: 's', log: false, categories: null },
     better: 'lower',
     heading: '',
     series_title: 'Strategy',

@@ -28,7 +28,7 @@ const design: Design = {
   ],
   factors: [{ ...newFactor(rate), text: '10, 50', targets: ['device-2--switch-1'] }],
   repeats: 3,
-  view: { ...FIRST_VIEW, metric: 'per_token_s', logY: true },
+  view: { ...FIRST_VIEW, metric: 'tpot_s', logY: true },
 };
 const document = toExperiment(design, cluster, undefined);
 const again = (changed: Partial<ExperimentDocument> = {}) => reopened({ ...document, ...changed }, [], []);

@@ -4,11 +4,11 @@ import { IconPlus } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
-import { useMayWrite, useRuns } from '@/api/queries';
+import { useMayWrite, useMetrics, useRuns } from '@/api/queries';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { COLUMNS, paramColumns } from '@/run/table/columns';
+import { columnsOf, paramColumns } from '@/run/table/columns';
 import { FilterBar } from './FilterBar';
 import { GroupsTable } from './GroupsTable';
 import { RunsTable } from './RunsTable';
@@ -29,22 +29,28 @@ export function RunsPage() {
   const query = useRuns(MANY);
   const mayWrite = useMayWrite();
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
-  const [keys, setKeys] = useLocalStorage({
+  const metrics = useMetrics();
+  const columns = useMemo(() => columnsOf(metrics), [metrics]);
+  const [stored, setKeys] = useLocalStorage<string[] | null>({
     key: 'edgeloom-runs-columns',
-    defaultValue: COLUMNS.filter((column) => column.usual).map((column) => column.key),
+    defaultValue: null,
   });
+  const keys = useMemo(
+    () => stored ?? columns.filter((column) => column.usual).map((column) => column.key),
+    [stored, columns],
+  );
   const [shownAs, setShownAs] = useSessionStorage({
     key: 'edgeloom-runs-shown',
     defaultValue: FIRST,
     getInitialValueInEffect: false,
   });
   const runs = useMemo(() => query.data ?? [], [query.data]);
-  const all = useMemo(() => [...COLUMNS, ...paramColumns(runs)], [runs]);
+  const all = useMemo(() => [...columns, ...paramColumns(runs)], [columns, runs]);
   const { filter, sort, groupBy } = useMemo(() => completed(shownAs), [shownAs]);
   const rows = useMemo(() => sorted(shown(runs, filter), sort), [runs, filter, sort]);
   const chosen = runs.filter((run) => selected.has(run.id));
-  const onView = ({ columns, ...patch }: Partial<Omit<View, 'name'>>) => {
-    if (columns) setKeys([...columns]);
+  const onView = ({ columns: chosenKeys, ...patch }: Partial<Omit<View, 'name'>>) => {
+    if (chosenKeys) setKeys([...chosenKeys]);
     setShownAs((old) => ({ ...old, ...patch }));
   };
   const start = mayWrite && (
@@ -78,6 +84,7 @@ export function RunsPage() {
             {groupBy.length > 0 ? (
               <GroupsTable
                 runs={rows}
+                metrics={metrics}
                 groupBy={groupBy}
                 titles={groupBy.map((key) => all.find((column) => column.key === key)?.title ?? key)}
                 columns={keys}

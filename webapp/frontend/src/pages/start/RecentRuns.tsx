@@ -3,7 +3,8 @@ import { Link } from '@/components/navigation';
 import type { RunRow } from '@/api/types';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';
-import { COLUMNS } from '@/run/table/columns';
+import { useMetrics } from '@/api/queries';
+import { columnsOf } from '@/run/table/columns';
 
 const SHOWN = [
   'status',
@@ -22,8 +23,9 @@ const MANY = 6;
 /** The newest of these runs; renders nothing if there is none. */
 export function RecentRuns({ runs }: { runs: readonly RunRow[] }) {
   const now = useNow();
+  const metrics = useMetrics();
   if (runs.length === 0) return null;
-  const columns = COLUMNS.filter((column) => SHOWN.includes(column.key));
+  const columns = columnsOf(metrics).filter((column) => SHOWN.includes(column.key));
   return (
     <Panel
       title="Recent runs"

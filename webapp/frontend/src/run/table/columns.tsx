@@ -1,11 +1,10 @@
 import { Badge, Group, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCheck, IconWaveSine, IconX } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import type { RunRow } from '@/api/types';
-import { paramText } from '@/format/metrics';
+import type { Metric, RunRow } from '@/api/types';
+import { metricText, paramText } from '@/format/metrics';
 import { ago, maybe } from '@/format/units';
 import { StatusBadge } from '@/run/panels/StatusBadge';
-import { FIGURES } from './figures';
 
 export interface ColumnSpec {
   /** What `valueOf` of table.ts sorts by. */
@@ -82,20 +81,29 @@ const REST: readonly ColumnSpec[] = [
   },
 ];
 
-export const COLUMNS: readonly ColumnSpec[] = [
+/** What lists can show of a run, with the figures that have a place in lists. */
+export const columnsOf = (metrics: readonly Metric[]): ColumnSpec[] => [
   ...TEXTS,
-  ...FIGURES.map(({ key, title, about, usual, text, of }) => ({
-    key,
-    title,
-    about,
-    usual,
+  ...inLists(metrics).map((metric) => ({
+    key: metric.name,
+    title: titleOf(metric),
+    about: aboutOf(metric),
+    usual: metric.shown.includes('usual'),
     numeric: true,
     sortable: true,
-    width: title.length > 8 ? 100 : 84,
-    cell: (run: RunRow) => maybe(of(run), text),
+    width: titleOf(metric).length > 8 ? 100 : 84,
+    cell: (run: RunRow) => maybe(run.figures[metric.name], (value) => metricText(value, metric.unit)),
   })),
   ...REST,
 ];
+
+export const inLists = (metrics: readonly Metric[]): Metric[] =>
+  metrics.filter(({ shown }) => shown.includes('list'));
+
+export const titleOf = ({ short, title }: Metric): string => short || title;
+
+/** The whole title of a column, and what else is to be known of its figure. */
+export const aboutOf = ({ title, about }: Metric): string => [title, about].filter(Boolean).join(': ');
 
 /** One column per parameter that any of the runs has. */
 export function paramColumns(runs: readonly RunRow[]): ColumnSpec[] {

@@ -35,9 +35,9 @@ describe('groups of runs', () => {
 
   it('are runs of equal values, in the order of these, without those that lack a figure in its mean', () => {
     const runs = [
-      run(1, { strategy: 'gpipe', params: { new_tokens: 16 }, latency_s: 1 }),
-      run(2, { strategy: 'gpipe', params: { new_tokens: 8 }, latency_s: 4 }),
-      run(3, { strategy: 'gpipe', params: { new_tokens: 16 }, latency_s: 3 }),
+      run(1, { strategy: 'gpipe', params: { new_tokens: 16 }, figures: { latency_s: 1 } }),
+      run(2, { strategy: 'gpipe', params: { new_tokens: 8 }, figures: { latency_s: 4 } }),
+      run(3, { strategy: 'gpipe', params: { new_tokens: 16 }, figures: { latency_s: 3 } }),
       run(4, { strategy: 'gpipe', params: { new_tokens: 16 } }),
       run(5, { strategy: 'galaxy', params: {} }),
     ];

@@ -21,7 +21,7 @@ describe('the table of runs', () => {
   });
 
   it('sorts numbers as numbers, with missing ones last in both directions', () => {
-    const runs = [run(1, { latency_s: 10 }), run(2), run(3, { latency_s: 9 })];
+    const runs = [run(1, { figures: { latency_s: 10 } }), run(2), run(3, { figures: { latency_s: 9 } })];
     expect(ids(sorted(runs, { key: 'latency_s', descending: false }))).toEqual([3, 1, 2]);
     expect(ids(sorted(runs, { key: 'latency_s', descending: true }))).toEqual([1, 3, 2]);
   });
@@ -48,9 +48,9 @@ describe('the table of runs', () => {
 
   it('keeps runs whose figures and parameters are within every range, and none without the figure', () => {
     const runs = [
-      run(1, { latency_s: 1, figures: { link_bytes: 10 }, params: { seed: 4 } }),
-      run(2, { latency_s: 2, figures: { link_bytes: 20 }, params: { seed: 4 } }),
-      run(3, { latency_s: 2 }),
+      run(1, { figures: { latency_s: 1, link_bytes: 10 }, params: { seed: 4 } }),
+      run(2, { figures: { latency_s: 2, link_bytes: 20 }, params: { seed: 4 } }),
+      run(3, { figures: { latency_s: 2 } }),
     ];
     const within = (...ranges: { key: string; min: number | null; max: number | null }[]) =>
       ids(shown(runs, { ...NO_FILTER, ranges }));

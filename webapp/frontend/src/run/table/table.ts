@@ -1,6 +1,5 @@
 /** Filters and sorts the list of runs. */
 import { isOver, type RunRow } from '@/api/types';
-import { figureOf } from './figures';
 
 /** A figure or a numeric parameter from `min` to `max`, both included; null: no bound. */
 export interface Range {
@@ -51,7 +50,7 @@ export function valueOf(run: RunRow, key: string): string | number | null {
     if (value === undefined || value === null) return null;
     return typeof value === 'number' || typeof value === 'string' ? value : JSON.stringify(value);
   }
-  return figureOf(key)?.of(run) ?? null;
+  return run.figures[key] ?? null;
 }
 
 /** The verdicts of a run; none while it is not over. */

@@ -14,7 +14,7 @@ interface Props {
 /** The changes of the base's scenario over the time of the runs, and which of them come after the end. */
 export function ScenarioLine({ changes, rows }: Props) {
   if (changes.length === 0) return null;
-  const ends = rows.flatMap(({ metrics }) => metrics['total_s'] ?? []);
+  const ends = rows.flatMap(({ metrics }) => metrics['latency_s'] ?? []);
   const longest = Math.max(0, ...ends);
   const span = Math.max(longest, ...changes.map(({ at_s }) => at_s)) || 1;
   const place = (time_s: number) => `${(time_s / span) * 100}%`;

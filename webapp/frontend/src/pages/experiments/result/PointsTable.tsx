@@ -18,7 +18,7 @@ interface Props {
 }
 
 const STEP = 50;
-const SHOWN = ['total_s', 'first_token_s', 'per_token_s', 'peak_memory_bytes', 'bytes'];
+const SHOWN = ['latency_s', 'ttft_s', 'tpot_s', 'peak_memory_bytes', 'link_bytes'];
 const COLOR: Record<RowAnswer['state'], string> = {
   waiting: 'gray',
   running: 'ink',

@@ -1,0 +1,61 @@
+"""The table of figures: names, and values on reports whose figures can be added up by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.domain.report import Attribution, Outcome, Recovery, RequestReport
+from engine.reports.metrics import METRICS, listed_figures, metrics_of_a, shown_in, values_of
+from tests.engine.reports.test_compare import report
+
+
+def test_no_two_figures_of_one_subject_have_the_same_name() -> None:
+    assert len({(metric.of, metric.name) for metric in METRICS}) == len(METRICS)
+
+
+def test_what_is_usual_in_lists_can_be_chosen_there() -> None:
+    assert {one.name for one in shown_in("usual")} <= {one.name for one in shown_in("list")}
+    assert all(metric.of == "run" for metric in METRICS if metric.shown)
+
+
+def test_figures_are_sums_percentiles_and_shares() -> None:
+    tokens = RequestReport(index=0, arrival_s=0, ttft_s=1, token_s=(1, 2, 4, 8), output_tokens=())
+    parts = {"requests": (tokens,), "attribution": Attribution(compute_s=1.5, link_s=0.5)}
+    made = report(2.0).model_copy(update={**parts, "energy_j": 3.0, "edp_j_s": 6.0})
+    found = values_of(made, metrics_of_a("run"))
+    # between tokens 1, 2 and 4 s: the median is 2 s, and 95 % lie below 2 + 0.9 · 2
+    assert (found["token_p50_s"], found["token_p95_s"]) == pytest.approx((2.0, 3.8))
+    assert found["link_frac"] == 0.25
+    assert (found["flops"], found["busy_s"], found["peak_memory_bytes"]) == (30, 3, 70)
+    assert (found["energy_j"], found["edp_j_s"]) == (3.0, 6.0)
+    assert not {"dilation", "queue_p95_s", "recovery_s", "tokens_lost"} & set(found)
+    assert listed_figures(made).keys() == found.keys() & {one.name for one in shown_in("list")}
+
+
+def test_of_a_request_each_later_token_has_the_mean_time() -> None:
+    request = RequestReport(index=0, arrival_s=0, ttft_s=1, token_s=(1, 2, 4, 8), output_tokens=())
+    assert values_of(request, metrics_of_a("request")) == pytest.approx({"ttft_s": 1, "per_token_s": 7 / 3})
+
+
+def test_a_recovery_without_a_later_token_has_parts_and_no_sum() -> None:
+    lost = Recovery(
+        device="b",
+        how="killed",
+        at_s=1.0,
+        detect_s=0.1,
+        replanned=True,
+        replan_s=0.2,
+        reload_s=0.3,
+        rebuild_s=None,
+    )
+    back = lost.model_copy(update={"rebuild_s": 0.4})
+    found = values_of(report().model_copy(update={"recoveries": (back, back)}), metrics_of_a("run"))
+    assert (found["recovery_s"], found["recovery_reload_s"]) == pytest.approx((2.0, 0.6))
+    found = values_of(report().model_copy(update={"recoveries": (back, lost)}), metrics_of_a("run"))
+    assert found["recovery_detect_s"] == pytest.approx(0.2)
+    assert "recovery_s" not in found and "recovery_rebuild_s" not in found
+
+
+def test_in_lists_a_run_that_did_not_finish_has_only_its_dilation() -> None:
+    failed = report().model_copy(update={"outcome": Outcome(kind="failed"), "world": "real", "dilation": 3.0})
+    assert listed_figures(failed) == {"dilation": 3.0}
