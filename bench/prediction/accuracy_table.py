@@ -16,8 +16,7 @@ from engine.experiments.design.expand import Point
 from engine.experiments.results.rows import Result
 from engine.reports.against_model import percentile_95
 
-TIMES = ("total_s", "first_token_s", "per_token_s")
-BYTES = "bytes"
+TIMES = ("latency_s", "ttft_s", "tpot_s")
 CALM = ("condition", "calm")
 NATIVE_ROWS = Path(__file__).resolve().parents[2] / "docs" / "results" / "fidelity-reality.json"
 """What `./loom bench reality --write` keeps: runs at native speed, predicted and measured."""
@@ -66,8 +65,8 @@ def compared(points: Sequence[Point], results: Mapping[tuple[str, str], Result])
         yield Compared(
             point.digest,
             point.coordinates,
-            ours["total_s"],
-            theirs["total_s"],
+            ours["latency_s"],
+            theirs["latency_s"],
             {name: ours[name] / theirs[name] - 1 for name in TIMES if theirs.get(name)},
             _on_links(ours) == _on_links(theirs),
             theirs.get("valid") == 1.0,
@@ -77,7 +76,7 @@ def compared(points: Sequence[Point], results: Mapping[tuple[str, str], Result])
 
 def _on_links(metrics: Mapping[str, float]) -> dict[str, float]:
     """The bytes in all, and of every direction of a link."""
-    return {name: value for name, value in metrics.items() if name == BYTES or name.startswith(f"{BYTES}[")}
+    return {name: value for name, value in metrics.items() if name.startswith(("link_bytes", "bytes["))}
 
 
 def table_of(
@@ -158,7 +157,7 @@ def over_seeds(runs: Sequence[Compared], spreads: Mapping[str, Spread]) -> list[
         for spread, seeds in of_run.items()
     ]
     name = f"packets are lost: means over seeds ({inside} of {total} between the predicted extremes)"
-    return [Row(name, {"total_s": errors}, len(of_run))]
+    return [Row(name, {"latency_s": errors}, len(of_run))]
 
 
 def native(file: Path) -> list[Row]:

@@ -95,7 +95,7 @@ def test_no_run_begins_after_the_time_is_over():
 
 
 def result(digest, world, total_s, valid=1.0, size=100.0, outcome="finished", **more):
-    metrics = {"total_s": total_s, "first_token_s": total_s / 2, "bytes": size, "valid": valid} | more
+    metrics = {"latency_s": total_s, "ttft_s": total_s / 2, "link_bytes": size, "valid": valid} | more
     return Result(digest=digest, world=world, outcome=outcome, metrics=metrics)
 
 

@@ -1,6 +1,15 @@
 import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, askAhead, setCsrfToken, SilentServer } from './client';
-import type { Catalogue, ClusterRow, ClusterSpec, Metric, Picture, RunRow, StoredRun, Showcase } from './types';
+import type {
+  Catalogue,
+  ClusterRow,
+  ClusterSpec,
+  Metric,
+  Picture,
+  RunRow,
+  StoredRun,
+  Showcase,
+} from './types';
 import { isOver } from './types';
 
 export const queryClient = new QueryClient({

@@ -10,13 +10,8 @@ export function metricText(value: number | null, unit: string): string {
   if (unit === 'J') return joules(value);
   if (unit === 'nat') return value === 0 ? '0' : `${three(value)} nats`;
   if (unit === 'fraction') return percent(value);
-  if (unit === '') return value === 0 ? '0' : value.toExponential(1);
+  if (unit === '') return three(value);
   return human(value, unit);
-}
-
-/** A value on an axis or in a table; a number without a unit is a count, not a small error. */
-export function quantityText(value: number, unit: string): string {
-  return unit === '' ? three(value) : metricText(value, unit);
 }
 
 /** A parameter as text, with the unit that its name ends in; false, 0 and "" are values. */

@@ -28,6 +28,8 @@ export type StrategyRow = Omit<Schemas['StrategyOut'], 'params_schema'> & { para
 /** `image_rows` are the rows that a picture has; 0 for a model that sees none. */
 export type ModelRow = Schemas['ModelOut'];
 /** PNG in base64, as a model sees it. */
+/** A figure: a row of the server's table. */
+export type Metric = Schemas['Metric'];
 export type Picture = Schemas['PictureOut'];
 export type DevicePreset = Schemas['DeviceSpec'];
 export type LinkPreset = Schemas['LinkPreset'];

@@ -1,6 +1,6 @@
 import { useElementSize } from '@mantine/hooks';
 import { useState } from 'react';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { FigureLegend } from './FigureLegend';
@@ -47,7 +47,7 @@ export function Figure({
   const columns = columnsOf(data.facets.length, width);
   const each = Math.max(width / columns - (columns > 1 ? 8 : 0), 120);
   const inner = { width: each - LEFT - RIGHT, height: height - TOP - BOTTOM };
-  const formatY = (value: number) => quantityText(value, data.y.unit);
+  const formatY = (value: number) => metricText(value, data.y.unit);
   const x = xScale(data, inner.width);
   const y = yScale(data, hidden, inner.height, formatY);
   const empty = data.facets.every((facet) => facet.series.every((series) => series.marks.length === 0));

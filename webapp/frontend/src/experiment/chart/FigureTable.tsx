@@ -1,5 +1,5 @@
 import { Table } from '@mantine/core';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import classes from './chart.module.css';
 import type { FigureData } from './model';
 import { SOURCE_TEXT, valueText } from './texts';
@@ -7,7 +7,7 @@ import { SOURCE_TEXT, valueText } from './texts';
 /** The values of a figure as a table: the same content without colours and positions. */
 export function FigureTable({ data }: { data: FigureData }) {
   const faceted = data.facets.length > 1;
-  const format = (value: number) => quantityText(value, data.y.unit);
+  const format = (value: number) => metricText(value, data.y.unit);
   return (
     <div className={classes.values} style={{ maxHeight: 430 }}>
       <Table data-testid="figure-table" stickyHeader verticalSpacing={5}>

@@ -12,7 +12,6 @@ export type RowAnswer = Schemas['RowOut'];
 export type RowState = RowAnswer['state'];
 export type RowsAnswer = Schemas['RowsOut'];
 export type PreviewAnswer = Schemas['PreviewOut'];
-export type MetricRow = Schemas['Metric'];
 /** A figure with everything that it shows; crossings of lines are in its panels. */
 export type FigureAnswer = Schemas['FigureData'];
 export type LineAnswer = Schemas['Line'];

@@ -13,7 +13,7 @@ import {
   TIME,
   unitFor,
 } from '@/format/quantities';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
@@ -224,7 +224,7 @@ function factorOf(factor: FactorDraft): Factor {
     values: (levelsOf(factor).values ?? []).map((value): Level => ({
       value,
       label:
-        choice.get(value) ?? (typeof value === 'number' ? quantityText(value, option.unit) : String(value)),
+        choice.get(value) ?? (typeof value === 'number' ? metricText(value, option.unit) : String(value)),
     })),
   };
 }

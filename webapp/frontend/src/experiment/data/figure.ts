@@ -1,6 +1,6 @@
 /** The server's figure data as the charts draw them. */
 import type { FigureData, FigureKind, Series, Source } from '@/experiment/chart/model';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import type { FigureAnswer, LineAnswer } from './answers';
 
 const SOURCE: Readonly<Record<string, Source>> = {
@@ -38,7 +38,7 @@ function toSeries(
     source,
     marks: spots.map(({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid, left_out }) => ({
       x,
-      xText: scatter !== null && typeof x === 'number' ? quantityText(x, scatter) : x_label,
+      xText: scatter !== null && typeof x === 'number' ? metricText(x, scatter) : x_label,
       mean: y,
       low,
       high,

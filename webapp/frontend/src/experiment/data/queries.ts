@@ -8,7 +8,6 @@ import type {
   ExperimentRow,
   FigureAnswer,
   FigureVerdict,
-  MetricRow,
   PivotAnswer,
   PreviewAnswer,
   Reproductions,
@@ -40,15 +39,6 @@ export function useExperiment(id: number, enabled = true) {
     queryFn: ({ signal }) => api.get<StoredExperiment>(`/experiments/${id}`, signal),
     refetchInterval: (query) => (query.state.data?.state === 'running' ? 2_000 : 15_000),
     staleTime: 0,
-  });
-}
-
-/** Name, title, unit and better direction of everything that a point measures. */
-export function useMetrics() {
-  return useQuery({
-    queryKey: ['metrics'],
-    queryFn: ({ signal }) => api.get<MetricRow[]>('/experiments/metrics', signal),
-    staleTime: Infinity,
   });
 }
 

@@ -80,7 +80,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
         {report && (
           <>
             <FindingPanel run={run} />
-            {report.outcome.kind === 'finished' && <KeyFigures report={report} />}
+            {report.outcome.kind === 'finished' && <KeyFigures run={run} />}
             <Verdicts correctness={report.correctness} fidelity={report.fidelity} />
             <Happened run={run} data={recording.data} />
             <RecoveryPanel

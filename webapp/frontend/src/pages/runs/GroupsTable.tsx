@@ -1,12 +1,14 @@
 import { SegmentedControl, Table, UnstyledButton } from '@mantine/core';
 import { useState } from 'react';
-import type { RunRow } from '@/api/types';
-import { FIGURES } from '@/run/table/figures';
+import type { Metric, RunRow } from '@/api/types';
+import { metricText } from '@/format/metrics';
+import { aboutOf, inLists, titleOf } from '@/run/table/columns';
 import { type Average, groupsOf, type Statistic, statisticText, STATISTICS } from '@/run/table/groups';
 import classes from './runs.module.css';
 
 interface Props {
   runs: readonly RunRow[];
+  metrics: readonly Metric[];
   groupBy: readonly string[];
   titles: readonly string[];
   columns: readonly string[];
@@ -14,8 +16,8 @@ interface Props {
 }
 
 /** A row per group of runs: how many, and of every chosen figure the mean with its interval, the median or the extremes. */
-export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props) {
-  const figures = FIGURES.filter(({ key }) => columns.includes(key));
+export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect }: Props) {
+  const figures = inLists(metrics).filter(({ name }) => columns.includes(name));
   const [statistic, setStatistic] = useState<Statistic>('mean');
   return (
     <div className={classes.scroll}>
@@ -35,9 +37,9 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
               <Table.Th key={title}>{title}</Table.Th>
             ))}
             <Table.Th ta="right">runs</Table.Th>
-            {figures.map(({ key, title, about }) => (
-              <Table.Th key={key} ta="right" title={`${about}: ${STATISTICS[statistic]}`}>
-                {title}
+            {figures.map((metric) => (
+              <Table.Th key={metric.name} ta="right" title={`${aboutOf(metric)}: ${STATISTICS[statistic]}`}>
+                {titleOf(metric)}
               </Table.Th>
             ))}
           </Table.Tr>
@@ -59,9 +61,9 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
                   {group.runs.length}
                 </UnstyledButton>
               </Table.Td>
-              {figures.map(({ key, text }) => (
-                <Table.Td key={key} ta="right" style={{ whiteSpace: 'nowrap' }}>
-                  <Cell average={group.averages[key]} statistic={statistic} text={text} />
+              {figures.map(({ name, unit }) => (
+                <Table.Td key={name} ta="right" style={{ whiteSpace: 'nowrap' }}>
+                  <Cell average={group.averages[name]} statistic={statistic} unit={unit} />
                 </Table.Td>
               ))}
             </Table.Tr>
@@ -75,12 +77,12 @@ export function GroupsTable({ runs, groupBy, titles, columns, onSelect }: Props)
 interface CellProps {
   average: Average | undefined;
   statistic: Statistic;
-  text: (value: number) => string;
+  unit: string;
 }
 
-function Cell({ average, statistic, text }: CellProps) {
+function Cell({ average, statistic, unit }: CellProps) {
   if (!average) return '–';
-  const [main, more] = statisticText(average, statistic, text);
+  const [main, more] = statisticText(average, statistic, (value) => metricText(value, unit));
   return (
     <span title={`of ${average.count} runs`}>
       {main}

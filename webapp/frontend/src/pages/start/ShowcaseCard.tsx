@@ -7,7 +7,7 @@ import { useClusters, useMayWrite, useRuns } from '@/api/queries';
 import type { Showcase } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { seconds, three } from '@/format/units';
+import { maybe, seconds, three } from '@/format/units';
 import { Expected } from './Expected';
 import classes from './start.module.css';
 import { useStart } from './useStart';
@@ -100,11 +100,12 @@ export function ShowcaseCard({ showcase, size }: Props) {
 /** What the newest finished run of a showcase took; nothing before there is one. */
 function Took({ showcase }: { showcase: Showcase }) {
   const last = useRuns().data?.find((run) => run.name === showcase.title && run.status === 'finished');
-  if (!last || last.latency_s === null) return null;
+  if (!last) return null;
+  const { latency_s, ttft_s } = last.figures;
   return (
     <Text size="sm" data-testid={`took-${showcase.name}`}>
-      When it last ran it took <b>{seconds(last.latency_s)}</b>
-      {last.ttft_s !== null && `, ${seconds(last.ttft_s)} to the first token`}:{' '}
+      When it last ran it took <b>{maybe(latency_s, seconds)}</b>
+      {ttft_s !== undefined && `, ${seconds(ttft_s)} to the first token`}:{' '}
       <Anchor component={Link} to={`/runs/${last.id}`} size="sm">
         run {last.id}
       </Anchor>

@@ -1,6 +1,5 @@
 /** Runs in groups of equal values, with the mean of every figure, its 95 % confidence interval, median and extremes. */
 import type { RunRow } from '@/api/types';
-import { FIGURES } from './figures';
 import { valueOf } from './table';
 
 export interface Average {
@@ -91,10 +90,11 @@ function textOf(run: RunRow, key: string): string {
 }
 
 function averagesOf(runs: readonly RunRow[]): Record<string, Average> {
+  const names = new Set(runs.flatMap(({ figures }) => Object.keys(figures)));
   return Object.fromEntries(
-    FIGURES.flatMap(({ key, of }) => {
-      const average = averageOf(runs.map(of).filter((value) => value !== null));
-      return average ? [[key, average] as const] : [];
+    [...names].flatMap((name) => {
+      const average = averageOf(runs.flatMap(({ figures }) => figures[name] ?? []));
+      return average ? [[name, average] as const] : [];
     }),
   );
 }

@@ -1,6 +1,7 @@
 import { ActionIcon, Anchor, Button, Center, Loader, Stack, Table } from '@mantine/core';
 import { IconX } from '@tabler/icons-react';
 import { useQueries } from '@tanstack/react-query';
+import { useMetrics } from '@/api/queries';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { EmptyState } from '@/components/EmptyState';
@@ -8,9 +9,8 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer, RowsAnswer } from '@/experiment/data/answers';
-import { useMetrics } from '@/experiment/data/queries';
 import { differing } from '@/experiment/data/rows';
-import { paramText, quantityText } from '@/format/metrics';
+import { paramText, metricText } from '@/format/metrics';
 import { type ComparedPoint, useComparison } from '../comparison';
 import classes from './compare.module.css';
 
@@ -74,7 +74,7 @@ interface SheetProps {
 }
 
 function Sheet({ columns, onRemove }: SheetProps) {
-  const metrics = useMetrics().data ?? [];
+  const metrics = useMetrics();
   const rows = columns.map(({ row }) => row);
   const shown = metrics.filter(({ name }) => rows.some((row) => (row.metrics[name] ?? 0) !== 0));
   const heads = columns.map(({ point, row }) => (
@@ -142,7 +142,7 @@ function Sheet({ columns, onRemove }: SheetProps) {
                     </Table.Th>
                     {values.map((value, at) => (
                       <Table.Td key={at} fw={value !== undefined && value === best ? 600 : undefined}>
-                        {value === undefined ? '–' : quantityText(value, unit)}
+                        {value === undefined ? '–' : metricText(value, unit)}
                       </Table.Td>
                     ))}
                   </Table.Tr>

@@ -2,7 +2,7 @@ import { Card, Group, NumberInput, Text, TextInput, Title } from '@mantine/core'
 import { useViewportSize } from '@mantine/hooks';
 import { type ReactNode, useState } from 'react';
 import { ApiError, sentence } from '@/api/client';
-import { useSupports } from '@/api/queries';
+import { useSupports, useMetrics } from '@/api/queries';
 import type { Catalogue, ClusterRow } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { pairOf } from '@/run/request/draft';
@@ -19,7 +19,7 @@ import {
 } from '@/experiment/data/design';
 import type { StoredExperiment } from '@/experiment/data/answers';
 import { toFigure } from '@/experiment/data/figure';
-import { useFactorOptions, useMetrics, usePreview } from '@/experiment/data/queries';
+import { useFactorOptions, usePreview } from '@/experiment/data/queries';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
 import { Base } from './Base';
@@ -61,7 +61,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
     lacking || !cluster ? null : toExperiment(design, cluster, model, stored?.experiment ?? null);
   const options = useFactorOptions(cluster ? baseOf(run, cluster, model) : null);
   const free = (options.data ?? []).filter(({ path }) => !factors.some(({ option }) => option.path === path));
-  const metrics = useMetrics().data ?? [];
+  const metrics = useMetrics();
   const preview = usePreview(experiment);
   const selection = useSelection();
   const { height: viewport } = useViewportSize();

@@ -1,11 +1,11 @@
 import { Group, Select, Switch } from '@mantine/core';
-import type { MetricRow } from '@/experiment/data/answers';
+import type { Metric } from '@/api/types';
 import { coordinateOf, type View } from '@/experiment/data/design';
 import type { Factor, FigureSpec } from '@/experiment/data/types';
 
 interface Props {
   factors: readonly Factor[];
-  metrics: readonly MetricRow[];
+  metrics: readonly Metric[];
   view: View;
   /** The figure that is shown: `view` with what follows from the factors. */
   figure: FigureSpec;

@@ -1,11 +1,12 @@
 import { Select } from '@mantine/core';
 import { useState } from 'react';
+import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import type { AnalysisAnswer, FigureAnswer, RowAnswer } from '@/experiment/data/answers';
 import { FIRST_VIEW, type View, viewOf } from '@/experiment/data/design';
 import { toFigure } from '@/experiment/data/figure';
-import { useFigure, useMetrics } from '@/experiment/data/queries';
+import { useFigure } from '@/experiment/data/queries';
 import { runsOf } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { ViewControls } from '../design/ViewControls';
@@ -29,7 +30,7 @@ const OWN = '';
 /** A figure of the experiment, or one with the axes that a person chooses. */
 export function Figures({ id, experiment, analysis, rows, token, view, onView, selection }: Props) {
   const [name, setName] = useState(experiment.figures[0]?.name ?? OWN);
-  const metrics = useMetrics().data ?? [];
+  const metrics = useMetrics();
   const designed = experiment.figures.find((figure) => figure.name === name);
   const composed = view
     ? viewOf(experiment.factors, view)

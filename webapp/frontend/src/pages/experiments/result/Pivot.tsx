@@ -1,12 +1,13 @@
 import { Anchor, Group, MultiSelect, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
+import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
 import type { PivotAnswer, TableCellAnswer } from '@/experiment/data/answers';
-import { exportLink, useMetrics, useTable } from '@/experiment/data/queries';
+import { exportLink, useTable } from '@/experiment/data/queries';
 import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import classes from './result.module.css';
 
 interface Props {
@@ -24,7 +25,7 @@ const STATISTICS: TableSpec['statistic'][] = ['mean', 'median', 'min', 'max', 's
 
 /** A pivot table: rows × columns × statistic, composed by the person. */
 export function Pivot({ id, experiment, tables, metric, token }: Props) {
-  const metrics = useMetrics().data ?? [];
+  const metrics = useMetrics();
   const names = experiment.factors.map(({ name, title }) => ({ value: name, label: title || name }));
   const [chosen, setChosen] = useState<Partial<TableSpec>>({});
   const table: TableSpec = {
@@ -208,8 +209,8 @@ function Cell({ cell, unit, statistic }: { cell: TableCellAnswer | null; unit: s
   const interval = statistic === 'interval' && cell.low !== null && cell.high !== null;
   return (
     <span title={countText(cell)}>
-      {quantityText(cell.value, unit)}
-      {interval && ` ± ${quantityText(((cell.high ?? 0) - (cell.low ?? 0)) / 2, unit)}`}
+      {metricText(cell.value, unit)}
+      {interval && ` ± ${metricText(((cell.high ?? 0) - (cell.low ?? 0)) / 2, unit)}`}
     </span>
   );
 }

@@ -1,13 +1,13 @@
 import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
+import { useMetrics } from '@/api/queries';
 import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
 import { labelOf } from '@/experiment/data/design';
-import { useMetrics } from '@/experiment/data/queries';
 import { STATE_TEXT } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import type { Selection } from '../selection';
 import classes from './result.module.css';
 
@@ -31,7 +31,7 @@ const COLOR: Record<RowAnswer['state'], string> = {
 export function PointsTable({ rows, experiment, selection }: Props) {
   const [filter, setFilter] = useState('all');
   const [limit, setLimit] = useState(STEP);
-  const metrics = (useMetrics().data ?? []).filter(({ name }) => SHOWN.includes(name));
+  const metrics = useMetrics().filter(({ name }) => SHOWN.includes(name));
   const matching = rows.filter(({ state, world, digest }) =>
     filter === 'all'
       ? true
@@ -106,7 +106,7 @@ export function PointsTable({ rows, experiment, selection }: Props) {
                 </Table.Td>
                 {metrics.map(({ name, unit }) => (
                   <Table.Td key={name} ta="right">
-                    {row.metrics[name] === undefined ? '–' : quantityText(row.metrics[name], unit)}
+                    {row.metrics[name] === undefined ? '–' : metricText(row.metrics[name], unit)}
                   </Table.Td>
                 ))}
               </Table.Tr>

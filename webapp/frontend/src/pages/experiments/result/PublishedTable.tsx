@@ -3,7 +3,7 @@ import { Panel } from '@/components/Panel';
 import type { PublishedAnswer } from '@/experiment/data/answers';
 import { labelOf } from '@/experiment/data/design';
 import type { Factor } from '@/experiment/data/types';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import { percent } from '@/format/units';
 import classes from './result.module.css';
 
@@ -59,14 +59,14 @@ const SIGN: Readonly<Record<string, string>> = { about: '≈ ', at_most: '≤ ',
 
 function publishedText(row: PublishedAnswer): string {
   const { published, published_low, published_high, published_outcome, unit, bound } = row;
-  if (published !== null) return `${SIGN[bound] ?? ''}${quantityText(published, unit)}`;
+  if (published !== null) return `${SIGN[bound] ?? ''}${metricText(published, unit)}`;
   if (published_low !== null && published_high !== null)
-    return `${quantityText(published_low, unit)} – ${quantityText(published_high, unit)}`;
+    return `${metricText(published_low, unit)} – ${metricText(published_high, unit)}`;
   return published_outcome.replaceAll('_', ' ');
 }
 
 function oursText({ ours, unit, problem, outcomes }: PublishedAnswer): string {
-  if (ours !== null) return quantityText(ours, unit);
+  if (ours !== null) return metricText(ours, unit);
   return outcomes.map((outcome) => outcome.replaceAll('_', ' ')).join(', ') || problem;
 }
 

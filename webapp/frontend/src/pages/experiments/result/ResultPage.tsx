@@ -11,7 +11,7 @@ import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
 import { useAnalysis, useExperiment, useRows } from '@/experiment/data/queries';
-import { quantityText } from '@/format/metrics';
+import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';
 import { Actions } from './Actions';
@@ -125,7 +125,7 @@ function Result({ stored, rows, rowsError }: Props) {
                 <BestTable
                   best={analysis.data.best}
                   factors={experiment.factors}
-                  format={(value) => quantityText(value, analysis.data?.figures[0]?.y.unit ?? '')}
+                  format={(value) => metricText(value, analysis.data?.figures[0]?.y.unit ?? '')}
                   onSelect={() => selection.set(bestDigests(analysis.data?.best ?? [], all))}
                 />
               </>
