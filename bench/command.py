@@ -24,6 +24,7 @@ from bench.prediction.predict import measure_prediction
 from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
 from bench.published.lime import measure_lime
+from bench.published.questions import measure_questions
 from bench.published.several_boards import measure_several_boards
 from bench.service.browser import measure_browser
 from bench.service.first_run import measure_first_run
@@ -104,6 +105,12 @@ BENCHES: tuple[Bench, ...] = (
         "several-boards",
         "boards on one switch against published rates of tokens",
         measure_several_boards,
+        "boards",
+    ),
+    Bench(
+        "questions",
+        "are several boards faster than one, where that is published",
+        measure_questions,
         "boards",
     ),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),

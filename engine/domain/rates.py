@@ -6,24 +6,26 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.domain.values import Positive, Value
+from engine.domain.values import NonNegative, Positive, Value
 
 Basis = Literal[
     "data sheet",
     "published measurement",
     "fitted to published rates",
     "fitted in another format",
+    "derived from other boards",
     "calibrated",
 ]
 """What a device's rates are: a data sheet's times an assumed efficiency, a measurement that was published,
 fitted to published rates of tokens (`./loom bench boards`), derived from what was fitted so for weights of
-another format, or what `loom calibrate` measured.
+another format or for other boards of the kind, or what `loom calibrate` measured.
 """
 
 WITHIN: dict[Basis, float] = {
     "calibrated": 1.0,
     "fitted to published rates": 1.35,
     "fitted in another format": 1.6,
+    "derived from other boards": 2.0,
     "published measurement": 1.6,
     "data sheet": 2.0,
 }
@@ -35,6 +37,7 @@ IN_WORDS: dict[Basis, str] = {
     "calibrated": "measured here",
     "fitted to published rates": "fitted to published rates",
     "fitted in another format": "fitted to published rates of another format",
+    "derived from other boards": "derived from fitted boards of its kind",
     "published measurement": "a published measurement of the board, not of its tokens",
     "data sheet": "data sheet",
 }
@@ -52,12 +55,14 @@ class FamilyRate(Value):
 class FormatRate(Value):
     """What products with weights of `bits` bits reach: FLOP/s of many rows, and the share of the device's
     memory rate at which they read the weights. It is small where unpacking takes longer than reading.
+    `half_rows`: rows at which half of the FLOP/s are reached; None: as many as the device says.
     `source`: whose published rates these are.
     """
 
     bits: FormatBits
     flop_per_s: Positive
     memory_frac: float = Field(default=1.0, gt=0, le=1)
+    half_rows: NonNegative | None = Field(default=None, exclude_if=lambda rows: rows is None)
     basis: Basis
     source: str = Field(default="", exclude_if=lambda source: not source)
 

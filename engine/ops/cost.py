@@ -7,7 +7,8 @@ peak rate and read all weights):
 flops      FLOPs / flop_per_s: the papers' arithmetic.
 roofline   max(FLOPs / (rate · e), bytes / memory rate) + op_overhead_s per kernel. The rates are flop_per_s
            and memory_byte_per_s, or for a product those of the format of its weights, if the device states
-           them (`format_rates`); e is its table of `efficiencies`, or rows / (rows + half_rows).
+           them (`format_rates`); e is its table of `efficiencies`, or rows / (rows + half_rows) with the
+           half_rows of the format or the device.
 serial     as roofline, but FLOPs and bytes take turns: their times add up (microcontrollers).
 measured   this host's measured time of the kernel × measured_scale (a `HostProfile`, `host_times.py`).
 """
@@ -288,7 +289,8 @@ def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int, row: FormatRate | N
     if device.efficiencies:
         reached = efficiency(device.efficiencies, kernel.rows, min(kernel.inner, kernel.cols))
     else:
-        reached = kernel.rows / (kernel.rows + device.half_rows)
+        half_rows = device.half_rows if row is None or row.half_rows is None else row.half_rows
+        reached = kernel.rows / (kernel.rows + half_rows)
     return flops / (rate * reached)
 
 

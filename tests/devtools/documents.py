@@ -13,6 +13,7 @@ from pathlib import Path
 import topologies
 from bench.commands import COMMANDS as OF_MEASURING
 from emulator.cli.main import COMMANDS
+from engine.domain.rates import IN_WORDS, WITHIN
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.family import restrictions
@@ -63,6 +64,32 @@ def devices_table() -> str:
         for device in topologies.presets()
     ]
     return table(("name", "what it is", "compute", "memory", "memory bandwidth", "rates are from"), rows)
+
+
+def format_rates_table() -> str:
+    rows = [
+        (
+            f"`{device.name}`",
+            str(rate.bits),
+            human(rate.flop_per_s, "FLOP/s"),
+            f"{rate.memory_frac:.0%}",
+            IN_WORDS[rate.basis],
+            f"{WITHIN[rate.basis]:g}",
+            rate.source,
+        )
+        for device in topologies.presets()
+        for rate in device.format_rates
+    ]
+    columns = (
+        "name",
+        "bits",
+        "compute",
+        "of the memory bandwidth",
+        "what it is",
+        "within a factor",
+        "source",
+    )
+    return table(columns, rows)
 
 
 def links_table() -> str:
@@ -134,6 +161,7 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),
     "devices": ("docs/results/boards.md", devices_table),
+    "format-rates": ("docs/results/boards.md", format_rates_table),
     "links": ("docs/results/boards.md", links_table),
     "disks": ("docs/results/boards.md", disks_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),

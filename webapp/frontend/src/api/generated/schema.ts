@@ -1762,7 +1762,7 @@ export interface components {
         };
         DeviceSpec: {
             assumed_efficiency: number | null;
-            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "calibrated") | null;
+            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "calibrated") | null;
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
@@ -2140,10 +2140,11 @@ export interface components {
         };
         FormatRate: {
             /** @enum {string} */
-            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "calibrated";
+            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "calibrated";
             /** @enum {integer} */
             bits: 32 | 16 | 8 | 4;
             flop_per_s: number;
+            half_rows?: number | null;
             memory_frac: number;
             source?: string;
         };
