@@ -15,6 +15,7 @@ from engine.domain.workload import Workload
 from engine.program.strategy import Strategy
 from engine.strategies.registry import STRATEGIES
 
+WEIGHT_BITS = (0.0, 0.0, 8.0, 4.0)
 LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
 
 
@@ -26,6 +27,8 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
     chosen = strategies[index % len(strategies)]
     bases, turn = small_models(), sum(divmod(index, len(strategies)))
     model = draw_model(random, bases[turn % len(bases)])
+    bits = Random(f"{seed}/{index}/bits").choice(WEIGHT_BITS)
+    model = model.model_copy(update={"weight_bits": bits})
     cluster = draw_cluster(random, model)
     return RunSpec(
         name=f"fuzz {seed}/{index}",

@@ -15,7 +15,13 @@ import torch
 
 from bench.fuzz.check import check
 from bench.fuzz.draw import draw_spec
+from engine.ops.torch_kernels.linear import use
+from engine.ops.torch_kernels.linear_table import LinearTable
+from engine.ops.torch_kernels.row_library import make_library
 from engine.strategies.registry import strategy
+
+FEW_ROWS = 3
+"""Products with so many rows read matrices in 8 and 4 bits as they are; with more they restore them."""
 
 
 def main(arguments: list[str]) -> int:
@@ -24,6 +30,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     torch.set_num_threads(1)  # tensors this small are computed sooner by one thread
     warnings.simplefilter("ignore")
+    library = make_library()
+    few = FEW_ROWS if library else 0
+    use(LinearTable(processor="", torch="", row_library=library, packed_rows=few, choices=()))
     verdicts = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # standard output carries the verdicts, so what libraries print goes elsewhere
     for index in range(first, stop, step):

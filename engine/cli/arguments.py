@@ -39,6 +39,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--model", metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")
+    parser.add_argument(
+        "--weight-bits",
+        type=int,
+        choices=(8, 4),
+        help="all matrices in so many bits; transformers, too, computes with what they round to",
+    )
     parser.add_argument("--strategy", metavar="NAME", help="how the work is split")
     parser.add_argument(
         "--set",
@@ -106,6 +112,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
+    if args.weight_bits:
+        model = model.model_copy(update={"weight_bits": float(args.weight_bits)})
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()

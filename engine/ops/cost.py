@@ -26,6 +26,7 @@ from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile
 from engine.domain.model import ModelSpec
 from engine.domain.rates import FormatRate, format_bits
+from engine.ops.sizes import STORED_BITS
 
 INLINE_FLOPS = 200_000
 """Operations with fewer FLOPs run in the main thread of a paced device: passing them to the compute thread
@@ -99,7 +100,8 @@ def elementwise(
 
 def weighted(model: ModelSpec, rows: int, inner: int, cols: int, count: int = 1) -> Kernel:
     """The product of `rows` rows with weights of `model`, in the format in which it has them."""
-    return _weighted(rows, inner, cols, model.element_bytes, count, model.weight_bits)
+    bits = STORED_BITS.get(model.weight_bits, model.weight_bits)
+    return _weighted(rows, inner, cols, model.element_bytes, count, bits)
 
 
 @lru_cache(maxsize=16384)

@@ -15,7 +15,7 @@ from engine.domain.plan import Slice, covers
 from engine.domain.units import human
 from engine.ops.layers import Layers
 from engine.ops.operation import Cost, Op
-from engine.ops.sizes import weight_bytes
+from engine.ops.sizes import table_bytes, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 
 ENDS = ("embed", "lm_head")
@@ -79,7 +79,7 @@ class Ledger:
         """Bytes of the embedding table that a tied head shares: of all of it, or of the head's rows."""
         heads = [end for end in (piece, *self.resident) if end.part == "lm_head" and end.axis == "columns"]
         rows = heads[0].stop - heads[0].start if heads else self.model.vocab_size
-        return rows * self.model.hidden_size * self.model.element_bytes
+        return table_bytes(self.model, rows)
 
     def evict(self, piece: Slice) -> None:
         self._met_until[piece.layer] = (piece, self._met.pop(piece.layer, set()))

@@ -14,11 +14,8 @@ from engine.ops.cost import elementwise
 from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.operation import Cost
-from engine.ops.sizes import GROUP_INPUTS, SCALE_BYTES
+from engine.ops.sizes import STORED_BITS
 from engine.ops.tensors import Meta
-
-STORED_BITS: dict[Bits, float] = {8: 8.0, 4: 4 + 8 * SCALE_BYTES / GROUP_INPUTS}
-"""Bits per number with its share of a scale; that of 8 bits is less than a thousandth."""
 
 
 @dataclass(frozen=True, slots=True)

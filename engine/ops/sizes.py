@@ -12,6 +12,17 @@ GROUP_INPUTS = 128
 """Inputs that share one scale in 4-bit quantisation."""
 HIGHEST = {8: 127, 4: 7}
 SCALE_BYTES = 2
+STORED_BITS: dict[float, float] = {8: 8.0, 4: 4 + 8 * SCALE_BYTES / GROUP_INPUTS}
+"""Bits per number with its share of a scale; that of 8 bits is less than a thousandth."""
+COMPUTED_BITS = (0, *STORED_BITS)
+"""What a model's `weight_bits` may be in a run that computes."""
+
+
+def bits_of(model: ModelSpec, piece: Slice) -> Bits:
+    """8 or 4 where the matrices of `piece` are in a format that kernels here compute with, else 0."""
+    if piece.bits:
+        return piece.bits
+    return 8 if model.weight_bits == 8 else 4 if model.weight_bits == 4 else 0
 
 
 @lru_cache(maxsize=16384)
@@ -20,14 +31,22 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
 
     A tied head includes its table: the caller subtracts it once for a device that also has `embed`.
     """
-    return sum(
-        quantised_bytes(part, piece.bits)
-        if piece.bits and part.is_matrix
-        else round(part.num_elements * model.weight_bits / 8)
-        if model.weight_bits and part.is_matrix
-        else model.element_bytes * part.num_elements
-        for part in tensor_parts(model, piece)
-    )
+    bits = bits_of(model, piece)
+    return sum(_part_bytes(model, part, bits) for part in tensor_parts(model, piece))
+
+
+def table_bytes(model: ModelSpec, rows: int) -> int:
+    """Bytes of so many rows of a tied table."""
+    matrix = TensorPart("", "", (rows, model.hidden_size), 0, 0, rows, 1)
+    return _part_bytes(model, matrix, bits_of(model, Slice(layer=-1, part="embed")))
+
+
+def _part_bytes(model: ModelSpec, part: TensorPart, bits: Bits) -> int:
+    if not part.is_matrix:
+        return model.element_bytes * part.num_elements
+    if bits:
+        return quantised_bytes(part, bits)
+    return round(part.num_elements * (model.weight_bits or 8 * model.element_bytes) / 8)
 
 
 def quantised_bytes(matrix: TensorPart, bits: Bits) -> int:

@@ -18,6 +18,7 @@ from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.models.inputs.text import GrowingText, can_decode, label_of
+from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
@@ -76,10 +77,10 @@ class _Execution:
         before_start: Callable[[], None],
     ) -> RunReport:
         spec = self.spec = without_record(self.spec)
-        if spec.model.weight_bits:
+        if spec.model.weight_bits not in COMPUTED_BITS:
             raise SpecError(
                 f"model {spec.model.name}: weights of {spec.model.weight_bits:g} bits are only predicted: "
-                "leave weight_bits out, or take the strategy edge_only, which computes with 8 and 4 bits."
+                "take weight_bits 8 or 4, which runs compute with, or leave it out."
             )
         self._state("planning")
         prepared = prepare(spec)

@@ -31,12 +31,16 @@ from engine.ops.layout import TensorPart, tensor_parts, whole_model
 if TYPE_CHECKING:
     import torch
 
+    from engine.models.weights.store import Source
+
 KEEP_FILES = 200
 TEXT_IDS = "text_ids"
 ENGINE = Path(__file__).resolve().parents[2]
 CODE = (
     "models/reference/transformers_outputs.py",
     "models/weights/store.py",
+    "models/weights/quantise.py",
+    "ops/torch_kernels/packed.py",
     "models/weights/drawn.py",
     "ops/layout.py",
     *sorted(str(file.relative_to(ENGINE)) for file in (ENGINE / "models/families").glob("*.py")),
@@ -196,12 +200,18 @@ def library_model(spec: RunSpec) -> Any:
     from transformers import AutoConfig
     from transformers.initialization import no_init_weights
 
+    from engine.models.weights.store import InBits, source_of
+
     model, kind, directory = spec.model, _library_class(spec.model), spec.weights.directory
     dtype, local = getattr(torch, model.dtype), {"local_files_only": True, "trust_remote_code": False}
     if directory:
         _check_unchanged(model, Path(directory))
+    source = source_of(spec.weights, spec.seed)
     if spec.weights.kind == "directory":
-        return kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **local).eval()
+        found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **local).eval()
+        if model.weight_bits:
+            fill(found, model, InBits(source))
+        return found
     if directory:
         config = AutoConfig.from_pretrained(directory, **local)
     else:
@@ -210,14 +220,16 @@ def library_model(spec: RunSpec) -> Any:
     with no_init_weights():
         made = kind.from_config(config, dtype=dtype)
     made.tie_weights()
-    fill(made, model, spec.seed)
+    fill(made, model, InBits(source) if model.weight_bits else source)
     return made.eval()
 
 
 def _check_unchanged(model: ModelSpec, directory: Path) -> None:
     stored = read_spec(directory, model.name)
     for field in ModelSpec.model_fields:
-        if field not in ("name", "source", "dtype") and getattr(stored, field) != getattr(model, field):
+        if field not in ("name", "source", "dtype", "weight_bits") and getattr(stored, field) != getattr(
+            model, field
+        ):
             raise SpecError(
                 f"{directory / CONFIG}: {field} is {getattr(stored, field)}, and this run's model has "
                 f"{getattr(model, field)}: the file was changed since. Make a new run."
@@ -234,13 +246,10 @@ def _library_class(model: ModelSpec) -> Any:
     return transformers.AutoModelForImageTextToText if model.vision else transformers.AutoModelForCausalLM
 
 
-def fill(module: Any, model: ModelSpec, seed: int) -> None:
-    """Put our random weights into the library's module, through the names that its files would have."""
+def fill(module: Any, model: ModelSpec, source: Source) -> None:
+    """Put the weights of `source` into the library's module, through the names that its files would have."""
     import torch
 
-    from engine.models.weights.drawn import RandomSource
-
-    source = RandomSource(seed)
     state = module.state_dict()
     touched: set[str] = set()
     with torch.no_grad():

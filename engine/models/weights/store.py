@@ -14,14 +14,16 @@ from torch import Tensor
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Slice, contains
+from engine.domain.plan import Bits, Slice, contains
 from engine.domain.spec import WeightsRef
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
-from engine.models.weights.quantise import Quantised, Restoring, quantise
+from engine.models.weights.quantise import quantise
 from engine.ops.layout import TensorPart, tensor_parts
+from engine.ops.sizes import bits_of
 from engine.ops.torch_kernels.own_memory import copies
+from engine.ops.torch_kernels.packed import Packed
 
 PAGE_ELEMENTS = 1024
 
@@ -80,17 +82,40 @@ def source_of(ref: WeightsRef, seed: int, shared: Path | None = None) -> Source:
     return RandomSource(seed, shared) if ref.kind == "random" else DirectorySource(ref.directory)
 
 
+class InBits:
+    """Another source's tensors with their matrices in 8 or 4 bits, as devices have them, restored."""
+
+    def __init__(self, source: Source):
+        self.source = source
+
+    def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
+        read = _read(self.source, model, part, bits_of(model, Slice(layer=-1, part="embed")))
+        return read.restored() if isinstance(read, Packed) else read
+
+
 def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str, Tensor]:
     """The tensors of `piece` under their keys in `layout.py`, in the model's dtype. Reads only them.
 
     Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have.
     """
-    source = source_of(ref, seed)
-    return {part.key: _read(source, model, part) for part in tensor_parts(model, piece)}
+    source, bits = source_of(ref, seed), bits_of(model, piece)
+    return {part.key: _read(source, model, part, bits) for part in tensor_parts(model, piece)}
 
 
-def _read(source: Source, model: ModelSpec, part: TensorPart) -> Tensor:
-    tensor = source.read(model, part).to(DTYPES[model.dtype]).contiguous()
+def _read(source: Source, model: ModelSpec, part: TensorPart, bits: Bits) -> Tensor:
+    """Of a matrix in 8 or 4 bits whole rows are read, because their numbers share scales."""
+    dtype = DTYPES[model.dtype]
+    if not (bits and part.is_matrix):
+        return _in_memory(source.read(model, part).to(dtype))
+    if part.dim == 0:
+        return quantise(source.read(model, part), bits, dtype)
+    whole = quantise(source.read(model, part._replace(start=0, stop=part.full_shape[part.dim])), bits, dtype)
+    cut = whole.cut(part.dim, part.start, part.stop)
+    return cut.kept_in(*(tensor.contiguous() for tensor in cut.tensors))
+
+
+def _in_memory(tensor: Tensor) -> Tensor:
+    tensor = tensor.contiguous()
     tensor.view(-1)[::PAGE_ELEMENTS].sum()  # fault mapped pages in now, not in the first operation
     return tensor
 
@@ -103,29 +128,21 @@ class WeightStore:
         self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
         self.found: dict[Any, Any] = {}  # what operations have looked up
-        self.by_name: WeakValueDictionary[tuple[str, int, int], Tensor] = WeakValueDictionary()
+        self.by_name: WeakValueDictionary[tuple[str, int, int, Bits], Tensor] = WeakValueDictionary()
 
     def load(self, piece: Slice) -> None:
         """Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have."""
-        if piece in self.held:
-            return
-        self.held[piece] = self._quantised(piece) if piece.bits else self._loaded(piece)
-
-    def _quantised(self, piece: Slice) -> Mapping[str, Tensor]:
-        """Quantise one matrix at a time, so that only one is in memory unquantised."""
-        source, stored = source_of(self.ref, self.seed, self.shared), dict[str, Tensor | Quantised]()
-        for part in tensor_parts(self.model, piece):
-            tensor = _read(source, self.model, part)
-            stored[part.key] = quantise(tensor, piece.bits) if part.is_matrix else tensor
-        return Restoring(stored, DTYPES[self.model.dtype])
+        if piece not in self.held:
+            self.held[piece] = self._loaded(piece)
 
     def _loaded(self, piece: Slice) -> Mapping[str, Tensor]:
         source, tensors = source_of(self.ref, self.seed, self.shared), {}
+        bits = bits_of(self.model, piece)
         for part in tensor_parts(self.model, piece):
-            identity = (part.name, part.start, part.stop)
+            identity = (part.name, part.start, part.stop, bits)
             tensor = self.by_name.get(identity)
             if tensor is None:
-                tensor = _read(source, self.model, part)
+                tensor = _read(source, self.model, part, bits)
                 self.by_name[identity] = tensor
             tensors[part.key] = tensor
         return tensors
@@ -134,15 +151,15 @@ class WeightStore:
         """Copy what is held into memory of this process (`own_memory.py`), as products then read it faster.
 
         Slice by slice, so that one is in memory twice at a time. Other devices of this host no longer share
-        these pages. Quantised slices stay as they are, and so do tables that only look-ups read.
+        these pages. Tables that only look-ups read stay as they are.
         """
         names = {id(tensor): identity for identity, tensor in self.by_name.items()}
-        plain = {piece: held for piece, held in self.held.items() if not isinstance(held, Restoring)}
-        uses = Counter(id(tensor) for tensors in plain.values() for tensor in tensors.values())
+        left = dict(self.held)
+        uses = Counter(id(tensor) for tensors in left.values() for tensor in tensors.values())
         shared: dict[int, Tensor] = {}
         originals = []  # of those in several slices: they keep the keys of `shared` unique
-        for piece in sorted(plain, key=lambda piece: piece.part == "embed"):
-            tensors = plain.pop(piece)
+        for piece in sorted(left, key=lambda piece: piece.part == "embed"):
+            tensors = left.pop(piece)
             if piece.part == "embed":
                 self.held[piece] = {key: shared.get(id(old), old) for key, old in tensors.items()}
                 continue

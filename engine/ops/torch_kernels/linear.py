@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engine.ops.torch_kernels.linear_table import SMALLEST_ELEMENTS, LinearTable, row_class, size_class
-from engine.ops.torch_kernels.row_products import prepare, row_product
+from engine.ops.torch_kernels.packed import Packed
+from engine.ops.torch_kernels.row_products import packed_product, prepare, row_product
 
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
@@ -39,6 +40,7 @@ class _Chosen:
     """The kernels in use in this process: by dtype, then row class, then size class."""
 
     products: dict[torch.dtype, tuple[tuple[Product, ...], ...]] = {}  # noqa: RUF012  (replaced as a whole)
+    packed_rows = 0
     met: dict[tuple[int, torch.Size, torch.dtype], Product] = {}  # noqa: RUF012  (replaced as a whole)
 
 
@@ -50,15 +52,19 @@ def use(table: LinearTable | None) -> None:
         getattr(torch, dtype): tuple(tuple(PRODUCTS[name] for name in by_size) for by_size in by_rows)
         for dtype, by_rows in (table.grid() if table else {}).items()
     }
+    _Chosen.packed_rows = table.packed_rows if table else 0
     _Chosen.met = {}
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x·Wᵀ + b for x [..., inner], W [cols, inner] and b [cols]: [..., cols].
 
-    A matrix that is a view with gaps uses torch's default, or for one row ours, which reads rows that lie
-    apart: oneDNN would copy it, a hundred times slower.
+    A matrix in 8 or 4 bits is restored, or for a row or a few read as it is. One that is a view with gaps
+    uses torch's default, or for one row ours, which reads rows that lie apart: oneDNN would copy it, a
+    hundred times slower.
     """
+    if isinstance(weight, Packed):
+        return _packed(x, weight, bias)
     kind = (x.numel(), weight.shape, weight.dtype)
     product = _Chosen.met.get(kind)
     if product is None:
@@ -66,6 +72,16 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if product is not PRODUCTS["row"] and not weight.is_contiguous():
         return F.linear(x, weight, bias)
     return product(x, weight, bias)
+
+
+def _packed(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+    """Many rows are worth restoring the matrix for."""
+    few = 0 < x.numel() <= _Chosen.packed_rows * x.shape[-1]
+    return packed_product(x, weight, bias) if few else restored_product(x, weight, bias)
+
+
+def restored_product(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+    return linear(x, weight.restored(), bias)
 
 
 def _chosen(numbers: int, shape: torch.Size, dtype: torch.dtype) -> Product:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import cycle, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from engine.ops.torch_kernels.linear import PRODUCTS, Product
+from engine.ops.torch_kernels.linear import PRODUCTS, restored_product
 from engine.ops.torch_kernels.linear_table import (
     ROWS,
     SIDES,
@@ -26,7 +26,9 @@ from engine.ops.torch_kernels.linear_table import (
     processor,
 )
 from engine.ops.torch_kernels.own_memory import copies
+from engine.ops.torch_kernels.packed import Numbers, Packed
 from engine.ops.torch_kernels.row_library import make_library
+from engine.ops.torch_kernels.row_products import packed_product
 
 ROUNDS = 3
 LONGEST_S = 1.0
@@ -72,8 +74,31 @@ def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
                 break
             for place, seconds in found.items():
                 _time(place, seconds, memory.view(getattr(torch, place.dtype)), first=not turn)
-    choices = tuple(choice(place, seconds) for place, seconds in found.items())
-    return LinearTable(processor=processor(), torch=torch.__version__, row_library=library, choices=choices)
+        packed_rows = packed_rows_of(memory) if library else 0
+    return LinearTable(
+        processor=processor(),
+        torch=torch.__version__,
+        row_library=library,
+        packed_rows=packed_rows,
+        choices=tuple(choice(place, seconds) for place, seconds in found.items()),
+    )
+
+
+def packed_rows_of(memory: Tensor) -> int:
+    """The most rows for which ours is faster than restoring a matrix of 8 bits and multiplying by it.
+
+    Each of our rows takes as long as the one before; so does restoring, which is most of the other's time.
+    """
+    side = SIDES[-1]
+    packed = memory.view(torch.int8)[: side * side].view(side, side)
+    matrix = Packed(Numbers(8, packed, torch.ones(side, 1, dtype=torch.float16)), side, torch.float32)
+    x = torch.ones(1, side)
+    turns = cycle((matrix,))
+    one_s, restored_s = (
+        min(_turn_s(product, x, turns) for _ in range(ROUNDS))
+        for product in (packed_product, restored_product)
+    )
+    return int(MARGIN * restored_s / one_s)
 
 
 def kernels_for(rows: int, library: str) -> tuple[LinearKernel, ...]:
@@ -101,7 +126,7 @@ def _time(place: Place, seconds: Seconds, numbers: Tensor, first: bool) -> None:
         seconds[name] = min(seconds[name], _turn_s(PRODUCTS[name], x, turns))
 
 
-def _turn_s(kernel: Product, x: Tensor, matrices: cycle[Tensor]) -> float:
+def _turn_s(kernel: Callable[..., Tensor], x: Tensor, matrices: cycle[Any]) -> float:
     """Seconds of one product, over as many as fit into a turn."""
     count, began_s = 0, time.thread_time()
     while True:

@@ -58,6 +58,9 @@ class LinearTable(Value):
     processor: str
     torch: str
     row_library: str
+    packed_rows: int = Field(
+        default=0, ge=0, description="Up to so many rows, ours reads matrices in 8 and 4 bits as they are."
+    )
     choices: tuple[LinearChoice, ...]
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:

@@ -13,11 +13,25 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
+from engine.ops.torch_kernels.packed import Packed
+
 ALIGNED_BYTES = 64
 
 
 def copies(tensors: Iterable[Tensor]) -> list[Tensor]:
     """A copy of each, contiguous, all in one mapping, which lives as long as one of them."""
+    originals = list(tensors)
+    made = iter(_copies([part for one in originals for part in _parts(one)]))
+    return [
+        one.kept_in(next(made), next(made)) if isinstance(one, Packed) else next(made) for one in originals
+    ]
+
+
+def _parts(one: Tensor) -> tuple[Tensor, ...]:
+    return one.tensors if isinstance(one, Packed) else (one,)
+
+
+def _copies(tensors: list[Tensor]) -> list[Tensor]:
     wholes = [tensor.detach().contiguous() for tensor in tensors]
     sizes = [tensor.numel() * tensor.element_size() for tensor in wholes]
     starts, end = [], 0

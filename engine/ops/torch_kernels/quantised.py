@@ -16,7 +16,7 @@ from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 class _Whole:
-    """Where a layer's operations find the restored matrices."""
+    """Where a layer's operations find its matrices in `bits` bits."""
 
     def __init__(self, weights: Weights, bits: Bits):
         self.weights, self.bits = weights, bits
@@ -29,7 +29,10 @@ class _Whole:
 def _quantised_block(
     op: QuantisedBlock, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
 ) -> Tensor:
-    return run_block(Block(op.layer, op.cache), model, _Whole(weights, op.bits), caches, x_BTD)
+    whole = weights.found.get((QuantisedBlock, op.bits))
+    if whole is None:
+        whole = weights.found[QuantisedBlock, op.bits] = _Whole(weights, op.bits)
+    return run_block(Block(op.layer, op.cache), model, whole, caches, x_BTD)
 
 
 FUNCTIONS: dict[type, Callable[..., Tensor]] = {QuantisedBlock: _quantised_block}

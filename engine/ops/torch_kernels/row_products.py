@@ -10,23 +10,35 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.ops.torch_kernels.packed import Packed
 from engine.ops.torch_kernels.row_library import kernels_folder, library_name
 
-NAMES = {torch.float32: "row_f32", torch.bfloat16: "row_bf16"}
+Format = torch.dtype | int
+"""The numbers of a matrix; 8 and 4 are whole numbers of so many bits with scales."""
+
+POINTER, SIZE = ctypes.c_void_p, ctypes.c_ssize_t
+MATRIX = (POINTER, SIZE)
+PLAIN = (*MATRIX, POINTER, POINTER, POINTER, SIZE, SIZE)
+SCALED = (*MATRIX, *MATRIX, SIZE, SIZE, POINTER, POINTER, POINTER, POINTER, SIZE, SIZE)
+SIGNATURES: Mapping[Format, tuple[str, tuple[type, ...]]] = {
+    torch.float32: ("row_f32", PLAIN),
+    torch.bfloat16: ("row_bf16", PLAIN),
+    8: ("row_i8", SCALED),
+    4: ("row_i4", SCALED),
+}
 
 
 @cache
-def _functions() -> Mapping[torch.dtype, Callable[..., None]]:
+def _functions() -> Mapping[Format, Callable[..., None]]:
     """Of the library, which is loaded once; processes that are forked later have it, too.
 
     They are called without Python's lock, so that other threads go on.
     """
     library = ctypes.CDLL(str(kernels_folder() / library_name()))
-    pointer, size = ctypes.c_void_p, ctypes.c_ssize_t
-    found = {dtype: library[name] for dtype, name in NAMES.items()}
-    for function in found.values():
-        function.argtypes = (pointer, size, pointer, pointer, pointer, size, size)
-        function.restype = None
+    found = {}
+    for form, (name, signature) in SIGNATURES.items():
+        found[form] = library[name]
+        found[form].argtypes, found[form].restype = signature, None
     return found
 
 
@@ -55,3 +67,19 @@ def row_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         inputs,
     )
     return y if dtype is torch.float32 else y.to(dtype)
+
+
+def packed_product(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
+    """Row by row of `x`, each of which reads all of `weight`: for few rows."""
+    *place, odd = weight.place
+    rows = x.reshape(-1, weight.inputs).float()
+    if odd:
+        rows = F.pad(rows, (1, 0))  # meets the number that is not the matrix's own
+    rows = rows.contiguous()
+    added = None if bias is None else bias.float().contiguous()
+    y, arranged = rows.new_empty(len(rows), weight.outputs), rows.new_empty(weight.inputs + odd)
+    ends = (None if added is None else added.data_ptr(), weight.outputs, weight.inputs + odd)
+    product = _functions()[weight.numbers.bits]
+    for row, into in zip(rows, y, strict=True):
+        product(*place, row.data_ptr(), arranged.data_ptr(), into.data_ptr(), *ends)
+    return y.view(*x.shape[:-1], weight.outputs).to(x.dtype)

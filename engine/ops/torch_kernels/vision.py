@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from engine.domain.model import ModelSpec, tower_model
@@ -75,7 +74,7 @@ def _embed_prompt(
     tokens_BT: Tensor,
     image_BND: Tensor,
 ) -> Tensor:
-    x_BTD = F.embedding(tokens_BT, weights.get(op.slices(model)[0])["tokens"])
+    x_BTD = torch.embedding(weights.get(op.slices(model)[0])["tokens"], tokens_BT)
     of_image_BT = tokens_BT == tower_of(model).image_token
     of_image_BT &= of_image_BT.cumsum(1) <= image_BND.shape[1]  # an answer may have the image token too
     return x_BTD.masked_scatter(of_image_BT.unsqueeze(-1), image_BND)

@@ -55,12 +55,14 @@ def test_cases_have_every_strategy_and_family_and_go_to_the_bounds():
     }
     assert {len(spec.cluster.workers) for spec in specs} == set(range(1, MAX_DEVICES + 1))
     assert {spec.model.dtype for spec in specs} == {"float32", "bfloat16"}
+    assert {spec.model.weight_bits for spec in specs} == {0, 8, 4}
     assert {spec.workload.pattern for spec in specs} == {"sporadic", "bursty", "poisson", "users"}
     assert {spec.cluster.switches == () for spec in specs} == {True, False}
     assert any(spec.model.num_heads % 2 and spec.model.num_heads > 1 for spec in specs)
     assert any(spec.model.group_size > 1 for spec in specs)
     assert {spec.model.tied_head for spec in specs} == {True, False}
-    assert all(is_expressible(spec.model) or spec.model in small_models() for spec in specs)
+    models = [spec.model.model_copy(update={"weight_bits": 0.0}) for spec in specs]
+    assert all(is_expressible(model) or model in small_models() for model in models)
 
 
 def test_values_of_a_parameter_are_within_its_bounds_and_reach_all_choices():

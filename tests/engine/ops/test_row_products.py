@@ -10,11 +10,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.models.weights.quantise import quantise
+from engine.ops.torch_kernels import linear as module
 from engine.ops.torch_kernels import row_library
 from engine.ops.torch_kernels.linear import PRODUCTS, linear, use
 from engine.ops.torch_kernels.linear_table import ROWS, SIDES, LinearChoice, LinearTable
+from engine.ops.torch_kernels.packed import Packed
 from engine.ops.torch_kernels.row_library import compiler, library_in, make_library
-from engine.ops.torch_kernels.row_products import _functions, row_product
+from engine.ops.torch_kernels.row_products import _functions, packed_product, row_product
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 
@@ -67,6 +70,62 @@ def test_a_product_of_any_slice_of_a_matrix_is_exact_to_rounding(
     weight = whole[before:, before : before + inputs]
     x, bias = x[..., :inputs], bias if bias is None else bias[before:]
     assert_is_the_product(row_product(x, weight, bias), x, weight, bias)
+
+
+@needs_compiler
+@settings(max_examples=200, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    rows=st.integers(1, 3),
+    outputs=st.integers(1, 20),
+    inputs=st.integers(1, 700),
+    before=st.integers(0, 200),
+    after=st.integers(0, 5),
+    bits=st.sampled_from([8, 4]),
+    dtype=st.sampled_from(sorted(ROUNDING, key=str)),
+    biased=st.booleans(),
+)
+def test_a_product_with_any_slice_of_a_packed_matrix_is_exact_to_rounding(
+    seed, rows, outputs, inputs, before, after, bits, dtype, biased
+):
+    _, whole, bias = drawn(seed, outputs, before + inputs + after, torch.float32, biased)
+    weight = quantise(whole, bits, dtype)[:, before : before + inputs]
+    x = drawn(seed + 1, inputs, rows, dtype, False)[1].T.contiguous()
+    bias = bias if bias is None else bias.to(dtype)
+    numbers = Packed(weight.numbers, inputs, torch.float32).restored()
+    assert_is_the_product(packed_product(x[None], weight, bias), x[None], numbers, bias)
+
+
+@needs_compiler
+@pytest.mark.parametrize("bits", [8, 4])
+def test_outliers_of_a_packed_row_do_not_spoil_its_small_numbers(bits):
+    """Sums are made of the numbers themselves, not of differences of larger ones."""
+    whole = torch.full((4, 256), 1e-3)
+    whole[:, 7] = 1.0
+    x = torch.ones(1, 256)
+    x[0, 7] = 0
+    weight = quantise(whole, bits, torch.float32)
+    assert_is_the_product(packed_product(x, weight, None), x, weight.restored(), None)
+
+
+@needs_compiler
+def test_few_rows_read_a_packed_matrix_as_it_is_and_more_restore_it(monkeypatch):
+    seen = []
+
+    def spied(x, weight, bias):
+        seen.append(len(x))
+        return packed_product(x, weight, bias)
+
+    monkeypatch.setattr(module, "packed_product", spied)
+    use(LinearTable(processor="a test", torch="0", row_library="ours", packed_rows=3, choices=()))
+    try:
+        weight = quantise(torch.ones(40, 300), 8, torch.float32)
+        for rows in (1, 3, 4):
+            got = linear(torch.ones(rows, 300), weight)
+            torch.testing.assert_close(got, torch.full((rows, 40), 300.0), rtol=1e-3, atol=0)
+    finally:
+        use(None)
+    assert seen == [1, 3]
 
 
 @needs_compiler
