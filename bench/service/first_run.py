@@ -1,15 +1,17 @@
 """`./loom bench first-run`: from a clone of this checkout's last commit to the first token of the demo run.
 
-The clone has an empty HOME, and nothing is installed in it; how pip and npm reach their servers stays.
-Nothing is needed but what `./loom up` needs, so an ordinary user can measure it. A run is asked for through
-the API, as the start page does.
+The clone has a HOME with nothing but how pip and npm reach their servers, and nothing is installed in it.
+Nothing is needed but what `./loom up` needs, so an ordinary user can measure it; root measures an ordinary
+user's clones in turn with its own. A run is asked for through the API, as the start page does.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
+import shutil
 import signal
 import statistics
 import subprocess
@@ -31,6 +33,10 @@ POLL_S = 0.02
 PATIENCE_S = 1800.0
 READY = "EdgeLoom is ready"
 DONE = re.compile(r"^(?P<part>.+): done in \d+ s\.$")
+ORDINARY = "nobody"
+"""The user who stands for any without rights: every Linux has it."""
+
+SETTINGS = (".config/pip/pip.conf", ".npmrc")
 KEPT = re.compile(r"(?i)PATH|LANG|LC_.*|TMPDIR|PIP_.*|npm_config_.*|UV_.*|SSL_.*|\w+_proxy")
 """The environment variables that a clone keeps."""
 
@@ -73,7 +79,7 @@ class Visitor:
 class Start:
     """One `./loom up` in the clone; `said` has its lines, each with the seconds since its start."""
 
-    def __init__(self, clone: Path, environment: dict[str, str]):
+    def __init__(self, clone: Path, home: Path, user: str | None):
         self.began_s = time.monotonic()
         self.said: list[tuple[float, str]] = []
         self.port = free_port()
@@ -81,10 +87,13 @@ class Start:
         self.process = subprocess.Popen(
             [str(clone / "loom"), "up", "--port", str(self.port)],
             cwd=clone,
-            env=environment,
+            env={**_kept(), "HOME": str(home)},
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            user=user,
+            group=None if user is None else pwd.getpwnam(user).pw_gid,
+            extra_groups=None if user is None else (),
         )
 
     def wait_until_ready(self) -> float:
@@ -119,32 +128,39 @@ class Start:
 
 def measure_first_run(repeats: int) -> Table:
     """Raises `OpsError` if a start failed."""
-    phases: dict[str, list[Phase]] = {}
+    users = {"root": None, "an ordinary user": ORDINARY} if os.geteuid() == 0 else {"an ordinary user": None}
+    phases: dict[str, dict[str, list[Phase]]] = {}
     for repeat in range(repeats):
-        echo(f"  {repeat + 1} of {repeats}")
-        for phase in measure():
-            phases.setdefault(phase.what, []).append(phase)
-    rows = tuple(_row(what, each) for what, each in phases.items())
-    title = f"From clone to first token with an empty HOME, {repeats} times, download included"
-    return Table(title, ("what", "median", "slowest", "asked"), rows)
+        for name, user in users.items():
+            echo(f"  {repeat + 1} of {repeats}, as {name}")
+            for phase in measure(user):
+                phases.setdefault(phase.what, {}).setdefault(name, []).append(phase)
+    columns = [column for name in users for column in (f"{name}: median", "slowest")]
+    rows = tuple(_row(what, [by_user[name] for name in users]) for what, by_user in phases.items())
+    title = f"From clone to first token with a new HOME, {repeats} times, download included"
+    return Table(title, ("what", *columns, "asked"), rows)
 
 
-def _row(what: str, phases: Sequence[Phase]) -> tuple[str, ...]:
-    took_s, asked_s = [phase.took_s for phase in phases], phases[-1].asked_s
-    asked = "" if asked_s is None else f"{asked_s:.0f} s"
-    return what, f"{statistics.median(took_s):.1f} s", f"{max(took_s):.1f} s", asked
+def _row(what: str, by_user: Sequence[Sequence[Phase]]) -> tuple[str, ...]:
+    cells = []
+    for phases in by_user:
+        took_s = [phase.took_s for phase in phases]
+        cells += [f"{statistics.median(took_s):.1f} s", f"{max(took_s):.1f} s"]
+    asked_s = by_user[0][-1].asked_s
+    return what, *cells, "" if asked_s is None else f"{asked_s:.0f} s"
 
 
-def measure() -> tuple[Phase, ...]:
-    """Raises `OpsError` if something fails on the way."""
+def measure(user: str | None) -> tuple[Phase, ...]:
+    """As that user, None for this one. Raises `OpsError` if something fails on the way."""
     with tempfile.TemporaryDirectory(prefix="edgeloom-first-run-") as directory:
         clone, home = Path(directory) / "edgeloom", Path(directory) / "home"
-        home.mkdir()
-        environment = _environment(home)
+        _make_home(home)
         began_s = time.monotonic()
         subprocess.run(("git", "clone", "--quiet", "--no-local", str(ROOT), str(clone)), check=True)
         cloned = Phase("git clone", time.monotonic() - began_s)
-        with _started(clone, environment) as first:
+        if user is not None:
+            _give(Path(directory), user)
+        with _started(clone, home, user) as first:
             ready_s = first.wait_until_ready()
             visitor = Visitor(first.url)
             if visitor.log_in(first.password()) != 200:
@@ -153,7 +169,7 @@ def measure() -> tuple[Phase, ...]:
             total_s = time.monotonic() - began_s
             warm = _first_token(visitor)
             stopped_s = first.stop()
-        with _started(clone, environment) as second:
+        with _started(clone, home, user) as second:
             again_s = second.wait_until_ready()
             second.stop()
     return (
@@ -170,9 +186,25 @@ def measure() -> tuple[Phase, ...]:
     )
 
 
+def _make_home(home: Path) -> None:
+    """A new user's, with this user's settings of pip and npm."""
+    home.mkdir()
+    for name in SETTINGS:
+        if (settings := Path.home() / name).exists():
+            (home / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(settings, home / name)
+
+
+def _give(directory: Path, user: str) -> None:
+    """Let all of it be that user's."""
+    known = pwd.getpwnam(user)
+    for path in (directory, *directory.rglob("*")):
+        os.chown(path, known.pw_uid, known.pw_gid, follow_symlinks=False)
+
+
 @contextmanager
-def _started(clone: Path, environment: dict[str, str]) -> Iterator[Start]:
-    start = Start(clone, environment)
+def _started(clone: Path, home: Path, user: str | None) -> Iterator[Start]:
+    start = Start(clone, home, user)
     try:
         yield start
     finally:
@@ -180,14 +212,8 @@ def _started(clone: Path, environment: dict[str, str]) -> Iterator[Start]:
             start.stop()
 
 
-def _environment(home: Path) -> dict[str, str]:
-    """A new user's, with this user's configuration of pip and npm."""
-    kept = {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
-    for variable, file in (("PIP_CONFIG_FILE", ".config/pip/pip.conf"), ("NPM_CONFIG_USERCONFIG", ".npmrc")):
-        path = Path.home() / file
-        if path.exists():
-            kept.setdefault(variable, str(path))
-    return {**kept, "HOME": str(home)}
+def _kept() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if KEPT.fullmatch(name)}
 
 
 def _first_token(visitor: Visitor) -> list[Phase]:
