@@ -213,7 +213,6 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
     queues = set(sender.app.amqp.queues.consume_from)
     if "emulate" in queues:
         cleanup_stale(state_directory())
-        expect_emulations()
     for queue in sorted(queues & set(workers.QUEUES)):
         introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
         own = [own_queue(str(me))] if queue == "emulate" else []
@@ -226,6 +225,8 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
             sender.add_task_queue(name, expires=OWN_QUEUE_KEEP_S)
     for heartbeat in heartbeats:
         heartbeat.start()
+    if "emulate" in queues:
+        expect_emulations()
 
 
 def abilities(queue: str) -> dict[str, Any]:
