@@ -29,7 +29,10 @@ export function GenericView({ layout, devices, data }: ViewProps) {
 function Fields({ of, devices }: { of: object; devices: readonly DeviceSpec[] }) {
   const fields = Object.entries(of).filter(([key]) => key !== 'kind');
   return (
-    <div className={classes.grid} style={{ gridTemplateColumns: 'max-content minmax(0, 1fr)' }}>
+    <div
+      className={classes.grid}
+      style={{ gridTemplateColumns: 'max-content minmax(0, 1fr)', alignItems: 'baseline' }}
+    >
       {fields.map(([key, value]) => {
         const [name, text] = wordsOf(key, value, devices);
         return (
@@ -56,7 +59,9 @@ function wordsOf(key: string, value: unknown, devices: readonly DeviceSpec[]): [
   if (value.length === 0) return [name, 'none'];
   if (value.every((one) => isObject(one) && !Array.isArray(one)))
     return [name, <Rows key={key} of={value as object[]} devices={devices} />];
-  const texts = value.map((one) => (Array.isArray(one) ? one.join(', ') : wordsOf(key, one, devices)[1]));
+  const texts = value.map((one) =>
+    Array.isArray(one) ? one.flat(Infinity).join(', ') : wordsOf(key, one, devices)[1],
+  );
   return [name, texts.join(value.some(Array.isArray) ? '; ' : ', ')];
 }
 
