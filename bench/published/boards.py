@@ -12,10 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from bench.published.fit import (
     QUANTISED,
-    Compared,
     bare,
     by_board,
-    compared,
     derive,
     fit,
     left_out,
@@ -28,6 +26,7 @@ from engine.domain.rates import format_bits
 from engine.domain.units import human
 from topologies.presets import FITTED, presets
 from topologies.published import published_rates
+from topologies.published_runs import Compared, compared
 
 LIMIT = 1.6
 LEFT_OUT = "source left out"

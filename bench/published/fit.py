@@ -21,23 +21,15 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.cluster import DeviceSpec
 from engine.domain.rates import FormatBits, FormatRate, format_bits
-from engine.domain.spec import RunSpec
-from engine.domain.workload import Workload
-from engine.models import catalogue
-from engine.runs.predict import predict
 from topologies.presets import preset
 from topologies.published import PublishedRate
+from topologies.published_runs import Compared, compared
 
 ROUNDS = 6
 """Of correcting each rate by the mean ratio; the fixed time of kernels makes the first ones too small."""
-DECODE_FROM = 64
-"""Rows in the KV cache while decoding is compared: the middle of the 128 tokens that benchmarks generate."""
-PROMPT = 512
-"""Tokens of a prompt whose length is not published."""
 FORMATS: tuple[FormatBits, ...] = (16, 8, 4)
 QUANTISED: tuple[FormatBits, ...] = (8, 4)
 PARTS = 3
@@ -48,19 +40,6 @@ KINDS: dict[str, tuple[str, ...]] = {
 }
 """Kinds of boards that compute otherwise than with their processor's cores, by how their names begin."""
 PROCESSORS = "processors"
-
-
-class Compared(NamedTuple):
-    """One published rate and its prediction."""
-
-    row: PublishedRate
-    what: str
-    published: float
-    predicted: float
-
-    @property
-    def ratio(self) -> float:
-        return self.predicted / self.published
 
 
 def fit(device: DeviceSpec, rows: Sequence[PublishedRate]) -> DeviceSpec:
@@ -129,37 +108,6 @@ def shortened(names: Iterable[str]) -> str:
     first, second, *more = (*names, "", "")
     others = len([name for name in more if name])
     return ", ".join(filter(None, (first, second))) + (f" and {others} more" if others else "")
-
-
-def compared(device: DeviceSpec, row: PublishedRate) -> list[Compared]:
-    found = []
-    if row.decode_tokens_per_s:
-        report = predict(published_run(one_board(device), row, "single", DECODE_FROM, 3))
-        found.append(Compared(row, "decoding", row.decode_tokens_per_s, 1 / report.tpot_s))
-    if row.prompt_tokens_per_s:
-        tokens = row.prompt_tokens or PROMPT
-        report = predict(published_run(one_board(device), row, "single", tokens, 1))
-        found.append(Compared(row, "prompt", row.prompt_tokens_per_s, tokens / report.ttft_s))
-    return found
-
-
-def one_board(device: DeviceSpec) -> ClusterSpec:
-    return ClusterSpec(name="one", source=device.name, devices=(device,))
-
-
-def published_run(
-    cluster: ClusterSpec, row: PublishedRate, strategy: str, prompt_tokens: int, new_tokens: int
-) -> RunSpec:
-    """The published run on these boards, which have memory enough: it did run."""
-    model, _ = catalogue.resolve(row.shape, "random")
-    weight_bits = row.weight_bits if row.weight_bits < 16 else 0.0
-    boards = tuple(device.model_copy(update={"memory_bytes": 1e12}) for device in cluster.devices)
-    return RunSpec(
-        cluster=cluster.model_copy(update={"devices": boards}),
-        model=model.model_copy(update={"dtype": "bfloat16", "weight_bits": weight_bits}),
-        strategy=strategy,
-        workload=Workload(prompt_tokens=prompt_tokens, new_tokens=new_tokens),
-    )
 
 
 def bare(name: str) -> DeviceSpec:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bench.published.fit import DECODE_FROM, published_run
 from bench.published.several_boards import GIGABIT, LINKS
 from bench.tables.rows import Table
 from engine.advice.answer import answer
@@ -22,9 +21,11 @@ from engine.strategies.registry import STRATEGIES
 from topologies.parts import link_preset
 from topologies.presets import preset
 from topologies.published import PublishedRate, published_rates
+from topologies.published_runs import DECODE_FROM, published_run
 from topologies.shapes import copies, star
 
 NEW_TOKENS = 3
+EVERY = tuple(strategy.name for strategy in STRATEGIES)
 
 
 class Question(NamedTuple):
@@ -99,7 +100,7 @@ def measure_questions() -> Table:
     return Table(title, columns, rows)
 
 
-def ask(question: Question, strategies: Sequence[str] = tuple(each.name for each in STRATEGIES)) -> Asked:
+def ask(question: Question, strategies: Sequence[str] = EVERY) -> Asked:
     """The published answer to `question`, and the advice's among `strategies`."""
     rates = {row.id: row for row in published_rates()}
     several = rates[question.several]

@@ -14,7 +14,6 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bench.published.fit import DECODE_FROM, published_run
 from bench.tables.chart import Scatter
 from bench.tables.rows import Table
 from engine.domain.cluster import ClusterSpec, LinkSpec
@@ -25,6 +24,7 @@ from engine.runs.predict import predict
 from topologies.parts import link_preset
 from topologies.presets import preset
 from topologies.published import PublishedRate, published_rates
+from topologies.published_runs import DECODE_FROM, published_run
 from topologies.shapes import copies, star
 
 LINKS = {

@@ -15,10 +15,11 @@ from emulator.session.points import emulation
 from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
+from topologies.board_command import BOARD
 from topologies.show_command import SHOW
 from topologies.showcases import showcases
 
-COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, *EMULATOR_COMMANDS)
+COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, *EMULATOR_COMMANDS)
 
 ENVIRONMENT = Environment(
     load_cluster=topologies.load,
