@@ -79,7 +79,8 @@ def _with_best_planner(spec: RunSpec, ends: Sequence[End]) -> Assessment:
     if best.total_s is None or (found.total_s or inf) <= WORTH_NAMING * best.total_s:
         return found
     gain = "It has a plan" if found.total_s is None else f"{found.total_s / best.total_s:.1f} times as fast"
-    return found.model_copy(update={"reason": f"{found.reason} {gain} with planner=best."})
+    reason = f"{found.reason} {gain} with planner=best."
+    return found.model_copy(update={"reason": reason, "best_planner_s": best.total_s})
 
 
 def _assess(spec: RunSpec, ends: Sequence[End]) -> Assessment:

@@ -36,7 +36,8 @@ class Assessment(Value):
 
     `basis` says what the rates of the computing boards are, as far as they are uncertain; `fast` and `slow`
     have the figures if all of them are as fast, and as slow, as that allows. `like` names the row before it
-    that comes to the same in every figure: the same plan by another name.
+    that comes to the same in every figure: the same plan by another name. `best_planner_s` is `total_s` with
+    planner=best, where that is less.
     """
 
     strategy: str
@@ -59,6 +60,7 @@ class Assessment(Value):
     fast: dict[Objective, float] = Field(default_factory=dict)
     slow: dict[Objective, float] = Field(default_factory=dict)
     like: str = ""
+    best_planner_s: float | None = None
 
     def figure(self, objective: Objective) -> float | None:
         """The figure that `objective` names; None if this strategy has none."""

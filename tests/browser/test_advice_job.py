@@ -22,7 +22,7 @@ def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:
     page.get_by_text("Three unequal boards").first.click()
     first = page.get_by_test_id("advice").locator("li").first
     expect(first).to_contain_text("Computes on desk alone.")
-    expect(page.get_by_test_id("advice-megatron")).to_contain_text("Limited by")
+    expect(page.get_by_test_id("advice-galaxy")).to_contain_text("Limited by")
     page.get_by_test_id("advice-try-changes").click()
     expect(page.get_by_test_id("advice-changes")).to_contain_text("desk twice as fast")
     page.get_by_test_id("advice-by").click()
@@ -63,9 +63,31 @@ def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -
     expect(page.get_by_test_id("predicted-tokens-per-s")).to_have_text(other)
 
 
+def plan_by_rule(page: Page) -> None:
+    """The rule gives every device something, and the best plan here one device everything."""
+    page.get_by_test_id("section-parameters").click()
+    page.get_by_test_id("param-planner").get_by_text("paper", exact=True).click()
+
+
+def test_a_papers_planner_says_what_the_best_one_would_give_and_a_click_takes_it(page: Page) -> None:
+    page.goto("/runs/new")
+    choose_strategy(page, "galaxy")
+    page.get_by_test_id("prompt").fill("The with statement is used to")
+    told = page.get_by_test_id("best-planner")
+    expect(told).to_contain_text("times as fast with planner=best.")
+    panel, latency = page.get_by_test_id("prediction"), page.get_by_test_id("predicted-latency")
+    expect(panel).to_have_attribute("data-state", "ready")
+    before = latency.inner_text()
+    page.get_by_test_id("use-best-planner").click()
+    expect(told).to_have_count(0)
+    expect(latency).not_to_have_text(before)
+    expect(page.get_by_text("planner=best").first).to_be_visible()
+
+
 def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Page, tmp_path: Path) -> None:
     page.goto("/runs/new")
     choose_strategy(page, "gpipe")
+    plan_by_rule(page)
     expect(page.get_by_test_id("why-desk")).to_contain_text("one layer to shelf")
     page.get_by_test_id("plan-edit").click()
     effect = page.get_by_test_id("plan-effect")
@@ -88,6 +110,7 @@ def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Pag
     page.get_by_test_id("plan-file").set_input_files(file)
     expect(page.get_by_test_id("plan-layers-desk")).to_be_visible()
     page.get_by_test_id("strategy-megatron").click()
+    plan_by_rule(page)
     page.get_by_test_id("plan-edit").click()
     page.get_by_test_id("plan-heads-window").fill("4")
     expect(effect).to_contain_text("% longer than its own plan")

@@ -16,6 +16,7 @@ const row = (strategy: string, total: number | null, rate: number | null = null)
   peak_memory_frac: null,
   fullest: '',
   energy_j: null,
+  best_planner_s: null,
   limit: null,
   devices: [],
   simulated_tokens: 0,

@@ -1307,6 +1307,7 @@ export interface components {
         };
         Assessment: {
             basis: string;
+            best_planner_s: number | null;
             devices: string[];
             energy_j: number | null;
             fast: {

@@ -71,6 +71,10 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
     error: told?.section === title ? (told.message ?? undefined) : undefined,
     refused: told?.section === title,
   });
+  const params = draft.params[draft.strategy] ?? {};
+  const planned = byHand !== null || params.planner !== undefined;
+  const setParams = (values: Readonly<Record<string, unknown>>) =>
+    set({ params: { ...draft.params, [draft.strategy]: { ...params, ...values } } });
   const plan = prediction.data?.plan;
   const spec = prediction.data?.report.spec;
   const go = () =>
@@ -117,6 +121,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             by={by}
             onBy={setBy}
             onChoose={(name) => set({ strategy: name })}
+            onBestPlanner={planned ? undefined : () => setParams({ planner: 'best' })}
           />
         </Section>
         {strategy && paramNames.length > 0 && (
@@ -140,14 +145,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             <PlanEditor
               key={strategy.name}
               value={byHand}
-              onChange={(value) =>
-                set({
-                  params: {
-                    ...draft.params,
-                    [strategy.name]: { ...draft.params[strategy.name], plan: value },
-                  },
-                })
-              }
+              onChange={(value) => setParams({ plan: value })}
               editable={plan?.strategy === strategy.name ? prediction.data?.editable : undefined}
               report={prediction.error ? undefined : prediction.data?.report}
               own={own.error ? undefined : own.data?.report}

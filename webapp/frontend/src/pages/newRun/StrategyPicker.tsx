@@ -1,4 +1,4 @@
-import { SegmentedControl, Text, UnstyledButton } from '@mantine/core';
+import { Button, Group, SegmentedControl, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Assessment, Objective, StrategyRow } from '@/api/types';
@@ -18,16 +18,19 @@ interface Props {
   by: Objective;
   onBy: (by: Objective) => void;
   onChoose: (name: string) => void;
+  /** Plan with planner=best; undefined where the form says already which planner plans. */
+  onBestPlanner?: () => void;
 }
 
 /** The strategies as a list, those of the papers first: predicted figure, bytes on links, fullest memory; one
  * that cannot run has its reason instead. The baselines are folded unless one of them is chosen. */
 export function StrategyPicker(props: Props) {
-  const { strategies, strategy, reasons, advice, by, onBy } = props;
+  const { strategies, strategy, reasons, advice, by, onBy, onBestPlanner } = props;
   const [methods, baselines] = grouped(strategies, advice, reasons, by);
   const chosen = strategies.find(({ name }) => name === strategy);
   const [opened, setOpened] = useState(false);
   const open = opened || Boolean(chosen?.is_baseline);
+  const row = advice?.find((each) => each.strategy === strategy);
   const Arrow = open ? IconChevronDown : IconChevronRight;
   return (
     <>
@@ -64,6 +67,18 @@ export function StrategyPicker(props: Props) {
           {chosen.summary} {!chosen.lossless && 'May change the result. '}
           <i>{chosen.paper}</i>
         </Text>
+      )}
+      {onBestPlanner && row?.best_planner_s != null && (
+        <Group gap="xs" mt="xs" data-testid="best-planner">
+          <Text size="sm">
+            {row.total_s === null
+              ? 'It has a plan with planner=best.'
+              : `${(row.total_s / row.best_planner_s).toFixed(1)} times as fast with planner=best.`}
+          </Text>
+          <Button size="compact-sm" variant="light" onClick={onBestPlanner} data-testid="use-best-planner">
+            Plan so
+          </Button>
+        </Group>
       )}
     </>
   );
