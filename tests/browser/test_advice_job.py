@@ -81,7 +81,8 @@ def test_a_papers_planner_says_what_the_best_one_would_give_and_a_click_takes_it
     page.get_by_test_id("use-best-planner").click()
     expect(told).to_have_count(0)
     expect(latency).not_to_have_text(before)
-    expect(page.get_by_text("planner=best").first).to_be_visible()
+    page.get_by_test_id("section-parameters").click()
+    expect(page.get_by_test_id("param-planner").get_by_label("best")).to_be_checked()
 
 
 def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Page, tmp_path: Path) -> None:
