@@ -69,8 +69,9 @@ def reason_for(cluster: ClusterSpec, limit: Limit, computing: Sequence[str]) -> 
             return f"Limited by the delay of {limit.name}, {human_s(link.delay_s)}: {share}."
         return f"Limited by the link {limit.name}, {human(link.bit_per_s, 'bit/s')}: {share}."
     if limit.resource == "load":
-        rate = human(cluster.devices[cluster.rank(limit.name)].disk_byte_per_s, "B/s")
-        return f"Limited by loading weights from the disk of {limit.name}, {rate}: {share}."
+        device = cluster.devices[cluster.rank(limit.name)]
+        rate, kind = human(device.disk_byte_per_s, "B/s"), f" ({device.disk})" if device.disk else ""
+        return f"Limited by loading weights from the disk{kind} of {limit.name}, {rate}: {share}."
     words = {
         "compute": "computing on",
         "staging": "copies between accelerator and network on",

@@ -45,6 +45,12 @@ class DeviceSpec(Value):
         description="Part of memory for weights on chip; other weights stay off chip. Empty: all of it.",
     )
     disk_byte_per_s: Positive = Field(default=200e6, description="Rate at which weights load, byte/s.")
+    disk: str = Field(
+        default="",
+        max_length=40,
+        description="Kind of the disk, by its name among the presets; empty: not stated.",
+        exclude_if=lambda disk: not disk,
+    )
     staging_byte_per_s: Positive | None = Field(
         default=None, description="Copy rate between accelerator and network stack, byte/s; empty: no cost."
     )

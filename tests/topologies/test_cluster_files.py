@@ -24,7 +24,8 @@ GRID = tuple(
     Efficiency(rows=rows, width=width, frac=0.5, basis="predicted") for rows in (1, 16) for width in (8, 64)
 )
 FORMATS = tuple(
-    FormatRate(bits=bits, flop_per_s=2e9, memory_frac=0.5, basis="data sheet") for bits in (16, 8, 4)
+    FormatRate(bits=bits, flop_per_s=2e9, memory_frac=0.5, half_rows=1.5, basis="data sheet", source="a")
+    for bits in (16, 8, 4)
 )
 positive = st.floats(min_value=1e-9, max_value=1e18)
 non_negative = st.just(0.0) | st.floats(min_value=LEAST, max_value=1e9)
@@ -63,6 +64,7 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         measured_scale=positive,
         watts=non_negative,
         source=texts,
+        disk=st.just("") | names,
     )
 
 
@@ -114,6 +116,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "memory_bytes",
         "memory_byte_per_s",
         "disk_byte_per_s",
+        "disk",
         "staging_byte_per_s",
         "message_overhead_s",
         "receive_overhead_s",

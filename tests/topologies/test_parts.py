@@ -77,3 +77,11 @@ def test_a_link_of_a_kind_has_its_values_from_the_device_on():
     )
     with pytest.raises(SpecError, match="no link preset telegraph: there are gigabit-ethernet"):
         link_preset("telegraph")
+
+
+def test_a_preset_that_names_its_disk_reads_at_the_rate_of_that_kind():
+    kinds = {disk.name: disk for disk in disk_presets()}
+    named = [device for device in topologies.presets() if device.disk]
+    assert {device.name for device in named} >= {"raspberry-pi-3", "raspberry-pi-4", "raspberry-pi-5"}
+    for device in named:
+        assert device.disk_byte_per_s == kinds[device.disk].byte_per_s, device.name

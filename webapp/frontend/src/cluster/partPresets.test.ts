@@ -60,7 +60,9 @@ describe('a kind of link', () => {
   });
 });
 
-it('a kind of disk is that of its rate', () => {
-  expect(diskPresetOf(45e6, DISK_PRESETS)?.name).toBe('microsd-a1');
-  expect(diskPresetOf(45e6 + 1, DISK_PRESETS)).toBeNull();
+it('a kind of disk is the one that a device names, as long as it reads at its rate', () => {
+  const named = { disk: 'microsd-a1', disk_byte_per_s: 45e6 };
+  expect(diskPresetOf(named, DISK_PRESETS)?.name).toBe('microsd-a1');
+  expect(diskPresetOf({ ...named, disk_byte_per_s: 45e6 + 1 }, DISK_PRESETS)).toBeNull();
+  expect(diskPresetOf({ disk_byte_per_s: 45e6 }, DISK_PRESETS), 'another disk of that rate').toBeNull();
 });

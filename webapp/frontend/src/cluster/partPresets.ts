@@ -1,8 +1,8 @@
 /**
- * Kinds of links and disks: what they fill in, and of which kind something is. A kind is told by its values, so what
- * was edited by hand is of none.
+ * Kinds of links and disks: what they fill in, and of which kind something is. A link's kind is told by its
+ * values, a disk's by its name; what was edited by hand is of none.
  */
-import type { DiskPreset, LinkPreset, LinkSpec } from '@/api/types';
+import type { DeviceSpec, DiskPreset, LinkPreset, LinkSpec } from '@/api/types';
 import { linkName } from '@/format/links';
 import { type Drawing, withSpec } from './drawing';
 
@@ -55,6 +55,9 @@ export function linkPresetOf(
   return presets.find(has) ?? null;
 }
 
-/** The kind of disk that reads at this rate; null if none does. */
-export const diskPresetOf = (byte_per_s: number, presets: readonly DiskPreset[]): DiskPreset | null =>
-  presets.find((preset) => preset.byte_per_s === byte_per_s) ?? null;
+/** The kind that a device says its disk is; null if it says none, or reads at another rate than that kind. */
+export const diskPresetOf = (
+  { disk, disk_byte_per_s }: Pick<DeviceSpec, 'disk' | 'disk_byte_per_s'>,
+  presets: readonly DiskPreset[],
+): DiskPreset | null =>
+  presets.find((preset) => preset.name === disk && preset.byte_per_s === disk_byte_per_s) ?? null;

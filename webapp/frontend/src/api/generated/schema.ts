@@ -1767,6 +1767,7 @@ export interface components {
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
+            disk?: string;
             disk_byte_per_s: number;
             dispatch_s: number;
             efficiencies: components["schemas"]["Efficiency"][];

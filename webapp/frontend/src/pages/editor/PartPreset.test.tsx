@@ -47,9 +47,10 @@ describe('the choice of a kind of link', () => {
   });
 });
 
-it('the choice of a kind of disk names the one that reads at the rate of the device', () => {
-  expect(disks(1)).toContain('values of your own');
+it('the choice of a kind of disk names the one that the device says, not another of that rate', () => {
   editor().edit((old) => updateDevices(old, ['device-1'], { disk_byte_per_s: 45e6 }));
+  expect(disks(1)).toContain('values of your own');
+  editor().edit((old) => updateDevices(old, ['device-1'], { disk: 'microsd-a1' }));
   for (const text of ['value="microSD A1"', 'measured with dd']) expect(disks(1)).toContain(text);
   expect(disks(2)).toContain('different');
 });

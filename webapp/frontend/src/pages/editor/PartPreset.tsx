@@ -71,10 +71,10 @@ export function DiskKind({ devices, readOnly }: { devices: DeviceSpec[]; readOnl
     <Kind
       label="Kind of disk"
       presets={presets}
-      kinds={devices.map((device) => diskPresetOf(device.disk_byte_per_s, presets))}
+      kinds={devices.map((device) => diskPresetOf(device, presets))}
       readOnly={readOnly}
-      onChoose={({ byte_per_s }) =>
-        editor().edit((old) => updateDevices(old, names, { disk_byte_per_s: byte_per_s }))
+      onChoose={({ name, byte_per_s }) =>
+        editor().edit((old) => updateDevices(old, names, { disk: name, disk_byte_per_s: byte_per_s }))
       }
       testId="disk-preset"
     />

@@ -12,7 +12,7 @@ import {
 } from '@/format/quantities';
 
 type NumericField = {
-  [Key in keyof DeviceSpec]: DeviceSpec[Key] extends number | null ? Key : never;
+  [Key in keyof DeviceSpec]-?: DeviceSpec[Key] extends number | null ? Key : never;
 }[keyof DeviceSpec];
 
 export interface DeviceField {
