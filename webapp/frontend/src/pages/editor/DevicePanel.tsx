@@ -3,6 +3,7 @@ import { Fragment } from 'react';
 import type { DeviceSpec } from '@/api/types';
 import { QuantityInput } from '@/components/QuantityInput';
 import { DEVICE_FIELDS, type DeviceField, MEASURED_SCALE } from './deviceFields';
+import { flopRate } from '@/format/units';
 import { updateDevices, whyNotRename, withSpec } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { editor, useDrawing } from './editorStore';
@@ -149,8 +150,20 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
               {first.source}
             </Text>
           )}
+          <FormatRates device={first} />
         </div>
       )}
     </>
   );
+}
+
+/** What the device reaches with weights of a format, what that is, and whose published rates are behind it. */
+function FormatRates({ device }: { device: DeviceSpec }) {
+  return device.format_rates.map(({ bits, flop_per_s, memory_frac, basis, source }) => (
+    <Text key={bits} size="xs" c="dimmed" data-testid={`device-format-${bits}`}>
+      Weights of {bits} bits: {flopRate(flop_per_s)}, {Math.round(100 * memory_frac)} % of the memory
+      bandwidth, {basis}
+      {source && ` (${source})`}
+    </Text>
+  ));
 }
