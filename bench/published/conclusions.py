@@ -1,8 +1,8 @@
 """Which conclusions changed with the rates of boards: does distributing pay, before and after.
 
 Before, half of the peak took 24 rows on every preset, so that one row was bound by arithmetic, weights of
-every format had the same rates, and a message of a Raspberry Pi 4 cost three times as much. Memory is left out
-of the question: boards have enough for the model.
+every format had the same rates, and a message of a Raspberry Pi 4 cost three times as much. Boards have
+memory enough for the model: that is another question.
 """
 
 from __future__ import annotations
