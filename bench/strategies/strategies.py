@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import topologies
+from bench.strategies.showcases import emulated_until_valid
 from bench.tables.rows import Table
-from emulator.session.client import emulate
 from engine.domain.errors import PlanError
 from engine.domain.report import Correctness, RunReport
 from engine.domain.spec import RunSpec
@@ -40,7 +40,7 @@ def measure_strategies() -> Table:
     for strategy in STRATEGIES:
         spec = _spec(strategy.name, WORKLOAD, {})
         try:
-            rows.append(_row(strategy.name, emulate(spec, lambda events: None)))
+            rows.append(_row(strategy.name, emulated_until_valid(spec)))
         except PlanError as error:
             rows.append((strategy.name, *["-"] * 6, str(error)))
     title = (

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import topologies
+from bench.strategies.showcases import emulated_until_valid
 from bench.tables.rows import Table
-from emulator.session.client import emulate
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
@@ -242,7 +242,7 @@ def described(spec: RunSpec) -> str:
 
 def _emulated_s(spec: RunSpec) -> float | None:
     """None if the run did not finish, was wrong, or its times are not valid."""
-    report = emulate(spec, lambda events: None)
+    report = emulated_until_valid(spec)
     facts = report.correctness
     right = facts.ok or (facts.lossy and facts.ok is None)
     proved = report.outcome.kind == "finished" and right and report.fidelity.valid
