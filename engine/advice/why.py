@@ -13,6 +13,7 @@ from engine.advice.moves import Step, moved, step_of
 from engine.advice.values import Assessment, DeviceReason, Move, Objective, Relief, Why
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_s
@@ -48,6 +49,8 @@ def explain(spec: RunSpec, assess_all: AssessAll) -> Why:
     """
     spec = spec.model_copy(update={"scenario": Scenario()})
     chosen = strategy(spec.strategy)
+    if "plan" not in chosen.Params.model_fields:
+        raise PlanError(f"{chosen.name} takes no plans made by hand, with which its own would be compared.")
     prepared = prepare(spec)
     plan = chosen.by_hand(spec.cluster, spec.model, prepared.plan)
     params = chosen.Params.parse(spec.params, "parameters")

@@ -12,13 +12,15 @@ from engine.advice.values import Assessment, DeviceReason, Why
 from engine.advice.why import explain
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.program.strategy import Params
 from engine.runs.predict import predict
-from engine.strategies.registry import by_rule
+from engine.strategies.registry import by_rule, strategy
 
 BOARD: dict[str, Any] = {
     "memory_bytes": 1e9,
@@ -160,3 +162,9 @@ def test_a_move_takes_from_one_device_what_it_gives_another() -> None:
         ("b", 3, 240),
     ]
     assert moved(plan, step, "c", "a", "a") is None
+
+
+def test_a_strategy_that_takes_no_plans_made_by_hand_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(strategy("single")), "Params", Params)
+    with pytest.raises(PlanError, match="single takes no plans made by hand, with which its own would"):
+        explain(spec_of("single", a={}, b={}), lambda specs: [assess(spec) for spec in specs])
