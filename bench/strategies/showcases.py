@@ -48,8 +48,13 @@ def measure_showcases(run: Callable[[RunSpec], RunReport] | None = None) -> Tabl
 
 
 def _emulated(showcase: Showcase, expected: Runs, run: Callable[[RunSpec], RunReport]) -> Runs:
-    """What cannot be planned is not tried."""
-    return {name: report and run(showcase.run_called(name)) for name, report in expected.items()}
+    """What cannot be planned is not tried. The dilation is chosen automatically: that of a showcase is one at
+    which it can be watched, and would take half an hour where a run beside it is much slower.
+    """
+    return {
+        name: report and run(showcase.run_called(name).model_copy(update={"dilation": "auto"}))
+        for name, report in expected.items()
+    }
 
 
 def emulated_until_valid(spec: RunSpec) -> RunReport:
