@@ -48,7 +48,7 @@ kept = Kept(KEPT_BYTES)
 
 
 def page_of_past(run_id: int, since: int) -> bytes:
-    """Chunks (`webapp/runs/columns.py`) of the events after batch `since`, together in zlib's format.
+    """Chunks (`webapp/events/columns.py`) of the events after batch `since`, together in zlib's format.
 
     After the last chunk, four bytes of zeros say that there is no more now; without them, ask again from the
     newest cursor. What follows a gap in the numbers of the stream is left to the feed. Raises Redis' errors

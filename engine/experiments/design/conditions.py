@@ -2,7 +2,8 @@
 
 The language has names of factors, numbers, texts, `true` and `false`, lists, comparisons (chained ones, too),
 `in` and `not in`, `and`, `or`, `not`, and + - * / on numbers. Python parses the text; nothing of it is
-executed: every node is checked to be one of these, and its value worked out here."""
+executed: every node is checked to be one of these, and its value worked out here.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ _ORDER: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 _NODES = (
     *(ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.BinOp, ast.Compare),
     *(ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Eq, ast.NotEq, ast.In, ast.NotIn),
+    *_ARITHMETIC,
+    *_ORDER,
 )
+"""All that a condition may have."""
 _WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 
@@ -78,24 +82,8 @@ def _parsed(text: str) -> ast.Expression:
 
 
 def _check_node(node: ast.AST, text: str) -> None:
-    allowed = (
-        *(
-            ast.Expression,
-            ast.BoolOp,
-            ast.And,
-            ast.Or,
-            ast.UnaryOp,
-            ast.Not,
-            ast.USub,
-            ast.BinOp,
-            ast.Compare,
-        ),
-        *(ast.Name, ast.Load, ast.Constant, ast.List, ast.Tuple, ast.Eq, ast.NotEq, ast.In, ast.NotIn),
-        *_ARITHMETIC,
-        *_ORDER,
-    )
     is_value = not isinstance(node, ast.Constant) or isinstance(node.value, bool | int | float | str)
-    if not isinstance(node, allowed) or not is_value:
+    if not isinstance(node, _NODES) or not is_value:
         raise SpecError(
             f"condition {text!r}: {type(node).__name__} is no part of conditions: they have factors, values, "
             "comparisons, and, or, not, in, + - * /."
