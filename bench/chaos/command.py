@@ -21,7 +21,7 @@ from bench.chaos.verdict import GOOD, Ending, judge
 from bench.tables.documents import DOCUMENTS, section, write_section
 from bench.tables.rows import Table, as_text
 from bench.trials.campaign import service_trials
-from emulator.host.leftovers import children
+from emulator.host.leftovers import children, recorded
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.client import emulate, expect_emulations
@@ -148,12 +148,12 @@ def played(one: Trial) -> Played:
 
 
 def traces_of_runs() -> frozenset[str]:
-    """The traces that runs could leave on this machine: interfaces, child processes, session records, open
-    files.
+    """The traces that runs of this process could leave on this machine: interfaces, child processes, session
+    records, open files.
     """
     interfaces = {f"interface {path.name}" for path in Path("/sys/class/net").iterdir()}
     processes = {f"process {child.pid}" for child in children(os.getpid())}
-    records = {f"record {path.name}" for path in state_directory().glob("session-*.json")}
+    records = {f"record {path.name}" for path in recorded(state_directory(), os.getpid())}
     sockets = {
         f"socket {target}"
         for fd in Path("/proc/self/fd").iterdir()

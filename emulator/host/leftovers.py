@@ -44,8 +44,19 @@ def record(directory: Path, owner: Process, members: list[Process]) -> Path:
     """Write the owner and the processes of a session to a file, which the caller unlinks at its end."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"session-{members[0].pid}.json"
-    path.write_text(json.dumps({"owner": owner, "members": members}))
-    return path
+    half = path.with_suffix(".half")  # others read every record at their start
+    half.write_text(json.dumps({"owner": owner, "members": members}))
+    return half.replace(path)
+
+
+def recorded(directory: Path, owner: int) -> list[Path]:
+    """The files of the sessions of the process `owner`."""
+    found = []
+    for path in sorted(directory.glob("session-*.json")):
+        with contextlib.suppress(FileNotFoundError):  # its owner has removed it meanwhile
+            if Process(*json.loads(path.read_text())["owner"]).pid == owner:
+                found.append(path)
+    return found
 
 
 def cleanup_stale(directory: Path) -> int:

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, process, record
+from emulator.host.leftovers import Process, children, cleanup_stale, is_alive, process, record, recorded
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -70,3 +70,11 @@ def test_children_are_found_with_their_start_time() -> None:
     assert process(child.pid) in children(os.getpid())
     child.kill()
     child.wait()
+
+
+def test_sessions_of_other_processes_are_not_counted_as_ones_own(tmp_path: Path) -> None:
+    mine, other = process(os.getpid()), process(os.getppid())
+    assert mine is not None and other is not None
+    kept = record(tmp_path, mine, [mine])
+    record(tmp_path, other, [other])
+    assert recorded(tmp_path, os.getpid()) == [kept]

@@ -33,7 +33,7 @@ def spec_of(strategy, changes=(), **more):
         model=model,
         weights=weights,
         strategy=strategy,
-        params=by_rule(strategy),
+        params=more.pop("params", by_rule(strategy)),
         dilation=more.pop("dilation", 2.0),
         workload=Workload(
             prompt="The import statement", new_tokens=6, token_limit_s=more.pop("limit_s", None)

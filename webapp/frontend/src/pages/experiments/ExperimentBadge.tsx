@@ -9,9 +9,12 @@ const LOOK: Record<ExperimentState, { color: string; text: string }> = {
   finished: { color: 'teal', text: 'finished' },
 };
 
-/** What an experiment is doing. */
-export function ExperimentBadge({ state }: { state: ExperimentState }) {
-  const { color, text } = LOOK[state];
+/** What an experiment is doing; of a finished one also how many points do not count. */
+export function ExperimentBadge({ state, notCounted = 0 }: { state: ExperimentState; notCounted?: number }) {
+  const isShort = state === 'finished' && notCounted > 0;
+  const { color, text } = isShort
+    ? { color: 'yellow', text: `finished, ${notCounted} left out` }
+    : LOOK[state];
   return (
     <Badge component="span" variant="light" color={color} data-testid="experiment-state">
       {text}

@@ -113,11 +113,11 @@ function World({ title, numbers, active }: { title: string; numbers: WorldProgre
         </Text>
       </Text>
       <Bar.Root size={8} mt={5} aria-label={`${title}: ${done} of ${total} points done`}>
-        <Bar.Section value={share(done - invalid)} color="teal" />
-        <Bar.Section value={share(invalid)} color="yellow" />
-        <Bar.Section value={share(running)} color="ink" striped animated />
-        <Bar.Section value={share(failed)} color="red" />
-        <Bar.Section value={share(problem)} color="gray" />
+        <Bar.Section value={share(done - invalid)} color="teal" aria-label="Done" />
+        <Bar.Section value={share(invalid)} color="yellow" aria-label="Not valid" />
+        <Bar.Section value={share(running)} color="ink" striped animated aria-label="Running" />
+        <Bar.Section value={share(failed)} color="red" aria-label="Failed" />
+        <Bar.Section value={share(problem)} color="gray" aria-label="Cannot run" />
       </Bar.Root>
     </div>
   );

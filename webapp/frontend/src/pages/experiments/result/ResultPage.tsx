@@ -67,13 +67,15 @@ function Result({ stored, rows, rowsError }: Props) {
   const analysis = useAnalysis(id, token);
   const mayChange = stored.may_change && mayWrite;
   const state = rows?.state ?? stored.state;
+  const progress = rows?.progress ?? stored.progress;
+  const notCounted = Object.values(progress).reduce((sum, world) => sum + world.failed + world.invalid, 0);
   return (
     <Page
       wide
       title={stored.title || stored.name}
       about={
         <Group gap={8} component="span">
-          <ExperimentBadge state={state} />
+          <ExperimentBadge state={state} notCounted={notCounted} />
           <Text size="sm" component="span">
             {experiment?.description || `${stored.total} rows`}
             {stored.owner && ` · by ${stored.owner}`}
@@ -87,12 +89,7 @@ function Result({ stored, rows, rowsError }: Props) {
       <Stack gap={14}>
         {!experiment && <ErrorPanel title="This experiment cannot be read" message={stored.unreadable} />}
         {rowsError && <ErrorPanel title="The points cannot be loaded" message={sentence(rowsError)} />}
-        <ProgressPanel
-          stored={stored}
-          progress={rows?.progress ?? stored.progress}
-          state={state}
-          mayChange={mayChange}
-        />
+        <ProgressPanel stored={stored} progress={progress} state={state} mayChange={mayChange} />
         {experiment && all.length === 0 && rows && (
           <EmptyState title="Nothing is computed yet" text="Press Predict to compute all points." />
         )}
