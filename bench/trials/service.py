@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import patch
 
 from django.contrib.auth.models import User
 from django.db import connection
@@ -101,7 +102,7 @@ class Service:
         """Every run is `body` with another seed and planned as `plan`; its emulation reports `report`."""
         self.body = body
         (directory / "report.json").write_text(report.model_dump_json())
-        setattr(predictions, "plan", lambda spec, person: predictions.Planned(plan))  # noqa: B010
+        patch.object(predictions, "plan", lambda spec, person: predictions.Planned(plan)).start()
 
     # People -----------------------------------------------------------------------------------------
     def create(self, seed: int) -> int | None:

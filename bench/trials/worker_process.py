@@ -10,6 +10,7 @@ import os
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import emulator.session.client as emulator_client
 from bench.trials.hurry import hurry
@@ -47,9 +48,8 @@ def work(post: Post) -> None:
     if post.in_a_hurry:
         hurry()
     if post.number:
-        setattr(workers, "home", partial(_home, post.number))  # noqa: B010
-    setattr(emulator_client, "Isolated", _isolated)  # noqa: B010
-    setattr(emulator_client, "SERVER", SESSION)  # noqa: B010
+        patch.object(workers, "home", partial(_home, post.number)).start()
+    patch.multiple(emulator_client, Isolated=_isolated, SERVER=SESSION).start()
     assert vars(tasks)["emulate"] is emulator_client.emulate, "the task runs what is replaced here"
     quiet = ("--without-gossip", "--without-mingle", "--loglevel", "INFO")
     pool = ("--pool", "threads", "--concurrency", "1")

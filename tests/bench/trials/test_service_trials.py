@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.trials.campaign import service_trials
+from bench.trials.hurry import LEASE_S, hurried
 from bench.trials.schedule import FAULTS, WORKERS, Schedule, Step, schedule
 from bench.trials.session import LINES
 from bench.trials.verdict import Evidence, leftovers, problems
@@ -27,6 +29,14 @@ def test_in_two_trials_every_run_ends_once_and_nothing_is_left(capfd: pytest.Cap
     played = service_trials(seed=2051, first=0, trials=2, database="sqlite")
     assert played.problems == (), capfd.readouterr().out
     assert dict(played.rows)["trials"] == "2"
+
+
+def test_what_a_trial_makes_faster_is_there_in_the_product() -> None:
+    with ExitStack() as replaced:
+        for one in hurried():
+            replaced.enter_context(one)
+        assert Run.LEASE_S == LEASE_S
+    assert Run.LEASE_S > LEASE_S
 
 
 # Schedules ----------------------------------------------------------------------------------------
