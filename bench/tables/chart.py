@@ -34,7 +34,7 @@ class Chart(NamedTuple):
 
 class Scatter(NamedTuple):
     """Marks (x, y) by name, both positive, on logarithmic scales; `text` formats values. `band`: the area in
-    which y differs from x by no more than this share is shaded.
+    which y is up to this share more than x, or x more than y, is shaded.
     """
 
     title: str
@@ -74,7 +74,7 @@ def as_svg(chart: Chart | Scatter) -> str:
             axes.plot(ends, ends, color="#888888", linewidth=0.8)
             axes.fill_between(
                 ends,
-                [end * (1 - chart.band) for end in ends],
+                [end / (1 + chart.band) for end in ends],
                 [end * (1 + chart.band) for end in ends],
                 color="#eeeeee",
             )
