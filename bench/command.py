@@ -133,7 +133,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     words = (
         "how often `native` starts every system, 7 minutes each, and `first-run` installs one, "
-        "2 minutes each (default: %(default)d)"
+        "2 minutes each and for root 4 (default: %(default)d)"
     )
     parser.add_argument("--repeats", type=_some, default=REPEATS, help=words)
 

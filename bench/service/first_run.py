@@ -225,6 +225,9 @@ def _first_token(visitor: Visitor) -> list[Phase]:
     demo = next(each["request"] for each in showcases if each["place"] == "demo")
     began_s = time.monotonic()
     status, run = visitor.ask("/runs", demo)
+    while status == 503 and time.monotonic() - began_s < PATIENCE_S:  # its workers are still starting
+        time.sleep(POLL_S)
+        status, run = visitor.ask("/runs", demo)
     if status != 201:
         raise OpsError(f"The server answered the demo run with {status}.")
     phases = [Phase("click until the run is accepted", time.monotonic() - began_s)]
