@@ -29,6 +29,7 @@ from bench.published.questions import measure_questions
 from bench.published.several_boards import measure_several_boards
 from bench.service.browser import measure_browser
 from bench.service.first_run import measure_first_run
+from bench.service.idle import measure_idle
 from bench.service.load import measure_service
 from bench.service.machines import measure_machines
 from bench.service.serving import measure_serving
@@ -79,6 +80,7 @@ BENCHES: tuple[Bench, ...] = (
     ),
     Bench("browser", "pages in a real browser, against their budgets", measure_browser, "server"),
     Bench("first-run", "from a clone to the first token", measure_first_run, "server", repeats=True),
+    Bench("idle", "memory and processor of a service that nobody uses", measure_idle, "server"),
     Bench("serving", "a run that serves, asked by a load generator", measure_serving, "server"),
     Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
     Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),

@@ -8,9 +8,12 @@ says otherwise. `webapp/ops/services.py` has their command lines.
 
 from __future__ import annotations
 
+import gc
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import worker_init
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 
@@ -43,4 +46,15 @@ app.conf.update(
     task_send_sent_event=False,
     timezone="UTC",
 )
+
+
+@worker_init.connect
+def share_memory(**kwargs: Any) -> None:
+    """Before processes are forked: the collector of each would write into every object there is, and so copy
+    all memory that they share.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])

@@ -51,7 +51,7 @@ def work(post: Post) -> None:
         patch.object(workers, "home", partial(_home, post.number)).start()
     patch.multiple(emulator_client, Isolated=_isolated, SERVER=SESSION).start()
     assert vars(tasks)["emulate"] is emulator_client.emulate, "the task runs what is replaced here"
-    quiet = ("--without-gossip", "--without-mingle", "--loglevel", "INFO")
+    quiet = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO")
     pool = ("--pool", "threads", "--concurrency", "1")
     app.worker_main(["worker", "-Q", "emulate", "-n", post.node, *pool, *quiet])
 

@@ -18,13 +18,14 @@ from tests.devtools.imports import (
     python_graph,
     typescript_files,
 )
-from tests.devtools.rooms import ROOT, Part, read_parts, room_of
+from tests.devtools.rooms import ROOT, Part, floors, read_parts, room_of
 
 PARTS = read_parts()
 PARTS_OF_ROOMS = [part for part in PARTS if part.rooms and part.name != "frontend"]
 FILES = {part.name: python_files(ROOT / part.folder) for part in PARTS}
 FOREIGN_TO_THE_ENGINE = {"django", "channels", "celery", "redis", "mininet", "ninja"}
 CEILING_LINES = 500
+MODULES_OF_A_ROOM = 15
 FORBIDDEN_FILES = {"utils.py", "helpers.py", "misc.py", "common.py"}
 
 
@@ -75,6 +76,17 @@ def test_every_file_is_in_a_room(part: Part) -> None:
         if room_of(part, path.relative_to(folder).as_posix()) is None and path != folder / "__init__.py"
     ]
     assert not outside
+
+
+def test_the_server_is_twelve_rooms_on_six_floors_with_few_modules_in_each_folder() -> None:
+    (server,) = (part for part in PARTS if part.name == "webapp")
+    assert len(server.rooms) <= 12 and max(floors(server.rooms).values()) < 6
+    counts = Counter(
+        (room_of(server, path.relative_to(ROOT / "webapp").as_posix()), path.parent)
+        for path in FILES["webapp"]
+        if path.name != "__init__.py" and not {"migrations", "management"} & set(path.parts)
+    )
+    assert {place: count for place, count in counts.items() if count > MODULES_OF_A_ROOM} == {}
 
 
 @pytest.mark.parametrize("part", [part for part in PARTS if part.doors], ids=lambda part: part.name)

@@ -15,8 +15,8 @@ from tests.support.experiments import fields
 from tests.support.host_profiles import a_profile
 from tests.support.small_clusters import device
 from webapp.experiments import answers, computations, executions, services, versions
+from webapp.experiments.answers import rows
 from webapp.experiments.models import Computation
-from webapp.experiments.rows import rows
 from webapp.jobs import workers
 
 ME = workers.this_worker("points@here")

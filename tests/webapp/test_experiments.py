@@ -52,7 +52,7 @@ def test_an_experiment_goes_from_its_fields_to_rows_with_metrics(alice: Browser)
 
 
 def test_a_cursor_gives_what_has_changed_since(alice: Browser, monkeypatch) -> None:
-    monkeypatch.setattr("webapp.experiments.rows.OVERLAP_S", 0.0)
+    monkeypatch.setattr("webapp.experiments.answers.OVERLAP_S", 0.0)
     address = f"/experiments/{created(alice)['id']}"
     alice.post(f"{address}/predict")
     first = alice.get(f"{address}/rows").json()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpResponse
+from django.utils import timezone
 
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
@@ -18,9 +20,11 @@ from webapp.experiments.analysis import rows_of
 from webapp.experiments.executions import value_of
 from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.experiments.progress import progress
-from webapp.experiments.rows import cursor_now, rows
 from webapp.experiments.schemas import ExperimentState, RowOut, RowsOut
 from webapp.experiments.versions import reason_stale, version_of
+
+OVERLAP_S = 5.0
+"""A cursor lies so far in the past: a change may be stored a moment after its time."""
 
 NOTHING = {"total": 0, "done": 0, "failed": 0, "open": 0}
 
@@ -136,3 +140,53 @@ def value_and_rows(experiment: Experiment) -> tuple[domain.Experiment, tuple[Row
 def download(content: str | bytes, content_type: str, name: str) -> HttpResponse:
     disposition = f'attachment; filename="{name}"'
     return HttpResponse(content, content_type=content_type, headers={"Content-Disposition": disposition})
+
+
+# Rows ---------------------------------------------------------------------------------------------
+def rows(execution: Execution, since: float = 0.0) -> list[dict[str, Any]]:
+    """All that changed after `since`, seconds since 1970, in the order of the points."""
+    cells = execution.cells.select_related("computation").defer("computation__spec")
+    if since > 0:
+        start = datetime.fromtimestamp(since, tz=UTC)
+        cells = cells.filter(Q(linked_at__gt=start) | Q(computation__changed_at__gt=start))
+    return [row(cell) for cell in cells]
+
+
+def cursor_now() -> float:
+    return (timezone.now() - timedelta(seconds=OVERLAP_S)).timestamp()
+
+
+def row(cell: Cell) -> dict[str, Any]:
+    found = {
+        "index": cell.index,
+        "world": cell.world,
+        "state": "problem",
+        "coordinates": cell.coordinates,
+        "seed": cell.seed,
+        "digest": cell.digest,
+        "outcome": None,
+        "reason": cell.problem,
+        "metrics": {},
+        "run_id": None,
+        "wall_s": None,
+        "code_version": "",
+        "calibration": "",
+        "stale": "",
+    }
+    computation = cell.computation
+    if computation is None:
+        return found
+    result = computation.result or {}
+    calibration = result.get("calibration", "")
+    ended = computation.state in ("done", "failed")
+    return found | {
+        "state": computation.state,
+        "outcome": result.get("outcome"),
+        "reason": computation.sentence or result.get("sentence", ""),
+        "metrics": result.get("metrics", {}),
+        "run_id": computation.run_id,
+        "wall_s": computation.wall_s,
+        "code_version": computation.code_version,
+        "calibration": calibration,
+        "stale": reason_stale(cell.world, computation.code_version, calibration) if ended else "",
+    }

@@ -14,11 +14,11 @@ from engine.experiments.design.expand import Point
 from webapp import budgets
 from webapp.clusters.validation import Problem
 from webapp.experiments import analysis, computations, executions, services
+from webapp.experiments.answers import rows
 from webapp.experiments.design import sizes
 from webapp.experiments.design.sources import Limits
 from webapp.experiments.models import OPEN
 from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
-from webapp.experiments.rows import rows
 from webapp.experiments.schemas import CheckOut, PointOut, PreviewOut, RowOut
 from webapp.jobs import answers
 

@@ -20,7 +20,7 @@ from engine.experiments.results.versions import calibration_of
 from webapp import budgets
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
-from webapp.experiments.models import Cell, Computation, Execution
+from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import release, workers
 from webapp.redis import REDIS_ERRORS
 from webapp.runs import services as runs
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 def look_after(worker: workers.Identity, slots: int) -> None:
     """What an emulating worker does at every beat. Raises Redis' errors."""
+    if not Computation.objects.filter(state__in=OPEN, world="emulated").exists():
+        return
     collect()
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(worker)).count()
     for _ in range(slots - busy):

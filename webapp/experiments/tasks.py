@@ -161,6 +161,8 @@ def calculate(spec: RunSpec) -> RunReport:
 
 def look_after(slots: int) -> None:
     """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
+    if not Computation.objects.filter(state="waiting").exists():
+        return
     computations.adopt()
     computations.forget()
     if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():

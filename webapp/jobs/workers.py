@@ -166,12 +166,12 @@ class Heartbeat(threading.Thread):
         caring.join()
 
     def _care(self) -> None:
-        while not self.stopping.is_set():
-            try:
+        try:
+            while not self.stopping.is_set():
                 self._guarded(self.keep_house)
-            finally:
-                connection.close()
-            self.stopping.wait(BEAT_S)
+                self.stopping.wait(BEAT_S)
+        finally:
+            connection.close()
 
     def beat(self) -> None:
         """One beat, all of it in this thread."""
@@ -190,6 +190,7 @@ class Heartbeat(threading.Thread):
             pass  # the next beat may find Redis again
         except storage.ERRORS as error:
             storage.report(error)
+            connection.close()
         except Exception:
             logger.exception("housekeeping of %s failed", self.announcement.worker)
 

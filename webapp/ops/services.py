@@ -77,9 +77,11 @@ def worker(queue: str) -> Service:
         "webapp",
         "worker",
         *WORKER_ARGUMENTS[queue],
-        # Workers need nothing from one another; asking for others would take a second at each start.
+        # Workers need nothing from one another; asking for others would take a second at each start. They
+        # announce themselves in Redis (`webapp/jobs/announcement.py`).
         "--without-gossip",
         "--without-mingle",
+        "--without-heartbeat",
         "--loglevel",
         "INFO",
     )

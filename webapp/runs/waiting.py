@@ -84,13 +84,15 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
 
     A second message for a run does no harm: a run starts once. Raises Redis' errors.
     """
+    queued_runs, wanted = Run.objects.filter(status="queued"), calibration.is_wanted(worker.worker)
+    if not wanted and not queued_runs.exists():
+        return False
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
-    own = own_queue(worker.worker)
     if worker.refused or worker.calibrating or busy >= worker.slots:
         return False
-    if client().llen("emulate") or client().llen(own):
+    if client().llen("emulate") or client().llen(own_queue(worker.worker)):
         return False
-    if not calibration.is_wanted(worker.worker) and first_for(worker, fleet()) is None:
+    if not wanted and first_for(worker, fleet()) is None:
         return False
     wake_only(worker.worker)
     return True
