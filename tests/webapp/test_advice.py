@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -26,21 +25,16 @@ def body(**more: Any) -> dict[str, Any]:
     return {"cluster": cluster, "model": "tiny-gpt2", "workload": work, **more}
 
 
-def answered(store: redis.Redis) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(str(store.lpop("reply:here")))
-    return found
-
-
 def base_document() -> dict[str, Any]:
     return base_of(AdviceRequest.parse(body(), "request")).model_dump(mode="json")
 
 
 def test_a_task_whose_person_has_asked_again_stops(live_redis: redis.Redis, db: None) -> None:
     live_redis.set("advice:7", 3)
-    tasks.assess_some(base_document(), ["single"], "advice:7", 2, "reply:here")
-    assert answered(live_redis) == {"superseded": True}
-    tasks.assess_some(base_document(), ["single"], "advice:7", 3, "reply:here")
-    assert [row["strategy"] for row in answered(live_redis)["rows"]] == ["single"]
+    answer = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 2)
+    assert answer == {"superseded": True}
+    answer = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 3)
+    assert [row["strategy"] for row in answer["rows"]] == ["single"]
 
 
 def test_an_assessment_is_not_computed_twice(
@@ -48,15 +42,14 @@ def test_an_assessment_is_not_computed_twice(
 ) -> None:
     live_redis.set("advice:7", 1)
     document = base_document()
-    tasks.assess_some(document, ["single", "gpipe"], "advice:7", 1, "reply:here")
-    first = answered(live_redis)
+    first = tasks.assess_some.answer(document, ["single", "gpipe"], "advice:7", 1)
 
     def assess_with_interval(spec: RunSpec) -> Any:
         pytest.fail("computed again")
 
     monkeypatch.setattr(tasks, "assess_with_interval", assess_with_interval)
-    tasks.assess_some(document, ["single", "gpipe"], "advice:7", 1, "reply:here")
-    assert answered(live_redis) == first
+    answer = tasks.assess_some.answer(document, ["single", "gpipe"], "advice:7", 1)
+    assert answer == first
 
 
 def test_strategies_for_which_no_time_is_left_say_so(
@@ -64,8 +57,7 @@ def test_strategies_for_which_no_time_is_left_say_so(
 ) -> None:
     live_redis.set("advice:7", 1)
     monkeypatch.setattr(tasks, "LIMIT_S", -1)
-    tasks.assess_some(base_document(), ["single"], "advice:7", 1, "reply:here")
-    (row,) = answered(live_redis)["rows"]
+    (row,) = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 1)["rows"]
     assert row["total_s"] is None and row["reason"].startswith("Not predicted: there was no time left")
 
 

@@ -127,16 +127,13 @@ def test_a_prompt_is_measured_before_it_is_tokenised(alice: Browser, monkeypatch
 
 
 def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) -> None:
-    given = []
-    monkeypatch.setattr(answers, "reply", lambda key, message: given.append(message))
-
     def endless(spec: object) -> None:
         raise SoftTimeLimitExceeded  # what Celery raises in the worker's main thread
 
     monkeypatch.setattr(tasks, "predict", endless)
-    tasks.predict_now(run_spec().model_dump(mode="json"), "reply:1")
+    answer = tasks.predict_now.answer(run_spec().model_dump(mode="json"))
     with pytest.raises(HostError, match="takes more than 30 s: ask for fewer requests, tokens or devices"):
-        answers.opened(given[0])
+        answers.opened(answer)
     assert tasks.predict_now.soft_time_limit == 30 < answers.ANSWER_TIMEOUT_S
 
 

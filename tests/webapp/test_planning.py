@@ -106,13 +106,13 @@ def answer_one(store: redis.Redis) -> None:
     """Take the first task of the queue and answer it."""
     message = json.loads(str(store.lpop("plan")))
     arguments = json.loads(base64.b64decode(message["body"]))[0]
-    answers.reply(arguments[-1], {"echo": arguments[0]})
+    answers.reply(message["properties"]["reply_to"], {"echo": arguments[0]})
 
 
 def test_a_question_comes_before_predictions_that_nobody_waits_for(somebody_plans: redis.Redis) -> None:
     for run_id in (1, 2):
         services.enqueue(run_id)
-    celery.send_task("plan.predict", [{}, "reply"], queue="plan")
+    celery.send_task("plan.predict", [{}], queue="plan", reply_to="reply")
     with celery.connection() as broker:
         queue = broker.SimpleQueue("plan")
         taken = [queue.get(timeout=5).headers["task"] for _ in range(3)]
@@ -214,19 +214,35 @@ def test_a_refusal_for_too_many_says_when_to_try_again(
 @pytest.mark.parametrize(
     ("raised", "sentence"),
     [
-        (SoftTimeLimitExceeded(), "This takes more than 7 s: ask for fewer requests, tokens or devices."),
+        (SoftTimeLimitExceeded(), "This takes more than 30 s: ask for fewer requests, tokens or devices."),
         (MemoryError(), "This needs more than 3 GiB: ask for fewer requests, tokens or devices."),
         (PlanError("It does not fit."), "It does not fit."),
     ],
 )
 def test_a_question_that_meets_a_limit_is_answered_with_a_sentence(
-    live_redis: redis.Redis, raised: Exception, sentence: str
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, sentence: str
 ) -> None:
-    def answer() -> dict[str, Any]:
+    def compute() -> dict[str, Any]:
         raise raised
 
-    answers.respond("reply:here", 7, answer)
+    task = celery.tasks["plan.plan_run"]
+    monkeypatch.setattr(task, "run", compute)
     with pytest.raises((HostError, PlanError), match=sentence):
+        answers.opened(json.loads(json.dumps(task.answer())))
+
+
+def test_a_question_that_breaks_its_task_is_answered_and_breaks_it(
+    live_redis: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = celery.tasks["plan.plan_run"]
+    monkeypatch.setattr(task, "run", lambda: {}["nothing"])
+    task.push_request(reply_to="reply:here")
+    try:
+        with pytest.raises(KeyError):
+            task()
+    finally:
+        task.pop_request()
+    with pytest.raises(HostError, match=r"The planning worker broke: KeyError\('nothing'\)"):
         answers.opened(json.loads(str(live_redis.lpop("reply:here"))))
 
 

@@ -72,7 +72,7 @@ def _document(base: RunSpec) -> dict[str, Any]:
 
 
 def _answers(calls: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
-    """The answers of tasks, given by name and arguments; each gets one more argument, where it answers."""
+    """The answers of questions, given by name and arguments."""
     with redis_needed():
         answers.require_workers()
         found = answers.answers(calls, time.monotonic() + ANSWER_TIMEOUT_S)

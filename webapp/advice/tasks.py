@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
 from engine.advice.answer import answer as answered
@@ -23,7 +23,6 @@ from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy
 from topologies.showcases import showcase
-from webapp.celery import app
 from webapp.jobs import answers
 from webapp.redis import client
 from webapp.runs.tasks import with_profile
@@ -37,94 +36,81 @@ class Superseded(Exception):
     """The person has asked for something else meanwhile."""
 
 
-@app.task(name="plan.assess", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
-def assess_some(base: dict[str, Any], names: list[str], place: str, number: int, reply_to: str) -> None:
-    """Assess the strategies `names`, and send the list to `reply_to`."""
+def unless_superseded(compute: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """Lets a question whose person has asked again be answered with just that."""
 
-    def answer() -> dict[str, Any]:
-        spec = with_profile(RunSpec.parse(base, "run"))
-        specs = [spec.model_copy(update={"strategy": name}) for name in names]
-        rows = assess_until(specs, place, number, assess_with_interval)
-        return {"rows": [row.model_dump(mode="json") for row in rows]}
-
-    _send(reply_to, answer)
-
-
-@app.task(name="plan.answer", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
-def answer_first(
-    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int, reply_to: str
-) -> None:
-    """Say whether several devices are better than one, given the assessments `rows`, to `reply_to`."""
-
-    def answer() -> dict[str, Any]:
-        spec = with_profile(RunSpec.parse(base, "run"))
-        known = [Assessment.parse(row, "assessment") for row in rows]
-        found = answered(spec, known, by, lambda specs: assess_until(specs, place, number))
-        return {"answer": found.model_dump(mode="json")}
-
-    _send(reply_to, answer)
-
-
-@app.task(name="plan.try_changes", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
-def try_changes(
-    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int, reply_to: str
-) -> None:
-    """Try single changes of the cluster on which `rows` were assessed, and send them to `reply_to`."""
-
-    def answer() -> dict[str, Any]:
-        spec = with_profile(RunSpec.parse(base, "run"))
-        known = [Assessment.parse(row, "assessment") for row in rows]
-        found = tried(spec, known, by, lambda specs: assess_until(specs, place, number))
-        return {"changes": [change.model_dump(mode="json") for change in found]}
-
-    _send(reply_to, answer)
-
-
-def _send(reply_to: str, answer: Callable[[], dict[str, Any]]) -> None:
-    def or_superseded() -> dict[str, Any]:
+    @wraps(compute)
+    def computed(*arguments: Any) -> dict[str, Any]:
         try:
-            return answer()
+            return compute(*arguments)
         except Superseded:
             return {"superseded": True}
 
-    answers.respond(reply_to, LIMIT_S, or_superseded)
+    return computed
 
 
-@app.task(name="plan.explain", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
-def explain_plan(document: dict[str, Any], place: str, number: int, reply_to: str) -> None:
-    """Find what binds each device under the plan of a run, and send it to `reply_to`."""
-
-    def answer() -> dict[str, Any]:
-        spec = with_profile(RunSpec.parse(document, "run"))
-
-        def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-            """Without a limit per run: half of an explanation would be a wrong one."""
-            found = []
-            for one in specs:
-                if client().get(place) != str(number):
-                    raise Superseded
-                found.append(_remembered(one))
-            return found
-
-        return {"why": explain(spec, assess_all).model_dump(mode="json")}
-
-    _send(reply_to, answer)
+@answers.question("plan.assess", LIMIT_S + 5)
+@unless_superseded
+def assess_some(base: dict[str, Any], names: list[str], place: str, number: int) -> dict[str, Any]:
+    """Assess the strategies `names`."""
+    spec = with_profile(RunSpec.parse(base, "run"))
+    specs = [spec.model_copy(update={"strategy": name}) for name in names]
+    rows = assess_until(specs, place, number, assess_with_interval)
+    return {"rows": [row.model_dump(mode="json") for row in rows]}
 
 
-@app.task(name="plan.expected", ignore_result=True, soft_time_limit=LIMIT_S + 5, time_limit=LIMIT_S + 10)
-def expect_of_showcase(name: str, reply_to: str) -> None:
-    """Predict the runs of a showcase, and send what to expect of it to `reply_to`."""
+@answers.question("plan.answer", LIMIT_S + 5)
+@unless_superseded
+def answer_first(
+    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int
+) -> dict[str, Any]:
+    """Say whether several devices are better than one, given the assessments `rows`."""
+    spec = with_profile(RunSpec.parse(base, "run"))
+    known = [Assessment.parse(row, "assessment") for row in rows]
+    found = answered(spec, known, by, lambda specs: assess_until(specs, place, number))
+    return {"answer": found.model_dump(mode="json")}
 
-    def answer() -> dict[str, Any]:
-        found = showcase(name)
-        digest = hashlib.sha256(found.model_dump_json().encode()).hexdigest()
-        key = f"expected:{_version()}:{digest}"
-        kept = client().get(key)
-        text = kept if isinstance(kept, str) else told(found, predicted(found))
-        client().set(key, text, ex=ASSESSMENT_KEPT_S)
-        return {"expected": text}
 
-    answers.respond(reply_to, LIMIT_S, answer)
+@answers.question("plan.try_changes", LIMIT_S + 5)
+@unless_superseded
+def try_changes(
+    base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int
+) -> dict[str, Any]:
+    """Try single changes of the cluster on which `rows` were assessed."""
+    spec = with_profile(RunSpec.parse(base, "run"))
+    known = [Assessment.parse(row, "assessment") for row in rows]
+    found = tried(spec, known, by, lambda specs: assess_until(specs, place, number))
+    return {"changes": [change.model_dump(mode="json") for change in found]}
+
+
+@answers.question("plan.explain", LIMIT_S + 5)
+@unless_superseded
+def explain_plan(document: dict[str, Any], place: str, number: int) -> dict[str, Any]:
+    """Find what binds each device under the plan of a run."""
+    spec = with_profile(RunSpec.parse(document, "run"))
+
+    def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+        """Without a limit per run: half of an explanation would be a wrong one."""
+        found = []
+        for one in specs:
+            if client().get(place) != str(number):
+                raise Superseded
+            found.append(_remembered(one))
+        return found
+
+    return {"why": explain(spec, assess_all).model_dump(mode="json")}
+
+
+@answers.question("plan.expected", LIMIT_S + 5)
+def expect_of_showcase(name: str) -> dict[str, Any]:
+    """Predict the runs of a showcase, and tell what to expect of it."""
+    found = showcase(name)
+    digest = hashlib.sha256(found.model_dump_json().encode()).hexdigest()
+    key = f"expected:{_version()}:{digest}"
+    kept = client().get(key)
+    text = kept if isinstance(kept, str) else told(found, predicted(found))
+    client().set(key, text, ex=ASSESSMENT_KEPT_S)
+    return {"expected": text}
 
 
 def assess_until(

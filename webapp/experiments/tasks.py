@@ -46,7 +46,6 @@ MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""
 
 EXPAND_LIMIT_S = 30
-FORM_LIMITS = {"soft_time_limit": EXPAND_LIMIT_S, "time_limit": EXPAND_LIMIT_S + answers.GRACE_S}
 """Of the expansion of an experiment into points, for which somebody waits."""
 
 NICENESS = 5
@@ -55,35 +54,23 @@ Emulations have -20, two hundred times as much."""
 
 
 # For people who wait ------------------------------------------------------------------------------
-@app.task(name="plan.check_experiment", ignore_result=True, **FORM_LIMITS)
-def check_experiment(document: dict[str, Any], reply_to: str) -> None:
-    """Expand an experiment that somebody designs, and send what is wrong with it."""
-
-    def answer() -> dict[str, Any]:
-        return {"check": checks.expanded(experiment_in(document)).model_dump(mode="json")}
-
-    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
+@answers.question("plan.check_experiment", EXPAND_LIMIT_S)
+def check_experiment(document: dict[str, Any]) -> dict[str, Any]:
+    """Expand an experiment that somebody designs, and say what is wrong with it."""
+    return {"check": checks.expanded(experiment_in(document)).model_dump(mode="json")}
 
 
-@app.task(name="plan.preview_experiment", ignore_result=True, **FORM_LIMITS)
-def preview_experiment(document: dict[str, Any], owner: int, reply_to: str) -> None:
-    """Let the points of what somebody designs be predicted, and send the number of the execution."""
-
-    def answer() -> dict[str, Any]:
-        made = executions.make_preview(experiment_in(document), User.objects.get(pk=owner))
-        return {"execution": made.pk}
-
-    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
+@answers.question("plan.preview_experiment", EXPAND_LIMIT_S)
+def preview_experiment(document: dict[str, Any], owner: int) -> dict[str, Any]:
+    """Let the points of what somebody designs be predicted; gives the number of the execution."""
+    made = executions.make_preview(experiment_in(document), User.objects.get(pk=owner))
+    return {"execution": made.pk}
 
 
-@app.task(name="plan.freeze_experiment", ignore_result=True, **FORM_LIMITS)
-def freeze_experiment(experiment: int, reply_to: str) -> None:
-    """Freeze the present version of a stored experiment, and send the number of the execution."""
-
-    def answer() -> dict[str, Any]:
-        return {"execution": executions.freeze(services.find(experiment)).pk}
-
-    answers.respond(reply_to, EXPAND_LIMIT_S, answer)
+@answers.question("plan.freeze_experiment", EXPAND_LIMIT_S)
+def freeze_experiment(experiment: int) -> dict[str, Any]:
+    """Freeze the present version of a stored experiment; gives the number of the execution."""
+    return {"execution": executions.freeze(services.find(experiment)).pk}
 
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:

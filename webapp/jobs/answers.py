@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_process_init
 
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 # In the web process -------------------------------------------------------------------------------
 def ask(task: str, arguments: Sequence[Any], person: int, large: bool = False) -> dict[str, Any]:
-    """The answer of one task, which gets one more argument: where it answers.
+    """The answer of one `question`.
 
     All `large` questions together leave one planning process to the others.
     Raises what the task raised, `Unavailable` without an answer, `TooMany` if the turn does not come.
@@ -118,10 +119,11 @@ def _take(places: Sequence[str], me: str) -> str | None:
 
 
 def answers(calls: Sequence[tuple[str, list[Any]]], ends_s: float) -> list[dict[str, Any]]:
-    """Send tasks, and wait for all of their answers. Raises what one raised, `Unavailable`, Redis' errors."""
+    """Put questions, and wait for all answers. Raises what one raised, `Unavailable`, Redis' errors."""
     key = f"reply:{uuid.uuid4()}"
     for name, arguments in calls:
-        app.send_task(name, [*arguments, key], queue="plan", expires=max(1.0, ends_s - time.monotonic()))
+        expires_s = max(1.0, ends_s - time.monotonic())
+        app.send_task(name, arguments, queue="plan", expires=expires_s, reply_to=key)
     found: list[dict[str, Any]] = []
     while len(found) < len(calls) and time.monotonic() < ends_s:
         text = pop(key, BLOCK_S)
@@ -142,23 +144,38 @@ def opened(message: dict[str, Any]) -> dict[str, Any]:
 
 
 # In a worker --------------------------------------------------------------------------------------
-def respond(reply_to: str, limit_s: int, answer: Callable[[], dict[str, Any]]) -> None:
-    """Send what `answer` returns or why it returns nothing; raises what nobody expected, for the log."""
-    try:
-        message = answer()
-    except EdgeLoomError as error:
-        message = sealed(error)
-    except SoftTimeLimitExceeded:
-        sentence = f"This takes more than {limit_s} s: ask for fewer requests, tokens or devices."
-        message = sealed(HostError(sentence))
-    except MemoryError:
-        size = f"{MEMORY_BYTES >> 30} GiB"
-        sentence = f"This needs more than {size}: ask for fewer requests, tokens or devices."
-        message = sealed(HostError(sentence))
-    except Exception as error:
-        reply(reply_to, sealed(HostError(f"The planning worker broke: {error!r}. Its log says more.")))
-        raise
-    reply(reply_to, message)
+class Question(Task):  # type: ignore[misc]
+    """A task whose function returns the answer, which goes to where the message says (`reply_to`)."""
+
+    def __call__(self, *arguments: Any) -> None:
+        """Raises what nobody expected, for the log."""
+        key = self.request.reply_to
+        try:
+            reply(key, self.answer(*arguments))
+        except Exception as error:
+            reply(key, sealed(HostError(f"The planning worker broke: {error!r}. Its log says more.")))
+            raise
+
+    def answer(self, *arguments: Any) -> dict[str, Any]:
+        """What the function returns, or why it returns nothing: an error as a message."""
+        remedy = "ask for fewer requests, tokens or devices."
+        try:
+            answer: dict[str, Any] = self.run(*arguments)
+        except EdgeLoomError as error:
+            return sealed(error)
+        except SoftTimeLimitExceeded:
+            return sealed(HostError(f"This takes more than {self.soft_time_limit} s: {remedy}"))
+        except MemoryError:
+            return sealed(HostError(f"This needs more than {MEMORY_BYTES >> 30} GiB: {remedy}"))
+        return answer
+
+
+def question(name: str, limit_s: int) -> Callable[[Callable[..., dict[str, Any]]], Any]:
+    """Makes a function a task of the queue `plan` that people may `ask`, for at most `limit_s`."""
+    limits = {"soft_time_limit": limit_s, "time_limit": limit_s + GRACE_S}
+    found: Callable[[Callable[..., dict[str, Any]]], Any]
+    found = app.task(name=name, base=Question, ignore_result=True, **limits)
+    return found
 
 
 def reply(key: str, message: dict[str, Any]) -> None:

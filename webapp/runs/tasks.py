@@ -45,42 +45,24 @@ FORM_LIMIT_S = 30
 RUN_LIMIT_S = 600
 
 
-@app.task(
-    name="plan.predict",
-    ignore_result=True,
-    soft_time_limit=FORM_LIMIT_S,
-    time_limit=FORM_LIMIT_S + answers.GRACE_S,
-)
-def predict_now(spec: dict[str, Any], reply_to: str) -> None:
-    """Predict for a form that a person is filling in, and send the report to `reply_to`."""
-
-    def answer() -> dict[str, Any]:
-        run = with_profile(RunSpec.parse(spec, "run"))
-        report = with_uncertainty(predict(run))
-        editable = editable_plan(run, report.plan) if report.plan else None
-        return {
-            "report": without_place(report).model_dump(mode="json"),
-            "editable": editable.model_dump(mode="json") if editable else None,
-        }
-
-    answers.respond(reply_to, FORM_LIMIT_S, answer)
+@answers.question("plan.predict", FORM_LIMIT_S)
+def predict_now(spec: dict[str, Any]) -> dict[str, Any]:
+    """Predict for a form that a person is filling in."""
+    run = with_profile(RunSpec.parse(spec, "run"))
+    report = with_uncertainty(predict(run))
+    editable = editable_plan(run, report.plan) if report.plan else None
+    return {
+        "report": without_place(report).model_dump(mode="json"),
+        "editable": editable.model_dump(mode="json") if editable else None,
+    }
 
 
-@app.task(
-    name="plan.plan_run",
-    ignore_result=True,
-    soft_time_limit=FORM_LIMIT_S,
-    time_limit=FORM_LIMIT_S + answers.GRACE_S,
-)
-def plan_run(spec: dict[str, Any], reply_to: str) -> None:
-    """Plan a run that a person wants to start, and send the plan to `reply_to`."""
-
-    def answer() -> dict[str, Any]:
-        known = known_calibration()
-        planned = services.planned(RunSpec.parse(spec, "run"), known.profile if known else None)
-        return {"plan": planned.plan.model_dump(mode="json"), "cores": planned.cores}
-
-    answers.respond(reply_to, FORM_LIMIT_S, answer)
+@answers.question("plan.plan_run", FORM_LIMIT_S)
+def plan_run(spec: dict[str, Any]) -> dict[str, Any]:
+    """Plan a run that a person wants to start."""
+    known = known_calibration()
+    planned = services.planned(RunSpec.parse(spec, "run"), known.profile if known else None)
+    return {"plan": planned.plan.model_dump(mode="json"), "cores": planned.cores}
 
 
 @app.task(
