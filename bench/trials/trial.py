@@ -37,6 +37,7 @@ AGAIN_S = 0.5
 """A person whose run was refused asks again so much later."""
 FOREVER = -1
 """What Redis answers when asked when such a key expires."""
+SESSION_STARTER = "emulator.session.fork_server"
 SEEDS = 1000
 """No trial has more runs, asked again or not."""
 
@@ -146,7 +147,11 @@ class Trials:
         self.ends.clear()
         self.service.workers.forget_names()
         self._until_looked()
-        strangers = [(pid, words) for pid, words in pids().items() if pid not in self._ours()]
+        strangers = self._strangers()
+        until_s = time.monotonic() + CAUGHT_UP_S
+        while strangers and time.monotonic() < until_s:  # a worker may just be starting a program
+            time.sleep(TICK_S)
+            strangers = self._strangers()
         keys = [str(key) for key in client().scan_iter(count=1000) if client().ttl(key) == FOREVER]
         return list(leftovers(keys, strangers, self.directory))
 
@@ -156,12 +161,25 @@ class Trials:
         while client().llen("emulate") and time.monotonic() < until_s:
             time.sleep(TICK_S)
 
-    def _ours(self) -> set[int]:
-        redis = self.service.redis.process
-        return self.known | self.service.workers.pids() | ({redis.pid} if redis else set())
+    def _strangers(self) -> list[tuple[int, str]]:
+        """Processes that are not the service's. A worker keeps the one that sessions are forked from."""
+        redis, workers = self.service.redis.process, self.service.workers.pids()
+        ours = self.known | workers | ({redis.pid} if redis else set())
+        here, of_workers = pids(), {pid for worker in workers for pid in children(worker)}
+        ours |= {pid for pid in of_workers if SESSION_STARTER in here.get(pid, "")}
+        return [(pid, words) for pid, words in here.items() if pid not in ours]
 
     def stop(self) -> None:
         self.service.workers.stop()
+
+
+def children(pid: int) -> list[int]:
+    """None of a process that has ended."""
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(child) for one in threads for child in (one / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def pids() -> dict[int, str]:
