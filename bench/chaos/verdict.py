@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from bench.chaos.kills import Trial
+from bench.chaos.passes import Passes, as_it_happened, passes_of, unequal, unmatched
 from engine.domain.conditions import Conditions
 from engine.domain.report import RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.runs.passes import Passes, as_it_happened, passes_of, unequal, unmatched
 from engine.runs.predict import decisions_in, prepare, simulate
 
 Ending = Literal["finished", "ended clearly", "wrong tokens", "other work", "hung", "failed"]

@@ -14,9 +14,11 @@ from typing import Any
 from bench.emulation.clusters import star
 from bench.native.native_bounds import NEW_TOKENS, PROMPT, Place, Speed, bounds_at
 from bench.tables.rows import Table
-from emulator.calibration.known import needed_calibration
+from emulator.calibration.known import host_name, known_calibration, time_needed_s
+from emulator.calibration.shapes import SHORT
 from emulator.session.calls import call
 from emulator.session.client import emulate
+from engine.domain.calibration import Calibration
 from engine.domain.errors import HostError, RunError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
@@ -52,6 +54,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 PLACES = (Place(1, 0.0), *(Place(count, rate) for count in SIZES for rate in RATES))
+
+
+def needed_calibration() -> Calibration:
+    """The calibration in the cache. Raises `HostError` if there is none of this processor."""
+    known = known_calibration()
+    if known is None:
+        raise HostError(
+            f"This machine ({host_name()}) is not calibrated: run ./loom calibrate first, which takes about "
+            f"{time_needed_s(SHORT):.0f} s now."
+        )
+    return known
 
 
 def measure_native(repeats: int = REPEATS) -> Table:

@@ -6,10 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from bench.native.native import spec_at
+from bench.native.native import needed_calibration, spec_at
 from bench.native.native_bounds import NEW_TOKENS, Place
 from bench.tables.rows import Table
-from emulator.calibration.known import needed_calibration
 from emulator.session.client import emulate
 from engine.domain.events import Event
 from engine.domain.plan import Plan

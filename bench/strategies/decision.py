@@ -8,12 +8,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from bench.emulation.clusters import star
+from bench.strategies.prefill_decisions import PrefillDecisions
 from bench.tables.rows import Table
 from engine.domain.units import human_s
 from engine.models import catalogue
 from engine.ops.core import Block, Embed, Head
 from engine.ops.layout import whole_model
-from engine.strategies.edgeformer.prefill_decisions import PrefillDecisions
 
 if TYPE_CHECKING:
     import torch

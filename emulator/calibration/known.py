@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from emulator.calibration.shapes import SHORT, Extent
+from emulator.calibration.shapes import Extent
 from emulator.host.places import cache_directory
 from engine.domain.calibration import Calibration, read_calibration
 from engine.domain.errors import HostError, SpecError
@@ -52,17 +52,6 @@ def known_calibration() -> Calibration | None:
     except SpecError:  # absent, or written by another version
         return None
     return known if known.profile.host == host_name() else None
-
-
-def needed_calibration() -> Calibration:
-    """The calibration in the cache. Raises `HostError` if there is none of this processor."""
-    known = known_calibration()
-    if known is None:
-        raise HostError(
-            f"This machine ({host_name()}) is not calibrated: run ./loom calibrate first, which takes about "
-            f"{time_needed_s(SHORT):.0f} s now."
-        )
-    return known
 
 
 def time_needed_s(extent: Extent) -> float:

@@ -2,11 +2,11 @@
 
 import torch
 
+from bench.strategies.prefill_decisions import PrefillDecisions
 from engine.models.weights.store import WeightStore
 from engine.ops.core import Block, Embed
 from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import dispatch
-from engine.strategies.edgeformer.prefill_decisions import PrefillDecisions
 from tests.support.small_cases import LLAMA, spec_of, star
 
 

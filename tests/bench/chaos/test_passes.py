@@ -1,8 +1,8 @@
 """What devices did, pass by pass: which passes count, what each cost, and how two runs are compared."""
 
+from bench.chaos.passes import Pass, Work, as_it_happened, passes_of, unequal, unmatched
 from engine.domain.scenario import DropDevice, JoinDevice, LinkDown, SetRate
 from engine.domain.trace import Mark, Span
-from engine.runs.passes import Pass, Work, as_it_happened, passes_of, unequal, unmatched
 
 NONE = frozenset[str]()
 

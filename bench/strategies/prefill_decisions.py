@@ -1,7 +1,7 @@
 """The steps by which EdgeFormer decides for all blocks of one prefill, one method per step.
 
-`owner.py` takes the same steps inside a run. Here each can be called alone, so that a benchmark can measure
-what a decision costs without knowing how it is made.
+`engine/strategies/edgeformer/owner.py` takes the same steps inside a run. Here each can be called alone, so
+that a benchmark can measure what a decision costs without knowing how it is made.
 """
 
 from __future__ import annotations
