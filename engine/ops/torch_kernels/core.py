@@ -34,7 +34,14 @@ from engine.ops.torch_kernels.attention import (
     projected,
     rms_norm,
 )
-from engine.ops.torch_kernels.linear import linear
+from engine.ops.torch_kernels.linear import linear, whole_parts
+from engine.ops.torch_kernels.row_layer import (
+    RowAttention,
+    RowFeedForward,
+    alike,
+    row_attention,
+    row_feed_forward,
+)
 from engine.ops.torch_kernels.storage import Caches, Weights, cache_of
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -63,7 +70,7 @@ class AttentionPart(NamedTuple):
     """What attention of some heads needs besides its input and its KV cache.
 
     It has `heads` query heads, the first of which is `offset`th of its group, and `keys` KV heads from
-    `first_key`. With `norms` its input is to be normalised.
+    `first_key`. With `norms` its input is to be normalised. `row` computes all of it for one row.
     """
 
     w: Mapping[str, Tensor]
@@ -74,6 +81,7 @@ class AttentionPart(NamedTuple):
     first_key: int
     norms: bool
     rope: Rope | None
+    row: RowAttention | None
 
 
 def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> AttentionPart:
@@ -85,6 +93,10 @@ def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> Attent
     if part is None:
         w = weights.get(op.slices(model)[0])
         first, last = kv_heads(model, op.start, op.stop)
+        norms, rope = model.norm_position == "pre" and not op.normed, model.rope_of(op.layer)
+        row = None
+        if whole_parts() and alike(model):
+            row = row_attention(model, w, op.stop - op.start, last - first, norms, rope)
         part = weights.found[key] = AttentionPart(
             w,
             w.get("o.bias") if op.bias else None,
@@ -92,8 +104,9 @@ def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> Attent
             op.start - first * model.group_size,
             last - first,
             first,
-            model.norm_position == "pre" and not op.normed,
-            model.rope_of(op.layer),
+            norms,
+            rope,
+            row,
         )
     return part
 
@@ -111,9 +124,12 @@ def run_attention(
     w = part.w
     if not part.heads:
         return only_bias(x_BTD, part.bias)
-    h_BTD = norm(model, w, x_BTD) if part.norms else x_BTD
     cache = cache_of(op.cache, op.layer, part.first_key, caches)
     seen = cache.rows if cache else 0
+    if part.row and cache and is_row(model, x_BTD):
+        first = model.first_key(op.layer, seen)
+        return part.row(x_BTD.contiguous(), cache, first, part.bias if onto_D is None else onto_D)
+    h_BTD = norm(model, w, x_BTD) if part.norms else x_BTD
     q_BHTE, k_BKSE, v_BKSE = projected(model, part.rope, h_BTD, w, part.heads, part.keys, seen)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
@@ -127,6 +143,7 @@ class FeedForwardPart(NamedTuple):
     w: Mapping[str, Tensor]
     bias: Tensor | None
     norms: bool
+    row: RowFeedForward | None
 
 
 def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> FeedForwardPart:
@@ -136,7 +153,8 @@ def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> F
     if part is None:
         w = weights.get(op.slices(model)[0])
         norms = model.norm_position == "pre" and not op.normed
-        part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms)
+        row = row_feed_forward(model, w, norms) if whole_parts() and alike(model) else None
+        part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms, row)
     return part
 
 
@@ -149,9 +167,11 @@ def run_feed_forward(
     onto_D: Tensor | None = None,
 ) -> Tensor:
     """`onto_D` as in `run_attention`."""
-    w, bias, norms = _feed_forward_part(op, model, weights)
+    w, bias, norms, row = _feed_forward_part(op, model, weights)
     if op.start == op.stop:
         return only_bias(x_BTD, bias)
+    if row and is_row(model, x_BTD):
+        return row(x_BTD.contiguous(), bias if onto_D is None else onto_D)
     h_BTD = norm(model, w, x_BTD) if norms else x_BTD
     return linear(expand(model, w, h_BTD), w["down.weight"], bias if onto_D is None else onto_D)
 
@@ -198,13 +218,12 @@ def _adds_in_products(model: ModelSpec, x_BTD: Tensor) -> bool:
     """Whether the products at the end of both parts may add the row that came in: a single one, in float32,
     and neither biases nor norms come before the addition.
     """
-    return (
-        x_BTD.numel() == model.hidden_size
-        and x_BTD.dtype is torch.float32
-        and not model.norms_sums
-        and not model.has_output_bias
-        and not model.ffn_bias
-    )
+    return is_row(model, x_BTD) and not model.norms_sums and not model.has_output_bias and not model.ffn_bias
+
+
+def is_row(model: ModelSpec, x_BTD: Tensor) -> bool:
+    """Whether it is a single row in float32."""
+    return x_BTD.numel() == model.hidden_size and x_BTD.dtype is torch.float32
 
 
 def _add(op: Add, model: ModelSpec, weights: Weights, caches: Caches, x: Tensor, y: Tensor) -> Tensor:

@@ -41,6 +41,7 @@ class _Chosen:
 
     products: dict[torch.dtype, tuple[tuple[Product, ...], ...]] = {}  # noqa: RUF012  (replaced as a whole)
     packed_rows = 0
+    whole_parts = False
     met: dict[tuple[int, torch.Size, torch.dtype], Product] = {}  # noqa: RUF012  (replaced as a whole)
 
 
@@ -53,7 +54,13 @@ def use(table: LinearTable | None) -> None:
         for dtype, by_rows in (table.grid() if table else {}).items()
     }
     _Chosen.packed_rows = table.packed_rows if table else 0
+    _Chosen.whole_parts = table.whole_parts if table else False
     _Chosen.met = {}
+
+
+def whole_parts() -> bool:
+    """Whether one row goes through whole parts of a layer in calls of ours (`row_layer.py`)."""
+    return _Chosen.whole_parts
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

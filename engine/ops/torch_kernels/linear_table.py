@@ -28,6 +28,9 @@ SIDES = (256, 512, 1024, 2048)
 """The sides of the square matrices that the probe times."""
 SIZE_BOUNDS = tuple(low * high * 2 for low, high in zip(SIDES[:-1], SIDES[:-1], strict=True))
 
+TIE = 1.1
+"""Times that differ by less than this factor are equal."""
+
 SMALLEST_ELEMENTS = SIDES[0] ** 2 // 2
 """Matrices with fewer elements use the default: there the call itself takes most of the time."""
 
@@ -62,6 +65,14 @@ class LinearTable(Value):
         default=0, ge=0, description="Up to so many rows, ours reads matrices in 8 and 4 bits as they are."
     )
     choices: tuple[LinearChoice, ...]
+
+    @property
+    def whole_parts(self) -> bool:
+        """Whether one row goes through parts of a layer in calls of ours: where no other kernel is faster
+        than ours by more than a tie, they save what lies between products.
+        """
+        rows = [one.seconds for one in self.choices if (one.dtype, one.rows) == ("float32", 1)]
+        return bool(self.row_library) and all(one["row"] <= TIE * min(one.values()) for one in rows)
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:
         """By dtype: kernels by row class, then by size class."""

@@ -17,7 +17,7 @@ from engine.domain.rope import LinearScaling, Llama3Scaling, Rope, YarnScaling
 
 def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
     """Rotary positions `start`… on both halves of the first R numbers (the order of Hugging Face's Llama)."""
-    cos, sin = _rope_rows(rope, start, x_BHTE.shape[2], x_BHTE.dtype)
+    cos, sin = rope_rows(rope, start, x_BHTE.shape[2], x_BHTE.dtype)
     if rope.rotary_dim == x_BHTE.shape[3]:
         return _turned(x_BHTE, cos, sin)
     x_BHTR, kept = x_BHTE[..., : rope.rotary_dim], x_BHTE[..., rope.rotary_dim :]
@@ -30,7 +30,7 @@ def _turned(x_BHTR: Tensor, cos_TR: Tensor, sin_TR: Tensor) -> Tensor:
 
 
 @lru_cache(maxsize=8)
-def _rope_rows(rope: Rope, start: int, rows: int, dtype: Any) -> tuple[Tensor, Tensor]:
+def rope_rows(rope: Rope, start: int, rows: int, dtype: Any) -> tuple[Tensor, Tensor]:
     """`_rope_tables` of positions `start`…: all layers of a pass need the same."""
     length = max(256, 1 << (start + rows - 1).bit_length())
     cos, sin = _rope_tables(rope, length, dtype)

@@ -30,9 +30,10 @@ FLAGS = (
 )
 """Sums may be made in any order. `-ffast-math` would change how all of this process treats tiny numbers."""
 
-LEVEL = "x86-64-v3"
-LEVEL_FLAGS = frozenset(("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"))
-"""What a processor of that level has, in the words of /proc/cpuinfo."""
+V3 = frozenset(("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"))
+V4 = V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+LEVELS = {"x86-64-v4": V4, "x86-64-v3": V3}
+"""What a processor of each level has, in the words of /proc/cpuinfo; the highest first."""
 
 
 def kernels_folder() -> Path:
@@ -46,8 +47,10 @@ def options() -> tuple[str, ...]:
     """The compiler's options for this processor."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("flags") and set(line.split()) >= LEVEL_FLAGS:
-                return (*FLAGS, f"-march={LEVEL}")
+            if line.startswith("flags"):
+                have = set(line.split())
+                levels = (level for level, needed in LEVELS.items() if have >= needed)
+                return (*FLAGS, *(f"-march={level}" for level in list(levels)[:1]))
     return FLAGS
 
 
@@ -79,7 +82,7 @@ def make_library() -> str:
     draft = folder / f"{library_name()}.{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run((found, *options(), "-o", draft, SOURCE), check=True, capture_output=True)
+        subprocess.run((found, *options(), "-o", draft, SOURCE, "-lm"), check=True, capture_output=True)
         ctypes.CDLL(str(draft))
         draft.replace(folder / library_name())
     except (OSError, subprocess.CalledProcessError):  # not C11 with vectors, or no place for programs

@@ -6,6 +6,7 @@
    The vectors are those of GCC and Clang, so that one source serves every processor: 32 bytes where it has
    AVX, 16 (NEON, SSE) elsewhere. W's rows are `stride` bytes apart; `bias` may be null. */
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -13,7 +14,9 @@
 #error "numbers of 8 and 4 bits are taken out of words from their lowest bits"
 #endif
 
-#ifdef __AVX__
+#ifdef __AVX512F__
+#define LANES 16
+#elif defined __AVX__
 #define LANES 8
 #else
 #define LANES 4
@@ -139,3 +142,110 @@ static void arrange(const float *x, float *arranged, ptrdiff_t first, ptrdiff_t 
     }
 PACKED(8)
 PACKED(4)
+
+/* One row through both parts of a layer, without going back to the caller between its products
+   (`row_layer.py`): RMS norm, attention over the rows of a KV cache, and the gated feed-forward part. */
+
+struct matrix {
+    int64_t format; /* 32: floats; 8 or 4: whole numbers with scales */
+    const char *packed;
+    int64_t stride;
+    const uint16_t *scales;
+    int64_t scales_stride, first, group;
+    const float *bias;
+    int64_t outputs, inputs;
+};
+
+static void multiply(const struct matrix *m, const float *x, float *arranged, const float *added, float *y) {
+    if (m->format == 32) row_f32(m->packed, m->stride, x, added, y, m->outputs, m->inputs);
+    else (m->format == 8 ? row_i8 : row_i4)(m->packed, m->stride, m->scales, m->scales_stride, m->first,
+                                           m->group, x, arranged, y, added, m->outputs, m->inputs);
+}
+
+/* Without `weight` the row is one that was normalised before. */
+static const float *normed(const float *x, const float *weight, float eps, ptrdiff_t size, float *into) {
+    if (!weight) return x;
+    float scale = 1 / sqrtf(dot_f32(x, x, size) / size + eps);
+    for (ptrdiff_t i = 0; i < size; i++) into[i] = x[i] * scale * weight[i];
+    return into;
+}
+
+/* Both halves of the first `turned` numbers of every head; the first half of `sin` is negative. */
+static void rotate(float *x, ptrdiff_t heads, ptrdiff_t wide, const float *cos, const float *sin,
+                   ptrdiff_t turned) {
+    for (ptrdiff_t half = turned / 2; heads--; x += wide)
+        for (ptrdiff_t i = 0; i < half; i++) {
+            float a = x[i], b = x[i + half];
+            x[i] = a * cos[i] + b * sin[i];
+            x[i + half] = b * cos[i + half] + a * sin[i + half];
+        }
+}
+
+/* softmax(q·k·scale)·v of one head over `rows` rows; `scores` has room for them. */
+static void attend(const float *q, const float *keys, const float *values, ptrdiff_t rows, ptrdiff_t wide,
+                   float scale, float *scores, float *context) {
+    float most = -INFINITY, sum = 0;
+    for (ptrdiff_t s = 0; s < rows; s++) {
+        scores[s] = scale * dot_f32(keys + s * wide, q, wide);
+        most = scores[s] > most ? scores[s] : most;
+    }
+    for (ptrdiff_t i = 0; i < wide; i++) context[i] = 0;
+    for (ptrdiff_t s = 0; s < rows; s++) {
+        float share = expf(scores[s] - most);
+        sum += share;
+        for (ptrdiff_t i = 0; i < wide; i++) context[i] += share * values[s * wide + i];
+    }
+    for (ptrdiff_t i = 0; i < wide; i++) context[i] /= sum;
+}
+
+struct attention {
+    const float *norm;
+    double eps, scale;
+    struct matrix q, k, v, o;
+    int64_t hidden, heads, keys, wide, turned;
+};
+
+/* The new keys and values become row `seen` of the cache, whose heads have room for `room` rows each; rows
+   before `first` are hidden. `work`
+   has room for 2·hidden, (heads + 2·keys)·wide, heads·wide twice and seen + 1 numbers. */
+void row_attention(const struct attention *a, const float *x, float *keys, float *values, int64_t first,
+                   int64_t seen, int64_t room, const float *cos, const float *sin, float *work, const float *added, float *y) {
+    ptrdiff_t wide = a->wide, group = a->keys ? a->heads / a->keys : 1;
+    float *h = work, *arranged = h + a->hidden, *q = arranged + a->hidden + a->heads * wide;
+    float *k = q + a->heads * wide, *v = k + a->keys * wide, *context = v + a->keys * wide;
+    float *scores = context + a->heads * wide;
+    const float *in = normed(x, a->norm, a->eps, a->hidden, h);
+    multiply(&a->q, in, arranged, a->q.bias, q);
+    multiply(&a->k, in, arranged, a->k.bias, k);
+    multiply(&a->v, in, arranged, a->v.bias, v);
+    if (a->turned) rotate(q, a->heads + a->keys, wide, cos, sin, a->turned);
+    for (ptrdiff_t head = 0; head < a->keys; head++)
+        for (ptrdiff_t i = 0, at = (head * room + seen) * wide; i < wide; i++) {
+            keys[at + i] = k[head * wide + i];
+            values[at + i] = v[head * wide + i];
+        }
+    for (ptrdiff_t head = 0; head < a->heads; head++) {
+        ptrdiff_t from = (head / group * room + first) * wide;
+        attend(q + head * wide, keys + from, values + from, seen + 1 - first, wide, a->scale, scores,
+               context + head * wide);
+    }
+    multiply(&a->o, context, arranged, added, y);
+}
+
+struct feed_forward {
+    const float *norm;
+    double eps;
+    struct matrix up, gate, down;
+    int64_t hidden;
+};
+
+/* `work` has room for hidden, the larger of hidden and columns, and 2·columns numbers. */
+void row_feed_forward(const struct feed_forward *f, const float *x, float *work, const float *added, float *y) {
+    ptrdiff_t columns = f->up.outputs;
+    float *h = work, *up = h + f->hidden, *gate = up + columns, *arranged = gate + columns;
+    const float *in = normed(x, f->norm, f->eps, f->hidden, h);
+    multiply(&f->up, in, arranged, f->up.bias, up);
+    multiply(&f->gate, in, arranged, f->gate.bias, gate);
+    for (ptrdiff_t i = 0; i < columns; i++) up[i] *= gate[i] / (1 + expf(-gate[i]));
+    multiply(&f->down, up, arranged, added, y);
+}

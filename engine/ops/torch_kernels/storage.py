@@ -48,6 +48,13 @@ class KVCache:
         self.rows = stop
         return self.keys.narrow(2, 0, stop), self.values.narrow(2, 0, stop)
 
+    def make_room(self, heads: int, wide: int, like: Tensor) -> None:
+        """For one more row of one sequence, in tensors without gaps."""
+        if self.keys.ndim != 4 or self.rows == self.keys.shape[2]:
+            new = like.new_empty(1, heads, 1, wide)
+            self.keys, self.values = self._grown(self.keys, new), self._grown(self.values, new)
+        self.keys, self.values = self.keys.contiguous(), self.values.contiguous()
+
     def evict(self, rows: int) -> None:
         """Remove the oldest `rows` rows."""
         if rows:
