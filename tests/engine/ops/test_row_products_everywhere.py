@@ -1,4 +1,4 @@
-"""The loops of `row_products.c` are right in the vectors of every processor that is here or can be emulated."""
+"""The loops of `row_products.c` are right in the vectors of every processor that is here or is emulated."""
 
 import shutil
 import subprocess
