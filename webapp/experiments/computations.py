@@ -19,10 +19,10 @@ from django.utils import timezone
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
-from webapp.celery import app
 from webapp.experiments import versions
 from webapp.experiments.models import Cell, Computation, Execution
 from webapp.jobs import lease, workers
+from webapp.jobs.intake import wake
 from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import Run
 
@@ -60,8 +60,7 @@ MOST = 16
 def announce(count: int) -> None:
     """Wake up to `count` processes that predict points. Without Redis none wakes: they look at every beat."""
     with suppress(*REDIS_ERRORS):
-        for _ in range(min(count, MOST)):
-            app.send_task("experiments.predict", queue="points")
+        wake("points", min(count, MOST))
 
 
 # Wanting ------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def experiment_in(document: dict[str, Any]) -> domain.Experiment:
 
 # Points -------------------------------------------------------------------------------------------
 @app.task(
-    name="experiments.predict",
+    name="points.next",
     ignore_result=True,
     bind=True,
     soft_time_limit=POINT_LIMIT_S + SLICE_S,

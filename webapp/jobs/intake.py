@@ -41,15 +41,18 @@ def own_queue(worker: str) -> str:
     return f"emulate:{worker}"
 
 
-def wake(queue: str) -> None:
-    """Let a worker of this queue look for a run. Raises Redis' errors."""
-    celery.send_task("emulate.next", queue=queue)
+def wake(queue: str, count: int = 1) -> None:
+    """Let up to `count` workers of this queue look for what waits: the message carries no work, the database
+    says what there is. Raises Redis' errors.
+    """
+    for _ in range(count):
+        celery.send_task(f"{queue}.next", queue=queue)
 
 
 def wake_only(worker: str) -> None:
-    """Let this worker look for a run. Raises Redis' errors.
+    """Let just this emulating worker look for what waits. Raises Redis' errors.
 
     The broker's library makes a queue expire only on the connection that declared it.
     """
-    wake(own_queue(worker))
+    celery.send_task("emulate.next", queue=own_queue(worker))
     client().expire(own_queue(worker), OWN_QUEUE_KEEP_S)
