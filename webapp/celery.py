@@ -48,7 +48,6 @@ app.conf.update(
 )
 
 
-@worker_init.connect
 def share_memory(**kwargs: Any) -> None:
     """Before processes are forked: the collector of each would write into every object there is, and so copy
     all memory that they share.
@@ -56,5 +55,7 @@ def share_memory(**kwargs: Any) -> None:
     gc.collect()
     gc.freeze()
 
+
+worker_init.connect(share_memory)
 
 app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])
