@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 from bisect import bisect_right
+from math import inf
 from pathlib import Path
 from typing import Literal
 
@@ -72,7 +73,9 @@ class LinearTable(Value):
         than ours by more than a tie, they save what lies between products.
         """
         rows = [one.seconds for one in self.choices if (one.dtype, one.rows) == ("float32", 1)]
-        return bool(self.row_library) and all(one["row"] <= TIE * min(one.values()) for one in rows)
+        return bool(self.row_library) and all(
+            one.get("row", inf) <= TIE * min(one.values(), default=0.0) for one in rows
+        )
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:
         """By dtype: kernels by row class, then by size class."""

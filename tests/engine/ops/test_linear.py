@@ -121,3 +121,15 @@ def test_the_probe_of_a_busy_host_ends_after_the_first_round(monkeypatch, longes
     assert len(turns) == rounds * tried + packed
     assert len(table.choices) == len(ROWS) * len(SIDES)
     assert table.choices[0].seconds["default"] == pytest.approx(1.0 / ((rounds - 1) * tried + 1))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "whole"),
+    [({"default": 1.0, "row": 1.05}, True), ({"default": 1.0, "row": 1.2}, False), ({"default": 1.0}, False)],
+)
+def test_one_row_takes_whole_parts_of_a_layer_where_our_product_is_not_slower(seconds, whole):
+    choices = table_of(lambda rows, side: "default").choices
+    timed = tuple(one.model_copy(update={"seconds": seconds if one.rows == 1 else {}}) for one in choices)
+    table = LinearTable(processor="a test", torch="0", row_library="ours", choices=timed)
+    assert table.whole_parts is whole
+    assert not table.model_copy(update={"row_library": ""}).whole_parts
