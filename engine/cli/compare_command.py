@@ -15,9 +15,9 @@ from engine.cli.command import Command
 from engine.cli.tables import console_for, table
 from engine.domain import stored
 from engine.domain.errors import SpecError
+from engine.domain.numbers_as_text import shown
 from engine.domain.report import RunReport
 from engine.domain.units import human_s
-from engine.experiments.results.numbers_as_text import shown
 from engine.reports.compare import Comparison, MetricRow, compare
 
 SPARKS = "▁▂▃▄▅▆▇█"

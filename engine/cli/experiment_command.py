@@ -23,6 +23,7 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.host_times import HostProfile
+from engine.domain.numbers_as_text import unit_and_factor
 from engine.domain.presented import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.seeds import seed_changes
@@ -34,7 +35,6 @@ from engine.experiments.execution.store import Store
 from engine.experiments.presentation.figure_data import check_figure
 from engine.experiments.presentation.report_html import cell_text, place_text, summary
 from engine.experiments.results.claims import verdicts
-from engine.experiments.results.numbers_as_text import unit_and_factor
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
 from engine.experiments.results.statements import check_statements

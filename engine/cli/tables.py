@@ -10,9 +10,9 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.domain.numbers_as_text import shown
 from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
-from engine.experiments.results.numbers_as_text import shown
 from engine.reports.finding import finding_of
 from engine.reports.metrics import shown_in
 

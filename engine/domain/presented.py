@@ -30,6 +30,7 @@ class Figure(Quantity, Presented):
     """A plot of `metric` (or of its relation to a baseline).
 
     lines, bars   x: a factor; y: the metric; one line or group of bars per level of `series`
+    boxes         as bars, with the quartiles of the repeats in place of their mean
     heatmap       x and `series`: two factors; colour: the metric
     scatter       x: another metric; y: the metric; one colour per level of `series`
 
@@ -37,7 +38,7 @@ class Figure(Quantity, Presented):
     must have one level, or be fixed by `where`.
     """
 
-    kind: Literal["lines", "bars", "heatmap", "scatter"] = "lines"
+    kind: Literal["lines", "bars", "boxes", "heatmap", "scatter"] = "lines"
     x: str
     series: str = ""
     facet: str = ""

@@ -10,10 +10,14 @@ from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.values import Value
 from engine.reports.cautions import Caution, cautions_of
+from engine.reports.intervals import Average, average_of
 from engine.reports.metric import Better, Metric
 from engine.reports.metrics import metrics_of_a
+from engine.reports.parameters import ParamRow, Repeats, parameters_of, repeats_of, telling
 
 FEWEST, MOST = 2, 50
+NOTHING = 0.0005
+"""Differences below this fraction are none."""
 
 
 class RunColumn(Value):
@@ -27,16 +31,33 @@ class RunColumn(Value):
     cautions: tuple[Caution, ...] = ()
 
 
-class ParamRow(Value):
-    """One field of the specs by its flat path; None where a run has no such field."""
+class ComparedColumn(Value):
+    """A column of the table: one run, or repeats, by their places. `label` is what tells these repeats from
+    others; "" for a single run. `cautions` has one of each kind, with all its sentences.
+    """
 
-    path: str
-    values: tuple[Any, ...]
-    differs: bool
+    runs: Repeats
+    label: str
+    is_base: bool
+    cautions: tuple[Caution, ...] = ()
+
+
+class ComparedCell(Value):
+    """What a column has of a figure; `average` is None where no run of it has a value. `delta` is its
+    difference from the baseline's column as a fraction of that; None where this is undefined. `verdict` is
+    None where neither direction is better, or the runs differ in what decides the figures; unclear: the
+    intervals overlap, so that chance alone may make the difference.
+    """
+
+    average: Average | None = None
+    delta: float | None = None
+    verdict: Literal["better", "worse", "same", "unclear"] | None = None
 
 
 class MetricRow(Value):
-    """One figure. `deltas` are fractions of the baseline's value: 0.1 is 10 % more; None if undefined."""
+    """One figure: `values` of the runs, and a cell per column. `deltas` are fractions of the baseline's
+    value: 0.1 is 10 % more; None if undefined.
+    """
 
     name: str
     title: str
@@ -44,6 +65,7 @@ class MetricRow(Value):
     values: tuple[float | None, ...]
     deltas: tuple[float | None, ...]
     better: Better | None
+    cells: tuple[ComparedCell, ...] = ()
 
 
 class LatencySeries(Value):
@@ -54,39 +76,88 @@ class LatencySeries(Value):
 
 
 class Comparison(Value):
+    """`has_repeats`: some of the runs differ in nothing but the seed, so that columns may be groups."""
+
     baseline: int
     runs: tuple[RunColumn, ...]
+    columns: tuple[ComparedColumn, ...]
+    has_repeats: bool
+    grouped: bool
     params: tuple[ParamRow, ...]
     metrics: tuple[MetricRow, ...]
     series: tuple[LatencySeries, ...]
 
 
-def compare(reports: Sequence[RunReport], baseline: int = 0) -> Comparison:
-    """`baseline` is the index of the run that deltas refer to. Raises `SpecError` on a wrong number."""
+def compare(reports: Sequence[RunReport], baseline: int = 0, grouped: bool | None = False) -> Comparison:
+    """`baseline` is the index of the run that deltas refer to. `grouped`: a column per group of repeats;
+    None: where there are several groups with repeats. Raises `SpecError` on a wrong number.
+    """
     if not FEWEST <= len(reports) <= MOST:
         sentence = f"Got {len(reports)} runs to compare, expected {FEWEST} to {MOST}."
         raise SpecError(sentence, [("ids", f"expected {FEWEST} to {MOST} runs")])
     if not 0 <= baseline < len(reports):
         sentence = f"The baseline is {baseline}, expected 0 to {len(reports) - 1}."
         raise SpecError(sentence, [("baseline", "is not among the runs")])
-    rows = [_metric_row(metric, reports, baseline) for metric in metrics_of_a("run")]
+    params = compare_params(reports)
+    repeats = repeats_of(params, len(reports))
+    has_repeats = len(repeats) < len(reports)
+    if grouped is None:
+        grouped = has_repeats and len(repeats) > 1
+    runs = tuple(
+        RunColumn(
+            name=report.spec.name or f"{report.spec.strategy} on {report.spec.cluster.name}",
+            world=report.world,
+            outcome=report.outcome.kind,
+            correct=report.correctness.ok,
+            valid=report.fidelity.valid,
+            cautions=() if report is reports[baseline] else cautions_of(report, reports[baseline]),
+        )
+        for report in reports
+    )
+    columns = _columns(runs, params, repeats if grouped else None, baseline)
+    rows = [_metric_row(metric, reports, baseline, columns) for metric in metrics_of_a("run")]
     return Comparison(
         baseline=baseline,
-        runs=tuple(
-            RunColumn(
-                name=report.spec.name or f"{report.spec.strategy} on {report.spec.cluster.name}",
-                world=report.world,
-                outcome=report.outcome.kind,
-                correct=report.correctness.ok,
-                valid=report.fidelity.valid,
-                cautions=() if report is reports[baseline] else cautions_of(report, reports[baseline]),
-            )
-            for report in reports
-        ),
-        params=compare_params(reports),
+        runs=runs,
+        columns=columns,
+        has_repeats=has_repeats,
+        grouped=grouped,
+        params=params,
         metrics=tuple(row for row in rows if any(value is not None for value in row.values)),
         series=tuple(LatencySeries(run=i, token_s=token_gaps(report)) for i, report in enumerate(reports)),
     )
+
+
+def _columns(
+    runs: Sequence[RunColumn], params: Sequence[ParamRow], repeats: Sequence[Repeats] | None, baseline: int
+) -> tuple[ComparedColumn, ...]:
+    """A column per run, or per group of repeats."""
+    groups = [(place,) for place in range(len(runs))] if repeats is None else repeats
+    parameters = parameters_of(params)
+    named = () if repeats is None else telling([run.world for run in runs], groups, parameters)
+    return tuple(
+        ComparedColumn(
+            runs=group,
+            label="" if repeats is None else " · ".join(one.told(group[0]) for one in named) or "all runs",
+            is_base=baseline in group,
+            cautions=tuple(  # repeats differ in the seed: that is what they are for
+                one
+                for one in by_kind([runs[place] for place in group])
+                if repeats is None or one.kind != "seed"
+            ),
+        )
+        for group in groups
+    )
+
+
+def by_kind(runs: Sequence[RunColumn]) -> list[Caution]:
+    """The cautions about some runs, one of each kind with all its sentences."""
+    found: dict[str, Caution] = {}
+    for caution in dict.fromkeys(one for run in runs for one in run.cautions):
+        there = found.get(caution.kind)
+        sentence = f"{there.sentence} {caution.sentence}" if there else caution.sentence
+        found[caution.kind] = caution.model_copy(update={"sentence": sentence})
+    return list(found.values())
 
 
 def compare_params(reports: Sequence[RunReport]) -> tuple[ParamRow, ...]:
@@ -152,22 +223,57 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
-def _metric_row(metric: Metric, reports: Sequence[RunReport], baseline: int) -> MetricRow:
+def _metric_row(
+    metric: Metric, reports: Sequence[RunReport], baseline: int, columns: Sequence[ComparedColumn]
+) -> MetricRow:
     values = tuple(None if (value := metric.compute(r)) is None else float(value) for r in reports)
-    base = values[baseline]
-    deltas = tuple(
-        None
-        if value is None or base is None or (base == 0 and value != 0)
-        else 0.0
-        if value == base
-        else (value - base) / abs(base)
-        for value in values
-    )
+    averages = [
+        average_of([value for place in column.runs if (value := values[place]) is not None])
+        for column in columns
+    ]
+    base = next(average for average, column in zip(averages, columns, strict=True) if column.is_base)
     return MetricRow(
         name=metric.name,
         title=metric.title,
         unit=metric.unit,
         better=metric.better,
         values=values,
-        deltas=deltas,
+        deltas=tuple(_delta(value, values[baseline]) for value in values),
+        cells=tuple(
+            _cell(average, base, column, metric.better)
+            for average, column in zip(averages, columns, strict=True)
+        ),
     )
+
+
+def _cell(
+    average: Average | None, base: Average | None, column: ComparedColumn, better: Better | None
+) -> ComparedCell:
+    if average is None or base is None or column.is_base:
+        return ComparedCell(average=average)
+    delta = _delta(average.mean, base.mean)
+    return ComparedCell(average=average, delta=delta, verdict=_verdict(delta, average, base, column, better))
+
+
+def _verdict(
+    delta: float | None, average: Average, base: Average, column: ComparedColumn, better: Better | None
+) -> Literal["better", "worse", "same", "unclear"] | None:
+    if delta is None:
+        return None
+    if abs(delta) < NOTHING:
+        return "same"
+    if better is None or any(caution.decides for caution in column.cautions):
+        return None
+    has_interval = average.margin is not None or base.margin is not None
+    if has_interval and abs(average.mean - base.mean) <= (average.margin or 0) + (base.margin or 0):
+        return "unclear"
+    return "better" if (delta < 0) == (better == "lower") else "worse"
+
+
+def _delta(value: float | None, base: float | None) -> float | None:
+    """The difference as a fraction of the baseline's value; None where that is 0 and the other is not."""
+    if value is None or base is None:
+        return None
+    if value == base:
+        return 0.0
+    return None if base == 0 else (value - base) / abs(base)

@@ -12,7 +12,7 @@ from engine.domain.report import DeviceReport, LinkReport, RequestReport, RunRep
 from engine.domain.values import Value
 
 Better = Literal["lower", "higher"]
-Subject = Literal["run", "device", "link", "request"]
+Subject = Literal["run", "device", "link", "request", "token"]
 Place = Literal["report", "list", "usual"]
 """Where a figure of a run is shown besides CSV, Compare and experiments, which have all of them.
 
@@ -61,6 +61,12 @@ def of_link(
     name: str, title: str, unit: str, better: Better | None, compute: Callable[[LinkReport], float | None]
 ) -> Metric:
     return Metric(name=name, title=title, unit=unit, better=better, compute=compute, of="link")
+
+
+def of_token(
+    name: str, title: str, unit: str, better: Better | None, compute: Callable[[float], float]
+) -> Metric:
+    return Metric(name=name, title=title, unit=unit, better=better, compute=compute, of="token")
 
 
 def of_request(

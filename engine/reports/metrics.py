@@ -14,7 +14,7 @@ from typing import Any
 from engine.domain.report import Percentiles, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice
 from engine.reports.load import per_token_s, percentiles
-from engine.reports.metric import Metric, Place, Subject, of_device, of_link, of_request, of_run
+from engine.reports.metric import Metric, Place, Subject, of_device, of_link, of_request, of_run, of_token
 from engine.reports.missed import missed_changes
 
 
@@ -345,6 +345,7 @@ METRICS: tuple[Metric, ...] = (
     of_request("ttft_s", "Until the first token", "s", "lower", lambda request: request.ttft_s),
     of_request("per_token_s", "Each later token", "s", "lower", per_token_s),
     of_request("answered_s", "Until the whole answer", "s", "lower", lambda request: request.answered_s),
+    of_token("token_s", "Time of each token after the first", "s", "lower", lambda took_s: took_s),
 )
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from engine.cli import compare_command
 from engine.cli.tables import show_report
+from engine.domain.numbers_as_text import shown
 from engine.domain.report import RunReport
 from engine.domain.stored import read_report
-from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import result_of
 from engine.reports import metrics
 from engine.reports.metric import of_run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import pairwise
 from typing import Any
 
 import pyarrow.parquet as parquet
@@ -16,6 +17,7 @@ from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
 from tests.webapp.test_runs import finished, started
 from webapp.runs.exports import report_csv
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -150,3 +152,41 @@ def test_a_bad_comparison_is_refused(alice: Browser, live_redis, query: dict[str
     if status == 404:
         filled["ids"] = f"{other + 1},{other + 2}"
     assert alice.get("/compare", **filled).status_code == status
+
+
+def test_groups_of_runs_are_averaged_by_the_server(alice: Browser, live_redis) -> None:
+    runs = [finished(alice) for _ in range(3)]
+    for run_id, latency_s in zip(runs, (1.0, 2.0, 3.0), strict=True):
+        Run.objects.filter(pk=run_id).update(latency_s=latency_s, figures={"energy_j": 4.0})
+    both, single = alice.post("/runs/averages", {"groups": [runs, [runs[0], 999_999]]}).json()
+    # 1, 2, 3: mean 2, standard deviation 1, standard error 1/√3, t(2) = 4.303
+    assert both["latency_s"]["margin"] == pytest.approx(4.303 / 3**0.5)
+    assert (both["latency_s"]["mean"], both["latency_s"]["count"], both["energy_j"]["margin"]) == (2, 3, 0)
+    assert (single["latency_s"]["mean"], single["latency_s"]["margin"]) == (1, None)
+
+
+def test_the_critical_path_of_a_stored_run_covers_its_latency_without_a_gap(
+    alice: Browser, live_redis
+) -> None:
+    run_id = finished(alice)
+    path = alice.get(f"/runs/{run_id}/critical-path").json()
+    _, report = recorded()
+    assert all(later["start_s"] == piece["end_s"] for later, piece in pairwise(path))
+    assert path[0]["end_s"] - path[-1]["start_s"] == pytest.approx(report.latency_s)
+    computing = sum(piece["end_s"] - piece["start_s"] for piece in path if piece["kind"] == "compute")
+    assert computing == pytest.approx(report.attribution.compute_s)
+
+
+def test_the_figure_of_compared_runs_is_that_of_an_experiment(alice: Browser, live_redis) -> None:
+    one, two = finished(alice), finished(alice, strategy="single")
+    made = alice.get("/compare/figure", ids=f"{one},{two}", **{"as": "bars", "logy": "1"}).json()
+    assert (made["view"]["x"], made["view"]["kind"], made["view"]["log_y"]) == ("strategy", "bars", True)
+    marks = {
+        spot["x"]: spot["y"]
+        for panel in made["figure"]["panels"]
+        for line in panel["lines"]
+        for spot in line["spots"]
+    }
+    compared = alice.get("/compare", ids=f"{one},{two}").json()["metrics"]
+    assert list(marks.values()) == next(row["values"] for row in compared if row["name"] == "latency_s")
+    assert alice.get("/compare/figure", ids=f"{one},{two}", **{"as": "pie"}).status_code == 422

@@ -15,7 +15,10 @@ from ninja.responses import Status
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.stored import Stored, read_report, to_document
+from engine.experiments.presentation.compared_runs import RunsFigure, figure_of_runs
+from engine.experiments.presentation.compared_view import Chosen
 from engine.reports.compare import compare
+from engine.reports.intervals import Average, average_of
 from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, operator
@@ -25,19 +28,23 @@ from webapp.events import archive, past
 from webapp.events.process_log import LogQuery, ProcessLogOut, process_log
 from webapp.redis import redis_needed
 from webapp.runs import exports, predictions, services
-from webapp.runs.models import ACTIVE, Run
+from webapp.runs.models import ACTIVE, FIGURES_IN_COLUMNS, Run
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
 from webapp.runs.schemas import (
     Accepted,
     ChangeIn,
     ComparisonOut,
+    FigureQuery,
     Filters,
+    Grouped,
+    PathPiece,
     PredictionOut,
     RunDetail,
     RunEdit,
     RunRow,
     detail,
+    in_columns,
     name_of,
     row,
 )
@@ -222,6 +229,28 @@ def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
     return download(json.dumps(trace), "application/json", f"run-{run_id}-trace.json")
 
 
+@router.get("/runs/{int:run_id}/critical-path", response=list[PathPiece])
+def get_critical_path(request: HttpRequest, run_id: int) -> list[PathPiece]:
+    """The activities that the end of the run waited for, from its end back to the first arrival."""
+    run = with_report(run_id)
+    with redis_needed():
+        return exports.path_of(run, stored_report(run).needed())
+
+
+@router.post("/runs/averages", response=list[dict[str, Average]])
+def average_runs(request: HttpRequest, body: Grouped) -> list[dict[str, Average]]:
+    """Per group of runs and figure the mean with its 95 % interval, the median and the extremes."""
+    wanted = {run_id for group in body.groups for run_id in group}
+    rows = Run.objects.filter(pk__in=wanted).only("figures", *FIGURES_IN_COLUMNS)
+    figures = {run.pk: run.figures | in_columns(run) for run in rows}
+    found = []
+    for group in body.groups:
+        own = [figures[run_id] for run_id in group if run_id in figures]
+        values = {name: [one[name] for one in own if name in one] for one in own for name in one}
+        found.append({name: known for name, one in values.items() if (known := average_of(one))})
+    return found
+
+
 def with_report(run_id: int) -> Run:
     run = services.find(run_id)
     if run.report is None:
@@ -239,19 +268,46 @@ def download(text: str | bytes, content_type: str, name: str) -> HttpResponse:
 
 
 @router.get("/compare", response=ComparisonOut)
-def compare_runs(request: HttpRequest, ids: str, baseline: int | None = None) -> dict[str, Any]:
-    """2 to 50 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first."""
+def compare_runs(
+    request: HttpRequest, ids: str, baseline: int | None = None, grouped: bool | None = None
+) -> dict[str, Any]:
+    """2 to 50 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first.
+    `grouped`: the columns are groups of repeats; else single runs; if not given, groups where there are
+    several with repeats.
+    """
+    runs, reports, base = chosen_runs(ids, baseline)
+    data = compare(reports, [run.pk for run in runs].index(base), grouped).model_dump()
+    for column, run in zip(data["runs"], runs, strict=True):
+        column |= {"id": run.pk, "name": name_of(run)}
+    return data | {"baseline": base}
+
+
+@router.get("/compare/figure", response=RunsFigure | None)
+def figure_of_compared_runs(request: HttpRequest, query: Query[FigureQuery]) -> RunsFigure | None:
+    """The runs as an experiment whose factors are the parameters in which they differ; null where no two of
+    them have a figure in common. What is not asked for follows from the runs.
+    """
+    runs, reports, base = chosen_runs(query.ids, query.baseline)
+    named = [
+        report.model_copy(update={"spec": report.spec.model_copy(update={"name": name_of(run)})})
+        for run, report in zip(runs, reports, strict=True)
+    ]
+    names = [str(run.pk) for run in runs]
+    chosen = Chosen(
+        metric=query.y, x=query.x, series=query.hue, kind=query.kind, log_x=query.log_x, log_y=query.log_y
+    )
+    return figure_of_runs(reports, names, compare(named, names.index(str(base))), chosen)
+
+
+def chosen_runs(ids: str, baseline: int | None) -> tuple[list[Run], list[RunReport], int]:
+    """The runs with their reports, and the id of the baseline."""
     chosen = parse_ids(ids)
     base = chosen[0] if baseline is None else baseline
     if base not in chosen:
         sentence = f"baseline is {base}, which is not among the runs {ids}."
         raise SpecError(sentence, [("baseline", "not in ids")])
     runs = [with_report(run_id) for run_id in chosen]
-    reports = [stored_report(run).needed() for run in runs]
-    data = compare(reports, chosen.index(base)).model_dump()
-    for column, run in zip(data["runs"], runs, strict=True):
-        column |= {"id": run.pk, "name": name_of(run)}
-    return data | {"baseline": base}
+    return runs, [stored_report(run).needed() for run in runs], base
 
 
 def parse_ids(text: str) -> list[int]:

@@ -13,12 +13,15 @@ from engine.domain.events import TRACE, TraceItem
 from engine.domain.report import RunReport
 from engine.domain.spreadsheet import harmless
 from engine.domain.stored import read_spec
+from engine.domain.trace import Span
+from engine.reports.attribution import critical_path
 from engine.reports.compare import flatten
 from engine.reports.metric import Subject
 from engine.reports.metrics import metrics_of_a, shown_in, values_of
 from engine.reports.perfetto import chrome_trace
 from webapp.events.archive import history
 from webapp.runs.models import Run
+from webapp.runs.schemas import PathPiece
 
 ABOUT = ("world", "outcome", "seed")
 JUDGED = ("correctness", "fidelity", "predictions")
@@ -108,6 +111,26 @@ def trace_of(run: Run) -> list[TraceItem]:
     """Spans and marks of the run's events, stored and live. Raises Redis' errors."""
     events = (event for batch in history(run.pk, 0) for event in json.loads(batch.events))
     return TRACE.validate_python([event for event in events if event["type"] in ("span", "mark")])
+
+
+def path_of(run: Run, report: RunReport) -> list[PathPiece]:
+    """The critical path of a run, the last piece first. Raises Redis' errors."""
+    if not report.requests:
+        return []
+    cluster = report.spec.cluster
+    start_s = min(request.arrival_s for request in report.requests)
+    spans = [item for item in trace_of(run) if isinstance(item, Span)]
+    path = critical_path(spans, cluster, cluster.source, start_s, start_s + report.latency_s)
+    ranks = {device.name: rank for rank, device in enumerate(cluster.devices)}
+    return [
+        PathPiece(
+            device=ranks[piece.device],
+            kind=piece.span.kind if piece.span else "wait",
+            start_s=piece.start_s,
+            end_s=piece.end_s,
+        )
+        for piece in path
+    ]
 
 
 def perfetto(run: Run) -> dict[str, Any]:

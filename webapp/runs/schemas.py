@@ -18,6 +18,7 @@ from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.values import Fraction, NonNegative, Positive, Value
+from engine.experiments.presentation.compared_view import Kind
 from engine.reports.compare import Comparison, RunColumn
 from engine.reports.finding import finding_of
 from engine.reports.metrics import metrics_of_a, values_of
@@ -123,6 +124,19 @@ class Filters(Schema):
     offset: int = Field(default=0, ge=0, le=1_000_000_000)
 
 
+class PathPiece(Schema):
+    """A piece of the critical path: what the device of this rank did, or that nothing had ended there."""
+
+    device: int
+    kind: Literal["compute", "send", "recv", "load", "store", "stage", "wait"]
+    start_s: float
+    end_s: float
+
+
+class Grouped(Schema):
+    groups: list[list[int]] = Field(max_length=5000, description="Ids of runs.")
+
+
 class ComparedRun(RunColumn):
     id: int
 
@@ -130,6 +144,21 @@ class ComparedRun(RunColumn):
 class ComparisonOut(Comparison):
     baseline: int = Field(description="Id of the run that deltas refer to.")
     runs: tuple[ComparedRun, ...]
+
+
+class FigureQuery(Schema):
+    """A figure of compared runs: which metric against which parameter, coloured by which other one, and as
+    what.
+    """
+
+    ids: str
+    baseline: int | None = None
+    y: str | None = None
+    x: str | None = None
+    hue: str | None = None
+    kind: Kind | None = Field(default=None, alias="as")
+    log_x: bool | None = Field(default=None, alias="logx")
+    log_y: bool = Field(default=False, alias="logy")
 
 
 def name_of(run: Run) -> str:

@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from engine.domain.numbers_as_text import unit_and_factor
 from engine.experiments.presentation.figure_values import Axis, FigureData, Panel
-from engine.experiments.results.numbers_as_text import unit_and_factor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

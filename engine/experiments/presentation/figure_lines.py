@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Figure, Published
 from engine.domain.quantity import Coordinate, Quantity
-from engine.experiments.presentation.figure_values import PUBLISHED, Line, Spot
-from engine.experiments.results.cells import Cell, chosen, label_of, place_of
+from engine.experiments.presentation.figure_values import PUBLISHED, Line, Source, Spot
+from engine.experiments.results.cells import WORLD_NAMES, Cell, chosen, label_of, place_of
 from engine.experiments.results.published import value_in_metric_unit
+from engine.reports.intervals import box_of
 
 MAX_LINES = 64
 
@@ -36,8 +38,13 @@ def own_lines(
             if spots:
                 numbers = all(isinstance(spot.x, float) for spot in spots)
                 ordered = sorted(spots, key=lambda spot: spot.x) if numbers else spots
-                lines.append(Line(label=label, world=world, spots=tuple(ordered)))
+                lines.append(Line(label=label, world=source_of(world), spots=tuple(ordered)))
     return lines
+
+
+def source_of(world: str) -> Source:
+    """The source of a world's values."""
+    return cast(Source, WORLD_NAMES.get(world, world))
 
 
 def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, float]) -> Spot | None:
@@ -64,6 +71,7 @@ def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, f
         stale=cell.stale,
         invalid=cell.invalid,
         left_out=cell.left_out if figure.kind != "scatter" or cell.mean is None else (),
+        box=box_of([one.value for one in cell.repeats]) if figure.kind == "boxes" else None,
     )
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Value
 from engine.experiments.results.break_even import Crossing
 from engine.experiments.results.cells import Repeat
+from engine.reports.intervals import Box
 
 PUBLISHED = "published"
+MEASURED = ("emulated", "native")
+Source = Literal["predicted", "calculated", "emulated", "native", "published"]
+"""Where the values of a line come from."""
 
 
 class Axis(Value):
@@ -23,7 +29,8 @@ class Axis(Value):
 class Spot(Value):
     """One point, bar or field. `x` is a number, or a label of the axis' categories. Without a value `y` is
     None and `problem` says why. `low` and `high` bound the 95 % interval, where there are several seeds.
-    `left_out` are the values of runs that are not valid, which are in none of these.
+    `left_out` are the values of runs that are not valid, which are in none of these. `box` is that of the
+    repeats in a figure of boxes; `note` is one more thing to know.
     """
 
     x: float | str
@@ -38,13 +45,15 @@ class Spot(Value):
     stale: bool = False
     invalid: int = 0
     left_out: tuple[Repeat, ...] = ()
+    box: Box | None = None
+    note: str = ""
 
 
 class Line(Value):
-    """The spots of one level of the series in one world; `world` is "published" for a paper's values."""
+    """The spots of one level of the series from one source."""
 
     label: str
-    world: str
+    world: Source
     spots: tuple[Spot, ...]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from engine.domain.numbers_as_text import shown_in
 from engine.experiments.presentation.axes import (
     EM,
     TICK_POINTS,
@@ -17,8 +18,6 @@ from engine.experiments.presentation.axes import (
     wrapped,
 )
 from engine.experiments.presentation.figure_values import FigureData, Panel
-from engine.experiments.results.cells import WORLD_NAMES
-from engine.experiments.results.numbers_as_text import shown_in
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,10 +101,6 @@ def split_worlds(figure: FigureData) -> list[Panel]:
         worlds = list(dict.fromkeys(line.world for line in panel.lines))
         for world in worlds:
             own = tuple(line for line in panel.lines if line.world == world)
-            label = ", ".join(
-                part
-                for part in (panel.label, WORLD_NAMES.get(world, world) if len(worlds) > 1 else "")
-                if part
-            )
+            label = ", ".join(part for part in (panel.label, world if len(worlds) > 1 else "") if part)
             found.append(Panel(label=label, lines=own))
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from engine.domain.numbers_as_text import unit_and_factor
 from engine.experiments.presentation.origin import Origin
-from engine.experiments.results.numbers_as_text import unit_and_factor
 from engine.experiments.results.pivot import TableCell, TableData
 
 SPECIAL = str.maketrans(

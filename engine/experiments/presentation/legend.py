@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from engine.experiments.presentation.axes import TICK_POINTS, letters_in, wrapped
-from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Panel
+from engine.experiments.presentation.figure_values import MEASURED, PUBLISHED, FigureData, Panel
 from engine.experiments.presentation.looks import bar_of, crossed, mark_of
-from engine.experiments.results.cells import WORLD_NAMES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -54,7 +53,7 @@ def entries_of(figure: FigureData, panels: list[Panel]) -> list[tuple[Any, str]]
     lines = [line for panel in panels for line in panel.lines]
     worlds = list(dict.fromkeys(line.world for line in lines))
     labels = [label for label in figure.series if any(line.label == label for line in lines)]
-    first = next((world for world in ("emulated", *worlds) if world in worlds and world != PUBLISHED), "")
+    first = next((world for world in (*MEASURED, *worlds) if world in worlds and world != PUBLISHED), "")
     found: list[tuple[Any, str]] = []
     if len(figure.series) > 1:
         for label in labels:
@@ -64,17 +63,17 @@ def entries_of(figure: FigureData, panels: list[Panel]) -> list[tuple[Any, str]]
             else:
                 look = mark_of(place, first) | ({"linestyle": "none"} if figure.kind == "scatter" else {})
                 found.append((Line2D([], [], **look), label))
-    if len(worlds) > 1 and not {WORLD_NAMES.get(world, world) for world in worlds} <= set(labels):
+    if len(worlds) > 1 and not set(worlds) <= set(labels):
         for world in worlds:
             black = {"color": "black"} if figure.kind == "bars" else {}
-            face = "white" if world not in ("emulated", PUBLISHED) else "#888888"
+            face = "white" if world not in (*MEASURED, PUBLISHED) else "#888888"
             if figure.kind == "bars" and world != PUBLISHED:
-                dashes: dict[str, Any] = {} if world == "emulated" else {"linestyle": "--"}
+                dashes: dict[str, Any] = {} if world in MEASURED else {"linestyle": "--"}
                 handle: Any = Patch(facecolor=face, edgecolor="black", **dashes)
             else:
                 look = mark_of(0, world) | black | {"color": "black", "markerfacecolor": face}
                 handle = Line2D([], [], **look)
-            found.append((handle, WORLD_NAMES.get(world, world)))
+            found.append((handle, world))
     if any(spot.left_out for line in lines for spot in line.spots):
         marks = tuple(Line2D([], [], **look) for look in crossed("black"))
         found.append((marks, "not valid, left out"))

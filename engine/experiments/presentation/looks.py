@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.experiments.presentation.axes import TICK_POINTS
-from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line
+from engine.experiments.presentation.figure_values import MEASURED, PUBLISHED, FigureData, Line
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "8", "H")
@@ -52,7 +52,7 @@ def mark_of(place: int, world: str) -> dict[str, Any]:
     colour = COLOURS[place % len(COLOURS)]
     if world == PUBLISHED:
         return {"color": "black", "marker": "D", "markerfacecolor": colour, "linestyle": "none"}
-    is_hollow = world != "emulated"
+    is_hollow = world not in MEASURED
     return {
         "color": colour,
         "marker": MARKERS[place % len(MARKERS)],
@@ -73,6 +73,6 @@ def crossed(colour: str) -> list[dict[str, Any]]:
 def bar_of(place: int, world: str) -> dict[str, Any]:
     colour = COLOURS[place % len(COLOURS)]
     hatch = HATCHES[place % len(HATCHES)]
-    if world == "emulated":
+    if world in MEASURED:
         return {"facecolor": colour, "edgecolor": "black", "hatch": hatch, "linewidth": 0.6}
     return {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 1.0, "linestyle": "--"}

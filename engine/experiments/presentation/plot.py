@@ -123,7 +123,7 @@ def _draw(axes: Axes, figure: FigureData, panel: Panel, width: float, height: fl
     if figure.kind == "heatmap":
         draw_heat_map(axes, figure, panel, width)
         return
-    if figure.kind == "bars":
+    if figure.kind in ("bars", "boxes"):
         _draw_bars(axes, figure, panel, width)
     else:
         for line in panel.lines:
@@ -185,6 +185,9 @@ def _draw_bars(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> N
 def _draw_bars_of(axes: Axes, figure: FigureData, line: Line, offset: float, width: float) -> None:
     """The bars of one line; where it has no value, words instead of a bar."""
     known = [spot for spot in line.spots if spot.y is not None]
+    if figure.kind == "boxes":
+        _draw_boxes(axes, figure, line, offset, width)
+        return
     axes.bar(
         [_x(figure, spot) + offset for spot in known],
         [spot.y or 0.0 for spot in known],
@@ -208,6 +211,27 @@ def _draw_bars_of(axes: Axes, figure: FigureData, line: Line, offset: float, wid
                 fontsize=6,
                 color="#666666",
             )
+
+
+def _draw_boxes(axes: Axes, figure: FigureData, line: Line, offset: float, width: float) -> None:
+    """Quartiles, with whiskers from the least to the most value."""
+    known = [(_x(figure, spot) + offset, spot.box) for spot in line.spots if spot.box is not None]
+    boxes = [
+        {"whislo": box.least, "q1": box.lower, "med": box.median, "q3": box.upper, "whishi": box.most}
+        for _, box in known
+    ]
+    colour = {"color": COLOURS[place_of(figure, line) % len(COLOURS)]}
+    axes.bxp(
+        boxes,
+        positions=[x for x, _ in known],
+        widths=width * 0.8,
+        showfliers=False,
+        manage_ticks=False,
+        boxprops=colour,
+        whiskerprops=colour,
+        capprops=colour,
+        medianprops=colour,
+    )
 
 
 def _errors(spots: Sequence[Spot]) -> list[list[float]] | None:

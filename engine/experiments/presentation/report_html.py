@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.domain.experiment import Experiment
+from engine.domain.numbers_as_text import shown, shown_in, unit_and_factor
 from engine.domain.quantity import Quantity
 from engine.experiments.design.expand import Point
 from engine.experiments.design.files import dump_toml
@@ -20,7 +21,6 @@ from engine.experiments.presentation.plot import svg
 from engine.experiments.results.best import best
 from engine.experiments.results.cells import label_of
 from engine.experiments.results.claims import verdicts
-from engine.experiments.results.numbers_as_text import shown, shown_in, unit_and_factor
 from engine.experiments.results.pivot import TableCell, TableData, table_data
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import combinations, pairwise
 
 from engine.domain.experiment import Experiment
+from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.results.best import groups
 from engine.experiments.results.cells import Cell, cells, label_of, place_of
-from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of
 

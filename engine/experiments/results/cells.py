@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.factor import same_coordinate
+from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.design.conditions import holds
 from engine.experiments.results.metrics import metric
-from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import Row
-
-T_975 = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-"""97.5 % quantiles of Student's t with 1 to 30 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2)."""
-
-T_975_MORE = 2.042
-"""With more than 30 degrees: that of 30, which is at most 4 % too wide."""
+from engine.reports.intervals import interval
 
 WORLD_NAMES = {"simulated": "predicted"}
 """World → its name in figures and tables, where that is another one."""
@@ -169,17 +159,6 @@ def overlap(one: Cell, other: Cell) -> bool:
     """Whether the two cannot be told apart: their intervals have a point in common."""
     (low, high), (other_low, other_high) = one.bounds, other.bounds
     return low <= other_high and other_low <= high
-
-
-def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % confidence interval of the mean of two or more values (Student's t); None for fewer."""
-    number = len(values)
-    if number < 2:
-        return None
-    mean, spread = statistics.fmean(values), statistics.stdev(values)
-    t = T_975[number - 2] if number - 2 < len(T_975) else T_975_MORE
-    half = t * spread / math.sqrt(number)
-    return mean - half, mean + half
 
 
 def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> Cell:

@@ -20,12 +20,12 @@ from engine.domain.claim import (
     Within,
 )
 from engine.domain.experiment import Experiment
+from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.results.best import groups, ranking
 from engine.experiments.results.break_even import crossing_points, pairs
 from engine.experiments.results.cells import Cell, cells, chosen, label_of, named, sides
-from engine.experiments.results.numbers_as_text import shown
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of, in_unit, unit_of_quantity
 

@@ -27,7 +27,7 @@ ENDS = (("_s", "s"), ("_bytes", "B"), ("_j", "J"), ("_frac", "fraction"))
 
 def metric(name: str) -> Metric:
     """Raises `SpecError` for an unknown one; the sentence names the known ones."""
-    if found := _known(name, "run"):
+    if found := _known(name, "run") or _known(name, "token"):
         return found
     if (link := OF_A_LINK.fullmatch(name)) and (found := _known(link[1], "link")):
         return found.model_copy(update={"name": name, "title": f"{found.title} from {link[2]} to {link[3]}"})

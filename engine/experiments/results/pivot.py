@@ -9,10 +9,11 @@ from types import MappingProxyType
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Table
 from engine.domain.values import Value
-from engine.experiments.results.cells import Cell, cells, interval, known_axis, label_of
+from engine.experiments.results.cells import Cell, cells, known_axis, label_of
 from engine.experiments.results.metrics import metric
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of, title_of_quantity, unit_of_quantity
+from engine.reports.intervals import interval
 
 Headings = tuple[str, ...]
 

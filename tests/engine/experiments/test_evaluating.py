@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import pytest
-from scipy import stats
 
 from engine.domain.errors import SpecError
 from engine.domain.presented import Figure, Table
@@ -14,7 +13,7 @@ from engine.domain.quantity import Quantity
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.results.best import best
 from engine.experiments.results.break_even import crossings
-from engine.experiments.results.cells import T_975, T_975_MORE, cells, interval
+from engine.experiments.results.cells import cells
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.published import compare_published
@@ -37,15 +36,6 @@ on the logarithm, at 10^7.5.
 
 
 # Statistics over seeds ----------------------------------------------------------------------------
-def test_the_interval_is_student_s() -> None:
-    values = [1.0, 2.0, 3.0, 4.0]
-    # mean 2.5, s = sqrt(5/3), s/sqrt(4) = 0.6455, t(3) = 3.182
-    assert interval(values) == pytest.approx((2.5 - 2.0540, 2.5 + 2.0540), abs=1e-3)
-    assert interval([1.0]) is None
-    assert list(T_975) == pytest.approx([stats.t.ppf(0.975, df) for df in range(1, 31)], abs=6e-4)
-    assert stats.t.ppf(0.975, 31) <= T_975_MORE
-
-
 def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() -> None:
     rows = rows_of("latency_s", {("single", 1e6): [1.0, "failed", 3.0], ("single", 1e7): "no_plan"})
     good, bad = cells(experiment_of(), rows, TOTAL)
@@ -435,8 +425,8 @@ def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_ow
     (panel,) = made.panels
     lines = {(line.label, line.world): [(spot.x, spot.y) for spot in line.spots] for line in panel.lines}
     assert lines == {
-        ("single", "simulated"): [(1e6, 2.0), (1e7, 2.0), (1e8, 2.0)],
-        ("Voltage", "simulated"): [(1e6, 8.0), (1e7, 4.0), (1e8, 1.0)],
+        ("single", "predicted"): [(1e6, 2.0), (1e7, 2.0), (1e8, 2.0)],
+        ("Voltage", "predicted"): [(1e6, 8.0), (1e7, 4.0), (1e8, 1.0)],
         ("Voltage", "emulated"): [(1e8, 1.1)],
         ("Voltage", "published"): [(1e7, 4.5)],
     }

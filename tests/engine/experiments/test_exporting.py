@@ -12,6 +12,7 @@ from typing import Any
 import pandas
 import pytest
 
+from engine.domain.numbers_as_text import shown, shown_in, unit_and_factor
 from engine.domain.presented import Figure, Table
 from engine.experiments.design.files import dump_toml, parse_json, parse_toml
 from engine.experiments.presentation.axes import labelled
@@ -29,7 +30,6 @@ from engine.experiments.presentation.origin import Origin, origin_of
 from engine.experiments.presentation.plot import pdf, svg
 from engine.experiments.presentation.report_files import write_report
 from engine.experiments.results.frame import dataset, frame
-from engine.experiments.results.numbers_as_text import shown, shown_in, unit_and_factor
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.rows import Row
 from tests.support.experiment_rows import METHODS, RATES, experiment_of, rows_of
@@ -209,7 +209,7 @@ def test_the_numbers_of_a_figure_are_a_table_of_their_own() -> None:
     rows = list(csv.reader(io.StringIO(csv_text(records_of_figure(data, ORIGIN)))))
     assert rows[0][:5] == ["facet", "method", "world", "rate", "latency_s"]
     assert rows[0][5:9] == ["low", "high", "runs", "invalid"]
-    assert rows[1][:4] == ["", "single", "simulated", "1000000.0"] and float(rows[1][4]) == pytest.approx(
+    assert rows[1][:4] == ["", "single", "predicted", "1000000.0"] and float(rows[1][4]) == pytest.approx(
         0.21
     )
 

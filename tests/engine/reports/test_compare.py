@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +22,8 @@ from engine.domain.report import (
 from engine.domain.scenario import LinkDown, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
-from engine.reports.compare import Comparison, compare, flatten
+from engine.reports.compare import Comparison, MetricRow, compare, flatten
+from engine.reports.parameters import ParamRow, parameters_of, texts_of
 from tests.support.tiny_run import MODEL, PAIR
 
 
@@ -227,3 +229,70 @@ def test_two_invalid_runs_are_two_cautions_and_that_of_the_baseline_names_it() -
         ("fidelity", "The times of this run are not valid: see its report."),
         ("baseline_fidelity", "The times of the baseline, first try, are not valid: see its report."),
     ]
+
+
+# Groups of repeats --------------------------------------------------------------------------------
+def groups(second: Sequence[float], **more: Any) -> tuple[Comparison, MetricRow]:
+    """Latencies 1, 2 and 3 s of one strategy, with three seeds, beside those given of another one."""
+    first = [report(s, seed=seed) for seed, s in enumerate((1.0, 2.0, 3.0))]
+    others = [report(s, strategy="voltage", seed=seed, **more) for seed, s in enumerate(second)]
+    comparison = compare([*first, *others], 0, grouped=None)
+    return comparison, next(row for row in comparison.metrics if row.name == "latency_s")
+
+
+def test_a_group_of_repeats_is_a_column_named_by_what_tells_it_from_others() -> None:
+    comparison, _ = groups([4.0, 5.0, 6.0])
+    assert comparison.grouped and comparison.has_repeats
+    assert [(one.label, one.is_base, one.runs) for one in comparison.columns] == [
+        ("gpipe", True, (0, 1, 2)),
+        ("voltage", False, (3, 4, 5)),
+    ]
+    assert comparison.columns[1].cautions == (), "repeats differ in the seed: that is what they are for"
+
+
+def test_the_mean_is_set_against_the_mean_of_the_baseline_s_group() -> None:
+    _, row = groups([19.0, 20.0, 21.0])  # means 2 and 20, each ± 4.303/√3 = 2.484
+    base, cell = row.cells
+    assert cell.average is not None and cell.average.margin == pytest.approx(2.484, abs=1e-3)
+    assert (cell.average.mean, cell.delta, cell.verdict) == (20, 9, "worse")
+    assert (base.delta, base.verdict) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"),
+    [
+        ([5.0, 6.0, 7.0], "unclear"),  # means 2 and 6: 4 is less than 2 · 2.484
+        ([6.0, 7.0, 8.0], "worse"),  # 5 is more
+        ([2.0, 1.0, 3.0], "same"),
+    ],
+)
+def test_no_difference_within_the_intervals_is_better_or_worse(second: list[float], verdict: str) -> None:
+    assert groups(second)[1].cells[1].verdict == verdict
+
+
+def test_nothing_is_judged_that_was_asked_for_something_else() -> None:
+    comparison, row = groups([19.0, 20.0, 21.0], workload=Workload(prompt_tokens=4, new_tokens=48))
+    assert row.cells[1].verdict is None and row.cells[1].delta == 9
+    assert [one.kind for one in comparison.columns[1].cautions] == ["workload"]
+
+
+def test_the_table_begins_with_groups_only_if_there_are_several_and_some_have_repeats() -> None:
+    strategies, seeds = [report(), report(strategy="voltage")], [report(), report(seed=1)]
+    assert not compare(strategies, grouped=None).grouped and not compare(seeds, grouped=None).grouped
+    assert [one.runs for one in compare(seeds, grouped=True).columns] == [(0, 1)]
+
+
+def test_the_same_field_of_several_links_with_the_same_values_is_one_parameter() -> None:
+    rows = [
+        ParamRow(path=f"cluster.links[{link}].bit_per_s", values=values, differs=True)
+        for link, values in (("a--hub", (1e7, 1e8)), ("b--hub", (1e7, 1e8)), ("c--hub", (1e8, 1e7)))
+    ]
+    both, other = parameters_of(rows)
+    assert (both.title, both.told(1)) == ("rate of 2 links", "rate of links 100 Mbit/s")
+    assert other.title == "rate of links" and parameters_of(rows[1:])[0].title == rows[1].path
+
+
+def test_values_that_read_alike_have_texts_of_their_own() -> None:
+    assert texts_of("a.bit_per_s", (100.1e6, 100.2e6)) == ("100.1 Mbit/s", "100.2 Mbit/s")
+    assert texts_of("a.b", (None, "–", "x")) == ("–", '"–"', '"x"')
+    assert texts_of("a.b", (True, "true", False, 0)) == ("true", '"true"', "false", "0")

@@ -279,6 +279,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/compare/figure": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Figure Of Compared Runs */
+        get: operations["figure_of_compared_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/experiments": {
         parameters: {
             query?: never;
@@ -934,6 +951,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/runs/{run_id}/critical-path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Critical Path */
+        get: operations["get_critical_path"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs/{run_id}/end-service": {
         parameters: {
             query?: never;
@@ -1098,6 +1132,23 @@ export interface paths {
         get: operations["get_trace"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/averages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Average Runs */
+        post: operations["average_runs"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1348,6 +1399,14 @@ export interface components {
             what: string;
             who: string;
         };
+        Average: {
+            count: number;
+            least: number;
+            margin: number | null;
+            mean: number;
+            median: number;
+            most: number;
+        };
         Axis: {
             categories: string[] | null;
             log: boolean;
@@ -1422,6 +1481,14 @@ export interface components {
             saving_s: number;
             scores: (number | null)[];
             t_max_s: number | null;
+        };
+        Box: {
+            count: number;
+            least: number;
+            lower: number;
+            median: number;
+            most: number;
+            upper: number;
         };
         BreakEven: {
             a: {
@@ -1639,6 +1706,17 @@ export interface components {
             where: string;
             within_frac: number;
         };
+        ComparedCell: {
+            average: components["schemas"]["Average"] | null;
+            delta: number | null;
+            verdict: ("better" | "worse" | "same" | "unclear") | null;
+        };
+        ComparedColumn: {
+            cautions: components["schemas"]["Caution"][];
+            is_base: boolean;
+            label: string;
+            runs: number[];
+        };
         ComparedRun: {
             cautions: components["schemas"]["Caution"][];
             correct: boolean | null;
@@ -1651,6 +1729,9 @@ export interface components {
         };
         ComparisonOut: {
             baseline: number;
+            columns: components["schemas"]["ComparedColumn"][];
+            grouped: boolean;
+            has_repeats: boolean;
             metrics: components["schemas"]["MetricRow"][];
             params: components["schemas"]["ParamRow"][];
             runs: components["schemas"]["ComparedRun"][];
@@ -2039,7 +2120,7 @@ export interface components {
             errors: boolean;
             facet: string;
             /** @enum {string} */
-            kind: "lines" | "bars" | "heatmap" | "scatter";
+            kind: "lines" | "bars" | "boxes" | "heatmap" | "scatter";
             log_x: boolean;
             log_y: boolean;
             metric: string;
@@ -2071,6 +2152,16 @@ export interface components {
         };
         FigureIn: {
             figure: components["schemas"]["Figure"];
+        };
+        FigureQuery: {
+            as?: ("lines" | "bars" | "boxes") | null;
+            baseline?: number | null;
+            hue?: string | null;
+            ids: string;
+            logx?: boolean | null;
+            logy?: boolean;
+            x?: string | null;
+            y?: string | null;
         };
         FigureVerdict: {
             /** @enum {string} */
@@ -2194,6 +2285,9 @@ export interface components {
             collapsed: boolean;
             members: string[];
             name: string;
+        };
+        Grouped: {
+            groups: number[][];
         };
         Guide: {
             bit_per_s: number;
@@ -2348,7 +2442,8 @@ export interface components {
         Line: {
             label: string;
             spots: components["schemas"]["Spot"][];
-            world: string;
+            /** @enum {string} */
+            world: "predicted" | "calculated" | "emulated" | "native" | "published";
         };
         LinearScaling: {
             factor: number;
@@ -2529,7 +2624,7 @@ export interface components {
             better: ("lower" | "higher") | null;
             name: string;
             /** @enum {string} */
-            of: "run" | "device" | "link" | "request";
+            of: "run" | "device" | "link" | "request" | "token";
             short: string;
             shown: ("report" | "list" | "usual")[];
             title: string;
@@ -2538,6 +2633,7 @@ export interface components {
         };
         MetricRow: {
             better: ("lower" | "higher") | null;
+            cells: components["schemas"]["ComparedCell"][];
             deltas: (number | null)[];
             name: string;
             title: string;
@@ -2690,6 +2786,12 @@ export interface components {
             strategy: string;
             title: string;
         };
+        ParameterChoice: {
+            name: string;
+            numeric: boolean;
+            positive: boolean;
+            title: string;
+        };
         ParamRow: {
             differs: boolean;
             path: string;
@@ -2698,6 +2800,13 @@ export interface components {
         PasswordChange: {
             current: string;
             new: string;
+        };
+        PathPiece: {
+            device: number;
+            end_s: number;
+            /** @enum {string} */
+            kind: "compute" | "send" | "recv" | "load" | "store" | "stage" | "wait";
+            start_s: number;
         };
         Percentiles: {
             mean: number;
@@ -3274,6 +3383,16 @@ export interface components {
             tags: string[];
             valid: boolean | null;
         };
+        RunsFigure: {
+            caption: string;
+            figure: components["schemas"]["FigureData"];
+            metrics: components["schemas"]["Metric"][];
+            missing: string;
+            parameters: components["schemas"]["ParameterChoice"][];
+            problems: string[];
+            split: string[];
+            view: components["schemas"]["RunsView"];
+        };
         RunSpec: {
             cluster: components["schemas"]["ClusterSpec"];
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
@@ -3292,6 +3411,15 @@ export interface components {
             strategy: string;
             weights: components["schemas"]["WeightsRef"];
             workload: components["schemas"]["Workload"];
+        };
+        RunsView: {
+            /** @enum {string} */
+            kind: "lines" | "bars" | "boxes";
+            log_x: boolean;
+            log_y: boolean;
+            metric: string;
+            series: string;
+            x: string;
         };
         RuntimeCosts: {
             byte_s: number;
@@ -3515,6 +3643,7 @@ export interface components {
             type: "span";
         };
         Spot: {
+            box: components["schemas"]["Box"] | null;
             coordinates: {
                 [key: string]: boolean | number | string;
             };
@@ -3523,6 +3652,7 @@ export interface components {
             invalid: number;
             left_out: components["schemas"]["Repeat"][];
             low: number | null;
+            note: string;
             problem: string;
             repeats: components["schemas"]["Repeat"][];
             stale: boolean;
@@ -4326,6 +4456,7 @@ export interface operations {
         parameters: {
             query: {
                 baseline?: number | null;
+                grouped?: boolean | null;
                 ids: string;
             };
             header?: never;
@@ -4340,6 +4471,34 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ComparisonOut"];
+                };
+            };
+        };
+    };
+    figure_of_compared_runs: {
+        parameters: {
+            query: {
+                as?: ("lines" | "bars" | "boxes") | null;
+                baseline?: number | null;
+                hue?: string | null;
+                ids: string;
+                logx?: boolean | null;
+                logy?: boolean;
+                x?: string | null;
+                y?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunsFigure"] | null;
                 };
             };
         };
@@ -5371,6 +5530,27 @@ export interface operations {
             };
         };
     };
+    get_critical_path: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PathPiece"][];
+                };
+            };
+        };
+    };
     end_service: {
         parameters: {
             query?: never;
@@ -5581,6 +5761,31 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    average_runs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Grouped"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        [key: string]: components["schemas"]["Average"];
+                    }[];
+                };
             };
         };
     };

@@ -2,6 +2,8 @@
 import type { Schemas } from './schemas';
 
 export type DeviceReport = Schemas['DeviceReport'];
+/** A piece of a run's critical path. */
+export type PathPiece = Schemas['PathPiece'];
 export type LinkReport = Schemas['LinkReport'];
 export type LayerReport = Schemas['LayerReport'];
 /** `token_s` are the times of its tokens since its arrival. */

@@ -10,7 +10,7 @@ import { Marker } from './Marker';
 import { type FigureData, type Hidden, NOTHING_HIDDEN } from './model';
 import { Plot } from './Plot';
 import { xScale, yScale } from './scales';
-import { axisTitle, SOURCE_TEXT, valueText } from './texts';
+import { axisTitle, valueText } from './texts';
 
 interface Props {
   data: FigureData;
@@ -129,7 +129,7 @@ function Tip({ placed, width, data, formatY }: TipProps) {
           <Marker source={source} place={place} color={seriesColor(place)} />
         </svg>
         {label || data.y.title}
-        <span style={{ fontWeight: 400 }}>{SOURCE_TEXT[source]}</span>
+        <span style={{ fontWeight: 400 }}>{source}</span>
       </b>
       <div>{valueText(mark, formatY)}</div>
       <small>

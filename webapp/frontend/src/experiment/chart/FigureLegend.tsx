@@ -2,7 +2,6 @@ import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { Crossed, Marker } from './Marker';
 import { type FigureData, type Hidden, type Source, sourcesOf } from './model';
-import { SOURCE_TEXT } from './texts';
 
 interface Props {
   data: FigureData;
@@ -37,7 +36,7 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
       {sources.map((source) => (
         <Entry
           key={source}
-          label={SOURCE_TEXT[source]}
+          label={source}
           shown={!hidden.sources.has(source)}
           onToggle={() => onHidden({ ...hidden, sources: toggled<Source>(hidden.sources, source) })}
         >

@@ -2,7 +2,7 @@ import { Table } from '@mantine/core';
 import { metricText } from '@/format/metrics';
 import classes from './chart.module.css';
 import type { FigureData } from './model';
-import { SOURCE_TEXT, valueText } from './texts';
+import { valueText } from './texts';
 
 /** The values of a figure as a table: the same content without colours and positions. */
 export function FigureTable({ data }: { data: FigureData }) {
@@ -28,7 +28,7 @@ export function FigureTable({ data }: { data: FigureData }) {
                   {faceted && <Table.Td>{facet.label}</Table.Td>}
                   <Table.Td>{series.label}</Table.Td>
                   <Table.Td>{mark.xText}</Table.Td>
-                  <Table.Td>{SOURCE_TEXT[series.source]}</Table.Td>
+                  <Table.Td>{series.source}</Table.Td>
                   <Table.Td>{valueText(mark, format)}</Table.Td>
                 </Table.Tr>
               )),

@@ -3,7 +3,7 @@ import { scaleBand, scaleSequential, scaleSequentialLog } from 'd3-scale';
 import { Axes } from './Axes';
 import classes from './chart.module.css';
 import type { Placed } from './geometry';
-import { shownSeries } from './model';
+import { isMeasured, shownSeries } from './model';
 import type { PlotProps } from './Plot';
 import { visibleMarks } from './scales';
 import { axisTitle, spoken } from './texts';
@@ -46,7 +46,7 @@ export function HeatMap({
   for (const { series, place } of shown) {
     for (const mark of series.marks) {
       const key = `${series.label}/${mark.x}`;
-      if (placed.has(key) && series.source !== 'emulated') continue;
+      if (placed.has(key) && !isMeasured(series.source)) continue;
       placed.set(key, {
         key,
         facet,

@@ -1,4 +1,4 @@
-import type { Source } from './model';
+import { isMeasured, type Source } from './model';
 
 /** Shapes by the place of a series, so that colour is not the only difference; radius about 4.5 px. */
 const SHAPES = [
@@ -49,9 +49,9 @@ export function Marker({ source, place, color, x = 0, y = 0 }: Props) {
       d={SHAPES[place % SHAPES.length]}
       transform={at}
       stroke={color}
-      strokeWidth={source === 'emulated' ? 1 : 1.8}
+      strokeWidth={isMeasured(source) ? 1 : 1.8}
       strokeDasharray={source === 'calculated' ? '2 1.6' : undefined}
-      fill={source === 'emulated' ? color : 'var(--loom-surface)'}
+      fill={isMeasured(source) ? color : 'var(--loom-surface)'}
     />
   );
 }

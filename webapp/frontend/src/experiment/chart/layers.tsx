@@ -2,7 +2,7 @@
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { bandPath, linePath, segments, type Placed } from './geometry';
-import type { FigureData } from './model';
+import { type FigureData, isMeasured } from './model';
 import type { YScale } from './scales';
 
 const WIDEST_BOX_PX = 70;
@@ -23,7 +23,7 @@ export function Lines({ placed, kind }: { placed: readonly Placed[]; kind: Figur
                   d={linePath(segment)}
                   stroke={color}
                   data-source={source}
-                  strokeDasharray={source === 'emulated' ? undefined : '5 4'}
+                  strokeDasharray={isMeasured(source) ? undefined : '5 4'}
                 />
               </>
             )}
@@ -55,7 +55,7 @@ export function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
     <g aria-hidden>
       {placed
         .filter(({ source, cy }) => source !== 'published' && cy !== null)
-        .toSorted((a, b) => Number(a.source !== 'emulated') - Number(b.source !== 'emulated'))
+        .toSorted((a, b) => Number(!isMeasured(a.source)) - Number(!isMeasured(b.source)))
         .map(({ key, cx, cy, width, place, source }) => (
           <rect
             key={key}
@@ -65,8 +65,8 @@ export function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
             height={Math.abs(base - (cy ?? base))}
             stroke={seriesColor(place)}
             strokeWidth={1.6}
-            strokeDasharray={source === 'emulated' ? undefined : '4 3'}
-            fill={source === 'emulated' ? seriesColor(place) : 'none'}
+            strokeDasharray={isMeasured(source) ? undefined : '4 3'}
+            fill={isMeasured(source) ? seriesColor(place) : 'none'}
             fillOpacity={0.85}
           />
         ))}
@@ -92,8 +92,8 @@ export function Boxes({ placed }: { placed: readonly Placed[] }) {
               y={box.upper}
               height={Math.max(box.lower - box.upper, 0)}
               fill={seriesColor(place)}
-              fillOpacity={source === 'emulated' ? 0.35 : 0.1}
-              strokeDasharray={source === 'emulated' ? undefined : '4 3'}
+              fillOpacity={isMeasured(source) ? 0.35 : 0.1}
+              strokeDasharray={isMeasured(source) ? undefined : '4 3'}
             />
             <path d={`M${cx - half} ${box.median}h${2 * half}`} strokeWidth={2.6} />
           </g>

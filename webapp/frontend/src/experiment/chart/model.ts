@@ -1,9 +1,13 @@
 /** What a figure shows, as plain values. The server computes means and intervals; the browser only draws them. */
 
-/** Predicted: the simulated world. Emulated: measured on paced devices. Published: read from a paper. */
-export type Source = 'predicted' | 'calculated' | 'emulated' | 'published';
+/** Predicted: the simulated world. Emulated: measured on paced devices; native: without pacing. Published: read from
+ * a paper. */
+export type Source = 'predicted' | 'calculated' | 'emulated' | 'native' | 'published';
 
-export const SOURCES: readonly Source[] = ['predicted', 'calculated', 'emulated', 'published'];
+export const SOURCES: readonly Source[] = ['predicted', 'calculated', 'emulated', 'native', 'published'];
+
+/** Whether real tensors took the times, so that marks are filled and lines are whole. */
+export const isMeasured = (source: Source): boolean => source === 'emulated' || source === 'native';
 
 /** One cell of an experiment: all repeats at one value of x in one series. */
 export interface Mark {

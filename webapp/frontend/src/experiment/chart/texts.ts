@@ -1,13 +1,6 @@
 /** The words of a figure: what a mark means, for its tip and for a screen reader. */
 import type { Placed } from './geometry';
-import type { Axis, FigureData, Mark, Source } from './model';
-
-export const SOURCE_TEXT: Record<Source, string> = {
-  predicted: 'predicted',
-  calculated: 'calculated',
-  emulated: 'emulated',
-  published: 'published',
-};
+import type { Axis, FigureData, Mark } from './model';
 
 type Format = (value: number) => string;
 
@@ -27,7 +20,7 @@ export function valueText({ mean, low, high, repeats, problem, box }: Mark, form
 
 /** One sentence for a screen reader. */
 export function spoken(one: Placed, { x }: FigureData, format: Format): string {
-  return `${one.label || 'value'}, ${SOURCE_TEXT[one.source]}, ${x.title} ${one.mark.xText}: ${valueText(one.mark, format)}`;
+  return `${one.label || 'value'}, ${one.source}, ${x.title} ${one.mark.xText}: ${valueText(one.mark, format)}`;
 }
 
 /** The title of an axis: its values carry their units, so the unit is not repeated. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FigureAnswer, SpotAnswer } from './answers';
+import type { FigureAnswer, LineAnswer, SpotAnswer } from './answers';
 import { toFigure } from './figure';
 
 const spot = (more: Partial<SpotAnswer>): SpotAnswer => ({
@@ -15,10 +15,12 @@ const spot = (more: Partial<SpotAnswer>): SpotAnswer => ({
   stale: false,
   invalid: 0,
   left_out: [],
+  box: null,
+  note: '',
   ...more,
 });
 
-function answer(kind: string, world: string, one: SpotAnswer): FigureAnswer {
+function answer(kind: string, world: LineAnswer['world'], one: SpotAnswer): FigureAnswer {
   return {
     name: 'figure',
     title: '',
@@ -41,14 +43,14 @@ const markOf = (figure: FigureAnswer, runs?: Map<string, number>) => {
 
 describe('figure data of the server', () => {
   it('becomes hollow, filled and crossed marks by its world', () => {
-    expect(markOf(answer('lines', 'simulated', spot({}))).source).toBe('predicted');
+    expect(markOf(answer('lines', 'predicted', spot({}))).source).toBe('predicted');
     expect(markOf(answer('lines', 'emulated', spot({}))).source).toBe('emulated');
     expect(markOf(answer('lines', 'published', spot({}))).source).toBe('published');
   });
 
   it('says why a cell has no value, and of a published value where it stands in the paper', () => {
     expect(
-      markOf(answer('lines', 'simulated', spot({ y: null, problem: 'door lacks memory.' }))).problem,
+      markOf(answer('lines', 'predicted', spot({ y: null, problem: 'door lacks memory.' }))).problem,
     ).toBe('door lacks memory.');
     const published = markOf(answer('lines', 'published', spot({ problem: 'Fig. 4' })));
     expect([published.problem, published.note]).toEqual([null, 'Fig. 4']);
@@ -68,7 +70,7 @@ describe('figure data of the server', () => {
   });
 
   it('writes x of a scatter plot as a value, its label being that of the point', () => {
-    const mark = markOf(answer('scatter', 'simulated', spot({ x_label: 'voltage, 10 Mbit/s' })));
+    const mark = markOf(answer('scatter', 'predicted', spot({ x_label: 'voltage, 10 Mbit/s' })));
     expect([mark.xText, mark.note]).toEqual(['10 Mbit/s', 'voltage, 10 Mbit/s']);
   });
 });

@@ -3,13 +3,6 @@ import type { FigureData, FigureKind, Series, Source } from '@/experiment/chart/
 import { metricText } from '@/format/metrics';
 import type { FigureAnswer, LineAnswer } from './answers';
 
-const SOURCE: Readonly<Record<string, Source>> = {
-  simulated: 'predicted',
-  calculated: 'calculated',
-  emulated: 'emulated',
-  published: 'published',
-};
-
 /** `runs`: the run behind an emulated point, by its digest. */
 export function toFigure(answer: FigureAnswer, runs: ReadonlyMap<string, number> = new Map()): FigureData {
   const { x, y, kind, series, panels } = answer;
@@ -32,24 +25,27 @@ function toSeries(
   runs: ReadonlyMap<string, number>,
   scatter: string | null,
 ): Series {
-  const source = SOURCE[world] ?? 'predicted';
+  const source: Source = world;
   return {
     label,
     source,
-    marks: spots.map(({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid, left_out }) => ({
-      x,
-      xText: scatter !== null && typeof x === 'number' ? metricText(x, scatter) : x_label,
-      mean: y,
-      low,
-      high,
-      repeats: repeats.map(({ value, digest }) => ({ value, digest, runId: runs.get(digest) ?? null })),
-      leftOut: left_out.map(({ value }) => value),
-      digests,
-      // The problem of a published value is its place in the paper.
-      problem: source === 'published' ? null : problem || null,
-      note: noteOf(source, problem, invalid, scatter === null ? '' : x_label),
-      stale,
-    })),
+    marks: spots.map(
+      ({ x, x_label, y, low, high, repeats, digests, problem, stale, invalid, left_out, box, note }) => ({
+        x,
+        xText: scatter !== null && typeof x === 'number' ? metricText(x, scatter) : x_label,
+        mean: y,
+        low,
+        high,
+        repeats: repeats.map(({ value, digest }) => ({ value, digest, runId: runs.get(digest) ?? null })),
+        leftOut: left_out.map(({ value }) => value),
+        digests,
+        // The problem of a published value is its place in the paper.
+        problem: source === 'published' ? null : problem || null,
+        box,
+        note: note || noteOf(source, problem, invalid, scatter === null ? '' : x_label),
+        stale,
+      }),
+    ),
   };
 }
 

@@ -23,7 +23,7 @@ export type World = 'simulated' | 'calculated' | 'emulated';
 export interface FigureSpec {
   name: string;
   title?: string;
-  kind: 'lines' | 'bars' | 'heatmap' | 'scatter';
+  kind: 'lines' | 'bars' | 'boxes' | 'heatmap' | 'scatter';
   x: string;
   metric: string;
   series: string;

@@ -12,10 +12,10 @@ import { seconds } from '@/format/units';
 import { LineChart } from '@/run/charts/LineChart';
 import { Panel } from '@/components/Panel';
 import { seriesColor } from '@/theme/seriesColors';
-import { isGroupedAtFirst } from './columns';
+import { chosenIn, unknownIn } from './address';
+import { listed } from './cautions';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { download } from './download';
-import { listed } from './figure';
 import { Highlighting, useHighlight } from './highlight';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
@@ -23,7 +23,6 @@ import { Placements } from './Placements';
 import { RunFigure } from './RunFigure';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
-import { addressOf, chosenIn, comparedOf, unknownIn } from './view';
 
 /** As many as the server compares. */
 const MOST = 50;
@@ -38,14 +37,18 @@ export function ComparePage() {
     .map(Number);
   const requested = Number(params.get('baseline'));
   const baseline = ids.includes(requested) ? requested : ids[0];
+  const grouped = params.get('grouped');
   const enough = ids.length >= 2 && ids.length <= MOST;
   const comparison = useQuery({
-    queryKey: ['compare', ids, baseline],
+    queryKey: ['compare', ids, baseline, grouped],
     enabled: enough,
     staleTime: 60_000,
     placeholderData: keepPreviousData,
     queryFn: ({ signal }) =>
-      api.get<Comparison>(`/compare?ids=${ids.join(',')}&baseline=${baseline}`, signal),
+      api.get<Comparison>(
+        `/compare?ids=${ids.join(',')}&baseline=${baseline}${grouped === null ? '' : `&grouped=${grouped}`}`,
+        signal,
+      ),
   });
   const details = useQueries({
     queries: (enough ? ids : []).map((id) => ({
@@ -56,7 +59,6 @@ export function ComparePage() {
   const address = params.toString();
   const chosen = useMemo(() => chosenIn(new URLSearchParams(address)), [address]);
   const unknown = useMemo(() => unknownIn(new URLSearchParams(address)), [address]);
-  const compared = useMemo(() => comparison.data && comparedOf(comparison.data), [comparison.data]);
   const choose = (choices: Record<string, string>) =>
     setParams((before) => ({ ...Object.fromEntries(before), ...choices }), { replace: true });
   const change = (next: number[], base: number | undefined) =>
@@ -101,14 +103,13 @@ export function ComparePage() {
       </Page>
     );
   }
-  if (!comparison.data || !compared)
+  if (!comparison.data)
     return (
       <Center mih="60vh">
         <Loader type="dots" />
       </Center>
     );
   const data = comparison.data;
-  const grouped = params.get('grouped');
   const runs = details
     .map((query) => query.data)
     .filter((run) => run !== undefined)
@@ -138,15 +139,9 @@ export function ComparePage() {
     >
       <Stack gap={14}>
         <Highlighting>
-          <RunFigure
-            compared={compared}
-            chosen={chosen}
-            unknown={unknown}
-            onChoose={(choice) => choose(addressOf(choice))}
-          />
+          <RunFigure comparison={data} chosen={chosen} unknown={unknown} onChoose={choose} />
           <MetricTable
-            compared={compared}
-            grouped={grouped === null ? isGroupedAtFirst(compared) : grouped === '1'}
+            comparison={data}
             onGrouped={(on) => choose({ grouped: on ? '1' : '0' })}
             onBaseline={(id) => change(ids, id)}
             onRemove={

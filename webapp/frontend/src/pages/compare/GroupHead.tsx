@@ -1,17 +1,18 @@
 import { Anchor, Badge, Group, Radio, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { CautionBadge } from './CautionBadge';
-import type { Column } from './columns';
+import type { Column, ComparedRun } from './comparison';
 import classes from './compare.module.css';
 import { useHighlighted } from './highlight';
 
 interface Props {
   column: Column;
+  runs: readonly ComparedRun[];
   onBaseline: (id: number) => void;
 }
 
 /** What tells a group of repeats from others, its runs, and why their figures cannot simply be compared. */
-export function GroupHead({ column: { runs, label, isBase, cautions }, onBaseline }: Props) {
+export function GroupHead({ column: { label, is_base, cautions }, runs, onBaseline }: Props) {
   const [first] = runs;
   const highlighted = useHighlighted(runs.map(({ id }) => id));
   const wrong = runs.filter(({ correct }) => correct === false);
@@ -33,7 +34,7 @@ export function GroupHead({ column: { runs, label, isBase, cautions }, onBaselin
         <Radio
           size="xs"
           label="baseline"
-          checked={isBase}
+          checked={is_base}
           onChange={() => first && onBaseline(first.id)}
           name="baseline"
           data-testid={`baseline-${first?.id}`}
@@ -43,7 +44,7 @@ export function GroupHead({ column: { runs, label, isBase, cautions }, onBaselin
             {wrong.length} not correct
           </Badge>
         )}
-        {isBase && runs.length === 1 && first?.valid === false && (
+        {is_base && runs.length === 1 && first?.valid === false && (
           <Badge size="xs" color="orange" variant="light" tt="none">
             not valid
           </Badge>

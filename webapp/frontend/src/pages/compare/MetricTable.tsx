@@ -3,18 +3,13 @@ import { IconArrowDownRight, IconArrowUpRight, IconFlag } from '@tabler/icons-re
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
 import { metricText } from '@/format/metrics';
-import { statisticText } from '@/run/table/groups';
-import { cellOf, type Column, columnsOf } from './columns';
-import { deltaText, hasValue, type MetricRow } from './comparison';
+import { type Column, type Comparison, deltaText, hasValue, isShared, type MetricRow } from './comparison';
 import classes from './compare.module.css';
 import { GroupHead } from './GroupHead';
 import { RunHead } from './RunHead';
-import type { Compared } from './view';
 
 interface Props {
-  compared: Compared;
-  /** Repeats are one column. */
-  grouped: boolean;
+  comparison: Comparison;
   onGrouped: (grouped: boolean) => void;
   onBaseline: (id: number) => void;
   /** Absent if only two runs are left. */
@@ -22,24 +17,22 @@ interface Props {
 }
 
 /** Every figure of every run or group of repeats, with its difference from the baseline; a column per run, or a row. */
-export function MetricTable({ compared, grouped, onGrouped, onBaseline, onRemove }: Props) {
-  const { metrics, runs } = compared.comparison;
-  const hasRepeats = compared.groups.length < runs.length;
-  const columns = columnsOf(compared, grouped && hasRepeats);
+export function MetricTable({ comparison, onGrouped, onBaseline, onRemove }: Props) {
+  const { metrics, runs, columns, grouped, has_repeats: hasRepeats } = comparison;
   const [turned, setTurned] = useState<boolean | null>(null);
   const transposed = turned ?? columns.length > 6;
   const [all, setAll] = useState(false);
   const known = metrics.filter(hasValue);
-  const common = compared.metrics;
+  const common = known.filter(isShared);
   const shown = all ? known : common;
   const headOf = (column: Column) =>
     column.label ? (
-      <GroupHead column={column} onBaseline={onBaseline} />
+      <GroupHead column={column} runs={column.runs.map((at) => runs[at]!)} onBaseline={onBaseline} />
     ) : (
       <RunHead
-        run={column.runs[0]!}
-        at={column.places[0]!}
-        isBase={column.isBase}
+        run={runs[column.runs[0]!]!}
+        at={column.runs[0]!}
+        isBase={column.is_base}
         onBaseline={onBaseline}
         onRemove={onRemove}
       />
@@ -96,7 +89,6 @@ interface BodyProps {
 }
 
 function ColumnPerRun({ columns, headOf, shown, grouped }: BodyProps) {
-  const base = columns.find(({ isBase }) => isBase);
   return (
     <Table className={classes.table} verticalSpacing={7}>
       <Table.Thead>
@@ -105,7 +97,7 @@ function ColumnPerRun({ columns, headOf, shown, grouped }: BodyProps) {
             {grouped ? 'group' : 'run'}
           </Table.Th>
           {columns.map((column) => (
-            <Table.Th key={column.key} data-base={column.isBase || undefined}>
+            <Table.Th key={column.runs.join(' ')} data-base={column.is_base || undefined}>
               {headOf(column)}
             </Table.Th>
           ))}
@@ -118,8 +110,8 @@ function ColumnPerRun({ columns, headOf, shown, grouped }: BodyProps) {
               <Title row={row} />
             </Table.Td>
             {columns.map((column, at) => (
-              <Table.Td key={column.key} data-base={column.isBase || undefined}>
-                <Value row={row} column={column} base={base} at={at} />
+              <Table.Td key={column.runs.join(' ')} data-base={column.is_base || undefined}>
+                <Value row={row} column={column} at={at} />
               </Table.Td>
             ))}
           </Table.Tr>
@@ -130,7 +122,6 @@ function ColumnPerRun({ columns, headOf, shown, grouped }: BodyProps) {
 }
 
 function RowPerRun({ columns, headOf, shown, grouped }: BodyProps) {
-  const base = columns.find(({ isBase }) => isBase);
   return (
     <Table className={classes.table} verticalSpacing={7}>
       <Table.Thead>
@@ -145,11 +136,11 @@ function RowPerRun({ columns, headOf, shown, grouped }: BodyProps) {
       </Table.Thead>
       <Table.Tbody>
         {columns.map((column, at) => (
-          <Table.Tr key={column.key} data-base={column.isBase || undefined}>
+          <Table.Tr key={column.runs.join(' ')} data-base={column.is_base || undefined}>
             <Table.Td>{headOf(column)}</Table.Td>
             {shown.map((row) => (
               <Table.Td key={row.name}>
-                <Value row={row} column={column} base={base} at={at} />
+                <Value row={row} column={column} at={at} />
               </Table.Td>
             ))}
           </Table.Tr>
@@ -176,7 +167,6 @@ function Title({ row }: { row: MetricRow }) {
 interface ValueProps {
   row: MetricRow;
   column: Column;
-  base: Column | undefined;
   at: number;
 }
 
@@ -184,13 +174,14 @@ const VERDICT_TITLES = {
   unclear: 'The 95 % intervals overlap: chance alone may make the difference.',
 } as const;
 
-function Value({ row, column, base, at }: ValueProps) {
-  const { average, delta, verdict } = cellOf(row, column, base);
+function Value({ row, column, at }: ValueProps) {
+  const { average, delta, verdict } = row.cells[at]!;
   if (!average) return <span data-testid={`value-${row.name}-${at}`}>–</span>;
-  const [text, margin] = statisticText(average, 'mean', (value) => metricText(value, row.unit));
+  const text = metricText(average.mean, row.unit);
+  const margin = average.margin === null ? '' : ` ± ${metricText(average.margin, row.unit)}`;
   const Arrow = delta !== null && delta < 0 ? IconArrowDownRight : IconArrowUpRight;
   const deciding = column.cautions.filter(({ decides }) => decides).map(({ sentence }) => sentence);
-  const lacking = column.places.length - average.count;
+  const lacking = column.runs.length - average.count;
   return (
     <span className={classes.value}>
       <span data-testid={`value-${row.name}-${at}`}>

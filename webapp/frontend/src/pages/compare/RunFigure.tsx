@@ -1,50 +1,58 @@
-import { Alert, Button, Group, Select, Switch, Text } from '@mantine/core';
+import { Alert, Button, Text } from '@mantine/core';
 import { IconDownload, IconFlag } from '@tabler/icons-react';
-import { useMemo } from 'react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { api, sentence } from '@/api/client';
+import type { Schemas } from '@/api/types/schemas';
+import { ErrorPanel } from '@/components/ErrorPanel';
+import { AxisControls } from '@/experiment/chart/AxisControls';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
-import { csvText, type ComparedRun } from './comparison';
-import { download } from './download';
-import { captionOf, figureOf, missingText, rowsOf } from './figure';
-import { useHighlight } from './highlight';
+import { toFigure } from '@/experiment/data/figure';
 import { cautionLines } from './cautions';
-import {
-  allPositive,
-  type Chosen,
-  type Compared,
-  type Kind,
-  NONE,
-  RUN,
-  TOKENS,
-  type View,
-  viewOf,
-} from './view';
+import { csvText, type Comparison } from './comparison';
+import { download } from './download';
+import { rowsOf } from './figureRows';
+import { useHighlight } from './highlight';
+
+type RunsFigure = Schemas['RunsFigure'];
 
 interface Props {
-  compared: Compared;
-  chosen: Chosen;
+  comparison: Comparison;
+  /** Words of the address: what a person has chosen. */
+  chosen: readonly [string, string][];
   /** A sentence for each word of the address that is none. */
   unknown: readonly string[];
-  onChoose: (choice: Chosen) => void;
+  onChoose: (choice: Record<string, string>) => void;
 }
 
 const HEIGHT_PX = 340;
 
 /** One metric of all runs against a parameter: repeats as one mark with its interval, or as a box. */
-export function RunFigure({ compared, chosen, unknown, onChoose }: Props) {
-  const { comparison } = compared;
-  const { view, problems } = useMemo(() => viewOf(compared, chosen), [compared, chosen]);
-  const figure = useMemo(() => figureOf(compared, view), [compared, view]);
+export function RunFigure({ comparison, chosen, unknown, onChoose }: Props) {
+  const { runs, baseline } = comparison;
+  const query = new URLSearchParams([
+    ['ids', runs.map(({ id }) => id).join(',')],
+    ['baseline', String(baseline)],
+    ...chosen,
+  ]).toString();
+  const answer = useQuery({
+    queryKey: ['compare', 'figure', query],
+    queryFn: ({ signal }) => api.get<RunsFigure | null>(`/compare/figure?${query}`, signal),
+    staleTime: 60_000,
+    placeholderData: keepPreviousData,
+  });
   const { pointed, pinned, point, pin } = useHighlight();
-  const marks = figure.data.facets.flatMap(({ series }) => series.flatMap((one) => one.marks));
-  const missing = missingText(marks, view);
+  if (answer.isError) return <ErrorPanel title="No figure" message={sentence(answer.error)} />;
+  if (answer.data === null) return null;
+  const made = answer.data;
+  const spots = made?.figure.panels.flatMap(({ lines }) => lines.flatMap((line) => line.spots)) ?? [];
   const lit = new Set([...pointed, ...pinned].map(String));
-  if (compared.metrics.length === 0 && !compared.hasTokens) return null;
   return (
     <FigurePanel
       title="Figure"
-      about={captionOf(view, marks)}
-      data={figure.data}
-      selected={new Set(marks.flatMap(({ digests }) => (digests.some((id) => lit.has(id)) ? digests : [])))}
+      about={made?.caption || undefined}
+      data={made && toFigure(made.figure, new Map(runs.map(({ id }) => [String(id), id])))}
+      stale={answer.isPlaceholderData}
+      selected={new Set(spots.flatMap(({ digests }) => (digests.some((id) => lit.has(id)) ? digests : [])))}
       onSelect={(digests, how) => {
         const ids = digests.map(Number);
         const there = ids.every((id) => pinned.includes(id));
@@ -55,146 +63,116 @@ export function RunFigure({ compared, chosen, unknown, onChoose }: Props) {
       repeatsShown
       height={HEIGHT_PX}
       extra={
-        <Button
-          size="compact-sm"
-          variant="default"
-          leftSection={<IconDownload size={14} />}
-          onClick={() => download(csvText(rowsOf(figure, view, comparison)), 'figure.csv')}
-          data-testid="figure-csv"
-        >
-          CSV
-        </Button>
+        made && (
+          <Button
+            size="compact-sm"
+            variant="default"
+            leftSection={<IconDownload size={14} />}
+            onClick={() => download(csvText(rowsOf(made)), 'figure.csv')}
+            data-testid="figure-csv"
+          >
+            CSV
+          </Button>
+        )
       }
-      controls={<Controls compared={compared} view={view} onChoose={onChoose} />}
+      controls={made && <Controls made={made} onChoose={onChoose} />}
     >
-      {figure.split.length > 0 && (
+      {made && made.split.length > 0 && (
         <Text size="xs" c="dimmed" data-testid="figure-split">
-          {figure.split.map(({ title }) => title).join(' and ')}{' '}
-          {figure.split.length > 1 ? 'differ' : 'differs'} too: these runs are no repeats, and have series of
-          their own.
+          {made.split.join(' and ')} {made.split.length > 1 ? 'differ' : 'differs'} too: these runs are no
+          repeats, and have series of their own.
         </Text>
       )}
-      {missing && (
+      {made?.missing && (
         <Text size="xs" c="dimmed" data-testid="figure-missing">
-          {missing}
+          {made.missing}
         </Text>
       )}
-      {[...unknown, ...problems].map((problem) => (
+      {[...unknown, ...(made?.problems ?? [])].map((problem) => (
         <Text key={problem} size="xs" c="dimmed" data-testid="figure-problem">
           {problem}
         </Text>
       ))}
-      <Cautions runs={comparison.runs} baseline={comparison.baseline} />
+      <Cautions comparison={comparison} />
     </FigurePanel>
   );
 }
 
+/** What the server calls every run by itself, and the metric that single tokens have. */
+const RUN = 'run';
+const TOKENS = 'token_s';
+
 function Controls({
-  compared: { parameters, metrics, hasTokens },
-  view,
+  made: { view, metrics, parameters },
   onChoose,
 }: {
-  compared: Compared;
-  view: View;
-  onChoose: (choice: Chosen) => void;
+  made: RunsFigure;
+  onChoose: (choice: Record<string, string>) => void;
 }) {
-  const names = parameters.map(({ path, title }) => ({ value: path, label: title }));
-  const along = parameters.find(({ path }) => path === view.x);
-  const positive = along !== undefined && allPositive(along.values);
+  const names = parameters.map(({ name, title }) => ({ value: name, label: title }));
+  const along = parameters.find(({ name }) => name === view.x);
+  const logX = {
+    label: 'log x' as const,
+    on: view.log_x,
+    onSwitch: (on: boolean) => onChoose({ logx: on ? '1' : '0' }),
+    testId: 'figure-log-x',
+  };
   return (
-    <Group gap={8} align="flex-end" mb="xs">
-      <Pick
-        label="Value"
-        w={230}
-        value={view.metric}
-        data={[
-          ...metrics.map(({ name, title }) => ({ value: name, label: title })),
-          ...(hasTokens ? [{ value: TOKENS, label: 'Time of each token after the first' }] : []),
-        ]}
-        onPick={(metric) => onChoose({ metric })}
-        testId="figure-y"
-      />
-      <Pick
-        label="Against"
-        w={250}
-        value={view.x}
-        data={[...names, { value: RUN, label: 'every run by itself' }]}
-        onPick={(x) => onChoose({ x })}
-        testId="figure-x"
-      />
-      <Pick
-        label="Colour and shape"
-        w={210}
-        value={view.hue}
-        data={[{ value: NONE, label: 'none' }, ...names.filter(({ value }) => value !== view.x)]}
-        onPick={(hue) => onChoose({ hue })}
-        testId="figure-hue"
-      />
-      <Pick
-        label="As"
-        w={106}
-        value={view.kind}
-        disabled={view.metric === TOKENS}
-        data={[
-          { value: 'lines', label: along?.isNumeric ? 'Lines' : 'Points' },
-          { value: 'bars', label: 'Bars' },
-          { value: 'boxes', label: 'Boxes' },
-        ]}
-        onPick={(kind) => onChoose({ kind: kind as Kind })}
-        testId="figure-kind"
-      />
-      <Group gap={12} h={30}>
-        {positive && view.kind === 'lines' && (
-          <Switch
-            size="xs"
-            label="log x"
-            checked={view.logX}
-            onChange={(event) => onChoose({ logX: event.currentTarget.checked })}
-            data-testid="figure-log-x"
-          />
-        )}
-        <Switch
-          size="xs"
-          label="log y"
-          checked={view.logY}
-          onChange={(event) => onChoose({ logY: event.currentTarget.checked })}
-          data-testid="figure-log-y"
-        />
-      </Group>
-    </Group>
-  );
-}
-
-interface PickProps {
-  label: string;
-  w: number;
-  value: string;
-  data: { value: string; label: string }[];
-  disabled?: boolean;
-  onPick: (value: string) => void;
-  testId: string;
-}
-
-function Pick({ label, w, value, data, disabled = false, onPick, testId }: PickProps) {
-  return (
-    <Select
-      size="xs"
-      label={label}
-      w={w}
-      value={value}
-      data={data}
-      disabled={disabled}
-      searchable={data.length > 12}
-      allowDeselect={false}
-      comboboxProps={{ width: 'max-content', position: 'bottom-start' }}
-      onChange={(next) => next !== null && onPick(next)}
-      data-testid={testId}
+    <AxisControls
+      picks={[
+        {
+          label: 'Value',
+          width: 230,
+          value: view.metric,
+          choices: metrics.map(({ name, title }) => ({ value: name, label: title })),
+          onPick: (y) => onChoose({ y }),
+          testId: 'figure-y',
+        },
+        {
+          label: 'Against',
+          width: 250,
+          value: view.x,
+          choices: [...names, { value: RUN, label: 'every run by itself' }],
+          onPick: (x) => onChoose({ x }),
+          testId: 'figure-x',
+        },
+        {
+          label: 'Colour and shape',
+          width: 210,
+          value: view.series,
+          choices: [{ value: '', label: 'none' }, ...names.filter(({ value }) => value !== view.x)],
+          onPick: (hue) => onChoose({ hue }),
+          testId: 'figure-hue',
+        },
+        {
+          label: 'As',
+          width: 106,
+          value: view.kind,
+          disabled: view.metric === TOKENS,
+          choices: [
+            { value: 'lines', label: along?.numeric ? 'Lines' : 'Points' },
+            { value: 'bars', label: 'Bars' },
+            { value: 'boxes', label: 'Boxes' },
+          ],
+          onPick: (kind) => onChoose({ as: kind }),
+          testId: 'figure-kind',
+        },
+      ]}
+      logs={[
+        ...(along?.positive && view.kind === 'lines' ? [logX] : []),
+        {
+          label: 'log y',
+          on: view.log_y,
+          onSwitch: (on) => onChoose({ logy: on ? '1' : '0' }),
+          testId: 'figure-log-y',
+        },
+      ]}
     />
   );
 }
 
 /** Which runs cannot simply be set against the baseline, and why. */
-function Cautions({ runs, baseline }: { runs: readonly ComparedRun[]; baseline: number }) {
+function Cautions({ comparison: { runs, baseline } }: { comparison: Comparison }) {
   const lines = cautionLines(runs, baseline);
   if (lines.length === 0) return null;
   return (

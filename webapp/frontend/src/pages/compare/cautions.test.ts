@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { byKind, cautionLines } from './cautions';
-import type { Caution } from './comparison';
-import { comparisonOf } from './fixtures';
+import { cautionLines, listed } from './cautions';
+import type { Caution, ComparedRun } from './comparison';
 
 const BASELINE: Caution = {
   kind: 'baseline_fidelity',
@@ -15,12 +14,21 @@ const OWN: Caution = {
 };
 const SEED: Caution = { kind: 'seed', sentence: 'Seed 1 here, 0 in the baseline.', decides: false };
 
-const runsWith = (...cautions: Caution[][]) =>
-  comparisonOf(
-    { seed: cautions.map((_, at) => at) },
-    {},
-    cautions.map((own) => ({ cautions: own })),
-  ).runs;
+const runsWith = (...cautions: Caution[][]): ComparedRun[] =>
+  cautions.map((own, at) => ({
+    id: at + 1,
+    name: '',
+    world: 'real',
+    outcome: 'finished',
+    correct: null,
+    valid: null,
+    cautions: own,
+  }));
+
+it('lists runs in a sentence', () => {
+  expect(listed('run', ['3'])).toBe('run 3');
+  expect(listed('run', ['3', '4', '5'])).toBe('runs 3, 4 and 5');
+});
 
 describe('the cautions of compared runs', () => {
   it('blame the baseline alone, once, where only the baseline is not valid', () => {
@@ -42,19 +50,5 @@ describe('the cautions of compared runs', () => {
       'A difference of these from the baseline, run 1, does not say which is better.',
     ]);
     expect(cautionLines(runsWith([], [SEED]), 1)).toEqual([]);
-  });
-
-  it('of a group are one of each kind, with all sentences', () => {
-    const ended = (how: string): Caution => ({
-      kind: 'outcome',
-      sentence: `This run ended as ${how}.`,
-      decides: true,
-    });
-    const runs = runsWith([ended('failed'), BASELINE], [ended('out of memory'), BASELINE, OWN]);
-    expect(byKind(runs).map(({ kind, sentence }) => [kind, sentence])).toEqual([
-      ['outcome', 'This run ended as failed. This run ended as out of memory.'],
-      ['baseline_fidelity', BASELINE.sentence],
-      ['fidelity', OWN.sentence],
-    ]);
   });
 });

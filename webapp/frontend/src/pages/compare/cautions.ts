@@ -1,6 +1,5 @@
 /** Why runs cannot simply be set against the baseline, in the words of the page. */
-import { type Caution, type ComparedRun, cautionsOf } from './comparison';
-import { listed } from './figure';
+import type { Caution, ComparedRun } from './comparison';
 
 export const LABELS: Record<Caution['kind'], string> = {
   outcome: 'not finished',
@@ -13,21 +12,16 @@ export const LABELS: Record<Caution['kind'], string> = {
   world: 'predicted and measured',
 };
 
-/** The cautions about some runs, one of each kind with all its sentences. */
-export function byKind(runs: readonly ComparedRun[]): Caution[] {
-  const found = new Map<Caution['kind'], Caution>();
-  for (const one of cautionsOf(runs)) {
-    const there = found.get(one.kind);
-    found.set(one.kind, there ? { ...there, sentence: `${there.sentence} ${one.sentence}` } : one);
-  }
-  return [...found.values()];
+/** "run 3", "runs 3, 4 and 5" */
+export function listed(noun: string, ids: readonly string[]): string {
+  if (ids.length === 1) return `${noun} ${ids[0]}`;
+  return `${noun}s ${ids.slice(0, -1).join(', ')} and ${ids.at(-1)}`;
 }
 
 /** A line for each kind of caution that decides, with its runs, and what follows; none if there is no such caution. */
 export function cautionLines(runs: readonly ComparedRun[], baseline: number): string[] {
-  const kinds = byKind(runs)
-    .filter(({ decides }) => decides)
-    .map(({ kind }) => kind);
+  const all = runs.flatMap(({ cautions }) => cautions.filter(({ decides }) => decides));
+  const kinds = [...new Set(all.map(({ kind }) => kind))];
   const own = kinds
     .filter((kind) => kind !== 'baseline_fidelity')
     .map((kind) => {

@@ -1,23 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { boxOf, csvOf, deltaText, judge, latencyColumns, type Comparison } from './comparison';
-
-describe('judge', () => {
-  it('knows which way is better', () => {
-    expect(judge(-0.1, 'lower')).toBe('better');
-    expect(judge(0.1, 'lower')).toBe('worse');
-    expect(judge(0.1, 'higher')).toBe('better');
-    expect(judge(-0.1, 'higher')).toBe('worse');
-  });
-
-  it('calls nothing better where nothing is', () => {
-    expect(judge(0.3, null)).toBeNull();
-    expect(judge(null, 'lower')).toBeNull();
-    expect(judge(0.0001, 'lower')).toBe('same');
-  });
-});
+import { csvOf, deltaText, latencyColumns, type Comparison } from './comparison';
 
 const comparison: Comparison = {
   baseline: 1,
+  columns: [],
+  has_repeats: false,
+  grouped: false,
   runs: [
     {
       id: 1,
@@ -31,7 +19,17 @@ const comparison: Comparison = {
     { id: 2, name: 'two', world: 'real', outcome: 'finished', correct: true, valid: true, cautions: [] },
   ],
   params: [{ path: 'strategy', values: ['voltage', 'gpipe'], differs: true }],
-  metrics: [{ name: 'ttft_s', title: '', unit: 's', values: [2, null], deltas: [0, null], better: 'lower' }],
+  metrics: [
+    {
+      name: 'ttft_s',
+      title: '',
+      unit: 's',
+      values: [2, null],
+      deltas: [0, null],
+      better: 'lower',
+      cells: [],
+    },
+  ],
   series: [
     { run: 0, token_s: [3, 1, 1] },
     { run: 1, token_s: [2, 0.5] },
@@ -70,19 +68,5 @@ describe('latencyColumns', () => {
       [1, 1],
       [0.5, null],
     ]);
-  });
-
-  it('calls no run better or worse that was asked for something else', () => {
-    const workload = { kind: 'workload' as const, sentence: '48 new tokens here, 64 there.', decides: true };
-    const seed = { kind: 'seed' as const, sentence: 'Seed 1 here, 0 there.', decides: false };
-    expect(judge(-0.58, 'lower', [workload])).toBeNull();
-    expect(judge(-0.58, 'lower', [seed])).toBe('better');
-    expect(judge(0, 'lower', [workload])).toBe('same');
-  });
-
-  it('has boxes of quartiles', () => {
-    expect(boxOf([4, 1, 3, 2, 5])).toEqual({ least: 1, lower: 2, median: 3, upper: 4, most: 5 });
-    expect(boxOf([1, 2])).toEqual({ least: 1, lower: 1.25, median: 1.5, upper: 1.75, most: 2 });
-    expect(boxOf([])).toBeNull();
   });
 });

@@ -1,13 +1,12 @@
 import { Center, Group, Loader, Switch, Text } from '@mantine/core';
-import type { UseQueryResult } from '@tanstack/react-query';
+import { useQuery, type UseQueryResult } from '@tanstack/react-query';
 import { useCallback, useMemo, useState } from 'react';
-import { sentence } from '@/api/client';
-import type { RunDetail } from '@/api/types';
+import { api, sentence } from '@/api/client';
+import type { PathPiece, RunDetail } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { LatencyPanel } from '@/run/panels/LatencyPanel';
 import { LayerPanel } from '@/run/panels/LayerPanel';
 import { Panel } from '@/components/Panel';
-import { criticalPath, type Segment } from '@/run/data/criticalPath';
 import type { RunData } from '@/run/data/runData';
 import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
@@ -37,7 +36,13 @@ export function Recorded({ run, recording }: { run: RunDetail; recording: UseQue
 
 function Charts({ run, data }: { run: RunDetail; data: RunData }) {
   const [shown, setShown] = useState(false);
-  const path = useMemo(() => (shown ? pathOf(run, data) : undefined), [shown, run, data]);
+  const criticalPath = useQuery({
+    queryKey: ['runs', run.id, 'critical path'],
+    queryFn: ({ signal }) => api.get<PathPiece[]>(`/runs/${run.id}/critical-path`, signal),
+    enabled: shown,
+    staleTime: Infinity,
+  });
+  const path = shown ? criticalPath.data : undefined;
   const [viewport] = useState(() => new Viewport(false));
   const now = useCallback(() => data.time_s, [data]);
   const tokens = useMemo(() => data.tokens.toArray(), [data]);
@@ -83,6 +88,9 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
         />
         <div className={classes.legend}>
           <SpanLegend />
+          {shown && criticalPath.isError && (
+            <ErrorPanel message={sentence(criticalPath.error)} onRetry={() => criticalPath.refetch()} />
+          )}
           {path && (
             <Text size="xs" c="dimmed" data-testid="critical-path-text">
               {aboutPath(path)}
@@ -94,21 +102,11 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
   );
 }
 
-/** From the first arrival to the end of the last request, as the report's parts of the time are counted. */
-function pathOf({ spec, report }: RunDetail, data: RunData): Segment[] {
-  const requests = report?.requests ?? [];
-  const ends = requests.map((one) => one.arrival_s + (one.answered_s ?? one.token_s.at(-1) ?? 0));
-  const source = spec.cluster.devices.findIndex((device) => device.name === spec.cluster.source);
-  const start_s = Math.min(...requests.map((one) => one.arrival_s));
-  return requests.length === 0 ? [] : criticalPath(data.devices, source, start_s, Math.max(...ends));
-}
-
-function aboutPath(path: readonly Segment[]): string {
-  const waits = path.filter((piece) => piece.lane === 'wait').length;
+function aboutPath(path: readonly PathPiece[]): string {
+  const waits = path.filter((piece) => piece.kind === 'wait').length;
   const [activities, times] = [path.length - waits, waits].map((count) => count.toLocaleString('en'));
-  const from = path.at(-1) ? ` It is known from ${path.at(-1)!.start_s.toFixed(3)} s on.` : '';
   return (
     `The line goes back from the end of the last request through ${activities} activities and ${times} times in ` +
-    `which nothing ended. Only a change of something on the line can make the run shorter.${from}`
+    `which nothing ended. Only a change of something on the line can make the run shorter.`
   );
 }

@@ -1,17 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Token } from '@/run/data/runData';
 import { happenings } from './happenings';
 
-/** As in tests/engine/reports/test_finding.py: the server computes the same effects. */
-const TIMES = [0.4, 0.5, 0.6, 0.9, 1.2, 1.5];
-const tokens = TIMES.map((time_s, index): Token => ({
-  request: 0,
-  index,
-  token: 1,
-  text: '',
-  time_s,
-  latency_s: time_s - (TIMES[index - 1] ?? 0),
-}));
 const delay = { time_s: 0.65, name: 'link_changed', label: 'a–b 20 ms', by: 'ann' };
 const reported = {
   at_s: 0.65,
@@ -22,7 +11,7 @@ const reported = {
 };
 
 function recorded(injections: (typeof delay)[]) {
-  return { injections, tokens: { toArray: () => tokens } } as unknown as Parameters<typeof happenings>[1];
+  return { injections } as unknown as Parameters<typeof happenings>[1];
 }
 
 describe('what happened', () => {

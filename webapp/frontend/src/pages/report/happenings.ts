@@ -1,6 +1,6 @@
 /** The rows of "What happened": from the recording once it is read, until then from the report alone. */
 import type { Schemas } from '@/api/types/schemas';
-import { type Effect, effectsOf } from '@/run/data/effects';
+import type { Effect } from '@/run/data/effects';
 import type { RunData } from '@/run/data/runData';
 
 type ChangeEffect = Schemas['ChangeEffect'];
@@ -22,7 +22,7 @@ const OWN = new Set(['replanned', 'promoted']);
 
 export function happenings(
   reported: readonly ChangeEffect[],
-  recorded: Pick<RunData, 'injections' | 'tokens'> | undefined,
+  recorded: Pick<RunData, 'injections'> | undefined,
   rests: readonly FromHereOn[] = [],
 ): Happening[] {
   const rows = rowsOf(reported, recorded);
@@ -36,26 +36,37 @@ export function happenings(
 
 function rowsOf(
   reported: readonly ChangeEffect[],
-  recorded: Pick<RunData, 'injections' | 'tokens'> | undefined,
+  recorded: Pick<RunData, 'injections'> | undefined,
 ): Happening[] {
   if (recorded && recorded.injections.length >= reported.length) {
-    const { injections } = recorded;
-    const effects = effectsOf(injections, recorded.tokens.toArray());
-    return injections.map(({ time_s, label, by, name }, at) => ({
-      key: `${at}`,
-      time_s,
-      label,
-      by: OWN.has(name) ? 'the run' : by || 'the scenario',
-      effect: effects[at] ?? null,
-      rest: null,
-    }));
+    return recorded.injections.map(({ time_s, label, by, name }, at) => {
+      const isOwn = OWN.has(name);
+      return {
+        key: `${at}`,
+        time_s,
+        label,
+        by: isOwn ? 'the run' : by || 'the scenario',
+        effect: isOwn ? null : effectIn(nearest(reported, time_s)),
+        rest: null,
+      };
+    });
   }
   return reported.map(({ at_s, what, before_s, after_s, worst_s }, at) => ({
     key: `${at}`,
     time_s: at_s,
     label: what.charAt(0).toUpperCase() + what.slice(1),
     by: '',
-    effect: before_s === null || after_s === null || worst_s === null ? null : { before_s, after_s, worst_s },
+    effect: effectIn({ before_s, after_s, worst_s }),
     rest: null,
   }));
+}
+
+/** The reported change of this time: a recording has the time at which it was made, the report that of its plan. */
+const nearest = (reported: readonly ChangeEffect[], time_s: number) =>
+  reported.toSorted((a, b) => Math.abs(a.at_s - time_s) - Math.abs(b.at_s - time_s))[0];
+
+function effectIn(change: Pick<ChangeEffect, 'before_s' | 'after_s' | 'worst_s'> | undefined): Effect | null {
+  if (!change) return null;
+  const { before_s, after_s, worst_s } = change;
+  return before_s === null || after_s === null || worst_s === null ? null : { before_s, after_s, worst_s };
 }

@@ -1,5 +1,8 @@
 import { SegmentedControl, Table, UnstyledButton } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { api, sentence } from '@/api/client';
+import { ErrorPanel } from '@/components/ErrorPanel';
 import type { Metric, RunRow } from '@/api/types';
 import { metricText } from '@/format/metrics';
 import { aboutOf, inLists, titleOf } from '@/run/table/columns';
@@ -19,6 +22,16 @@ interface Props {
 export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect }: Props) {
   const figures = inLists(metrics).filter(({ name }) => columns.includes(name));
   const [statistic, setStatistic] = useState<Statistic>('mean');
+  const groups = groupsOf(runs, groupBy);
+  const ids = groups.map((group) => group.runs.map(({ id }) => id));
+  const averages = useQuery({
+    queryKey: ['runs', 'averages', ids],
+    queryFn: ({ signal }) => api.post<Record<string, Average>[]>('/runs/averages', { groups: ids }, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+  });
+  if (averages.isError)
+    return <ErrorPanel message={sentence(averages.error)} onRetry={() => averages.refetch()} />;
   return (
     <div className={classes.scroll}>
       <SegmentedControl
@@ -45,7 +58,7 @@ export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect 
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
-          {groupsOf(runs, groupBy).map((group) => (
+          {groups.map((group, place) => (
             <Table.Tr key={group.values.join('\n')}>
               {group.values.map((value, at) => (
                 <Table.Td key={titles[at]} fw={500}>
@@ -63,7 +76,7 @@ export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect 
               </Table.Td>
               {figures.map(({ name, unit }) => (
                 <Table.Td key={name} ta="right" style={{ whiteSpace: 'nowrap' }}>
-                  <Cell average={group.averages[name]} statistic={statistic} unit={unit} />
+                  <Cell average={averages.data?.[place]?.[name]} statistic={statistic} unit={unit} />
                 </Table.Td>
               ))}
             </Table.Tr>

@@ -1,5 +1,5 @@
 import { useCallback, useMemo, useState } from 'react';
-import type { Segment } from '@/run/data/criticalPath';
+import type { PathPiece } from '@/api/types';
 import type { RunData } from '@/run/data/runData';
 import { colorsByName } from '@/theme/deviceColors';
 import { AxisCanvas, type Pointed } from './AxisCanvas';
@@ -17,7 +17,7 @@ interface Props {
   density?: Density;
   label: string;
   /** Drawn over the spans: the activities that the end of the run waited for. */
-  path?: readonly Segment[];
+  path?: readonly PathPiece[];
   /** A click on the timeline, not a drag. */
   onPick?: (time_s: number) => void;
 }

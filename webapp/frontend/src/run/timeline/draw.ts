@@ -1,5 +1,6 @@
 /** Paints a timeline. Narrow spans are merged into pixels, so the cost depends on the screen, not on the spans. */
-import type { Segment } from '@/run/data/criticalPath';
+import type { PathPiece } from '@/api/types';
+import { LANE_OF } from '@/run/data/parts';
 import type { RunData } from '@/run/data/runData';
 import { OVERLAPPING, SPAN_KINDS, type SpanRing } from '@/run/data/rings';
 import type { CanvasColors } from '../charts/colors';
@@ -22,7 +23,7 @@ export interface Scene {
   colors: CanvasColors;
   density: Density;
   viewport: Viewport;
-  path?: readonly Segment[];
+  path?: readonly PathPiece[];
 }
 
 export function drawTimeline(scene: Scene): void {
@@ -38,14 +39,15 @@ export function drawTimeline(scene: Scene): void {
 
 /** A line through the activities, and from one device to the next; dashes are not told apart at this size, so time
  * in which nothing ended is a line in the lane of waiting. */
-function drawPath({ ctx, width, colors, density, viewport }: Scene, path: readonly Segment[]): void {
+function drawPath({ ctx, width, colors, density, viewport }: Scene, path: readonly PathPiece[]): void {
   ctx.save();
   ctx.beginPath();
   ctx.rect(density.labelWidth, 0, width - density.labelWidth, ctx.canvas.height);
   ctx.clip();
   ctx.beginPath();
   let before = Infinity;
-  for (const { device, lane, start_s, end_s } of path) {
+  for (const { device, kind, start_s, end_s } of path) {
+    const lane = LANE_OF[kind];
     if (end_s < viewport.start_s || start_s > viewport.end_s) continue;
     const from = xOf(start_s, viewport, width, density.labelWidth);
     const to = xOf(end_s, viewport, width, density.labelWidth);
