@@ -22,6 +22,9 @@ T_975 = (
 With more degrees that of 100 is taken, which is at most 1.3 % too wide.
 """
 
+ROUNDING = 1e-9
+"""Repeats that differ by less than this part of their mean are equal but for the rounding of floats."""
+
 
 class Average(Value):
     """Of `count` values. `margin` is half of the 95 % interval of the mean; None of a single value."""
@@ -64,7 +67,8 @@ def margin_of(values: Sequence[float]) -> float | None:
     number = len(values)
     if number < 2:
         return None
-    return T_975[min(number - 1, len(T_975)) - 1] * statistics.stdev(values) / math.sqrt(number)
+    half = T_975[min(number - 1, len(T_975)) - 1] * statistics.stdev(values) / math.sqrt(number)
+    return half if half > ROUNDING * abs(statistics.fmean(values)) else 0.0
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:

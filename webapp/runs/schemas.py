@@ -17,6 +17,7 @@ from engine.domain.plan import Plan
 from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgrade_spec
+from engine.domain.trace import SpanKind
 from engine.domain.values import Fraction, NonNegative, Positive, Value
 from engine.experiments.presentation.compared_view import Kind
 from engine.reports.compare import Comparison, RunColumn
@@ -128,7 +129,7 @@ class PathPiece(Schema):
     """A piece of the critical path: what the device of this rank did, or that nothing had ended there."""
 
     device: int
-    kind: Literal["compute", "send", "recv", "load", "store", "stage", "wait"]
+    kind: SpanKind
     start_s: float
     end_s: float
 

@@ -142,12 +142,14 @@ def _figure(
     experiment = Experiment(name="compared", factors=(x, series)).model_copy(
         update={"worlds": tuple(dict.fromkeys(worlds))}
     )
+    at = [{"x": x_of[run], "series": label_of[run] or "all"} for run in range(len(compared.reports))]
+    orders = {
+        factor.name: {level.coordinate: place for place, level in enumerate(factor.values)}
+        for factor in (x, series)
+    }
+    ordered = sorted(range(len(at)), key=lambda run: [order[at[run][name]] for name, order in orders.items()])
     rows = [
-        row
-        for run, report in enumerate(compared.reports)
-        for row in _rows(
-            report, compared.names[run], {"x": x_of[run], "series": label_of[run] or "all"}, view
-        )
+        row for run in ordered for row in _rows(compared.reports[run], compared.names[run], at[run], view)
     ]
     figure = Figure(
         name="compared",

@@ -145,3 +145,8 @@ def test_a_mark_says_why_it_cannot_simply_be_compared_and_counts_runs_that_are_n
     made = drawn([report(1.0), off])
     notes = {spot.y: spot.note for line in made.figure.panels[0].lines for spot in line.spots}
     assert notes[2.0] == "Run 2: voltage on pair. The times of this run are not valid: see its report."
+
+
+def test_marks_are_in_the_order_of_the_names_on_the_axis() -> None:
+    made = drawn([report(1.0, strategy="voltage"), report(2.0)])
+    assert [x for _, x, _ in marks(made)] == ["gpipe", "voltage"]

@@ -2805,7 +2805,7 @@ export interface components {
             device: number;
             end_s: number;
             /** @enum {string} */
-            kind: "compute" | "send" | "recv" | "load" | "store" | "stage" | "wait";
+            kind: "compute" | "send" | "recv" | "load" | "store" | "evict" | "wait" | "stage";
             start_s: number;
         };
         Percentiles: {
