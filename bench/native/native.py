@@ -69,13 +69,13 @@ def needed_calibration() -> Calibration:
 
 def measure_native(repeats: int = REPEATS) -> Table:
     """Repeats are interleaved: the speed of a shared machine changes within minutes."""
+    known = needed_calibration()
     found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(repeats):
         for place in PLACES:
             for name, speeds in speeds_at(place):
                 found[name][place] += speeds
                 sys.stderr.write(f"{name}, {place.title}: {_cell(speeds)}\n")
-    known = needed_calibration()
     prompt_s = statistics.median(speed.first_s for speed in found["EdgeLoom single"][PLACES[0]])
     for place in PLACES:
         for name, bound in bounds_at(place, model_of_105m(), known.profile.memory_byte_per_s, prompt_s):
@@ -89,7 +89,8 @@ def table_of(found: dict[str, dict[Place, list[Speed]]], repeats: int = REPEATS)
         for name, speeds in found.items()
     ]
     title = (
-        f"A Llama-like model of 105.8 million parameters, float32, {PROMPT} + {NEW_TOKENS} tokens, one "
+        "A Llama-like model of 105.8 million parameters, float32 where nothing else is said, "
+        f"{PROMPT} + {NEW_TOKENS} tokens, one "
         "thread per process: tokens per second of the prompt / of decoding, medians of "
         f"{ROUNDS} rounds (at {RATES[-1] / 1e6:g} Mbit/s {SLOW_ROUNDS}) in {_runs(repeats)}, on the same "
         "links. Every EdgeLoom run was "
@@ -118,6 +119,8 @@ def speeds_at(place: Place) -> Iterator[tuple[str, list[Speed]]]:
     if place.devices == 1:
         yield PLAIN, baseline(place, "tensor")
         yield "EdgeLoom single", ours(place, "single", {})
+        for bits in (8, 4):
+            yield f"EdgeLoom single, weights of {bits} bits", ours(place, "single", {}, bits)
         return
     for kind, name in BASELINES.items():
         yield name, baseline(place, kind)
@@ -163,12 +166,14 @@ def gloo_times(kind: str, devices: int, bit_per_s: float, rounds: int) -> list[t
     return [(first_s, token_s) for first_s, token_s in json.loads(answers[0][0])]
 
 
-def ours(place: Place, strategy: str, params: dict[str, Any]) -> list[Speed]:
+def ours(place: Place, strategy: str, params: dict[str, Any], bits: int = 0) -> list[Speed]:
     """All requests but the first: the baselines, too, have a round before they are timed.
 
     Raises `RunError` if the run did not finish with the reference's tokens and logits.
     """
-    report = emulate(spec_at(place, strategy, params, requests=1 + rounds_at(place)), lambda events: None)
+    spec = spec_at(place, strategy, params, requests=1 + rounds_at(place))
+    in_bits = spec.model.model_copy(update={"weight_bits": bits})
+    report = emulate(spec.model_copy(update={"model": in_bits}), lambda events: None)
     if report.outcome.kind != "finished" or not report.correctness.ok:
         why = report.outcome.sentence or report.correctness.why
         raise RunError(f"{strategy} at {place.title} was to finish with the right tokens: {why}.")
