@@ -6,7 +6,6 @@ A page in memory that several processes share counts once (the proportional set 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import tempfile
 import time
@@ -71,7 +70,7 @@ def started(state: str) -> Iterator[int]:
                     return
             raise OpsError(f"./loom up ended with status {process.wait()} before it was ready.")
         finally:
-            process.send_signal(signal.SIGINT)
+            process.terminate()
             process.communicate()
 
 
