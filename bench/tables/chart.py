@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-LOOKS = {
+LOOKS: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "edgeloom",
     "font.family": "sans-serif",
@@ -53,7 +53,7 @@ def as_svg(chart: Chart | Scatter) -> str:
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
-    with matplotlib.rc_context({**LOOKS}):
+    with matplotlib.rc_context(LOOKS):
         figure = Figure(figsize=(6.4, 3.0) if isinstance(chart, Chart) else (7.0, 5.3), layout="constrained")
         axes = figure.subplots()
         axes.set_title(chart.title, loc="left")

@@ -120,7 +120,7 @@ def _left_out(report: RunReport) -> Iterator[str]:
     if any(isinstance(change, JoinDevice) for change in report.scenario.changes):
         return
     cluster = report.spec.cluster
-    used = {item.device for item in (*report.plan.work, *report.plan.holdings)}
+    used = {work.device for work in report.plan.work} | {held.device for held in report.plan.holdings}
     names = [cluster.devices[rank].name for rank in cluster.workers if rank not in used]
     if len(names) > DEVICES_NAMED:
         yield f"The plan leaves {len(names)} of {len(cluster.workers)} devices out."
