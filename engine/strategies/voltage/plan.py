@@ -83,7 +83,7 @@ def voltage_plan(
     chosen = _division(cluster, model, demand, params)
     cluster = cluster.without([rank for rank in cluster.workers if rank not in chosen.devices])
     owner = chosen.owner
-    layout = _options(params).model_copy(
+    layout = _options(model, demand, params).model_copy(
         update={"devices": chosen.devices, "ratios": chosen.ratios, "owner": owner}
     )
     shards = shards_for(model, layout, demand.rows)
@@ -127,7 +127,7 @@ def voltage_plan(
     return placement.with_layout(layout)
 
 
-def _options(params: VoltageParams) -> PositionsLayout:
+def _options(model: ModelSpec, demand: Demand, params: VoltageParams) -> PositionsLayout:
     """The layout without devices."""
     return PositionsLayout(
         devices=(),
@@ -136,13 +136,16 @@ def _options(params: VoltageParams) -> PositionsLayout:
         gather=params.gather,
         order=params.order,
         causal_trim=params.causal_trim,
-        last_layer_rows=_last_layer_rows(params),
+        last_layer_rows=_last_layer_rows(model, demand, params),
         decode=params.decode,
         repartition=params.repartition,
     )
 
 
-def _last_layer_rows(params: VoltageParams) -> LastLayerRows:
+def _last_layer_rows(model: ModelSpec, demand: Demand, params: VoltageParams) -> LastLayerRows:
+    """All of a text that is not continued: its hidden states are the answer."""
+    if not (demand.generates or model.num_classes):
+        return "all"
     if params.last_layer_rows == "auto":
         return "all" if params.planner == "paper" else "needed"
     return params.last_layer_rows
@@ -159,7 +162,7 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
                 "otherwise (decode_owner, decode): leave decoder out of the plan."
             )
         named = decoder
-    chooser = Chooser(cluster, model, demand, _options(params), named)
+    chooser = Chooser(cluster, model, demand, _options(model, demand, params), named)
     if params.plan is not None:
         division = chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
         if division.owner is not None and division.owner not in division.devices:

@@ -7,6 +7,7 @@ import torch
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from bench.fuzz.check import check
 from engine.domain.conditions import Conditions
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario, SlowDevice
@@ -342,3 +343,10 @@ def test_of_two_devices_of_which_one_computes_next_to_nothing_the_fallback_is_th
     cluster = star([1e12, 1e3], compute_model="flops")
     plan = plan_of(spec_of("voltage", BERT, cluster, ratio="even", fallback=fallback))
     assert [shard.device for shard in plan.layout.shards] == used
+
+
+@pytest.mark.parametrize("params", [{"planner": "best"}, {"last_layer_rows": "needed"}])
+def test_a_text_that_is_not_continued_gets_all_of_its_hidden_states(params):
+    cluster = star((1e9, 2e9))
+    spec = spec_of("voltage", GPT2, cluster, rows=12, new_tokens=0, **params)
+    assert check(spec).end == "equal"
