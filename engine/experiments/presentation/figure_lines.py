@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import cast
 
 from engine.domain.experiment import Experiment
+from engine.domain.numbers_as_text import shown
 from engine.domain.presented import Figure, Published
 from engine.domain.quantity import Coordinate, Quantity
 from engine.experiments.presentation.figure_values import PUBLISHED, Line, Source, Spot
 from engine.experiments.results.cells import WORLD_NAMES, Cell, chosen, label_of, place_of
+from engine.experiments.results.metrics import metric
 from engine.experiments.results.published import value_in_metric_unit
 from engine.reports.intervals import box_of
 
@@ -48,12 +50,14 @@ def source_of(world: str) -> Source:
 
 
 def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, float]) -> Spot | None:
+    note = _invalid_text(cell.invalid)
     if figure.kind == "scatter":
         at = xs.get(place_of(cell.coordinates))
         if at is None:
             return None
         x: float | str = at
-        label = _named(experiment, cell.coordinates)
+        label = shown(at, metric(figure.x).unit)
+        note = note or _named(experiment, cell.coordinates)
     else:
         value = cell.coordinates[figure.x]
         label = label_of(experiment, figure.x, value)
@@ -72,6 +76,7 @@ def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, f
         invalid=cell.invalid,
         left_out=cell.left_out if figure.kind != "scatter" or cell.mean is None else (),
         box=box_of([one.value for one in cell.repeats]) if figure.kind == "boxes" else None,
+        note=note,
     )
 
 
@@ -106,8 +111,22 @@ def _mark(experiment: Experiment, figure: Figure, value: Published, cell: Cell) 
     ours = _spot(experiment, figure, cell, {})
     if number is None or ours is None:
         return None
-    about = {"coordinates": value.coordinates, "problem": value.where}
-    return Spot(x=ours.x, x_label=ours.x_label, y=number, low=low, high=high, **about)
+    return Spot(
+        x=ours.x,
+        x_label=ours.x_label,
+        y=number,
+        low=low,
+        high=high,
+        coordinates=value.coordinates,
+        note=value.where,
+    )
+
+
+def _invalid_text(number: int) -> str:
+    """How many of the runs do not count; "" if all do."""
+    if number == 0:
+        return ""
+    return "One run does not count as valid." if number == 1 else f"{number} runs do not count as valid."
 
 
 def _same_quantity(one: Published, other: Quantity) -> bool:

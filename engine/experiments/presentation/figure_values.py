@@ -30,7 +30,8 @@ class Spot(Value):
     """One point, bar or field. `x` is a number, or a label of the axis' categories. Without a value `y` is
     None and `problem` says why. `low` and `high` bound the 95 % interval, where there are several seeds.
     `left_out` are the values of runs that are not valid, which are in none of these. `box` is that of the
-    repeats in a figure of boxes; `note` is one more thing to know.
+    repeats in a figure of boxes; `note` is one more thing to know: the place in the paper, runs that do not
+    count, the point in a scatter plot.
     """
 
     x: float | str

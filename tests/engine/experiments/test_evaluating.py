@@ -452,7 +452,7 @@ def test_a_scatter_plot_has_one_metric_over_another() -> None:
     made = figure_data(experiment_of(), figure, rows)
     spots = [spot for line in made.panels[0].lines for spot in line.spots if line.label == "Voltage"]
     assert [(spot.x, spot.y) for spot in spots] == [(10.0, 1.0), (40.0, 4.0), (80.0, 8.0)]
-    assert spots[0].x_label == "Voltage, 100 Mbit/s"
+    assert (spots[0].x_label, spots[0].note) == ("10 B", "Voltage, 100 Mbit/s")
 
 
 WRONG = [
@@ -468,3 +468,17 @@ WRONG = [
 def test_a_figure_that_names_what_is_not_there_is_refused(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(SpecError, match=words):
         figure_data(experiment_of(), Figure(name="f", **fields), rows_of("latency_s", FALLING))
+
+
+def test_a_mark_says_where_a_published_value_stands_and_how_many_runs_do_not_count() -> None:
+    published = [{"coordinates": {"method": "voltage", "rate": 1e7}, "value": 4.5, "where": "Fig. 1"}]
+    rows = [
+        row.model_copy(update={"metrics": {**row.metrics, "valid": float(row.metrics["latency_s"] != 1.0)}})
+        for row in rows_of("latency_s", {**FALLING, ("voltage", 1e7): [4.0, 1.0]})
+    ]
+    made = figure_data(experiment_of(published=published), Figure(name="f", x="rate", series="method"), rows)
+    notes = {
+        (line.world, spot.x, spot.note) for line in made.panels[0].lines for spot in line.spots if spot.note
+    }
+    assert ("published", 1e7, "Fig. 1") in notes
+    assert ("predicted", 1e7, "One run does not count as valid.") in notes

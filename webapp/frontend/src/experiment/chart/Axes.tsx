@@ -7,7 +7,7 @@ interface Props {
   width: number;
   height: number;
   xTitle: string;
-  /** null in all but the first facet of a row, whose axis the others share. */
+  /** null in all but the first panel of a row, whose axis the others share. */
   yTitle: string | null;
   /** Pixels from the axis to its title. */
   left: number;

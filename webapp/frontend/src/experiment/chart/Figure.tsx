@@ -17,10 +17,10 @@ interface Props {
   /** Digests of the selected points. */
   selected?: ReadonlySet<string>;
   onSelect?: (digests: readonly string[], how: 'toggle' | 'add') => void;
-  /** The points of the mark below the pointer or the arrow keys; none if there is no such mark. */
+  /** The points of the mark below the pointer or the arrow keys; none if there is no such spot. */
   onHover?: (digests: readonly string[]) => void;
   showsRepeats?: boolean;
-  /** Pixels of one facet, axes included: given, so that nothing moves when values arrive. */
+  /** Pixels of one panel, axes included: given, so that nothing moves when values arrive. */
   height?: number;
   testId?: string;
 }
@@ -31,7 +31,7 @@ const LEFT = 78;
 const RIGHT = 14;
 const NONE: ReadonlySet<string> = new Set();
 
-/** A figure of an experiment: facets with shared axes, a legend, and a tip with the value below the pointer. */
+/** A figure of an experiment: panels with shared axes, a legend, and a tip with the value below the pointer. */
 export function Figure({
   data,
   selected = NONE,
@@ -44,13 +44,13 @@ export function Figure({
   const { ref, width } = useElementSize();
   const [hidden, setHidden] = useState<Hidden>(NOTHING_HIDDEN);
   const [hover, setHover] = useState<Placed | null>(null);
-  const columns = columnsOf(data.facets.length, width);
+  const columns = columnsOf(data.panels.length, width);
   const each = Math.max(width / columns - (columns > 1 ? 8 : 0), 120);
   const inner = { width: each - LEFT - RIGHT, height: height - TOP - BOTTOM };
   const formatY = (value: number) => metricText(value, data.y.unit);
   const x = xScale(data, inner.width);
   const y = yScale(data, hidden, inner.height, formatY);
-  const empty = data.facets.every((facet) => facet.series.every((series) => series.marks.length === 0));
+  const empty = data.panels.every((panel) => panel.lines.every((line) => line.spots.length === 0));
   const shape = {
     data,
     hidden,
@@ -61,7 +61,7 @@ export function Figure({
     onSelect,
     onHover: (placed: Placed | null) => {
       setHover(placed);
-      if (placed?.key !== hover?.key) onHover?.(placed?.mark.digests ?? []);
+      if (placed?.key !== hover?.key) onHover?.(placed?.spot.digests ?? []);
     },
     formatY,
     left: LEFT,
@@ -72,24 +72,24 @@ export function Figure({
       <FigureLegend data={data} hidden={hidden} onHidden={setHidden} />
       <div
         ref={ref}
-        className={classes.facets}
+        className={classes.panels}
         style={{ gridTemplateColumns: `repeat(${columns}, 1fr)`, minHeight: height }}
       >
         {width > 0 &&
           !empty &&
-          data.facets.map((facet, at) => (
-            <div key={facet.label} style={{ position: 'relative', minWidth: 0 }}>
-              {data.facets.length > 1 && <p className={classes.facetTitle}>{facet.label}</p>}
+          data.panels.map((panel, at) => (
+            <div key={panel.label} style={{ position: 'relative', minWidth: 0 }}>
+              {data.panels.length > 1 && <p className={classes.panelTitle}>{panel.label}</p>}
               <svg className={classes.svg} width={each} height={height} data-testid="figure-svg">
                 <g transform={`translate(${LEFT} ${TOP})`}>
-                  {data.kind === 'heat map' ? (
-                    <HeatMap {...shape} facet={at} />
+                  {data.kind === 'heatmap' ? (
+                    <HeatMap {...shape} panel={at} />
                   ) : (
-                    <Plot {...shape} facet={at} yTitle={at % columns === 0 ? axisTitle(data.y) : null} />
+                    <Plot {...shape} panel={at} yTitle={at % columns === 0 ? axisTitle(data.y) : null} />
                   )}
                 </g>
               </svg>
-              {hover?.facet === at && <Tip placed={hover} width={each} data={data} formatY={formatY} />}
+              {hover?.panel === at && <Tip placed={hover} width={each} data={data} formatY={formatY} />}
             </div>
           ))}
         {empty && (
@@ -102,8 +102,8 @@ export function Figure({
   );
 }
 
-function columnsOf(facets: number, width: number): number {
-  return Math.max(1, Math.min(facets, Math.floor(width / 340) || 1, 3));
+function columnsOf(panels: number, width: number): number {
+  return Math.max(1, Math.min(panels, Math.floor(width / 340) || 1, 3));
 }
 
 interface TipProps {
@@ -114,7 +114,7 @@ interface TipProps {
 }
 
 function Tip({ placed, width, data, formatY }: TipProps) {
-  const { mark, label, source, place, cx, cy } = placed;
+  const { spot, label, source, place, cx, cy } = placed;
   const right = cx + LEFT > width / 2;
   const top = (cy ?? 0) + TOP;
   return (
@@ -131,12 +131,12 @@ function Tip({ placed, width, data, formatY }: TipProps) {
         {label || data.y.title}
         <span style={{ fontWeight: 400 }}>{source}</span>
       </b>
-      <div>{valueText(mark, formatY)}</div>
+      <div>{valueText(spot, formatY)}</div>
       <small>
-        {data.x.title}: {mark.xText}
+        {data.x.title}: {spot.x_label}
       </small>
-      {mark.note && <small>{mark.note}</small>}
-      {mark.stale && (
+      {spot.note && <small>{spot.note}</small>}
+      {spot.stale && (
         <small className={classes.warn}>Made by another version of the code, or another calibration.</small>
       )}
     </div>

@@ -11,16 +11,16 @@ interface Props {
 
 /** Buttons that show or hide a series, or all marks of one source. */
 export function FigureLegend({ data, hidden, onHidden }: Props) {
-  const present = new Set(data.facets.flatMap((facet) => facet.series.map(({ label }) => label)));
+  const present = new Set(data.panels.flatMap((panel) => panel.lines.map(({ label }) => label)));
   const sources = sourcesOf(data);
-  const labels = data.labels.filter((label) => label !== '' && present.has(label));
-  const hasLeftOut = data.facets.some(({ series }) =>
-    series.some(({ marks }) => marks.some(({ leftOut = [] }) => leftOut.length > 0)),
+  const labels = data.series.filter((label) => label !== '' && present.has(label));
+  const hasLeftOut = data.panels.some(({ lines }) =>
+    lines.some(({ spots }) => spots.some(({ left_out }) => left_out.length > 0)),
   );
   return (
     <div className={classes.legend} data-testid="figure-legend">
       {labels.map((label) => {
-        const place = data.labels.indexOf(label);
+        const place = data.series.indexOf(label);
         return (
           <Entry
             key={label}

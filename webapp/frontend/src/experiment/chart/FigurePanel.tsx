@@ -49,8 +49,8 @@ export function FigurePanel({
 }: Props) {
   const [shown, setShown] = useState<'figure' | 'table'>('figure');
   const [showsRepeats, setShowsRepeats] = useState(repeatsShown);
-  const repeated = data?.facets.some((facet) =>
-    facet.series.some((series) => series.marks.some((mark) => mark.repeats.length > 1)),
+  const repeated = data?.panels.some((panel) =>
+    panel.lines.some((line) => line.spots.some((spot) => spot.repeats.length > 1)),
   );
   return (
     <Panel

@@ -3,9 +3,9 @@ import { scaleBand, scaleSequential, scaleSequentialLog } from 'd3-scale';
 import { Axes } from './Axes';
 import classes from './chart.module.css';
 import type { Placed } from './geometry';
-import { isMeasured, shownSeries } from './model';
+import { isMeasured, shownLines } from './model';
 import type { PlotProps } from './Plot';
-import { visibleMarks } from './scales';
+import { visibleSpots } from './scales';
 import { axisTitle, spoken } from './texts';
 
 type Props = Omit<PlotProps, 'yTitle' | 'showsRepeats'>;
@@ -17,7 +17,7 @@ const DEEP = '#1c4a80';
 /** x against series, the value as the shade of a cell and as its text. Emulated values replace predicted ones. */
 export function HeatMap({
   data,
-  facet,
+  panel,
   hidden,
   width,
   height,
@@ -27,15 +27,15 @@ export function HeatMap({
   formatY,
   left,
 }: Props) {
-  const shown = shownSeries(data.facets[facet]!, data.labels, hidden).filter(
-    ({ series }) => series.source !== 'published',
+  const shown = shownLines(data.panels[panel]!, data.series, hidden).filter(
+    ({ line }) => line.world !== 'published',
   );
-  const texts = new Map(visibleMarks(data, hidden).map((mark) => [mark.x, mark.xText]));
-  const xs = data.categories ?? [...texts.keys()].toSorted((a, b) => Number(a) - Number(b));
-  const rows = [...new Set(shown.map(({ series }) => series.label))];
+  const texts = new Map(visibleSpots(data, hidden).map((spot) => [spot.x, spot.x_label]));
+  const xs = data.x.categories ?? [...texts.keys()].toSorted((a, b) => Number(a) - Number(b));
+  const rows = [...new Set(shown.map(({ line }) => line.label))];
   const column = scaleBand<number | string>().domain(xs).range([0, width]);
   const row = scaleBand<string>().domain(rows).range([0, height]);
-  const values = visibleMarks(data, hidden).flatMap(({ mean }) => (mean === null ? [] : [mean]));
+  const values = visibleSpots(data, hidden).flatMap(({ y }) => (y === null ? [] : [y]));
   const bounds: [number, number] = [Math.min(...values), Math.max(...values)];
   const shade = (data.y.log && bounds[0] > 0 ? scaleSequentialLog : scaleSequential)(
     bounds,
@@ -43,19 +43,19 @@ export function HeatMap({
   );
   const middle = data.y.log && bounds[0] > 0 ? Math.sqrt(bounds[0] * bounds[1]) : (bounds[0] + bounds[1]) / 2;
   const placed = new Map<string, Placed>();
-  for (const { series, place } of shown) {
-    for (const mark of series.marks) {
-      const key = `${series.label}/${mark.x}`;
-      if (placed.has(key) && !isMeasured(series.source)) continue;
+  for (const { line, place } of shown) {
+    for (const spot of line.spots) {
+      const key = `${line.label}/${spot.x}`;
+      if (placed.has(key) && !isMeasured(line.world)) continue;
       placed.set(key, {
         key,
-        facet,
-        label: series.label,
-        source: series.source,
+        panel,
+        label: line.label,
+        source: line.world,
         place,
-        mark,
-        cx: (column(mark.x) ?? 0) + column.bandwidth() / 2,
-        cy: (row(series.label) ?? 0) + row.bandwidth() / 2,
+        spot,
+        cx: (column(spot.x) ?? 0) + column.bandwidth() / 2,
+        cy: (row(line.label) ?? 0) + row.bandwidth() / 2,
         box: null,
         low: null,
         high: null,
@@ -89,7 +89,7 @@ export function HeatMap({
         left={left}
       />
       {[...placed.values()].map((one) => {
-        const { mean, digests, problem, leftOut = [] } = one.mark;
+        const { y: mean, digests, problem, left_out } = one.spot;
         const chosen = digests.length > 0 && digests.every((digest) => selected.has(digest));
         return (
           <g
@@ -127,7 +127,7 @@ export function HeatMap({
               textAnchor="middle"
               fill={mean === null ? 'var(--loom-dim)' : mean > middle ? '#fff' : '#14202c'}
             >
-              {mean === null ? (leftOut.length > 0 ? 'not valid' : problem ? 'none' : '…') : formatY(mean)}
+              {mean === null ? (left_out.length > 0 ? 'not valid' : problem ? 'none' : '…') : formatY(mean)}
             </text>
           </g>
         );

@@ -36,7 +36,7 @@ interface Props {
   y?: number;
 }
 
-/** The mark of one value: hollow if predicted, filled if emulated, a cross if published. */
+/** The spot of one value: hollow if predicted, filled if emulated, a cross if published. */
 export function Marker({ source, place, color, x = 0, y = 0 }: Props) {
   const at = `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
   if (source === 'published') {

@@ -1,6 +1,6 @@
 import { renderToStaticMarkup } from 'react-dom/server';
 import { describe, expect, it } from 'vitest';
-import { figure, markOf } from './fixtures';
+import { figure, spotOf } from './fixtures';
 import { NOTHING_HIDDEN } from './model';
 import { Plot } from './Plot';
 import { xScale, yScale } from './scales';
@@ -12,7 +12,7 @@ function drawn(selected: string[] = []): string {
   return renderToStaticMarkup(
     <Plot
       data={figure}
-      facet={0}
+      panel={0}
       hidden={NOTHING_HIDDEN}
       x={xScale(figure, 400)}
       y={yScale(figure, NOTHING_HIDDEN, 200, format)}
@@ -29,7 +29,7 @@ function drawn(selected: string[] = []): string {
   );
 }
 
-/** The part of the drawing that belongs to the mark with this spoken text. */
+/** The part of the drawing that belongs to the spot with this spoken text. */
 function markWith(text: string, svg: string): string {
   const at = svg.indexOf(`aria-label="${text}`);
   expect(at).toBeGreaterThan(0);
@@ -65,17 +65,17 @@ describe('a plot', () => {
   });
 });
 
-describe('the value of a mark', () => {
+describe('the value of a spot', () => {
   it('has the half-width of its interval and the number of repeats', () => {
-    const repeats = [1, 2, 3].map((value) => ({ value, digest: String(value), runId: null }));
-    expect(valueText({ ...figure.facets[0]!.series[1]!.marks[0]!, repeats }, format)).toBe(
+    const repeats = [1, 2, 3].map((value) => ({ value, digest: String(value), seed: 0 }));
+    expect(valueText({ ...figure.panels[0]!.lines[1]!.spots[0]!, repeats }, format)).toBe(
       '4 s ± 1 s (3 repeats)',
     );
   });
 
   it('of a box has its median, its quartiles and extremes, and how many values they are of', () => {
     const box = { least: 1, lower: 2, median: 3, upper: 4, most: 5, count: 7 };
-    expect(valueText({ ...markOf(1e7, 3), box }, format)).toBe(
+    expect(valueText({ ...spotOf(1e7, 3), box }, format)).toBe(
       'median 3 s, half of 7 values from 2 s to 4 s, all from 1 s to 5 s',
     );
   });

@@ -2,7 +2,7 @@ import { useId, useState, type KeyboardEvent, type MouseEvent, type PointerEvent
 import { seriesColor } from '@/theme/seriesColors';
 import { Axes } from './Axes';
 import classes from './chart.module.css';
-import { inside, nearest, placeMarks, stepFrom, type Box, type Placed, type Step } from './geometry';
+import { inside, nearest, placeSpots, stepFrom, type Box, type Placed, type Step } from './geometry';
 import { Bars, Boxes, Lines, Repeats } from './layers';
 import { Crossed, Marker } from './Marker';
 import { isBanded, type FigureData, type Hidden } from './model';
@@ -11,7 +11,7 @@ import { axisTitle, spoken } from './texts';
 
 export interface PlotProps {
   data: FigureData;
-  facet: number;
+  panel: number;
   hidden: Hidden;
   x: XScale;
   y: YScale;
@@ -38,12 +38,12 @@ const DRAG_PX = 5;
 /** A bar that is narrower has no room for the shape of its series. */
 const SHAPE_PX = 14;
 
-/** One facet as SVG: lines or bars with their intervals, and marks that mouse and arrow keys can select. */
+/** One panel as SVG: lines or bars with their intervals, and marks that mouse and arrow keys can select. */
 export function Plot(props: PlotProps) {
-  const { data, facet, hidden, x, y, width, height, selected, onSelect, onHover, formatY } = props;
+  const { data, panel, hidden, x, y, width, height, selected, onSelect, onHover, formatY } = props;
   const id = useId();
   const [active, setActive] = useState<string | null>(null);
-  const placed = placeMarks(data, facet, hidden, props);
+  const placed = placeSpots(data, panel, hidden, props);
   const current = placed.find((one) => one.key === active) ?? null;
   const drag = useBox(placed, onSelect);
   const go = (key: string | null) => {
@@ -55,7 +55,7 @@ export function Plot(props: PlotProps) {
     if (step) go(stepFrom(placed, active, step));
     else if (event.key === 'Escape') go(null);
     else if ((event.key === ' ' || event.key === 'Enter') && current)
-      onSelect(current.mark.digests, 'toggle');
+      onSelect(current.spot.digests, 'toggle');
     else return;
     event.preventDefault();
   };
@@ -63,7 +63,7 @@ export function Plot(props: PlotProps) {
     <g
       role="listbox"
       aria-multiselectable
-      aria-label={data.facets[facet]?.label || `${data.y.title} by ${data.x.title}`}
+      aria-label={data.panels[panel]?.label || `${data.y.title} by ${data.x.title}`}
       aria-activedescendant={current ? `${id}-${current.key}` : undefined}
       tabIndex={0}
       className={classes.plot}
@@ -80,7 +80,7 @@ export function Plot(props: PlotProps) {
         if (drag.dragged()) return;
         const { x: px, y: py } = positionOf(event);
         const one = nearest(placed, px, py, height);
-        if (one && one.mark.digests.length > 0) onSelect(one.mark.digests, 'toggle');
+        if (one && one.spot.digests.length > 0) onSelect(one.spot.digests, 'toggle');
       }}
     >
       <rect className={classes.area} width={width} height={height} />
@@ -107,12 +107,12 @@ export function Plot(props: PlotProps) {
           data-testid="mark"
           data-source={one.source}
           data-series={one.label}
-          data-x={one.mark.x}
+          data-x={one.spot.x}
         >
           <MarkOf
             one={one}
             banded={isBanded(data.kind)}
-            named={data.labels.length > 1}
+            named={data.series.length > 1}
             height={height}
             chosen={isChosen(one, selected)}
             active={one === current}
@@ -133,7 +133,7 @@ export function Plot(props: PlotProps) {
 }
 
 function isChosen(one: Placed, selected: ReadonlySet<string>): boolean {
-  return one.mark.digests.length > 0 && one.mark.digests.every((digest) => selected.has(digest));
+  return one.spot.digests.length > 0 && one.spot.digests.every((digest) => selected.has(digest));
 }
 
 interface MarkOfProps {
@@ -176,7 +176,7 @@ function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
       {asBar && named && one.width >= SHAPE_PX && (
         <Marker source="predicted" place={one.place} color={color} x={one.cx} y={height - 9} />
       )}
-      {one.mark.stale && <circle className={classes.stale} cx={one.cx + 6} cy={cy - 6} r={2.4} />}
+      {one.spot.stale && <circle className={classes.stale} cx={one.cx + 6} cy={cy - 6} r={2.4} />}
       {asBar ? (
         <rect
           className={classes.hit}
@@ -224,7 +224,7 @@ function useBox(placed: readonly Placed[], onSelect: PlotProps['onSelect']) {
       },
       onPointerUp: () => {
         if (box && isLarge(box)) {
-          onSelect([...new Set(inside(placed, box).flatMap((one) => one.mark.digests))], 'add');
+          onSelect([...new Set(inside(placed, box).flatMap((one) => one.spot.digests))], 'add');
           setLast(true);
         }
         setBox(null);

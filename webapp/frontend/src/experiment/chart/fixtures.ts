@@ -1,43 +1,54 @@
 /** A small figure for tests: two methods at two rates, one of them emulated once, one cell without a value. */
-import type { FigureData, Mark } from './model';
+import type { FigureData, Spot } from './model';
 
-export function markOf(x: number, mean: number | null, more: Partial<Mark> = {}): Mark {
+export function spotOf(x: number, y: number | null, more: Partial<Spot> = {}): Spot {
   return {
     x,
-    xText: `${x / 1e6} Mbit/s`,
-    mean,
+    x_label: `${x / 1e6} Mbit/s`,
+    y,
     low: null,
     high: null,
+    coordinates: {},
     repeats: [],
-    digests: [`${x}-${mean}`],
-    problem: null,
+    digests: [`${x}-${y}`],
+    problem: '',
     stale: false,
+    invalid: 0,
+    left_out: [],
+    box: null,
+    note: '',
     ...more,
   };
 }
 
 export const figure: FigureData = {
+  name: 'figure',
+  title: '',
+  heading: '',
   kind: 'lines',
-  x: { title: 'Rate of all links', unit: 'bit/s', log: true },
-  y: { title: 'Time per token', unit: 's', log: false },
-  labels: ['single', 'voltage'],
-  categories: null,
-  facets: [
+  caption: '',
+  x: { name: 'rate', title: 'Rate of all links', unit: 'bit/s', log: true, categories: null },
+  y: { name: 'tpot_s', title: 'Time per token', unit: 's', log: false, categories: null },
+  better: 'lower',
+  series_title: '',
+  series: ['single', 'voltage'],
+  panels: [
     {
       label: '',
-      series: [
-        { label: 'single', source: 'predicted', marks: [markOf(1e7, 2), markOf(1e8, 2)] },
+      crossings: [],
+      lines: [
+        { label: 'single', world: 'predicted', spots: [spotOf(1e7, 2), spotOf(1e8, 2)] },
         {
           label: 'voltage',
-          source: 'predicted',
-          marks: [
-            markOf(1e7, 4, { low: 3, high: 5 }),
-            markOf(1e8, null, { problem: 'door lacks memory.' }),
-            markOf(1e9, 1, { low: 0.9, high: 1.1 }),
+          world: 'predicted',
+          spots: [
+            spotOf(1e7, 4, { low: 3, high: 5 }),
+            spotOf(1e8, null, { problem: 'door lacks memory.' }),
+            spotOf(1e9, 1, { low: 0.9, high: 1.1 }),
           ],
         },
-        { label: 'voltage', source: 'emulated', marks: [markOf(1e7, 4.2)] },
-        { label: 'voltage', source: 'published', marks: [markOf(1e7, 5, { digests: [] })] },
+        { label: 'voltage', world: 'emulated', spots: [spotOf(1e7, 4.2)] },
+        { label: 'voltage', world: 'published', spots: [spotOf(1e7, 5, { digests: [] })] },
       ],
     },
   ],

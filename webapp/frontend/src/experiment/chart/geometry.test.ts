@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { figure, markOf } from './fixtures';
-import { bandPath, inside, linePath, nearest, placeMarks, segments, stepFrom } from './geometry';
+import { figure, spotOf } from './fixtures';
+import { bandPath, inside, linePath, nearest, placeSpots, segments, stepFrom } from './geometry';
 import { NOTHING_HIDDEN } from './model';
 import { logTicks, xScale, yScale } from './scales';
 
 const x = xScale(figure, 400);
 const y = yScale(figure, NOTHING_HIDDEN, 200, String);
-const placed = placeMarks(figure, 0, NOTHING_HIDDEN, { x, y });
+const placed = placeSpots(figure, 0, NOTHING_HIDDEN, { x, y });
 
 describe('the axes of a figure', () => {
   it('places a tenfold value equally far on a logarithmic axis, its ticks being the values of the experiment', () => {
@@ -23,12 +23,16 @@ describe('the axes of a figure', () => {
     const log = { ...figure, y: { ...figure.y, log: true } };
     const withZero = {
       ...log,
-      facets: [
-        { label: '', series: [{ label: 'single', source: 'predicted' as const, marks: [markOf(1e7, 0)] }] },
+      panels: [
+        {
+          label: '',
+          crossings: [],
+          lines: [{ label: 'single', world: 'predicted' as const, spots: [spotOf(1e7, 0)] }],
+        },
       ],
     };
-    const [zero] = placeMarks(withZero, 0, NOTHING_HIDDEN, { x, y });
-    expect(zero).toMatchObject({ cy: null, low: null, high: null, mark: { mean: 0 } });
+    const [zero] = placeSpots(withZero, 0, NOTHING_HIDDEN, { x, y });
+    expect(zero).toMatchObject({ cy: null, low: null, high: null, spot: { y: 0 } });
   });
 
   it('has ticks at 1, 2 and 5 over few decades, at powers of ten over many', () => {
@@ -38,7 +42,7 @@ describe('the axes of a figure', () => {
 
   it('keeps the colour of the series that stay when another is hidden', () => {
     const hidden = { labels: new Set(['single']), sources: new Set<never>() };
-    expect(placeMarks(figure, 0, hidden, { x, y }).map(({ place }) => place)).toEqual([1, 1, 1, 1, 1]);
+    expect(placeSpots(figure, 0, hidden, { x, y }).map(({ place }) => place)).toEqual([1, 1, 1, 1, 1]);
   });
 });
 
@@ -90,25 +94,26 @@ describe('choosing marks', () => {
 });
 
 describe('bars', () => {
-  const bars = { ...figure, kind: 'bars' as const, categories: ['a', 'b'] };
+  const bars = { ...figure, kind: 'bars', x: { ...figure.x, categories: ['a', 'b'] } };
   const band = xScale(bars, 400);
 
   it('of one label share a slot, and slots of different labels do not overlap', () => {
-    const one = (label: string, source: 'predicted' | 'emulated') => ({
+    const one = (label: string, world: 'predicted' | 'emulated') => ({
       label,
-      source,
-      marks: [{ ...markOf(0, 1), x: 'a', xText: 'a' }],
+      world,
+      spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
     });
     const data = {
       ...bars,
-      facets: [
+      panels: [
         {
           label: '',
-          series: [one('single', 'predicted'), one('voltage', 'predicted'), one('voltage', 'emulated')],
+          crossings: [],
+          lines: [one('single', 'predicted'), one('voltage', 'predicted'), one('voltage', 'emulated')],
         },
       ],
     };
-    const [single, predicted, emulated] = placeMarks(data, 0, NOTHING_HIDDEN, { x: band, y });
+    const [single, predicted, emulated] = placeSpots(data, 0, NOTHING_HIDDEN, { x: band, y });
     expect(predicted!.cx).toBe(emulated!.cx);
     expect(predicted!.cx - single!.cx).toBeGreaterThanOrEqual(predicted!.width);
   });
@@ -116,11 +121,14 @@ describe('bars', () => {
   it('have the whole band where no category has two labels', () => {
     const one = (label: string, category: string) => ({
       label,
-      source: 'predicted' as const,
-      marks: [{ ...markOf(0, 1), x: category, xText: category }],
+      world: 'predicted' as const,
+      spots: [{ ...spotOf(0, 1), x: category, x_label: category }],
     });
     const place = (...series: ReturnType<typeof one>[]) =>
-      placeMarks({ ...bars, facets: [{ label: '', series }] }, 0, NOTHING_HIDDEN, { x: band, y });
+      placeSpots({ ...bars, panels: [{ label: '', crossings: [], lines: series }] }, 0, NOTHING_HIDDEN, {
+        x: band,
+        y,
+      });
     const apart = place(one('single', 'a'), one('voltage', 'b'));
     expect(apart.map(({ cx }) => cx)).toEqual([band.of('a'), band.of('b')]);
     expect(apart[0]!.width).toBeCloseTo(band.band * 0.86);
@@ -132,16 +140,17 @@ describe('boxes', () => {
   const spread = { least: 1, lower: 2, median: 3, upper: 4, most: 40, count: 9 };
   const boxes = {
     ...figure,
-    kind: 'boxes' as const,
-    categories: ['a'],
-    facets: [
+    kind: 'boxes',
+    x: { ...figure.x, categories: ['a'] },
+    panels: [
       {
         label: '',
-        series: [
+        crossings: [],
+        lines: [
           {
             label: 'single',
-            source: 'predicted' as const,
-            marks: [{ ...markOf(0, 8), x: 'a', xText: 'a', box: spread }],
+            world: 'predicted' as const,
+            spots: [{ ...spotOf(0, 8), x: 'a', x_label: 'a', box: spread }],
           },
         ],
       },
@@ -150,7 +159,7 @@ describe('boxes', () => {
 
   it('lie between their quartiles, with all of their values on the axis', () => {
     const scale = yScale(boxes, NOTHING_HIDDEN, 200, String);
-    const [one] = placeMarks(boxes, 0, NOTHING_HIDDEN, { x: xScale(boxes, 400), y: scale });
+    const [one] = placeSpots(boxes, 0, NOTHING_HIDDEN, { x: xScale(boxes, 400), y: scale });
     expect(one!.box).toEqual({
       least: scale.of(1),
       lower: scale.of(2),
@@ -167,20 +176,21 @@ describe('points at a category', () => {
   it('of two labels stand a little apart, in the order of the labels', () => {
     const points = {
       ...figure,
-      kind: 'scatter' as const,
-      categories: ['a'],
-      facets: [
+      kind: 'scatter',
+      x: { ...figure.x, categories: ['a'] },
+      panels: [
         {
           label: '',
-          series: ['single', 'voltage'].map((label) => ({
+          crossings: [],
+          lines: ['single', 'voltage'].map((label) => ({
             label,
-            source: 'predicted' as const,
-            marks: [{ ...markOf(0, 1), x: 'a', xText: 'a' }],
+            world: 'predicted' as const,
+            spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
           })),
         },
       ],
     };
-    const [single, voltage] = placeMarks(points, 0, NOTHING_HIDDEN, { x: xScale(points, 400), y });
+    const [single, voltage] = placeSpots(points, 0, NOTHING_HIDDEN, { x: xScale(points, 400), y });
     expect(voltage!.cx - single!.cx).toBe(16);
     expect(single!.width).toBe(0);
   });

@@ -1,17 +1,17 @@
 /** Where the marks of a figure lie, in pixels, and which of them a box or an arrow key reaches. */
-import type { FigureData, Hidden, Mark, Source, Spread } from './model';
-import { isBanded, shownSeries } from './model';
+import type { FigureData, Hidden, Quartiles, Source, Spot } from './model';
+import { isBanded, shownLines } from './model';
 import type { XScale, YScale } from './scales';
 
 export interface Placed {
-  /** Unique within the figure: facet, label, source and x. */
+  /** Unique within the figure: panel, label, source and x. */
   key: string;
-  facet: number;
+  panel: number;
   label: string;
   source: Source;
   /** Place of the label in the experiment: chooses colour and shape. */
   place: number;
-  mark: Mark;
+  spot: Spot;
   cx: number;
   /** null: there is no value, or none that the axis has a place for. */
   cy: number | null;
@@ -39,33 +39,36 @@ interface Frame {
 }
 
 /**
- * All visible marks of one facet. In a bar chart the sources of a label share one slot of its band; where no x has
+ * All visible marks of one panel. In a bar chart the sources of a label share one slot of its band; where no x has
  * marks of two labels, a slot is the whole band.
  */
-export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x, y }: Frame): Placed[] {
-  const shown = shownSeries(data.facets[facet] ?? { label: '', series: [] }, data.labels, hidden);
+export function placeSpots(data: FigureData, panel: number, hidden: Hidden, { x, y }: Frame): Placed[] {
+  const shown = shownLines(data.panels[panel]!, data.series, hidden);
   const slots = [...new Set(shown.map(({ place }) => place))].toSorted((a, b) => a - b);
   const alone = !hasCompany(shown);
   const slot = slotOf(data, x, alone ? 1 : Math.max(slots.length, 1));
-  return shown.flatMap(({ series, place }) =>
-    series.marks.map((mark): Placed => {
+  return shown.flatMap(({ line, place }) =>
+    line.spots.map((spot): Placed => {
       const shift = alone ? 0 : (slots.indexOf(place) - (slots.length - 1) / 2) * slot;
       // A logarithmic axis has no place for 0: such a mark gets the sign of one without a value.
-      const mean = data.y.log && mark.mean !== null && mark.mean <= 0 ? null : mark.mean;
+      const mean = data.y.log && spot.y !== null && spot.y <= 0 ? null : spot.y;
       const shown = mean !== null;
       return {
-        key: `${facet}/${series.label}/${series.source}/${mark.x}`,
-        facet,
-        label: series.label,
-        source: series.source,
+        key: `${panel}/${line.label}/${line.world}/${spot.x}`,
+        panel,
+        label: line.label,
+        source: line.world,
         place,
-        mark,
-        cx: x.of(mark.x) + shift,
+        spot,
+        cx: x.of(spot.x) + shift,
         cy: shown ? y.of(mean) : null,
-        low: shown && mark.low !== null ? y.of(mark.low) : null,
-        high: shown && mark.high !== null ? y.of(mark.high) : null,
-        box: shown && data.kind === 'boxes' && mark.box ? placeBox(mark.box, y) : null,
-        leftOut: (mark.leftOut ?? []).filter((value) => !data.y.log || value > 0).map(y.of),
+        low: shown && spot.low !== null ? y.of(spot.low) : null,
+        high: shown && spot.high !== null ? y.of(spot.high) : null,
+        box: shown && data.kind === 'boxes' && spot.box ? placeBox(spot.box, y) : null,
+        leftOut: spot.left_out
+          .map(({ value }) => value)
+          .filter((value) => !data.y.log || value > 0)
+          .map(y.of),
         width: isBanded(data.kind) ? slot * 0.86 : 0,
       };
     }),
@@ -75,16 +78,16 @@ export function placeMarks(data: FigureData, facet: number, hidden: Hidden, { x,
 /** Points at one category stand a little apart, so that their intervals do not cover each other. */
 const APART_PX = 16;
 
-function slotOf({ kind, categories }: FigureData, { band }: XScale, count: number): number {
+function slotOf({ kind, x: { categories } }: FigureData, { band }: XScale, count: number): number {
   if (isBanded(kind)) return band / count;
   return kind === 'scatter' && categories ? Math.min(APART_PX, band / count) : 0;
 }
 
 /** Whether some x has marks of several labels. */
-function hasCompany(shown: ReturnType<typeof shownSeries>): boolean {
+function hasCompany(shown: ReturnType<typeof shownLines>): boolean {
   const first = new Map<number | string, number>();
-  return shown.some(({ series, place }) =>
-    series.marks.some(({ x }) => {
+  return shown.some(({ line, place }) =>
+    line.spots.some(({ x }) => {
       const there = first.get(x) ?? place;
       first.set(x, there);
       return there !== place;
@@ -92,7 +95,7 @@ function hasCompany(shown: ReturnType<typeof shownSeries>): boolean {
   );
 }
 
-function placeBox({ least, lower, median, upper, most }: Spread, y: YScale): PlacedBox {
+function placeBox({ least, lower, median, upper, most }: Quartiles, y: YScale): PlacedBox {
   return {
     least: y.of(least),
     lower: y.of(lower),
@@ -168,7 +171,7 @@ export type Step = 'left' | 'right' | 'up' | 'down' | 'first' | 'last';
 
 /**
  * The mark that an arrow key goes to: left and right along the series, then on in the next one; up and down to the
- * next mark with this x.
+ * next spot with this x.
  */
 export function stepFrom(placed: readonly Placed[], key: string | null, step: Step): string | null {
   const at = placed.findIndex((one) => one.key === key);
@@ -181,7 +184,7 @@ export function stepFrom(placed: readonly Placed[], key: string | null, step: St
   }
   const here = placed[at]!;
   const column = placed
-    .filter((one) => one.facet === here.facet && one.mark.x === here.mark.x)
+    .filter((one) => one.panel === here.panel && one.spot.x === here.spot.x)
     .toSorted((a, b) => (a.cy ?? Infinity) - (b.cy ?? Infinity));
   const row = column.indexOf(here) + (step === 'up' ? -1 : 1);
   return column[Math.min(Math.max(row, 0), column.length - 1)]?.key ?? null;

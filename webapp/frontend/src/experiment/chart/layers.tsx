@@ -107,10 +107,10 @@ export function Boxes({ placed }: { placed: readonly Placed[] }) {
 export function Repeats({ placed, y, over }: { placed: readonly Placed[]; y: YScale; over: boolean }) {
   return (
     <g aria-hidden data-testid="repeats">
-      {placed.flatMap(({ key, cx, place, mark }) =>
-        mark.repeats.length < 2
+      {placed.flatMap(({ key, cx, place, spot }) =>
+        spot.repeats.length < 2
           ? []
-          : mark.repeats.map(({ value, digest }) => (
+          : spot.repeats.map(({ value, digest }) => (
               <circle
                 key={`${key}/${digest}`}
                 cx={cx}

@@ -1,14 +1,14 @@
 /** Scales and ticks of a figure's axes (d3-scale). */
 import { scaleBand, scaleLinear, scaleLog, scalePoint } from 'd3-scale';
-import type { FigureData, Hidden, Mark } from './model';
-import { isBanded, shownSeries } from './model';
+import type { FigureData, Hidden, Spot } from './model';
+import { isBanded, shownLines } from './model';
 
 export interface Tick {
   at: number;
   text: string;
 }
 
-/** x of a mark in pixels, and the width of its band (0 on a numeric axis). */
+/** x of a spot in pixels, and the width of its band (0 on a numeric axis). */
 export interface XScale {
   of: (x: number | string) => number;
   ticks: Tick[];
@@ -22,10 +22,10 @@ export interface YScale {
   floor: number;
 }
 
-/** Every visible mark of all facets: their axes are shared. */
-export function visibleMarks(data: FigureData, hidden: Hidden): Mark[] {
-  return data.facets.flatMap((facet) =>
-    shownSeries(facet, data.labels, hidden).flatMap(({ series }) => [...series.marks]),
+/** Every visible spot of all panels: their axes are shared. */
+export function visibleSpots(data: FigureData, hidden: Hidden): Spot[] {
+  return data.panels.flatMap((panel) =>
+    shownLines(panel, data.series, hidden).flatMap(({ line }) => [...line.spots]),
   );
 }
 
@@ -33,10 +33,10 @@ const PADDING_FRAC = 0.06;
 const CHARACTER_PX = 7;
 
 export function xScale(data: FigureData, width: number): XScale {
-  if (data.categories) return categorical(data.categories, isBanded(data.kind), width);
-  const marks = data.facets.flatMap((facet) => facet.series.flatMap((series) => [...series.marks]));
+  if (data.x.categories) return categorical(data.x.categories, isBanded(data.kind), width);
+  const marks = data.panels.flatMap((panel) => panel.lines.flatMap((line) => [...line.spots]));
   const texts = new Map(
-    marks.flatMap(({ x, xText }) => (typeof x === 'number' ? [[x, xText] as const] : [])),
+    marks.flatMap(({ x, x_label }) => (typeof x === 'number' ? [[x, x_label] as const] : [])),
   );
   const values = [...texts.keys()].toSorted((a, b) => a - b);
   const first = values[0] ?? 0;
@@ -106,8 +106,8 @@ export function yScale(
   height: number,
   format: (value: number) => string,
 ): YScale {
-  const values = visibleMarks(data, hidden).flatMap(({ mean, low, high, repeats, leftOut = [], box }) =>
-    [mean, low, high, box?.least, box?.most, ...repeats.map(({ value }) => value), ...leftOut].filter(
+  const values = visibleSpots(data, hidden).flatMap(({ y: mean, low, high, repeats, left_out, box }) =>
+    [mean, low, high, box?.least, box?.most, ...[...repeats, ...left_out].map(({ value }) => value)].filter(
       (value) => value !== null && value !== undefined,
     ),
   );

@@ -1,12 +1,12 @@
 /** The words of a figure: what a mark means, for its tip and for a screen reader. */
 import type { Placed } from './geometry';
-import type { Axis, FigureData, Mark } from './model';
+import type { Axis, FigureData, Spot } from './model';
 
 type Format = (value: number) => string;
 
 /** "1.2 s ± 0.1 s (3 repeats)", or why there is no value. */
-export function valueText({ mean, low, high, repeats, problem, box }: Mark, format: Format): string {
-  if (mean === null) return problem ?? 'no result yet';
+export function valueText({ y: mean, low, high, repeats, problem, box }: Spot, format: Format): string {
+  if (mean === null) return problem || 'no result yet';
   if (box) {
     const [least, lower, median, upper, most] = [box.least, box.lower, box.median, box.upper, box.most].map(
       format,
@@ -20,7 +20,7 @@ export function valueText({ mean, low, high, repeats, problem, box }: Mark, form
 
 /** One sentence for a screen reader. */
 export function spoken(one: Placed, { x }: FigureData, format: Format): string {
-  return `${one.label || 'value'}, ${one.source}, ${x.title} ${one.mark.xText}: ${valueText(one.mark, format)}`;
+  return `${one.label || 'value'}, ${one.source}, ${x.title} ${one.spot.x_label}: ${valueText(one.spot, format)}`;
 }
 
 /** The title of an axis: its values carry their units, so the unit is not repeated. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RowAnswer } from './answers';
-import { differing, merged, runsOf } from './rows';
+import { differing, merged } from './rows';
 
 function row(index: number, world: 'simulated' | 'emulated', more: Partial<RowAnswer> = {}): RowAnswer {
   return {
@@ -31,10 +31,6 @@ describe('rows that are kept up to date', () => {
       [1, 'emulated', 'waiting'],
       [1, 'simulated', 'waiting'],
     ]);
-  });
-
-  it('know the run of an emulated point', () => {
-    expect([...runsOf([row(0, 'simulated'), row(0, 'emulated', { run_id: 7 })])]).toEqual([['d0', 7]]);
   });
 });
 

@@ -11,11 +11,6 @@ export function merged(old: readonly RowAnswer[], changed: readonly RowAnswer[])
   return [...all.values()].toSorted((a, b) => a.index - b.index || a.world.localeCompare(b.world));
 }
 
-/** The run of every emulated point, by digest. */
-export function runsOf(rows: readonly RowAnswer[]): Map<string, number> {
-  return new Map(rows.flatMap(({ digest, run_id }) => (run_id === null ? [] : [[digest, run_id] as const])));
-}
-
 export interface Difference {
   name: string;
   /** One per row; undefined where a row lacks it. */

@@ -6,7 +6,6 @@ import type { Schemas } from '@/api/types/schemas';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { AxisControls } from '@/experiment/chart/AxisControls';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
-import { toFigure } from '@/experiment/data/figure';
 import { cautionLines } from './cautions';
 import { csvText, type Comparison } from './comparison';
 import { download } from './download';
@@ -50,7 +49,7 @@ export function RunFigure({ comparison, chosen, unknown, onChoose }: Props) {
     <FigurePanel
       title="Figure"
       about={made?.caption || undefined}
-      data={made && toFigure(made.figure, new Map(runs.map(({ id }) => [String(id), id])))}
+      data={made?.figure}
       stale={answer.isPlaceholderData}
       selected={new Set(spots.flatMap(({ digests }) => (digests.some((id) => lit.has(id)) ? digests : [])))}
       onSelect={(digests, how) => {

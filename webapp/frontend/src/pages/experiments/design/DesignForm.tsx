@@ -18,7 +18,6 @@ import {
   viewOf,
 } from '@/experiment/data/design';
 import type { StoredExperiment } from '@/experiment/data/answers';
-import { toFigure } from '@/experiment/data/figure';
 import { useFactorOptions, usePreview } from '@/experiment/data/queries';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
@@ -166,7 +165,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
           title="Prediction"
           height={Math.max(LEAST_HEIGHT, Math.min(390, viewport - AROUND))}
           about="click marks or drag a box to choose points"
-          data={answer && experiment ? toFigure(answer) : undefined}
+          data={answer && experiment ? answer : undefined}
           nothing={
             experiment
               ? undefined

@@ -3,11 +3,9 @@ import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import type { AnalysisAnswer, FigureAnswer, RowAnswer } from '@/experiment/data/answers';
+import type { AnalysisAnswer, FigureAnswer } from '@/experiment/data/answers';
 import { FIRST_VIEW, type View, viewOf } from '@/experiment/data/design';
-import { toFigure } from '@/experiment/data/figure';
 import { useFigure } from '@/experiment/data/queries';
-import { runsOf } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { ViewControls } from '../design/ViewControls';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
@@ -17,7 +15,6 @@ interface Props {
   id: number;
   experiment: ExperimentDocument;
   analysis: AnalysisAnswer | undefined;
-  rows: readonly RowAnswer[];
   token: string;
   /** Axes that a person has chosen; null: a figure of the experiment. */
   view: View | null;
@@ -28,7 +25,7 @@ interface Props {
 const OWN = '';
 
 /** A figure of the experiment, or one with the axes that a person chooses. */
-export function Figures({ id, experiment, analysis, rows, token, view, onView, selection }: Props) {
+export function Figures({ id, experiment, analysis, token, view, onView, selection }: Props) {
   const [name, setName] = useState(experiment.figures[0]?.name ?? OWN);
   const metrics = useMetrics();
   const designed = experiment.figures.find((figure) => figure.name === name);
@@ -60,7 +57,7 @@ export function Figures({ id, experiment, analysis, rows, token, view, onView, s
       <FigurePanel
         title={answer ? titleOf(answer) : 'Figure'}
         about="click marks or drag a box to choose points"
-        data={answer ? toFigure(answer, runsOf(rows)) : undefined}
+        data={answer}
         stale={composed !== null && own.isPlaceholderData}
         selected={selection.digests}
         onSelect={selection.select}

@@ -106,7 +106,6 @@ function Result({ stored, rows, rowsError }: Props) {
               id={id}
               experiment={experiment}
               analysis={analysis.data}
-              rows={all}
               token={token}
               view={view}
               onView={setView}
