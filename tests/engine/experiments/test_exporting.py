@@ -168,6 +168,7 @@ KINDS: list[dict[str, Any]] = [
     {"kind": "bars", "x": "method", "series": "rate"},
     {"kind": "heatmap", "x": "rate", "series": "method", "log_y": True},
     {"kind": "scatter", "x": "link_bytes", "series": "method", "facet": "rate"},
+    {"kind": "boxes", "x": "method", "facet": "rate"},
 ]
 
 

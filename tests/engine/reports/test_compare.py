@@ -296,3 +296,10 @@ def test_values_that_read_alike_have_texts_of_their_own() -> None:
     assert texts_of("a.bit_per_s", (100.1e6, 100.2e6)) == ("100.1 Mbit/s", "100.2 Mbit/s")
     assert texts_of("a.b", (None, "–", "x")) == ("–", '"–"', '"x"')
     assert texts_of("a.b", (True, "true", False, 0)) == ("true", '"true"', "false", "0")
+
+
+def test_a_prediction_is_no_repeat_of_a_measurement_and_words_of_a_cluster_change_nothing() -> None:
+    measured = report().model_copy(update={"world": "real"})
+    told = report(cluster=PAIR.model_copy(update={"description": "at home"}), seed=3)
+    comparison = compare([report(), measured, told], grouped=True)
+    assert [one.runs for one in comparison.columns] == [(0, 2), (1,)]
