@@ -72,6 +72,8 @@ class Packed(Tensor):
     def __new__(cls, numbers: Numbers, inputs: int, dtype: torch.dtype) -> Packed:
         shape = (len(numbers.packed), inputs)
         made: Packed = torch.Tensor._make_wrapper_subclass(cls, shape, dtype=dtype)
+        packed, scales = (_in_rows(stored) for stored in (numbers.packed, numbers.scales))
+        numbers = numbers._replace(packed=packed, scales=scales)
         made.numbers, made.outputs, made.inputs = numbers, *shape
         made.place = _place(numbers)
         return made
@@ -153,6 +155,11 @@ class Packed(Tensor):
         packed = packed[:, (start + odd) // 2 : -(-(stop + odd) // 2)]
         scales = scales[:, first // GROUP_INPUTS : -(-end // GROUP_INPUTS)]
         return Packed(Numbers(bits, packed, scales, first % GROUP_INPUTS), stop - start, self.dtype)
+
+
+def _in_rows(stored: Tensor) -> Tensor:
+    """Numbers of a row without gaps: files may have matrices by columns."""
+    return stored if stored.stride(1) == 1 else stored.contiguous()
 
 
 def _restored(argument: Any) -> Any:

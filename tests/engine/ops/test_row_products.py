@@ -84,11 +84,13 @@ def test_a_product_of_any_slice_of_a_matrix_is_exact_to_rounding(
     bits=st.sampled_from([8, 4]),
     dtype=st.sampled_from(sorted(ROUNDING, key=str)),
     biased=st.booleans(),
+    by_columns=st.booleans(),
 )
 def test_a_product_with_any_slice_of_a_packed_matrix_is_exact_to_rounding(
-    seed, rows, outputs, inputs, before, after, bits, dtype, biased
+    seed, rows, outputs, inputs, before, after, bits, dtype, biased, by_columns
 ):
     _, whole, bias = drawn(seed, outputs, before + inputs + after, torch.float32, biased)
+    whole = whole.t().contiguous().t() if by_columns else whole
     weight = quantise(whole, bits, dtype)[:, before : before + inputs]
     x = drawn(seed + 1, inputs, rows, dtype, False)[1].T.contiguous()
     bias = bias if bias is None else bias.to(dtype)
