@@ -59,10 +59,10 @@ class Client:
         return rows
 
     def runs_frame(self, **filters: Any) -> pandas.DataFrame:
-        """`runs` as a table of pandas, with the run's number as its index."""
+        """`runs` as a table of pandas, with the run's number as its index and a column per figure."""
         import pandas
 
-        table = pandas.DataFrame(self.runs(**filters))
+        table = pandas.DataFrame([{**row, **row["figures"]} for row in self.runs(**filters)])
         return table.set_index("id") if len(table) else table
 
     def clusters(self) -> list[dict[str, Any]]:

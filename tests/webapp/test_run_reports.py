@@ -12,6 +12,7 @@ import pytest
 from django.utils import timezone
 
 import topologies
+from edgeloom import Client
 from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
@@ -191,3 +192,10 @@ def test_the_figure_of_compared_runs_is_that_of_an_experiment(alice: Browser, li
     latency_s = next(row["values"] for row in compared if row["name"] == "latency_s")
     assert sorted(marks.values()) == sorted(latency_s) and list(marks) == sorted(marks)
     assert alice.get("/compare/figure", ids=f"{one},{two}", **{"as": "pie"}).status_code == 422
+
+
+def test_a_notebook_s_table_of_runs_has_a_column_per_figure(alice: Browser, live_redis, monkeypatch) -> None:
+    run_id = finished(alice)
+    monkeypatch.setattr(Client, "runs", lambda self, **filters: alice.get("/runs").json())
+    table = Client("http://localhost", "token").runs_frame()
+    assert table.loc[run_id, "latency_s"] == recorded()[1].latency_s
