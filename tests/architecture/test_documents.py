@@ -109,7 +109,7 @@ def test_the_site_has_every_page_and_picture_of_the_manual_in_its_contents(tmp_p
     assert (tmp_path / "docs/pages/live-light-1440x900.webp").is_file()
 
 
-WORDS = {"README.md": 900, "CHANGELOG.md": 1200, "ARCHITECTURE.md": 2200, "docs/results": None}
+WORDS = {"README.md": 900, "CHANGELOG.md": 1200, "ARCHITECTURE.md": 1500, "docs/results": None}
 """Most words of a document, or of the documents of a folder; None: tables have no limit."""
 WORDS_OF_A_PAGE = 1500
 
