@@ -12,7 +12,7 @@ from itertools import groupby
 from engine.domain.plan import Plan
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx, Note
-from engine.program.queue import like_first
+from engine.program.queue import like_first, others_of
 from engine.program.strategy import Strategy
 from engine.program.wave import Batch, SourceIO, answer, batches_of
 
@@ -29,9 +29,9 @@ async def serve_open(
     source: SourceIO | None,
 ) -> None:
     """Answer `requests`, each not before it has arrived, and those that the source gets later, until it is
-    closed. A device without weights does nothing.
+    closed.
     """
-    others = sorted({holding.device for holding in plan.holdings} - {ctx.cluster.source_rank})
+    others = others_of(ctx, strategy, plan)
     if source is not None:
         source.open()
         ctx.spawn(_arrivals(ctx, requests, source))

@@ -25,10 +25,8 @@ async def serve_queue(
     requests: Sequence[Request],
     source: SourceIO | None,
 ) -> None:
-    """Answer `requests` in their order, each not before it has arrived. A device without weights does
-    nothing.
-    """
-    others = sorted({holding.device for holding in plan.holdings} - {ctx.cluster.source_rank})
+    """Answer `requests` in their order, each not before it has arrived."""
+    others = others_of(ctx, strategy, plan)
     if source is not None:
         ctx.spawn(_arrivals(ctx, requests, source))
     elif ctx.rank not in others:
@@ -45,6 +43,15 @@ async def serve_queue(
         await answer(
             ctx, strategy, plan, wave, workload.new_tokens if new_tokens is None else new_tokens, source
         )
+
+
+def others_of(ctx: Ctx, strategy: Strategy, plan: Plan) -> list[int]:
+    """Ranks of the devices beside the source that take part: those with weights, and those that the strategy
+    may send something to although they have none. All others do nothing.
+    """
+    ranks = {holding.device for holding in plan.holdings}
+    ranks.update(*strategy.partners(ctx.cluster, plan))
+    return sorted(ranks - {ctx.cluster.source_rank})
 
 
 def alike(requests: Sequence[Request]) -> list[Request]:

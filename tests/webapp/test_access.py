@@ -28,6 +28,7 @@ READING = {
     ("post", "/api/account/password"),
     ("post", "/api/account/tokens"),
     ("delete", "/api/account/tokens/{token_id}"),
+    ("post", "/api/runs/averages"),
 }
 """Unsafe methods that change nothing stored but one's own account: viewers may."""
 

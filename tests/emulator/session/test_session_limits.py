@@ -10,6 +10,7 @@ from emulator.session import limits
 from emulator.session.client import emulate
 from emulator.session.limits import Guard, Limits, limits_here, number_from
 from engine.domain.errors import HostError, RunError
+from engine.models import catalogue
 from tests.emulator.session.test_emulate import spec_for
 from tests.support.small_clusters import star
 
@@ -58,5 +59,7 @@ def test_a_real_emulation_that_needs_more_memory_than_it_may_have_ends_and_says_
     if not may_limit():
         pytest.skip("this machine does not let a process make control groups for memory")
     monkeypatch.setenv("LOOM_RUN_MEMORY_GB", "0.1")
+    model, weights = catalogue.resolve("tinyllama-42m", "random")  # 168 MB of weights
+    spec = spec_for(star(2)).model_copy(update={"model": model, "weights": weights})
     with pytest.raises(RunError, match=r"more than 0\.1 GB of memory"):
-        emulate(spec_for(star(2)), lambda events: None)
+        emulate(spec, lambda events: None)

@@ -185,3 +185,26 @@ def test_time_without_a_request_is_idle_and_no_waiting():
     )  # from the second answer, at 2, to the third request, at 5
     assert parts.wait_s == pytest.approx(3 * alone.attribution.wait_s, abs=1e-9)
     assert sum(parts.model_dump().values()) == pytest.approx(queued.latency_s) == pytest.approx(6 * one_s)
+
+
+@pytest.mark.parametrize("pattern", ["trace", "serve"])
+def test_devices_that_help_without_weights_take_part_in_what_is_served_together(pattern):
+    """EdgeFormer's neighbours attend heads and hold nothing."""
+    trace = [{"at_s": 0.0, "prompt_tokens": 6, "new_tokens": 2}] * 2
+    longest = {"prompt_tokens": 6, "new_tokens": 2} if pattern == "serve" else {}
+    spec = RunSpec(
+        cluster=star([1e9, 1e9, 1e9]),
+        model=GPT2,
+        strategy="edgeformer",
+        params={"scheduling": "static", "t_max_mode": "none", "block_alloc": "fastest"},
+        workload=Workload.parse({"pattern": pattern, "trace": trace, "max_batch": 2, **longest}, "test"),
+    )
+    prepared = prepare(spec)
+    assert {held.device for held in prepared.plan.holdings} == {0}
+    played, outcome = simulate(prepared)
+    assert outcome.kind == "finished", outcome.sentence
+    assert {item.device for item in played if isinstance(item, Span) and item.kind == "compute"} == {
+        "d0",
+        "d1",
+        "d2",
+    }
