@@ -15,13 +15,14 @@ import importlib
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from emulator.host.enter import Room, enter_or_end, room_from
@@ -31,6 +32,9 @@ from engine.domain.errors import HostError
 
 KEPT_S = 300.0
 """How long a server without sessions waits for the next request."""
+
+LOOK_S = 0.1
+"""How often it looks, while it imports, whether its owner is still there."""
 
 MOST_BYTES, MOST_FILES = 1 << 17, 16
 ATTEMPTS = 2
@@ -150,6 +154,7 @@ os.register_at_fork(after_in_child=_forget)
 # In the server ------------------------------------------------------------------------------------
 def main(descriptor: int) -> None:
     """Serve one process until it ends, or asks for nothing while no session goes on."""
+    owner = os.getppid()
     sessions: dict[int, int] = {}
     asked: Counter[str] = Counter()
     with socket.socket(fileno=descriptor) as sock:
@@ -164,11 +169,12 @@ def main(descriptor: int) -> None:
             if sock.fileno() not in ready:
                 continue
             text, files, _, _ = socket.recv_fds(sock, MOST_BYTES, MOST_FILES)
-            if not text:  # its owner has ended
-                return
+            if not text:  # its owner has ended; to end in order takes long with all that is imported
+                os._exit(0)
             request = json.loads(text)
             asked[request["module"]] += 1
-            load(request["module"], whole="room" not in request or asked[request["module"]] > 1)
+            with ended_with(owner):
+                load(request["module"], whole="room" not in request or asked[request["module"]] > 1)
             if "room" not in request:
                 continue
             parent = os.getpid()
@@ -184,6 +190,26 @@ def main(descriptor: int) -> None:
                 os.close(file)
             with contextlib.suppress(BrokenPipeError):
                 socket.send_fds(sock, [str(pid).encode()], [ended])
+
+
+@contextlib.contextmanager
+def ended_with(owner: int) -> Iterator[None]:
+    """End this process, and so its sessions, soon after its parent `owner` also while it does not listen.
+
+    The kernel's own signal would come at the end of the thread that has started it.
+    """
+
+    def look(*_: object) -> None:
+        if os.getppid() != owner:
+            os._exit(0)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, LOOK_S, LOOK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def load(name: str, whole: bool) -> None:
