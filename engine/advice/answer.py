@@ -27,8 +27,12 @@ PER: dict[Objective, str] = {
 }
 
 
-def answer(base: RunSpec, rows: Sequence[Assessment], objective: Objective, assess_all: AssessAll) -> Answer:
-    """From the assessments of every strategy on the cluster of `base`; `assess_all` predicts a few runs."""
+def answer(
+    base: RunSpec, rows: Sequence[Assessment], objective: Objective, assess_all: AssessAll | None
+) -> Answer:
+    """From the assessments of every strategy on the cluster of `base`; `assess_all` predicts a few runs.
+    Without it the answer does not say what binds, nor what a yes would need.
+    """
     planned = [row for row in rows if row.devices]
     alone = best_of([row for row in planned if len(row.devices) == 1], objective)
     together = best_of([row for row in planned if len(row.devices) > 1], objective)
@@ -67,7 +71,7 @@ def _chosen(
     together: Assessment,
     planned: Sequence[Assessment],
     objective: Objective,
-    assess_all: AssessAll,
+    assess_all: AssessAll | None,
 ) -> Answer:
     gain = _gain(alone.figure(objective), together.figure(objective), objective)
     figures = f"{_said(alone, objective, '')} → {_said(together, objective)}{_interval(together, objective)}"
@@ -102,9 +106,9 @@ def _gain(alone: float | None, together: float | None, objective: Objective) -> 
     return together / alone if objective == "tokens_per_s" else alone / together
 
 
-def _why(base: RunSpec, alone: Assessment, objective: Objective, assess_all: AssessAll) -> str:
+def _why(base: RunSpec, alone: Assessment, objective: Objective, assess_all: AssessAll | None) -> str:
     """What one board has too little of: the rate that would save most if it took no time."""
-    if objective in ("peak_memory_bytes", "energy_j"):
+    if assess_all is None or objective in ("peak_memory_bytes", "energy_j"):
         return ""
     run = base.model_copy(update={"strategy": alone.strategy, "params": {}})
     without: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -145,12 +149,12 @@ def _remedy(
     alone: Assessment,
     planned: Sequence[Assessment],
     objective: Objective,
-    assess_all: AssessAll,
+    assess_all: AssessAll | None,
 ) -> str:
     """From which rate of the links on several boards win, and with which of the methods that have a plan:
     the best of them where links need no time.
     """
-    if objective in ("peak_memory_bytes", "energy_j"):
+    if assess_all is None or objective in ("peak_memory_bytes", "energy_j"):
         return ""
     names = dict.fromkeys(row.strategy for row in planned if row.lossless)
     runs = [base.model_copy(update={"strategy": name, "params": {}}) for name in names]

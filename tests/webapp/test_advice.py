@@ -52,6 +52,17 @@ def test_an_assessment_is_not_computed_twice(
     assert answer == first
 
 
+def test_an_answer_for_whose_remedy_no_time_is_left_is_given_without(
+    live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_redis.set("advice:7", 1)
+    document = base_document()
+    rows = tasks.assess_some.answer(document, ["single", "gpipe"], "advice:7", 1)["rows"]
+    monkeypatch.setattr(tasks, "LIMIT_S", -1)
+    found = tasks.answer_first.answer(document, rows, "total_s", "advice:7", 1)["answer"]
+    assert found["yes"] is False and "links" not in found["sentence"]
+
+
 def test_strategies_for_which_no_time_is_left_say_so(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,3 +121,14 @@ def test_methods_that_come_to_the_same_plan_are_one_row() -> None:
     rows = told_once([assess(one) for one in specs])
     assert [row.like for row in rows] == ["", "single", ""]
     assert rows[1].devices == ("a",), "at this rate edgeshard stays on one device"
+
+
+def test_without_time_for_more_predictions_the_answer_is_the_same_without_its_remedy() -> None:
+    spec = base(2e6)
+    rows = told_once(
+        ranked([assess(spec.model_copy(update={"strategy": name})) for name in NAMES], "total_s")
+    )
+    whole = answer(spec, rows, "total_s", assess_all)
+    short = answer(spec, rows, "total_s", None)
+    assert short.yes is whole.yes is False
+    assert "would need" not in short.sentence and whole.sentence.startswith(short.sentence.rstrip("."))
