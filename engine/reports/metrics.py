@@ -74,12 +74,15 @@ def _predicted_latency_s(report: RunReport) -> float | None:
 
 
 def _tokens_lost(report: RunReport) -> float | None:
-    """Tokens that were asked for and did not come; None for a run that lost no device."""
-    if not any(isinstance(change, DropDevice | FreezeDevice) for change in report.spec.scenario.changes):
-        return None
+    """Tokens that were asked for and did not come; None for a run that lost no device, or in which people
+    asked while it went on.
+    """
     workload = report.spec.workload
-    came = sum(len(request.token_s) for request in report.requests)
-    return float(max(0, workload.requests * workload.new_tokens - came))
+    lost = any(isinstance(change, DropDevice | FreezeDevice) for change in report.spec.scenario.changes)
+    if not lost or workload.is_open:
+        return None
+    each = [row.new_tokens for row in workload.trace] or [workload.new_tokens] * workload.requests
+    return float(max(0, sum(each) - sum(len(request.token_s) for request in report.requests)))
 
 
 def _changes_missed(report: RunReport) -> float | None:

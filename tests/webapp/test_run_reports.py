@@ -166,6 +166,11 @@ def test_groups_of_runs_are_averaged_by_the_server(alice: Browser, live_redis) -
     assert (single["latency_s"]["mean"], single["latency_s"]["margin"]) == (1, None)
 
 
+def test_averages_of_more_runs_than_a_list_shows_are_refused(alice: Browser, live_redis) -> None:
+    refused = alice.post("/runs/averages", {"groups": [[1] * 3000, [2] * 2001]})
+    assert refused.status_code == 422 and "have 5001 runs, expected at most 5000" in refused.json()["detail"]
+
+
 def test_the_critical_path_of_a_stored_run_covers_its_latency_without_a_gap(
     alice: Browser, live_redis
 ) -> None:

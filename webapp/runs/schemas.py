@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from engine.domain.by_hand import EditablePlan
 from engine.domain.events import RunState
@@ -26,6 +26,9 @@ from engine.reports.metrics import metrics_of_a, values_of
 from webapp.accounts.rights import Rights
 from webapp.runs.models import FIGURES_IN_COLUMNS, Run
 from webapp.runs.waiting import Place, places
+
+MOST_LISTED = 5000
+"""Runs in one answer."""
 
 
 class PredictionOut(Schema):
@@ -121,7 +124,7 @@ class Filters(Schema):
     cluster: str | None = None
     tag: str | None = None
     search: str | None = None
-    limit: int = Field(default=500, ge=1, le=5000)
+    limit: int = Field(default=500, ge=1, le=MOST_LISTED)
     offset: int = Field(default=0, ge=0, le=1_000_000_000)
 
 
@@ -135,7 +138,16 @@ class PathPiece(Schema):
 
 
 class Grouped(Schema):
-    groups: list[list[int]] = Field(max_length=5000, description="Ids of runs.")
+    groups: list[list[int]] = Field(max_length=MOST_LISTED, description="Ids of runs.")
+
+    @field_validator("groups")
+    @classmethod
+    def _as_many_as_a_list_has(cls, groups: list[list[int]]) -> list[list[int]]:
+        """Raises `ValueError` for more runs."""
+        number = sum(map(len, groups))
+        if number > MOST_LISTED:
+            raise ValueError(f"have {number} runs, expected at most {MOST_LISTED}, as many as a list shows")
+        return groups
 
 
 class ComparedRun(RunColumn):

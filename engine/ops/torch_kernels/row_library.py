@@ -55,10 +55,16 @@ def options() -> tuple[str, ...]:
 
 
 @cache
+def source() -> bytes:
+    """What is compiled is what the library's name says, also where somebody writes the file meanwhile."""
+    return SOURCE.read_bytes()
+
+
+@cache
 def library_name() -> str:
     """Names the source, the options and the kind of processor."""
     words = (*options(), platform.machine())
-    digest = hashlib.sha256(SOURCE.read_bytes() + "\0".join(words).encode()).hexdigest()
+    digest = hashlib.sha256(source() + "\0".join(words).encode()).hexdigest()
     return f"row-products-{digest[:16]}.so"
 
 
@@ -82,7 +88,8 @@ def make_library() -> str:
     draft = folder / f"{library_name()}.{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        subprocess.run((found, *options(), "-o", draft, SOURCE, "-lm"), check=True, capture_output=True)
+        command = (found, *options(), "-o", draft, "-x", "c", "-", "-lm")
+        subprocess.run(command, input=source(), check=True, capture_output=True)
         ctypes.CDLL(str(draft))
         draft.replace(folder / library_name())
     except (OSError, subprocess.CalledProcessError):  # not C11 with vectors, or no place for programs

@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from engine.domain.report import Attribution, Outcome, Recovery, RequestReport
+from engine.domain.scenario import DropDevice, Scenario
+from engine.domain.workload import Workload
 from engine.reports.metrics import METRICS, listed_figures, metrics_of_a, shown_in, values_of
 from tests.engine.reports.test_compare import report
+
+SERVED = {"prompt_tokens": 4, "new_tokens": 5}
 
 
 def test_no_two_figures_of_one_subject_have_the_same_name() -> None:
@@ -30,6 +34,25 @@ def test_figures_are_sums_percentiles_and_shares() -> None:
     assert (found["energy_j"], found["edp_j_s"]) == (3.0, 6.0)
     assert not {"dilation", "queue_p95_s", "recovery_s", "tokens_lost"} & set(found)
     assert listed_figures(made).keys() == found.keys() & {one.name for one in shown_in("list")}
+
+
+def test_tokens_are_lost_of_those_that_each_request_asked_for() -> None:
+    rows = [{"at_s": 0.0, "prompt_tokens": 4, "new_tokens": count} for count in (2, 5)]
+    drop = Scenario(changes=(DropDevice(at_s=1.0, device="b"),))
+
+    def lost(pattern: str, *came: int) -> float | None:
+        asked = {"pattern": pattern, "trace": rows} | (SERVED if pattern == "serve" else {})
+        made = report(2.0)
+        spec = made.spec.model_copy(update={"workload": Workload.parse(asked, "test"), "scenario": drop})
+        requests = tuple(
+            RequestReport(index=i, arrival_s=0, ttft_s=1, token_s=tuple(range(1, 1 + n)), output_tokens=())
+            for i, n in enumerate(came)
+        )
+        made = made.model_copy(update={"spec": spec, "requests": requests})
+        return values_of(made, metrics_of_a("run")).get("tokens_lost")
+
+    assert (lost("trace", 2, 5), lost("trace", 2, 1)) == (0, 4)
+    assert lost("serve", 2, 1) is None, "nobody knows what people will have asked for"
 
 
 def test_of_a_request_each_later_token_has_the_mean_time() -> None:
