@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.domain.units import BITS_PER_BYTE
 from engine.ops.sizes import weight_bytes
+from engine.program.collectives import AllReduce
 from engine.strategies.shared.all_reduce_time import all_reduce_s
 from engine.strategies.shared.ends import layer_slices
 
@@ -40,8 +41,8 @@ def bounds_at(
     """The bounds of every method at `place`: `prompt_s` is one device's time for the prompt.
 
     A decode step reads all weights but the table once, at `memory_byte_per_s` per core; tensor parallelism
-    divides them. Its sums are two per layer: a token's in one exchange, a prompt's in a ring. A pipeline
-    sends the rows from stage to stage and the last row back. `cores` are this host's unless given.
+    divides them. Its sums are two per layer, each by the algorithm whose bytes take the least time. A
+    pipeline sends the rows from stage to stage and the last row back. `cores` are this host's unless given.
     """
     weights_s = step_bytes(model) / memory_byte_per_s
     if place.devices == 1:
@@ -50,14 +51,17 @@ def bounds_at(
     sharing = min(place.devices, cores or len(os.sched_getaffinity(0)))
     row_bytes = model.hidden_size * model.element_bytes
 
-    def sums_s(rows: int, how: str) -> float:
-        each_s = all_reduce_s(how, place.devices, rows * row_bytes, place.bit_per_s, 0.0)  # type: ignore[arg-type]
+    def sums_s(rows: int) -> float:
+        each_s = min(
+            all_reduce_s(how, place.devices, rows * row_bytes, place.bit_per_s, 0.0)
+            for how in get_args(AllReduce)
+        )
         return 2 * model.num_layers * each_s
 
     row_s = row_bytes * BITS_PER_BYTE / place.bit_per_s
     yield (
         "bound, tensor parallel",
-        Speed(prompt_s / sharing + sums_s(PROMPT, "ring"), weights_s / sharing + sums_s(1, "direct")),
+        Speed(prompt_s / sharing + sums_s(PROMPT), weights_s / sharing + sums_s(1)),
     )
     hops = place.devices - 1
     yield (

@@ -84,8 +84,8 @@ def test_a_steps_parts_are_those_of_the_source_and_the_rest_completes_the_step()
 
 def test_the_bounds_are_bytes_over_rates():
     """By hand: 8 layers of (4·768² + 3·768·2048) numbers, their norms, a head of 32,000·768 with its norm.
-    A sum of one row of 3,072 bytes over four devices has 3 of them on every link, and 16 follow each other; a
-    prompt's ring sends 2·3/4 of 128 rows. Two cores share the arithmetic of four devices.
+    A sum over four devices in a ring has 2·3/4 of its bytes on every link, those of one row are 3,072, and 16
+    sums follow each other. Two cores share the arithmetic of four devices.
     """
     model = model_of_105m()
     assert step_bytes(model) == 4 * (8 * (4 * 768**2 + 3 * 768 * 2048 + 2 * 768) + 32000 * 768 + 768)
@@ -96,7 +96,7 @@ def test_the_bounds_are_bytes_over_rates():
     weights_s = step_bytes(model) / 1e10
     tensor = bounds["bound, tensor parallel"]
     assert tensor.first_s == pytest.approx(0.15 / 2 + 16 * 1.5 * 128 * row_s)
-    assert tensor.token_s == pytest.approx(weights_s / 2 + 16 * 3 * row_s)
+    assert tensor.token_s == pytest.approx(weights_s / 2 + 16 * 1.5 * row_s)
     pipeline = bounds["bound, pipeline"]
     assert pipeline.first_s == pytest.approx(0.15 + (3 * 128 + 1) * row_s)
     assert pipeline.token_s == pytest.approx(weights_s + 4 * row_s)
