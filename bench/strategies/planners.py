@@ -46,6 +46,7 @@ METHODS: tuple[Method, ...] = (
     Method("megatron", {"planner": "paper"}, {"planner": "best"}),
     Method("galaxy", {"planner": "paper"}, {"planner": "best"}),
     Method("voltage", {"planner": "paper"}, {"planner": "best"}),
+    Method("lime", {"planner": "paper"}, {"planner": "best"}),
 )
 
 

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.advice.changes import BETTER, best_of
-from engine.advice.values import WORTH_NAMING, Answer, Assessment, Objective
+from engine.advice.values import Answer, Assessment, Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_j, human_s
+from engine.strategies.planner.choice import WORTH_NAMING
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 NO_TIME = 1e6

@@ -13,7 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 from engine.advice.limits import limit_of, reason_for
-from engine.advice.values import WORTH_NAMING, Assessment, Objective
+from engine.advice.values import Assessment, Objective
 from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Plan
 from engine.domain.report import DeviceReport, RequestReport
@@ -24,8 +24,8 @@ from engine.ops.sizes import kv_bytes_per_row
 from engine.reports.fold import fold_devices, fold_links, fold_requests
 from engine.runs.predict import Prepared, prepare, simulate
 from engine.runs.uncertainty import ENDS, End, at_end, basis_of
-from engine.strategies.planner.choice import PlannedParams
-from engine.strategies.registry import strategy
+from engine.strategies.planner.choice import WORTH_NAMING
+from engine.strategies.registry import by_best, strategy
 
 SIMULATED_TOKENS = 3
 """Of an answer: the first, which ends the prefill, and two decode steps; of a large run one decode step."""
@@ -71,8 +71,7 @@ def assess_with_interval(spec: RunSpec) -> Assessment:
 
 def _with_best_planner(spec: RunSpec, ends: Sequence[End]) -> Assessment:
     found = _assess(spec, ends)
-    kind = strategy(spec.strategy).Params
-    params = kind.with_best(spec.params) if issubclass(kind, PlannedParams) else None
+    params = by_best(spec.strategy, spec.params)
     if params is None:
         return found
     best = _assess(spec.model_copy(update={"params": params}), ())

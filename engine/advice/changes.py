@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from engine.advice.candidates import Candidate, candidates
-from engine.advice.values import WORTH_NAMING, Assessment, Change, Objective
+from engine.advice.values import Assessment, Change, Objective
 from engine.domain.spec import RunSpec
+from engine.strategies.planner.choice import WORTH_NAMING
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 TRIED_STRATEGIES = 3

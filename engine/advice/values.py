@@ -7,15 +7,12 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.values import Count, Value
+from engine.strategies.planner.choice import WORTH_NAMING
 
 Objective = Literal[
     "first_token_s", "per_token_s", "total_s", "tokens_per_s", "peak_memory_bytes", "energy_j"
 ]
 Resource = Literal["compute", "link", "delay", "load", "staging", "wait"]
-
-
-WORTH_NAMING = 1.02
-"""Gains below are no difference."""
 
 
 class Limit(Value):

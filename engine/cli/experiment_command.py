@@ -13,6 +13,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from engine.advice.planners import in_words, planner_gains
+from engine.cli.advise_command import assess_all
 from engine.cli.arguments import plan_in_file
 from engine.cli.command import Command, Environment
 from engine.cli.experiment_progress import PointsProgress
@@ -187,6 +189,10 @@ def _show(campaign: Campaign) -> int:
     problems = [row for row in found if not row.finished]
     if problems:
         parts.append(_problems(campaign, problems))
+    finished = {row.digest for row in found if row.finished}
+    specs = [point.spec for point in campaign.points if point.spec and point.digest in finished]
+    better = in_words(planner_gains(specs, assess_all))
+    parts += [Text(better)] if better else []
     console = console_for(sys.stdout)
     for part in parts:
         console.print(part)

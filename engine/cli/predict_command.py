@@ -15,6 +15,7 @@ from engine.cli.present import check_writable, present
 from engine.cli.tables import console_for
 from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
+from engine.runs.best_planner import with_best_planner
 from engine.runs.fits import available_bytes, check_fits
 from engine.runs.predict import predict
 from engine.runs.uncertainty import with_uncertainty
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     check_fits(spec, available_bytes())
     with LongWork("predicting", spec.workload.requests, unit="requests", stops=True) as work:
         report = predict(spec, should_stop=work.stopped, reached=work.reached)
-        report = with_uncertainty(report, work.stopped)
+        report = with_best_planner(with_uncertainty(report, work.stopped))
     status = present(report, args)
     if work.stopped():
         return 130

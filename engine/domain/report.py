@@ -317,6 +317,11 @@ class RunReport(Value):
     without_replan: Outcome | None = Field(
         default=None, description="How the run would have ended without new plans, in the simulated world."
     )
+    with_best_planner_s: float | None = Field(
+        default=None,
+        description="Predicted latency with planner=best, where the method followed its paper's rule, which "
+        "is predicted to take longer.",
+    )
     scenario: Scenario = Scenario()
     versions: dict[str, str] = Field(default_factory=dict)
     timings: dict[str, Any] = Field(default_factory=dict, description="Wall seconds of set-up steps.")

@@ -50,6 +50,7 @@ def finding_of(report: RunReport) -> Finding:
         *(_recovered(*pair) for pair in zip_longest(report.recoveries, report.recoveries[1:])),
         *_changed(told),
         *_predicted(report),
+        *_planned_better(report),
         *_uncertain(report),
         *_doubts(report),
     ]
@@ -243,6 +244,14 @@ def _predicted(report: RunReport) -> Iterator[str]:
         yield f"{expected}, within {_percent(SAME_FRAC)} of it."
     else:
         yield f"{expected}; the run took {_percent(abs(off))} {'longer' if off > 0 else 'less'}."
+
+
+def _planned_better(report: RunReport) -> Iterator[str]:
+    """What the best plan of the method would give, beside the prediction of the plan that ran."""
+    best_s, known = report.with_best_planner_s, report.predictions.with_all_changes_known
+    if best_s:
+        gain = (known.latency_s if known else report.latency_s) / best_s
+        yield f"With planner=best the prediction is {human_s(best_s)}: {gain:.1f} times as fast."
 
 
 def _doubts(report: RunReport) -> Iterator[str]:

@@ -16,6 +16,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.reports.fold import fold
 from engine.reports.versions import versions
+from engine.runs.best_planner import best_planner_s
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
 from engine.runs.method import method_report
 from engine.runs.predict import Prepared, decisions_in, simulate
@@ -86,6 +87,8 @@ def report_of(
         with_all_changes_known=figures_of(predicted) if predicted else None,
     )
     update: dict[str, Any] = {"predictions": predictions}
+    if predicted is not None:
+        update["with_best_planner_s"] = best_planner_s(spec, scenario, predicted.report)
     if predicted is None or spec.dilation == "native":
         update["fidelity"] = fidelity_of_native(report, played, predicted)
     else:

@@ -5,6 +5,7 @@ A new strategy is one file and one line here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from engine.domain.errors import SpecError
@@ -67,6 +68,14 @@ def by_rule(name: str) -> dict[str, str]:
     every device takes part. Raises `SpecError` for an unknown name.
     """
     return {"planner": "paper"} if issubclass(strategy(name).Params, PlannedParams) else {}
+
+
+def by_best(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The parameters `given` with planner=best; None where the strategy `name` has no such parameter, plans
+    so already, or has a plan made by hand. Raises `SpecError` for an unknown name.
+    """
+    kind = strategy(name).Params
+    return kind.with_best(given) if issubclass(kind, PlannedParams) else None
 
 
 def layout_types() -> tuple[type[Layout], ...]:

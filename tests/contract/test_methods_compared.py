@@ -58,7 +58,7 @@ def test_a_planner_that_may_leave_devices_out_is_no_slower_than_the_best_device_
         ("edgeformer", {"t_max_mode": "none"}, "accelerate", {}, 1.02),
         *(
             (name, {"planner": "best"}, name, {"planner": "paper"}, 1.01)
-            for name in ("gpipe", "edgeshard", "megatron", "deepspeed", "galaxy", "voltage")
+            for name in ("gpipe", "edgeshard", "megatron", "deepspeed", "galaxy", "voltage", "lime")
         ),
     ],
 )

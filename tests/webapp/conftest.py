@@ -133,6 +133,7 @@ COMPUTED_HERE = (
     "plan.check_experiment",
     "plan.preview_experiment",
     "plan.freeze_experiment",
+    "plan.experiment_planners",
 )
 
 

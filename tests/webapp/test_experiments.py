@@ -133,6 +133,23 @@ def test_figures_tables_and_the_best_are_made_of_the_rows(alice: Browser, victor
     assert "speed" in refused(victor.post(f"{address}/figure", {"figure": FIGURE | {"x": "speed"}}), 422)
 
 
+def test_methods_by_their_papers_rules_are_told_what_the_best_plans_would_give(
+    alice: Browser, victor: Browser
+) -> None:
+    """Voltage's even split over three devices loses to one device, which its best plan takes."""
+    address = f"/experiments/{created(alice)['id']}"
+    assert victor.get(f"{address}/planners").json() == {"told": "", "gains": []}
+    alice.post(f"{address}/predict")
+    work()
+    rows = alice.get(f"{address}/rows").json()["rows"]
+    times = {tuple(row["coordinates"].values()): row["metrics"]["latency_s"] for row in rows}
+    found = victor.get(f"{address}/planners").json()
+    (gain,) = found["gains"]
+    assert gain["strategy"] == "voltage" and "voltage" in found["told"] and "planner=best" in found["told"]
+    # not slower than one device, by the test of all planners
+    assert gain["most"] >= 0.98 * max(times["voltage", rate] / times["single", rate] for rate in (1e7, 1e8))
+
+
 def test_a_preview_has_figures_and_says_which_cannot_be_drawn(alice: Browser) -> None:
     body = {"experiment": fields(figures=[FIGURE, FIGURE | {"name": "other", "metric": "beauty"}])}
     alice.post("/experiments/preview", body)

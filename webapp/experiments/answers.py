@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -13,18 +14,24 @@ from django.utils import timezone
 
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
 from engine.domain.stored import read
 from engine.experiments.results.rows import Row
 from webapp.experiments import services
 from webapp.experiments.analysis import rows_of
+from webapp.experiments.computations import spec_of
 from webapp.experiments.executions import value_of
-from webapp.experiments.models import OPEN, Cell, Execution, Experiment
+from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
 from webapp.experiments.progress import progress
-from webapp.experiments.schemas import ExperimentState, RowOut, RowsOut
+from webapp.experiments.schemas import ExperimentState, PlannersOut, RowOut, RowsOut
 from webapp.experiments.versions import reason_stale, version_of
+from webapp.jobs import answers as planning
 
 OVERLAP_S = 5.0
 """A cursor lies so far in the past: a change may be stored a moment after its time."""
+
+LOOKED_AT = 60
+"""Points of which it is asked what planner=best would give their methods."""
 
 NOTHING = {"total": 0, "done": 0, "failed": 0, "open": 0}
 
@@ -135,6 +142,23 @@ def value_and_rows(experiment: Experiment) -> tuple[domain.Experiment, tuple[Row
     value, rows = value_of(execution), rows_of(execution)
     worlds = dict.fromkeys((*value.worlds, *(row.world for row in rows)))  # people may emulate later
     return value.model_copy(update={"worlds": tuple(worlds)}), rows
+
+
+def planners(experiment: Experiment, person: int) -> PlannersOut:
+    """What planner=best would give; a planning worker computes it. Raises as `planning.ask`."""
+    execution = services.last_execution(experiment)
+    if execution is None:
+        return PlannersOut(told="", gains=[])
+    return PlannersOut.model_validate(planning.ask("plan.experiment_planners", [execution.pk], person))
+
+
+def some_finished(execution: Execution) -> list[RunSpec]:
+    """The runs of at most `LOOKED_AT` finished points, drawn from the whole experiment, in its order."""
+    done = Computation.objects.filter(cells__execution=execution, state="done").order_by("cells__index")
+    numbers = list(dict.fromkeys(done.values_list("pk", flat=True)))
+    places = sorted(Random(0).sample(range(len(numbers)), min(LOOKED_AT, len(numbers))))
+    stored = Computation.objects.in_bulk([numbers[place] for place in places])
+    return [spec_of(stored[numbers[place]]) for place in places]
 
 
 def download(content: str | bytes, content_type: str, name: str) -> HttpResponse:

@@ -34,6 +34,7 @@ from webapp.experiments.schemas import (
     ExperimentOut,
     ExperimentRow,
     FigureIn,
+    PlannersOut,
     PreviewOut,
     Retried,
     Retry,
@@ -183,6 +184,12 @@ def list_rows(request: HttpRequest, experiment_id: int, since: float = 0.0) -> R
 def get_analysis(request: HttpRequest, experiment_id: int) -> AnalysisOut:
     """Everything that the experiment asks for, from the rows that it has so far."""
     return analysis.analysis(*answers.value_and_rows(services.find(experiment_id)))
+
+
+@router.get("/{int:experiment_id}/planners", response=PlannersOut)
+def get_planners(request: UserRequest, experiment_id: int) -> PlannersOut:
+    """What planner=best would give the methods that followed their papers' rules, at a few points."""
+    return answers.planners(services.find(experiment_id), request.auth.pk)
 
 
 @router.post("/{int:experiment_id}/figure", response=FigureData)

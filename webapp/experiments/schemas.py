@@ -8,6 +8,7 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
+from engine.advice.planners import PlannerGain
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Figure, Table, World
 from engine.domain.quantity import Coordinates
@@ -124,6 +125,13 @@ class AnalysisOut(Schema):
     claims: list[Verdict]
     published: list[PublishedRow]
     problems: list[Problem] = Field(description="Figures and tables that cannot be drawn.")
+
+
+class PlannersOut(Schema):
+    """What planner=best would give the methods that followed their papers' rules, by prediction."""
+
+    told: str = Field(description="In one sentence; empty where it gives nothing.")
+    gains: list[PlannerGain]
 
 
 class ShippedOut(Schema):

@@ -18,6 +18,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_init, worker_process_init
 from django.contrib.auth.models import User
 
+from engine.advice.assess import assess
+from engine.advice.planners import in_words, planner_gains
 from engine.domain import experiment as domain
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
@@ -28,8 +30,9 @@ from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
 from webapp.celery import app
 from webapp.experiments import checks, computations, executions, services, versions
+from webapp.experiments.answers import some_finished
 from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of, announce
-from webapp.experiments.models import Computation
+from webapp.experiments.models import Computation, Execution
 from webapp.jobs import answers, workers
 from webapp.redis import client
 from webapp.runs.tasks import with_profile
@@ -71,6 +74,14 @@ def preview_experiment(document: dict[str, Any], owner: int) -> dict[str, Any]:
 def freeze_experiment(experiment: int) -> dict[str, Any]:
     """Freeze the present version of a stored experiment; gives the number of the execution."""
     return {"execution": executions.freeze(services.find(experiment)).pk}
+
+
+@answers.question("plan.experiment_planners", EXPAND_LIMIT_S)
+def experiment_planners(execution: int) -> dict[str, Any]:
+    """What planner=best would give the methods of an experiment that was carried out."""
+    specs = some_finished(Execution.objects.get(pk=execution))
+    gains = planner_gains(specs, lambda runs: [assess(run) for run in runs])
+    return {"told": in_words(gains), "gains": [gain.model_dump() for gain in gains]}
 
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:

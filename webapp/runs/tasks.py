@@ -24,6 +24,7 @@ from emulator.session.calibrating import calibrate_host
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
+from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
 from webapp.celery import app
@@ -82,6 +83,7 @@ def predict_run(run_id: int) -> None:
     try:
         unwanted = predictions.Unwanted(run_id)
         report = with_uncertainty(predict(spec_to_predict(run), should_stop=unwanted), unwanted)
+        report = with_best_planner(report)
     except EdgeLoomError as error:
         why = str(error)
     except SoftTimeLimitExceeded:

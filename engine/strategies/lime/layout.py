@@ -17,7 +17,8 @@ class SegmentsLayout(Layout):
 
     By rank: `streamed` has the blocks that go through the slots from the start, `slots` the number of their
     layers, `online` the plans that make room as KV caches grow. `left_out` names workers without layers.
-    A prompt passes in parts of `chunk_rows` tokens; 0: at once.
+    A prompt passes in parts of `chunk_rows` tokens; 0: at once. `micro_batch` requests of a burst pass
+    together.
     """
 
     kind: Literal["segments"] = "segments"
@@ -31,6 +32,7 @@ class SegmentsLayout(Layout):
     planned_step_s: NonNegative
     left_out: tuple[str, ...]
     chunk_rows: Count = 0
+    micro_batch: Count = 1
 
     @property
     def ranks(self) -> tuple[int, ...]:

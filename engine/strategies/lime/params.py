@@ -7,13 +7,17 @@ from typing import Literal
 from pydantic import Field
 
 from engine.domain.values import Count
-from engine.program.strategy import DivisibleParams
 from engine.strategies.lime.allocation import Mode
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 
 
-class LimeParams(DivisibleParams):
+class LimeParams(PlannedParams):
     units = ("layers",)
     settings = ("streams", "segments", "prefill_chunk")
+    planner: PlannerChoice = Field(
+        default="paper",
+        description=PLANNER_HELP.format(rule="one request of a burst after the other, as in the paper"),
+    )
     mode: Mode = Field(
         default="joint",
         description="joint: the fastest ring, layers and streamed blocks, chosen together; exact: the "

@@ -25,11 +25,8 @@ from engine.strategies.lime.ring import Rings, token_bytes
 from engine.strategies.lime.search import Choice, fastest, request_s
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
-from engine.strategies.shared.demand import (
-    Demand,
-    block_passes,
-    working_bytes,
-)
+from engine.strategies.planner.pipelines import batches
+from engine.strategies.shared.demand import Demand, block_passes, working_bytes
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import layer_s
@@ -49,8 +46,34 @@ def plan_of(
 ) -> Plan[SegmentsLayout]:
     """`pipeline` is a plain pipeline that fits: the plan is not slower than it.
 
+    With planner=best as many requests of a burst pass together as let all of them end first. Raises
+    `PlanError` if not even one layer per slot fits.
+    """
+    sizes = batches(demand.sequences) if params.planner == "best" else [1]
+    plans: list[tuple[float, Plan[SegmentsLayout]]] = []
+    refused: PlanError | None = None
+    for size in sizes:
+        try:
+            plans.append(_in_batches(name, cluster, model, demand._replace(batch=size), params, pipeline))
+        except PlanError as error:
+            refused = refused or error
+    if refused is not None and not plans:
+        raise refused
+    return min(plans, key=lambda one: one[0])[1]
+
+
+def _in_batches(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: LimeParams,
+    pipeline: Sequence[Stage],
+) -> tuple[float, Plan[SegmentsLayout]]:
+    """The plan for one size of batches, and the seconds of a round of requests with it.
+
     A long prompt passes in parts if its working set would take the memory of a block that is streamed then,
-    or of the whole plan. Raises `PlanError` if not even one layer per slot fits.
+    or of the whole plan. Raises `PlanError`.
     """
     plans: list[tuple[float, Plan[SegmentsLayout]]] = []
     refused: list[PlanError] = []
@@ -68,7 +91,7 @@ def plan_of(
             break
     if not plans:
         raise refused[-1]
-    return min(plans, key=lambda one: one[0])[1]
+    return min(plans, key=lambda one: one[0])
 
 
 def _chunks(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, ...]:
@@ -120,7 +143,7 @@ def _plan_for(
             continue
         layout = _layout(cluster, model, demand, params, choice)
         if params.online_planner == "off" or _lasts(layout, demand):
-            return request_s(rings, choice, demand.sequences), _plan(ends, layout)
+            return request_s(rings, choice, demand.num_batches), _plan(ends, layout)
     if refused is not None:
         raise refused
     kv_bytes = demand.cached_rows * token_bytes(model, demand)
@@ -148,13 +171,13 @@ def _choice(
     pipeline: Sequence[Stage],
 ) -> Choice | None:
     if params.plan is not None:
-        return given(rings, cluster, params.plan, params.fine_grained, demand.sequences)
+        return given(rings, cluster, params.plan, params.fine_grained, demand.num_batches)
     if params.mode == "joint":
-        return fastest(rings, params.num_segments, params.fine_grained, demand.sequences, pipeline)
+        return fastest(rings, params.num_segments, params.fine_grained, demand.num_batches, pipeline)
     for ranks in _rings(cluster, model, demand, rings):
         ring = rings.of(ranks)
         placement = best_placement(
-            ring, params.mode, params.num_segments, params.fine_grained, demand.sequences
+            ring, params.mode, params.num_segments, params.fine_grained, demand.num_batches
         )
         if placement is not None:
             return Choice(ranks, ring, placement)
@@ -186,6 +209,7 @@ def _layout(
         fluctuation_rows=params.fluctuation_rows,
         planned_step_s=placement.step_s,
         chunk_rows=demand.chunk_rows,
+        micro_batch=demand.batch,
         left_out=tuple(cluster.devices[rank].name for rank in cluster.workers if rank not in ranks),
     )
 
@@ -307,7 +331,7 @@ def _transfers(
             segment_bytes=largest[source] * row_bytes,
             target_bytes=chosen.layers[target] * row_bytes,
             free_bytes=_kv_room(ring, placement, target),
-            max_rows=working_bytes(model, block_passes(model, demand)) // (2 * row_bytes),
+            max_rows=working_bytes(model, block_passes(model, demand)) // (2 * demand.batch * row_bytes),
         )
         for source, target in pairs_of([plans[0].max_tokens for plans in online])
     )

@@ -118,7 +118,7 @@ class Member:
             ),
             None,
         )
-        self.last_tokens = sum(step.start + step.rows for step in _complete(self.rounds[-1]))
+        self.last_tokens = _tokens(_complete(self.rounds[-1]))
         self.uncovered_s = 0.0
         self.streamed: dict[tuple[int, str | None], StreamedLayer] = {}
         self.before: dict[int, Step] = {}
@@ -231,7 +231,7 @@ class Member:
         """
         if not steps[0].cache:
             return
-        ctx, tokens = self.ctx, sum(step.start + step.rows for step in steps)
+        ctx, tokens = self.ctx, _tokens(steps)
         parked_tokens = self._park(steps, tokens) if self.parking else 0
         plans = self.layout.online[ctx.rank]
         needed = next((plan for plan in plans if tokens <= plan.max_tokens + parked_tokens), None)
@@ -273,7 +273,7 @@ class Member:
         if self.parking.rows != before:
             target = self.ctx.cluster.devices[self.parking.transfer.target].name
             self.ctx.mark("kv_transfer", target=target, rows=self.parking.rows)
-        kept = min(before, self.parking.rows) * len(steps) * self.parking.transfer.segment_bytes
+        kept = min(before, self.parking.rows) * _sequences(steps) * self.parking.transfer.segment_bytes
         own_bytes = self.layout.num_layers(self.ctx.rank) * _row_bytes(self.ctx.model)
         return (self.layout.num_segments - 1) * kept // own_bytes
 
@@ -281,12 +281,12 @@ class Member:
         """Eq. 8 under the present conditions of links and devices, within what the target can store."""
         assert self.parking is not None, "only sources of a transfer park rows"
         ctx, layout, transfer, now = self.ctx, self.layout, self.parking.transfer, self.ctx.cluster_now
-        fits = self.online.max_tokens >= self.last_tokens
-        if not self.parking.rows and (fits or tokens < self.online.max_tokens - len(steps)):
+        fits, sequences = self.online.max_tokens >= self.last_tokens, _sequences(steps)
+        if not self.parking.rows and (fits or tokens < self.online.max_tokens - sequences):
             return 0  # whatever the times are, see below and `rows_to_park`
         first = steps[0]
         rows, cached_rows = first.rows, first.start + first.rows
-        demand = Demand(first.batch, len(steps), rows, new_tokens=2, cached_rows=cached_rows)
+        demand = Demand(first.batch, sequences, rows, new_tokens=2, cached_rows=cached_rows)
         times = step_times(now, ctx.model, layout.ranks, demand, first.rows, first.start)
         stages = [[stop - start for _, start, stop in segment] for segment in layout.segments]
         front_s = times.front_s(self.place, self.slots.blocks)
@@ -295,14 +295,14 @@ class Member:
         )
         load_s = load_bytes / now.devices[ctx.rank].disk_byte_per_s
         uncovered_s = load_s - longest_idle_s(times, stages, self.place, front_s)
-        row_bytes = len(steps) * transfer.segment_bytes
+        row_bytes = sequences * transfer.segment_bytes
         most_layers = max(stop - start for start, stop in self.bounds)
         s_per_byte, fixed_s = round_trip(now, ctx.rank, transfer.target, most_layers)
         wanted = num_rows(uncovered_s, s_per_byte, row_bytes, len(steps) * fixed_s)
         if fits:
             wanted = min(wanted, self.parking.rows)  # no further plan is due that more rows could delay
         # the target may be a step ahead
-        free = transfer.free_bytes - transfer.target_bytes * (tokens + len(steps))
+        free = transfer.free_bytes - transfer.target_bytes * (tokens + sequences)
         room = int(max(0.0, free) // (row_bytes * (layout.num_segments - 1)))
         most = min(room, transfer.max_rows, first.start)
         chosen = rows_to_park(
@@ -310,7 +310,7 @@ class Member:
             self.parking.rows,
             tokens,
             self.online.max_tokens,
-            len(steps),
+            sequences,
             layout.fluctuation_rows,
         )
         return min(chosen, most)
@@ -328,6 +328,15 @@ class Member:
 def _complete(together: Sequence[Turn]) -> list[Step]:
     """The steps with which every request's rows are complete: of prompts in parts the last one."""
     return [turn.step for turn in together if turn.last]
+
+
+def _sequences(steps: Sequence[Step]) -> int:
+    return sum(step.batch for step in steps)
+
+
+def _tokens(steps: Sequence[Step]) -> int:
+    """In the KV caches of all sequences after `steps`."""
+    return sum(step.batch * (step.start + step.rows) for step in steps)
 
 
 def _row_bytes(model: ModelSpec) -> int:

@@ -53,9 +53,14 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         """Raises `PlanError` if not even one layer per slot fits."""
         demand = demand_of(model, workload, self.batches_bursts)
         pipeline = (
-            _pipeline(cluster, model, workload) if params.mode == "joint" and params.plan is None else ()
+            _pipeline(cluster, model, workload, params)
+            if params.mode == "joint" and params.plan is None
+            else ()
         )
         return plan_of(self.name, cluster, model, demand, params, pipeline)
+
+    def together(self, plan: Plan[SegmentsLayout]) -> int | None:
+        return plan.layout.micro_batch
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[SegmentsLayout]) -> PlanByHand:
         return of_segments(cluster, plan.layout)
@@ -105,9 +110,13 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         await member.restore()
 
 
-def _pipeline(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> tuple[Stage, ...]:
+def _pipeline(
+    cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: LimeParams
+) -> tuple[Stage, ...]:
     """EdgeShard's plan, which is one with one segment and devices in any order; no stages if none fits."""
     try:
-        return EdgeShard().plan(cluster, model, workload, EdgeShardParams()).layout.stages
+        return (
+            EdgeShard().plan(cluster, model, workload, EdgeShardParams(planner=params.planner)).layout.stages
+        )
     except PlanError:
         return ()

@@ -20,6 +20,10 @@ PLANNER_HELP = (
 )
 
 
+WORTH_NAMING = 1.02
+"""Gains below are no difference."""
+
+
 class PlannedParams(DivisibleParams):
     """Base of the parameters of a strategy that has the parameter `planner`, which each declares with its
     default.

@@ -55,7 +55,7 @@ class PipelineTime:
 
     def burst_s(self, stages: Sequence[Stage]) -> float:
         """Seconds until every request has its last token."""
-        number = -(-self.demand.sequences // self.demand.batch)
+        number = self.demand.num_batches
         ready_s, tokens = [0.0] * number, max(1, self.demand.new_tokens)
         free_s: dict[Resource, float] = {}
         ended_s = before_s = 0.0

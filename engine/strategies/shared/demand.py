@@ -54,6 +54,11 @@ class Demand(NamedTuple):
         return new, self.rows - new
 
     @property
+    def num_batches(self) -> int:
+        """Into how many batches the sequences are divided."""
+        return -(-self.sequences // self.batch)
+
+    @property
     def generates(self) -> bool:
         return self.new_tokens > 0
 

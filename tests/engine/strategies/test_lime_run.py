@@ -8,6 +8,7 @@ from engine.domain.plan import Slice
 from engine.domain.trace import Mark, Span
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import payload_bytes
+from engine.runs.predict import predict
 from engine.strategies.lime.cost import event_model
 from engine.strategies.lime.ring import step_times
 from engine.strategies.registry import strategy
@@ -99,6 +100,18 @@ def test_a_burst_takes_as_long_as_the_event_model_says(disk_byte_per_s, rates):
     assert len(plan.layout.segments) > 1
     # a result is computed between two stages, which the event model counts as the first thing of a token
     assert token_times(play(spec, plan))[-1] == pytest.approx(events_of(spec, plan, 3)[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("requests", [2, 3, 4])
+def test_the_best_planner_reads_weights_once_for_a_burst_as_a_device_alone_does(requests):
+    """A device that memory binds reads its weights once for all requests together, or for each again."""
+    cluster = star((1e12,), memory_byte_per_s=1e8)
+    burst = {"new_tokens": 6, "requests": requests, "pattern": "bursty"}
+    paper, best = (spec_of("lime", GPT, cluster, planner=planner, **burst) for planner in ("paper", "best"))
+    alone_s = predict(spec_of("single", GPT, cluster, **burst)).latency_s
+    assert plan_of(best).layout.micro_batch == requests
+    assert predict(best).latency_s <= 1.01 * alone_s
+    assert predict(paper).latency_s > 1.3 * alone_s
 
 
 def test_a_token_in_steady_state_takes_the_planned_step():

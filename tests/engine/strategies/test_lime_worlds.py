@@ -23,6 +23,10 @@ CASES = {
     "blocks-that-stay": case(BERT, tight(BERT, (2e9, 1e9), 3.35, disk_byte_per_s=1e6), num_segments=2),
     "in-stage": overfull(LLAMA, workload={"requests": 2, "pattern": "bursty", "new_tokens": 3}),
     "parked-rows": growing(fluctuation_rows=1, new_tokens=28),
+    "burst-in-batches": case(new_tokens=4, requests=4, pattern="bursty", planner="best"),
+    "parked-rows-of-batches": growing(
+        4.0, requests=2, pattern="bursty", planner="best", fluctuation_rows=1, new_tokens=10
+    ),
     "parked-rows-of-a-burst": growing(requests=2, pattern="bursty", fluctuation_rows=1, new_tokens=10),
 }
 SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in CASES.items()}
@@ -40,6 +44,7 @@ def test_both_worlds_do_the_same(name, real_runs):
     assert outcome.kind == "finished"
     assert simulated - real == Counter() and real - simulated == Counter()
     assert any(kind == "load" for _, kind, *_ in simulated), "without streamed layers this tests nothing"
+    assert ("batches" in name) == (getattr(prepare(SPECS[name]).plan.layout, "micro_batch", 1) > 1)
     parks = any(tag.startswith("kv_back.") for _, kind, tag, *_ in simulated if kind == "send")
     assert parks == name.startswith("parked-rows")
 

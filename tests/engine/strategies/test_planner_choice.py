@@ -27,6 +27,7 @@ def test_methods_without_a_published_rule_for_unequal_devices_look_for_the_best_
         "deepspeed": "paper",
         "galaxy": "paper",
         "voltage": "paper",
+        "lime": "paper",
     }
 
 

@@ -435,6 +435,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments/{experiment_id}/planners": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get Planners */
+        get: operations["get_planners"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/experiments/{experiment_id}/predict": {
         parameters: {
             query?: never;
@@ -2908,6 +2925,15 @@ export interface components {
             ][];
             time_s: number;
         };
+        PlannerGain: {
+            least: number;
+            most: number;
+            strategy: string;
+        };
+        PlannersOut: {
+            gains: components["schemas"]["PlannerGain"][];
+            told: string;
+        };
         PointOut: {
             coordinates: {
                 [key: string]: boolean | number | string;
@@ -3159,6 +3185,7 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
+            with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
             world: "simulated" | "real";
@@ -3329,6 +3356,7 @@ export interface components {
             versions: {
                 [key: string]: string;
             };
+            with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
             world: "simulated" | "real";
@@ -3444,6 +3472,7 @@ export interface components {
             /** @constant */
             kind: "segments";
             left_out: string[];
+            micro_batch: number;
             /** @enum {string} */
             mode: "joint" | "exact" | "dp" | "printed";
             online: {
@@ -4743,6 +4772,27 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ExperimentOut"];
+                };
+            };
+        };
+    };
+    get_planners: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                experiment_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PlannersOut"];
                 };
             };
         };

@@ -24,6 +24,7 @@ export type PublishedAnswer = Schemas['PublishedRow'];
 export type PivotAnswer = Schemas['TableData'];
 export type TableCellAnswer = Schemas['TableCell'];
 export type AnalysisAnswer = Schemas['AnalysisOut'];
+export type PlannersAnswer = Schemas['PlannersOut'];
 /** An experiment that comes with EdgeLoom, whole: a copy of it can be stored. */
 export type ShippedExperiment = Schemas['ShippedOut'];
 /** What the reproductions of the papers come to, by the shipped results. */

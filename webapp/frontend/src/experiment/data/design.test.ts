@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FIRST_DRAFT } from '@/run/request/draft';
 import { star } from '@/cluster/fixtures';
+import type { StrategyRow } from '@/api/types';
 import {
   anotherOf,
   condition,
@@ -15,6 +16,7 @@ import {
   slug,
   toExperiment,
   viewOf,
+  withBestPlanners,
 } from './design';
 
 const rate: FactorOption = {
@@ -195,5 +197,29 @@ describe('one strategy with two sets of parameters', () => {
       'Two strategies are called Voltage: rename one.',
     );
     expect(anotherOf(trimmed, design.methods).title).toBe('Voltage 3');
+  });
+});
+
+describe('the best plans beside the rules of the papers', () => {
+  const row = (name: string, planner?: string) =>
+    ({
+      name,
+      params_schema: { properties: planner ? { planner: { type: 'string', default: planner } } : {} },
+    }) as unknown as StrategyRow;
+  const rows = [row('single'), row('galaxy', 'paper'), row('gpipe', 'best')];
+  const method = (strategy: string, params = {}) => ({ strategy, title: strategy, params });
+
+  it('are added to methods that follow one, once', () => {
+    const galaxy = method('galaxy', { division: 'exact' });
+    const all = withBestPlanners([method('single'), method('galaxy'), method('gpipe'), galaxy], rows);
+    expect(all.map(({ title }) => title)).toEqual(['single', 'galaxy', 'galaxy, best', 'gpipe', 'galaxy']);
+    expect(all[2]).toMatchObject({ strategy: 'galaxy', params: { planner: 'best' } });
+    expect(withBestPlanners(all, rows)).toEqual(all);
+  });
+
+  it('are not added to a plan made by hand, but to a rule that was chosen', () => {
+    const byHand = method('galaxy', { plan: { devices: [] } });
+    expect(withBestPlanners([byHand], rows)).toEqual([byHand]);
+    expect(withBestPlanners([method('gpipe', { planner: 'paper' })], rows)).toHaveLength(2);
   });
 });

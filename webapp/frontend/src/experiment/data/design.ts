@@ -212,6 +212,19 @@ export function anotherOf(method: Method, methods: readonly Method[]): Method {
   return { ...method, title: `${base} ${number}` };
 }
 
+/** After the first method of a strategy that follows its paper's rule, the same one with planner=best. */
+export function withBestPlanners(methods: readonly Method[], strategies: readonly StrategyRow[]): Method[] {
+  const seen = new Set(methods.flatMap(({ strategy, params }) => (params.planner === 'best' ? strategy : [])));
+  return methods.flatMap((method) => {
+    const row = strategies.find(({ name }) => name === method.strategy);
+    const planner = row?.params_schema.properties?.planner;
+    const isBest = (method.params.planner ?? planner?.default) === 'best' || method.params.plan != null;
+    if (!planner || isBest || seen.has(method.strategy)) return [method];
+    seen.add(method.strategy);
+    return [method, { ...method, title: `${method.title}, best`, params: { planner: 'best' } }];
+  });
+}
+
 function factorOf(factor: FactorDraft): Factor {
   const { option, targets } = factor;
   const all = targets.length === 0 || targets.length === option.targets.length;

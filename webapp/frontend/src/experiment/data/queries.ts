@@ -9,6 +9,7 @@ import type {
   FigureAnswer,
   FigureVerdict,
   PivotAnswer,
+  PlannersAnswer,
   PreviewAnswer,
   Reproductions,
   RowAnswer,
@@ -83,6 +84,18 @@ export function useAnalysis(id: number, token: string) {
     queryFn: ({ signal }) => api.get<AnalysisAnswer>(`/experiments/${id}/analysis`, signal),
     placeholderData: keepPreviousData,
     staleTime: Infinity,
+  });
+}
+
+/** What planner=best would give the methods of an experiment that has been carried out. */
+export function usePlanners(id: number, token: string, enabled: boolean) {
+  return useQuery({
+    enabled,
+    queryKey: ['experiments', id, 'planners', token],
+    queryFn: ({ signal }) => api.get<PlannersAnswer>(`/experiments/${id}/planners`, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+    retry: false,
   });
 }
 

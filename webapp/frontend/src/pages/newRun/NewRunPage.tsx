@@ -3,16 +3,16 @@ import { useState } from 'react';
 import { useSearchParams } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useCatalogue, useClusters, useMayWrite, useRun, useShowcases } from '@/api/queries';
-import type { Showcase } from '@/api/types';
+import type { Showcase, StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
+import { type Draft, FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
 import { forget, remembered } from '@/run/request/remembered';
 import { RunForm } from './RunForm';
 
 /** The page /runs/new; `?cluster=ID` preselects a cluster, `?from=ID` copies an earlier run
- * (with `&edit=plan` to change its plan), and `?showcase=NAME&other=NAME` fills in a showcase or a run beside it.
+ * (with `&edit=plan` to change its plan, `&planner=best` for the best one), and `?showcase=NAME&other=NAME` fills in a showcase or a run beside it.
  */
 export function NewRunPage() {
   const [params, setParams] = useSearchParams();
@@ -69,7 +69,7 @@ export function NewRunPage() {
           catalogue={catalogue.data}
           initial={
             earlier.data
-              ? fromRequest(earlier.data.request, earlier.data.report?.scenario)
+              ? copied(earlier.data, params.get('planner') === 'best')
               : showcase
                 ? fromRequest(showcase)
                 : {
@@ -85,6 +85,14 @@ export function NewRunPage() {
       )}
     </Page>
   );
+}
+
+/** The draft of an earlier run, with planner=best if that is wanted. */
+function copied({ request, report }: StoredRun, best: boolean): Draft {
+  const draft = fromRequest(request, report?.scenario);
+  if (!best) return draft;
+  const own = { ...draft.params[draft.strategy], planner: 'best' };
+  return { ...draft, params: { ...draft.params, [draft.strategy]: own } };
 }
 
 /** The request of a showcase, or of the run beside it that is called `other`. */

@@ -1,5 +1,5 @@
 import { Anchor, Button, Group, Menu, Stack, Text } from '@mantine/core';
-import { IconActivity, IconArrowsShuffle, IconCopy, IconFlask } from '@tabler/icons-react';
+import { IconActivity, IconArrowsShuffle, IconCopy, IconFlask, IconRoute } from '@tabler/icons-react';
 import { useRef } from 'react';
 import { Link } from '@/components/navigation';
 import { useMayWrite } from '@/api/queries';
@@ -152,6 +152,16 @@ function RepeatMenu({ run }: { run: RunDetail }) {
         >
           New run, filled in as this one
         </Menu.Item>
+        {run.report?.with_best_planner_s != null && (
+          <Menu.Item
+            component={Link}
+            to={`/runs/new?from=${run.id}&planner=best`}
+            leftSection={<IconRoute size={16} />}
+            data-testid="repeat-with-best-planner"
+          >
+            With planner=best
+          </Menu.Item>
+        )}
         <Menu.Item
           component={Link}
           to={`/runs/new?from=${run.id}&edit=plan`}

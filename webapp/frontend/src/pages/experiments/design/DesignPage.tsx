@@ -6,14 +6,15 @@ import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { type Draft, firstCluster, fromRequest } from '@/run/request/draft';
-import { type Design, firstDesign } from '@/experiment/data/design';
+import { type Design, firstDesign, withBestPlanners } from '@/experiment/data/design';
 import { useExperiment } from '@/experiment/data/queries';
 import { reopened, type Reopened } from '@/experiment/data/reopen';
 import { DesignForm } from './DesignForm';
 
 /**
  * The page /experiments/new; `?cluster=ID` starts from a cluster, `?run=ID` from a run, which becomes one point of
- * the experiment, `?from=ID` edits a stored experiment. A draft of New run comes in the router's state.
+ * the experiment, `?from=ID` edits a stored experiment, `&planner=best` with the best plans as more variants. A draft
+ * of New run comes in the router's state.
  */
 export function DesignPage() {
   const [params] = useSearchParams();
@@ -32,7 +33,11 @@ export function DesignPage() {
     const strategies = catalogue.data?.strategies ?? [];
     const passed = draftIn(state);
     const fresh = (design: Design): Reopened => ({ design, problem: null });
-    if (stored.data?.experiment) return reopened(stored.data.experiment, clusters.data ?? [], strategies);
+    if (stored.data?.experiment) {
+      const found = reopened(stored.data.experiment, clusters.data ?? [], strategies);
+      if (!found.design || params.get('planner') !== 'best') return found;
+      return fresh({ ...found.design, methods: withBestPlanners(found.design.methods, strategies) });
+    }
     if (stored.data) return { design: null, problem: stored.data.unreadable };
     if (run.data)
       return fresh(firstDesign(fromRequest(run.data.request, run.data.report?.scenario), strategies, true));

@@ -15,6 +15,7 @@ import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';
 import { Actions } from './Actions';
+import { BestPlanners } from './BestPlanners';
 import { BestTable } from './BestTable';
 import { BreakEven } from './BreakEven';
 import { Claims } from './Claims';
@@ -126,6 +127,7 @@ function Result({ stored, rows, rowsError }: Props) {
                 />
               </>
             )}
+            {done === all.length && <BestPlanners id={id} token={token} mayChange={mayChange} />}
             <Pivot
               id={id}
               experiment={experiment}
