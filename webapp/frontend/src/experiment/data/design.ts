@@ -214,7 +214,9 @@ export function anotherOf(method: Method, methods: readonly Method[]): Method {
 
 /** After the first method of a strategy that follows its paper's rule, the same one with planner=best. */
 export function withBestPlanners(methods: readonly Method[], strategies: readonly StrategyRow[]): Method[] {
-  const seen = new Set(methods.flatMap(({ strategy, params }) => (params.planner === 'best' ? strategy : [])));
+  const seen = new Set(
+    methods.flatMap(({ strategy, params }) => (params.planner === 'best' ? strategy : [])),
+  );
   return methods.flatMap((method) => {
     const row = strategies.find(({ name }) => name === method.strategy);
     const planner = row?.params_schema.properties?.planner;

@@ -16,6 +16,7 @@ const segments: LayoutOf<'segments'> = {
   planned_step_s: 1,
   left_out: [],
   chunk_rows: 0,
+  micro_batch: 1,
 };
 
 describe('blocksOf', () => {
