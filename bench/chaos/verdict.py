@@ -17,6 +17,7 @@ from engine.domain.report import RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.domain.world import MEASURED
 from engine.runs.predict import decisions_in, prepare, simulate
 
 Ending = Literal["finished", "ended clearly", "wrong tokens", "other work", "hung", "failed"]
@@ -36,7 +37,7 @@ def judge(one: Trial, report: RunReport, trace: Sequence[Span | Mark] = ()) -> V
     if outcome.kind == "finished":
         if not (_complete(one.spec, report) and _right(report)):
             return Verdict("wrong tokens", report.correctness.why or "a request has no or too few tokens")
-        why = other_work(one.spec, report, trace) if report.world == "real" else ""
+        why = other_work(one.spec, report, trace) if report.world in MEASURED else ""
         return Verdict("other work", why) if why else Verdict("finished")
     if outcome.kind == "peer_lost" and _nobody_could(outcome.sentence):
         return Verdict("ended clearly")
@@ -120,4 +121,4 @@ def _complete(spec: RunSpec, report: RunReport) -> bool:
 
 
 def _right(report: RunReport) -> bool:
-    return report.world == "simulated" or report.correctness.ok is True
+    return report.world not in MEASURED or report.correctness.ok is True

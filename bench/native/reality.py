@@ -185,7 +185,7 @@ def spec_of(case: Case) -> RunSpec:
 
 
 def figures_of(run: Run) -> Figures:
-    return _figures(fold(run.prepared.spec, run.prepared.plan, run.trace, world="real"))
+    return _figures(fold(run.prepared.spec, run.prepared.plan, run.trace, world="native"))
 
 
 def predicted_figures(spec: RunSpec, profile: HostProfile) -> Figures:

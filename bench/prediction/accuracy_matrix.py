@@ -107,7 +107,7 @@ def carry_out_for(
             continue
         result = carry_out(*task, emulated)
         keep(result)
-        if task.world == "simulated" and result.outcome != "finished":
+        if task.world == "predicted" and result.outcome != "finished":
             without_plan.add(task.digest)
         if number % 20 == 0:
             sys.stderr.write(f"matrix: {number} of {len(tasks)} runs of both worlds done\n")

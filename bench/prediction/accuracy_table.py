@@ -55,7 +55,7 @@ class Row(NamedTuple):
 def compared(points: Sequence[Point], results: Mapping[tuple[str, str], Result]) -> Iterator[Compared]:
     """The points that have finished in both worlds."""
     for point in points:
-        predicted = results.get((point.digest, "simulated"))
+        predicted = results.get((point.digest, "predicted"))
         emulated = results.get((point.digest, "emulated"))
         if predicted is None or emulated is None:
             continue
@@ -113,7 +113,7 @@ def _title(
     refused = {
         digest
         for (digest, world), one in results.items()
-        if world == "simulated" and one.outcome != "finished"
+        if world == "predicted" and one.outcome != "finished"
     }
     failed = {
         digest

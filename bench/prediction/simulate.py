@@ -131,7 +131,7 @@ def measured(spec: RunSpec) -> Measured:
     with no_search_for_cycles():
         trace, outcome = simulate(prepared)
         times_s.append(time.perf_counter())
-        fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
+        fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method_report(spec, prepared.plan, trace)
         times_s.append(time.perf_counter())
     plan_s, simulate_s, fold_s = (after - before for before, after in pairwise(times_s))

@@ -35,7 +35,7 @@ class Rows:
     def __init__(self, directory: Path, stored: int, people: int):
         request = request_of_all()
         self.body: dict[str, Any] = request.model_dump(mode="json", exclude_defaults=True)
-        report: RunReport = predict(spec_of(request)).model_copy(update={"world": "real"})
+        report: RunReport = predict(spec_of(request)).model_copy(update={"world": "emulated"})
         (directory / "report.json").write_text(report.model_dump_json())
         self.viewer = token_of("viewer", 0)
         self.operators = [token_of("operator", number) for number in range(people)]

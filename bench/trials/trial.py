@@ -51,7 +51,7 @@ class Trials:
         self.service = Service(redis, database, disk, Workers(directory), owner)
         request = request_of_all()
         spec = spec_of(request)
-        report: RunReport = predict(spec).model_copy(update={"world": "real"})
+        report: RunReport = predict(spec).model_copy(update={"world": "emulated"})
         self.service.prepare(request, prepare(spec).plan, report, directory)
         self.viewers = Viewers()
         self.ends: dict[int, set[tuple[str, str]]] = defaultdict(set)

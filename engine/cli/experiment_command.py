@@ -26,7 +26,7 @@ from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.host_times import HostProfile
 from engine.domain.numbers_as_text import unit_and_factor
-from engine.domain.presented import World
+from engine.domain.world import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.seeds import seed_changes
 from engine.experiments.design.shipped_files import load
@@ -45,7 +45,7 @@ from engine.experiments.results.versions import Versions, uses_host_times
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
 ACTIONS = {
     "run": "carry out every point that has no result yet, in all worlds of the experiment",
-    "predict": "the same, in the simulated world only (no root needed)",
+    "predict": "predict every point (no root needed)",
     "report": "write figures, tables, data and one HTML file of the results so far",
     "show": "show the points and the results so far",
 }
@@ -135,7 +135,7 @@ def _campaign(args: argparse.Namespace) -> Campaign:
     points = expand(experiment, sources_of(environment))
     worlds = experiment.worlds
     if args.action == "predict":
-        worlds = ("simulated",)
+        worlds = ("predicted",)
     emulation = environment.emulation() if environment.emulation and "emulated" in worlds else None
     profile = _host_times(points, environment)
     return Campaign(experiment, points, Store(Path(args.output)), worlds, emulation, profile)

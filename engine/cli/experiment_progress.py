@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from engine.cli.long_work import LongWork
+from engine.domain.world import WORLDS
 from engine.experiments.execution.campaign import Task
 from engine.experiments.results.rows import Result
 
@@ -24,10 +25,7 @@ class PointsProgress(LongWork):
     ):
         before = total - len(tasks)
         super().__init__("", total, before=before, unit="points", after_s=0.0, stream=stream, clock=clock)
-        self.left = {
-            world: sum(task.world == world for task in tasks)
-            for world in ("simulated", "calculated", "emulated")
-        }
+        self.left = {world: sum(task.world == world for task in tasks) for world in WORLDS}
         self.spent_s = dict.fromkeys(self.left, 0.0)
         self.finished = dict.fromkeys(self.left, 0)
         self.jobs = jobs

@@ -12,6 +12,7 @@ from engine.cli.tables import show_report
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.stored import to_document
+from engine.domain.world import MEASURED
 
 
 def present(report: RunReport, args: argparse.Namespace) -> int:
@@ -70,12 +71,12 @@ def verdict(report: RunReport) -> str:
 
 
 def exit_status(report: RunReport) -> int:
-    """0 for a run that finished (and, if it was real, proved correct or was lossy as announced, and valid), 3
-    for any other result.
+    """0 for a run that finished, 3 for any other result. A run that computed and sent must also be proved
+    correct, or lossy as announced, and valid.
     """
     if report.outcome.kind != "finished":
         return 3
-    if report.world == "simulated":
+    if report.world not in MEASURED:
         return 0
     facts = report.correctness
     proved = facts.ok or (facts.checked and facts.lossy and facts.ok is None)
@@ -84,6 +85,6 @@ def exit_status(report: RunReport) -> int:
 
 def is_valid(report: RunReport) -> bool:
     """Whether the times are valid. A native run is, unless its report says that it failed a check."""
-    if report.spec.dilation == "native":
+    if report.world == "native":
         return report.fidelity.valid is not False
     return report.fidelity.valid is True

@@ -15,7 +15,7 @@ from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from engine.domain.presented import World
+from engine.domain.world import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, version_of
@@ -34,7 +34,7 @@ from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
-WORLD: World = "simulated"
+WORLD: World = "predicted"
 EMULATED: World = "emulated"
 
 

@@ -87,12 +87,8 @@ def _headline(report: RunReport) -> Text:
     text = Text.assemble((spec.name or f"{spec.strategy} on {spec.cluster.name}", "bold"))
     size = f"{len(spec.cluster.devices)} devices"
     text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} ({size})")
-    mode = f"real run, dilation {report.dilation:.3g}"
-    if report.world == "simulated":
-        mode = "predicted"
-    elif spec.dilation == "native":
-        mode = "real run, native speed"
-    return text.append(f" · {mode} · seed {report.seed}")
+    dilation = f", dilation {report.dilation:.3g}" if report.world == "emulated" else ""
+    return text.append(f" · {report.world}{dilation} · seed {report.seed}")
 
 
 def _badges(report: RunReport) -> Text:

@@ -17,9 +17,10 @@ from pydantic import Field, field_validator, model_validator
 
 from engine.domain.claim import Claim
 from engine.domain.factor import Factor
-from engine.domain.presented import ExperimentName, Figure, Published, Table, World
+from engine.domain.presented import ExperimentName, Figure, Published, Table
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Count, Value, numbers_in
+from engine.domain.world import World
 
 MAX_POINTS = 10_000
 """Points of one experiment, counted by arithmetic before any is built, and before `where` removes some."""
@@ -65,7 +66,7 @@ class Experiment(Value):
     grid: bool = True
     points: tuple[Coordinates, ...] = ()
     seeds: tuple[Count, ...] = Field(default=(0,), min_length=1)
-    worlds: tuple[World, ...] = Field(default=("simulated",), min_length=1)
+    worlds: tuple[World, ...] = Field(default=("predicted",), min_length=1)
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     published: tuple[Published, ...] = ()
@@ -113,6 +114,15 @@ class Experiment(Value):
             if key not in (*RUN_KEYS, "schema"):
                 raise ValueError(f"{key}: unknown key: a run has {', '.join(RUN_KEYS)}")
         return base
+
+    @field_validator("worlds")
+    @classmethod
+    def _emulated_at_native_speed(cls, worlds: tuple[World, ...]) -> tuple[World, ...]:
+        if "native" in worlds:
+            raise ValueError(
+                'native: points are emulated, at native speed where base or a factor has dilation = "native"'
+            )
+        return worlds
 
     @model_validator(mode="after")
     def _unique_names(self) -> Experiment:

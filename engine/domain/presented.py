@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, StringConstraints, model_validator
 
 from engine.domain.quantity import Coordinates, Quantity, present_name
 from engine.domain.values import Value
-
-World = Literal["simulated", "calculated", "emulated"]
-"""simulated: predicted on shapes. calculated: predicted with real tensors in one process, so that what
-depends on data is real too. emulated: run on emulated devices and links.
-"""
+from engine.domain.world import World, with_present_world_in_text
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]
 
@@ -23,7 +19,7 @@ class Presented(Value):
     name: ExperimentName
     title: str = ""
     worlds: tuple[World, ...] = ()
-    where: tuple[str, ...] = ()
+    where: tuple[Annotated[str, BeforeValidator(with_present_world_in_text)], ...] = ()
 
 
 class Figure(Quantity, Presented):

@@ -12,6 +12,7 @@ from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value
+from engine.domain.world import World
 
 
 class DeviceReport(Value):
@@ -287,7 +288,7 @@ class Uncertainty(Value):
 class RunReport(Value):
     spec: RunSpec
     plan: Plan | None
-    world: Literal["simulated", "real"]
+    world: World
     dilation: float
     outcome: Outcome = Outcome()
     latency_s: float = 0.0

@@ -22,8 +22,9 @@ from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.values import Value, raise_spec_error
+from engine.domain.world import present_world
 
-SCHEMA = 4
+SCHEMA = 5
 
 Document = dict[str, Any]
 Step = Callable[[Document], Document]
@@ -262,6 +263,21 @@ def _report_3_to_4(report: Document) -> Document:
     return {**others, "predictions": {"with_all_changes_known": known}} if known else others
 
 
-_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _spec_3_to_4}
-_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same}
-_REPORT_STEPS: Mapping[int, Step] = {1: _report_1_to_2, 2: _report_2_to_3, 3: _report_3_to_4}
+def _report_4_to_5(report: Document) -> Document:
+    """Its world has the present name: of a real run that is `native` or `emulated`, as its spec asked for."""
+    if "world" not in report:
+        return report
+    world, spec = present_world(report["world"]), report.get("spec")
+    if world == "real":
+        world = "native" if isinstance(spec, dict) and spec.get("dilation") == "native" else "emulated"
+    return {**report, "world": world}
+
+
+_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _spec_3_to_4, 4: _same}
+_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same, 4: _same}
+_REPORT_STEPS: Mapping[int, Step] = {
+    1: _report_1_to_2,
+    2: _report_2_to_3,
+    3: _report_3_to_4,
+    4: _report_4_to_5,
+}

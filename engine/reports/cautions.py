@@ -56,9 +56,8 @@ def _cautions(report: RunReport, base: RunReport) -> Iterator[Caution]:
     if difference:
         yield Caution(kind="workload", sentence=difference)
     if report.world != base.world:
-        here = "predicted" if report.world == "simulated" else "measured"
-        there = "predicted" if base.world == "simulated" else "measured"
-        yield Caution(kind="world", sentence=f"This run is {here}, the baseline {there}.", decides=False)
+        sentence = f"This run is {report.world}, the baseline {base.world}."
+        yield Caution(kind="world", sentence=sentence, decides=False)
     if own.seed != other.seed:
         seeds = f"Seed {own.seed} here, {other.seed} in the baseline."
         yield Caution(kind="seed", sentence=seeds, decides=False)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.values import Value
+from engine.domain.world import World
 from engine.reports.cautions import Caution, cautions_of
 from engine.reports.intervals import Average, average_of
 from engine.reports.metric import Better, Metric
@@ -24,7 +25,7 @@ class RunColumn(Value):
     """The run of a column; `cautions` are about its comparison with the baseline."""
 
     name: str
-    world: Literal["simulated", "real"]
+    world: World
     outcome: str
     correct: bool | None
     valid: bool | None

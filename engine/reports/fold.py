@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import inf
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.network import LinkMeasurement
@@ -33,6 +33,7 @@ from engine.domain.report import (
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import transfer_s
+from engine.domain.world import World
 from engine.reports.attribution import attribute
 from engine.reports.load import load_report
 from engine.reports.recoveries import fold_recoveries
@@ -44,7 +45,7 @@ def fold(
     spec: RunSpec,
     plan: Plan | None,
     trace: Sequence[Span | Mark],
-    world: Literal["simulated", "real"],
+    world: World,
     outcome: Outcome = Outcome(),  # noqa: B008  (a frozen value)
     dilation: float = 1.0,
     measured: Sequence[LinkMeasurement] = (),

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.domain.report import Percentiles, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice
+from engine.domain.world import MEASURED
 from engine.reports.load import per_token_s, percentiles
 from engine.reports.metric import Metric, Place, Subject, of_device, of_link, of_request, of_run, of_token
 from engine.reports.missed import missed_changes
@@ -321,7 +322,7 @@ METRICS: tuple[Metric, ...] = (
         "Dilation",
         "",
         "lower",
-        lambda r: r.dilation if r.world == "real" else None,
+        lambda r: r.dilation if r.world in MEASURED else None,
         shown=("list",),
         short="D",
         about="real seconds per virtual second",

@@ -88,7 +88,7 @@ def _moved_device(device: DeviceSpec, one: Input) -> DeviceSpec:
 
 def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
     """Ours of every figure whose value can move: values, bounds of a value, and how runs ended."""
-    rows = [row for row in rows if row.world == "simulated"]
+    rows = [row for row in rows if row.world == "predicted"]
     found: Ours = {}
     for row in compare_published(experiment, rows):
         found[row.id] = ", ".join(sorted(set(row.outcomes))) if row.ours is None else row.ours

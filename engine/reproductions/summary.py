@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from engine.domain.presented import World
 from engine.domain.values import Count, Value
+from engine.domain.world import World
 from engine.reproductions.coverage import figures_of, rule_of, rules
 from engine.reproductions.figures import Paper, figures, papers
 from engine.reproductions.headlines import Headline, claimed, headline
@@ -16,7 +16,7 @@ from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
 
 
 class ExperimentSummary(Value):
-    """One table or figure. `counts` has the states of its independent figures in the simulated world, and
+    """One table or figure. `counts` has the states of its independent figures as predicted, and
     `repeats` how many more state one of them again; `code_versions` are those of the code that made the
     results, `worlds` where they are from.
     """
@@ -74,9 +74,9 @@ def reproductions() -> Reproductions:
     """The summary of everything, from the shipped results alone: nothing is computed anew."""
     by_experiment = {one.name: verdicts_of(one.name) for one in experiments()}
     summaries = tuple(_experiment(name, found) for name, found in by_experiment.items())
-    simulated = {one.id: one for found in by_experiment.values() for one in found if one.world == "simulated"}
+    predicted = {one.id: one for found in by_experiment.values() for one in found if one.world == "predicted"}
     return Reproductions(
-        papers=tuple(_paper(one, summaries, simulated) for one in papers()),
+        papers=tuple(_paper(one, summaries, predicted) for one in papers()),
         experiments=summaries,
         others=tuple(
             LeftOut(
@@ -116,7 +116,7 @@ def _experiment(name: str, found: tuple[FigureVerdict, ...]) -> ExperimentSummar
         figures=len(figure_ids(one)),
         points=len({row.digest for row in rows}),
         counts=counted(found),
-        repeats=sum(bool(verdict.repeats) and verdict.world == "simulated" for verdict in found),
+        repeats=sum(bool(verdict.repeats) and verdict.world == "predicted" for verdict in found),
         worlds=tuple(world for world in one.worlds if any(row.world == world for row in rows)),
         code_versions=tuple(sorted({row.code_version for row in rows if row.code_version})),
         assumptions=one.assumptions,

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.domain.experiment import Experiment
-from engine.domain.presented import World
 from engine.domain.quantity import Coordinates
 from engine.domain.units import human
 from engine.domain.values import Value
+from engine.domain.world import World
 from engine.experiments.results.claims import Verdict, verdicts
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
@@ -53,7 +53,7 @@ class FigureVerdict(Value):
     @property
     def counts(self) -> bool:
         """Whether it is an independent figure of the world that every experiment has."""
-        return self.world == "simulated" and not self.repeats
+        return self.world == "predicted" and not self.repeats
 
 
 class Reason(Value):
@@ -131,7 +131,7 @@ def _of_claim(experiment: Experiment, found: Verdict, figure_id: str) -> FigureV
 
 
 def _verdict(
-    experiment: Experiment, figure_id: str, world: str, judged: Judged, **fields: Any
+    experiment: Experiment, figure_id: str, world: World, judged: Judged, **fields: Any
 ) -> FigureVerdict:
     """The verdict with what was put in, with a person's reason where it is off, and with its cause."""
     moved_by = {one.name: one.by for one in inputs_moved_in(experiment.name)}
@@ -144,18 +144,13 @@ def _verdict(
     return FigureVerdict(
         id=figure_id,
         experiment=experiment.name,
-        world=_world(world),
+        world=world,
         state=state,
         why=why,
         cause=reason.cause if reason else "",
         repeats=repeated_by(figure_id),
         **fields,
     )
-
-
-def _world(name: str) -> World:
-    found: World = "emulated" if name == "emulated" else "calculated" if name == "calculated" else "simulated"
-    return found
 
 
 def _words(experiment: Experiment, coordinates: Coordinates) -> str:

@@ -45,7 +45,7 @@ def calculate(spec: RunSpec) -> RunReport:
         correctness = _compared(prepared, source)
     except RunError as error:
         outcome = outcome_of(error)
-    report = fold(spec, plan, trace, world="simulated", outcome=outcome)
+    report = fold(spec, plan, trace, world="calculated", outcome=outcome)
     return report.model_copy(
         update={
             "correctness": correctness,

@@ -60,7 +60,7 @@ def report_of(
         spec,
         prepared.plan,
         result.trace,
-        world="real",
+        world="native" if spec.dilation == "native" else "emulated",
         outcome=result.outcome,
         dilation=dilation,
         measured=links,

@@ -63,7 +63,7 @@ def predict_native(prepared: Prepared, profile: HostProfile, decisions: Decision
         update={"cluster": as_host(spec.cluster, profile), "profile": profile, "compute_model": None}
     )
     trace, outcome = simulate(prepared._replace(spec=host), decisions=decisions, host=profile.runtime)
-    report = fold(host, prepared.plan, trace, world="simulated", outcome=outcome)
+    report = fold(host, prepared.plan, trace, world="predicted", outcome=outcome)
     return Simulated(report, trace)
 
 

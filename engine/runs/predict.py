@@ -121,7 +121,7 @@ def predict(
         if watch is not _nobody:
             for item in trace:
                 watch(item)
-        report = fold(spec, prepared.plan, trace, world="simulated", outcome=outcome)
+        report = fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
     report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario, "method": method})
     watch(ReportMade.of(report))

@@ -25,7 +25,7 @@ def played_again(
     if spec.dilation == "native":
         return predict_native(prepared, spec.profile, decisions) if spec.profile is not None else None
     trace, outcome = simulate(prepared, decisions=decisions)
-    return Simulated(fold(spec, prepared.plan, trace, world="simulated", outcome=outcome), trace)
+    return Simulated(fold(spec, prepared.plan, trace, world="predicted", outcome=outcome), trace)
 
 
 def _is_known(spec: RunSpec) -> bool:
@@ -43,7 +43,7 @@ def before_the_start(prepared: Prepared, undisturbed: Trace, outcome: Outcome) -
     if spec.scenario.changes or spec.dilation == "native":
         simulated = played_again(prepared, spec.scenario)
     else:
-        report = fold(spec, prepared.plan, undisturbed, world="simulated", outcome=outcome)
+        report = fold(spec, prepared.plan, undisturbed, world="predicted", outcome=outcome)
         simulated = Simulated(report, list(undisturbed))
     return figures_of(simulated) if simulated and simulated.report.outcome.kind == "finished" else None
 

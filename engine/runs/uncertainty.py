@@ -56,7 +56,7 @@ def uncertainty_of(
         trace, outcome = simulate(prepared._replace(spec=run), should_stop, decisions)
         if outcome.kind != "finished":  # it was stopped, or the slower run misses a time limit
             return Uncertainty(basis=basis)
-        ends.append(fold(run, prepared.plan, trace, world="simulated", outcome=outcome))
+        ends.append(fold(run, prepared.plan, trace, world="predicted", outcome=outcome))
     fast, slow = ends
     return Uncertainty(
         basis=basis,

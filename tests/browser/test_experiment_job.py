@@ -94,7 +94,7 @@ def export(page: Page) -> None:
 
 def compare_two_points(page: Page) -> None:
     for number in (0, 1):
-        row = page.get_by_test_id(f"row-{number}-simulated")
+        row = page.get_by_test_id(f"row-{number}-predicted")
         row.get_by_role("checkbox").click()
     page.get_by_test_id("add-to-comparison").click()
     page.get_by_test_id("open-comparison").click()

@@ -120,9 +120,9 @@ def kill_in_the_middle(site: Up, number: int) -> set[Computed]:
 
     def both_are_killed() -> bool:
         nonlocal before, emulating
-        if not before and done(in_database(site, number), "simulated"):
+        if not before and done(in_database(site, number), "predicted"):
             kill(site, ("webapp.asgi", "redis-server", "-Q plan", "-Q points"))
-            before = done(in_database(site, number), "simulated")
+            before = done(in_database(site, number), "predicted")
         if emulating and statuses(site)[-1:] in EMULATING:
             kill(site, ("-Q emulate",))
             emulating = False
@@ -154,7 +154,7 @@ def test_an_experiment_goes_on_after_web_server_redis_workers_and_browser_were_k
     number = begin(page)
     before = kill_in_the_middle(site, number)
     assert len(before) < NUM_POINTS, "nothing was killed in the middle"
-    assert shown(page) <= len(done(in_database(site, number), "simulated"))
+    assert shown(page) <= len(done(in_database(site, number), "predicted"))
     visitor = page.context.storage_state()
     page.close()
 
@@ -166,7 +166,7 @@ def test_an_experiment_goes_on_after_web_server_redis_workers_and_browser_were_k
         expect(later.get_by_test_id("progress-emulated")).to_contain_text(re.compile("Emulated 1 of 1(,|$)"))
         expect(later.get_by_test_id("experiment-state")).to_have_text("finished")
     after = in_database(site, number)
-    assert before <= done(after, "simulated"), "a point that was there was computed again"
-    assert len(done(after, "simulated")) == NUM_POINTS
+    assert before <= done(after, "predicted"), "a point that was there was computed again"
+    assert len(done(after, "predicted")) == NUM_POINTS
     assert all(one.attempts <= 2 for one in after), "a point was taken more often than workers were killed"
     assert statuses(site) == ["failed", "finished"]

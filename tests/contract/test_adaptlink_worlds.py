@@ -43,6 +43,6 @@ def test_both_worlds_do_the_same_and_the_real_one_is_right(name, real_runs):
     assert outcome.kind == report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
     assert simulated - real == Counter() and real - simulated == Counter()
     assert report["correctness"]["ok"], report["correctness"]
-    devices = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome).devices
+    devices = fold(prepared.spec, prepared.plan, trace, world="predicted", outcome=outcome).devices
     peaks = {device.name: device.peak_memory_bytes for device in devices}
     assert peaks == {device["name"]: device["peak_memory_bytes"] for device in report["devices"]}

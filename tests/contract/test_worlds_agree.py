@@ -166,7 +166,7 @@ def simulated_run(real_runs):
     def simulated(name):
         prepared = prepare(spec_of(*BY_NAME[name]))
         trace, outcome = simulate(prepared, decisions=decisions_of(real_runs[name]["trace"]))
-        report = fold(prepared.spec, prepared.plan, trace, world="simulated", outcome=outcome)
+        report = fold(prepared.spec, prepared.plan, trace, world="predicted", outcome=outcome)
         peaks = {device.name: device.peak_memory_bytes for device in report.devices}
         return Simulated(outcome.kind, operations(to_json(trace)), peaks)
 

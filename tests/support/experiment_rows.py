@@ -39,7 +39,7 @@ def rows_of(
     found = []
     for at, given in values.items():
         coordinates = dict(zip(names.split(), at, strict=False))
-        world = at[len(coordinates)] if len(at) > len(coordinates) else "simulated"
+        world = at[len(coordinates)] if len(at) > len(coordinates) else "predicted"
         for seed, value in enumerate([given] if isinstance(given, float | int | str) else given):
             is_value = not isinstance(value, str)
             found.append(

@@ -23,7 +23,7 @@ ME = workers.this_worker("points@here")
 
 
 def result(computation: Computation, calibration: str) -> Result:
-    about: dict[str, Any] = {"digest": computation.digest, "world": "simulated", "outcome": "finished"}
+    about: dict[str, Any] = {"digest": computation.digest, "world": "predicted", "outcome": "finished"}
     return Result(calibration=calibration, **about)
 
 

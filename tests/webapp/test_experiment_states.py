@@ -44,7 +44,7 @@ def stored(owner: User, **changes: Any) -> Experiment:
 
 def result(computation: Computation) -> Result:
     return Result(
-        digest=computation.digest, world="simulated", outcome="finished", metrics={"latency_s": 1.0}
+        digest=computation.digest, world="predicted", outcome="finished", metrics={"latency_s": 1.0}
     )
 
 
@@ -176,7 +176,7 @@ def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
 def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:
     executions.start(stored(anna))
     (taken,) = computations.take(ME, 1)
-    computations.keep(taken, failure(PlanError("It does not fit."), taken.digest, "simulated"), 0.1)
+    computations.keep(taken, failure(PlanError("It does not fit."), taken.digest, "predicted"), 0.1)
     taken.refresh_from_db()
     assert (taken.state, taken.result["outcome"], taken.result["sentence"]) == (
         "done",
@@ -273,7 +273,7 @@ def test_an_emulation_of_older_code_is_used_and_a_prediction_is_not(anna: User, 
     executions.start(again)
     executions.emulate(again, None)
     cells = Cell.objects.filter(execution__experiment=again).values_list("world", "computation__state")
-    assert set(cells) == {("simulated", "waiting"), ("emulated", "done")}
+    assert set(cells) == {("predicted", "waiting"), ("emulated", "done")}
 
 
 def test_one_person_has_five_experiments_under_way_at_most(anna: User) -> None:
@@ -347,13 +347,13 @@ def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps
             computations.keep(computation, result(computation), 0.1)
     execution = services.last_execution(experiment)
     assert execution is not None
-    predicted = execution.cells.filter(world="simulated").values_list("computation__state", flat=True)
+    predicted = execution.cells.filter(world="predicted").values_list("computation__state", flat=True)
     assert list(predicted) == 2 * ["done"]
 
 
 def one_step(experiment: Experiment, step: str) -> None:
     """Steps that do not fit the present state refuse, and change nothing."""
-    running = Computation.objects.filter(state="running", world="simulated").first()
+    running = Computation.objects.filter(state="running", world="predicted").first()
     try:
         match step:
             case "start":
@@ -407,7 +407,7 @@ def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> Non
         ("waiting", ""),
     ]
     assert answer["state"] == "running"
-    assert answer["progress"]["simulated"]["failed"] == 1
+    assert answer["progress"]["predicted"]["failed"] == 1
 
 
 # Time left ----------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
         done = set(Computation.objects.filter(state="done").values_list("pk", flat=True))
         assert len(done) < len(MANY), "the worker was not killed in the middle"
         own_redis.stop()
-        assert alice.get(address).json()["progress"]["simulated"]["done"] == len(done)
+        assert alice.get(address).json()["progress"]["predicted"]["done"] == len(done)
         own_redis.start()
         times = dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at"))
         worker.start()

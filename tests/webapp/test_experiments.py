@@ -33,7 +33,7 @@ def test_an_experiment_goes_from_its_fields_to_rows_with_metrics(alice: Browser)
     assert (experiment["state"], experiment["owner"], experiment["may_change"]) == ("new", "alice", True)
     address = f"/experiments/{experiment['id']}"
     started = alice.post(f"{address}/predict").json()
-    assert started["state"] == "running" and started["progress"]["simulated"]["waiting"] == 4
+    assert started["state"] == "running" and started["progress"]["predicted"]["waiting"] == 4
     work()
     answer = alice.get(f"{address}/rows").json()
     assert answer["state"] == "finished"
@@ -226,7 +226,7 @@ def test_time_place_and_kind_of_the_changes_of_the_base_can_be_factors(alice: Br
     address = f"/experiments/{created(alice, base=base, factors=factors)['id']}"
     alice.post(f"{address}/predict")
     work()
-    numbers = alice.get(address).json()["progress"]["simulated"]
+    numbers = alice.get(address).json()["progress"]["predicted"]
     rows = alice.get(f"{address}/rows").json()["rows"]
     late = [row for row in rows if row["coordinates"][factors[0]["name"]] == 5.0]
     assert (numbers["done"], numbers["missed"], len(late)) == (8, 4, 4)

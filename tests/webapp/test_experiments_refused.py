@@ -91,7 +91,7 @@ OF_NO_FACTOR = {"name": "c", "text": "It ends.", "kind": "ended", "outcome": "fi
     [
         ({"factors": [rates(1001), STRATEGIES]}, "2,002 points, and the limit is 2,000"),
         ({"factors": [rates(1000)], "seeds": list(range(1000))}, "1,000,000 points, and the limit is 10,000"),
-        ({"factors": [rates(700)], "worlds": ["simulated", "calculated", "emulated"]}, "2,100 points"),
+        ({"factors": [rates(700)], "worlds": ["predicted", "calculated", "emulated"]}, "2,100 points"),
         (
             {"base": BASE | {"cluster": one_device(400)}, "factors": [rates(300)]},
             "120,000 devices in all points together, and the limit is 100,000",

@@ -57,15 +57,23 @@ def test_runs_clusters_and_people_of_the_previous_release_are_kept(previous: Mig
     unsettled = runs.create(status="cancelled", **fields)
     old.get_model("runs", "EventSegment").objects.create(run_id=done.pk, first=1, last=1, batches=b"\x00\xff")
 
-    old.get_model("experiments", "Computation").objects.create(
-        digest="d", spec=b"", result={"metrics": {"total_s": 2.0, "bytes": 5.0, "bytes[a--b]": 5.0}}
+    figures = {"total_s": 2.0, "bytes": 5.0, "bytes[a--b]": 5.0}
+    result = {"world": "simulated", "metrics": figures}
+    computation = old.get_model("experiments", "Computation").objects.create(
+        digest="d", spec=b"", world="simulated", result=result
     )
+    execution = old.get_model("experiments", "Execution").objects.create(document={})
+    for index, world in enumerate(("simulated", "emulated")):
+        execution.cells.create(index=index, world=world, coordinates={}, computation=computation)
 
     executor = MigrationExecutor(connection)
     executor.migrate(executor.loader.graph.leaf_nodes())
 
-    (computed,) = Computation.objects.values_list("result", flat=True)
-    assert computed == {"metrics": {"latency_s": 2.0, "link_bytes": 5.0, "bytes[a--b]": 5.0}}
+    (computed,) = Computation.objects.all()
+    figures = {"latency_s": 2.0, "link_bytes": 5.0, "bytes[a--b]": 5.0}
+    assert computed.result == {"world": "predicted", "metrics": figures}
+    assert computed.world == "predicted"
+    assert [cell.world for cell in computed.cells.all()] == ["predicted", "emulated"]
     assert [run.status for run in Run.objects.order_by("pk")] == [
         "finished",
         "running",

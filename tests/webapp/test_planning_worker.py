@@ -51,7 +51,7 @@ def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, 
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "queued"
     assert run["prediction"]["latency_s"] == pytest.approx(recorded()[1].latency_s)
-    assert run["prediction"]["world"] == "simulated"
+    assert run["prediction"]["world"] == "predicted"
 
 
 # Advice -------------------------------------------------------------------------------------------

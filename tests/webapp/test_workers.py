@@ -98,7 +98,7 @@ def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, ali
     run = over(alice, run_id)
     assert run["status"] == "finished", run["error"]
     assert run["correct"] is True
-    assert run["report"]["world"] == "real"
+    assert run["report"]["world"] == "emulated"
     assert RunReport.parse(run["report"], "stored").correctness.token_identical
     assert run["figures"]["tokens_per_s"] > 0 and run["finished_at"] > run["started_at"]
 

@@ -7,7 +7,7 @@ from typing import cast
 
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from engine.domain.presented import World
+from engine.domain.world import World
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.best import Best, best

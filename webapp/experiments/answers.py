@@ -100,7 +100,7 @@ def detail(experiment: Experiment, user: User) -> dict[str, Any]:
         "started_version": execution.version if execution else None,
         "progress": progress(execution) if execution else {},
         "stale": num_stale(execution) if execution else 0,
-        "code_version": version_of("simulated"),
+        "code_version": version_of("predicted"),
     }
 
 

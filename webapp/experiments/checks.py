@@ -51,7 +51,7 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
     figures, best, problems = analysis.preview_figures(value, analysis.rows_of(execution))
     pace = pace_here()
     waiting = sum(row.state in OPEN for row in found)
-    first = found[0].world if found else "simulated"
+    first = found[0].world if found else "predicted"
     points = [
         PointOut(
             index=row.index,
@@ -100,7 +100,7 @@ def checked(points: Sequence[Point], known: dict[str, float]) -> dict[str, Any]:
     rows = []
     guess_s = 0.0
     for index, point in enumerate(points):
-        problem = point.problem or (limits.problem_of(point.spec, "simulated") if point.spec else "")
+        problem = point.problem or (limits.problem_of(point.spec, "predicted") if point.spec else "")
         if point.spec is not None and not problem and point.digest not in known:
             guess_s += guessed_s(point.spec)
         rows.append(
@@ -136,6 +136,6 @@ def total_s(points: Sequence[PointOut]) -> float | None:
 
 def predicted(digests: Sequence[str]) -> dict[str, float]:
     """Virtual seconds of the points that are predicted already."""
-    found = computations.newest(digests, "simulated")
+    found = computations.newest(digests, "predicted")
     totals = {digest: (one.result or {}).get("metrics", {}).get("latency_s") for digest, one in found.items()}
     return {digest: total for digest, total in totals.items() if total is not None}

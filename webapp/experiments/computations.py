@@ -19,6 +19,7 @@ from django.utils import timezone
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
+from engine.domain.world import MEASURED, WORLDS, World
 from webapp.experiments import versions
 from webapp.experiments.models import Cell, Computation, Execution
 from webapp.jobs import lease, workers
@@ -26,7 +27,7 @@ from webapp.jobs.intake import wake
 from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import Run
 
-PREDICTED = ("simulated", "calculated")
+PREDICTED: tuple[World, ...] = tuple(world for world in WORLDS if world not in MEASURED)
 """Worlds that need no network: their points go to the workers of the queue `points`."""
 
 POINT_LIMIT_S = 120.0

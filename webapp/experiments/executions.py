@@ -82,7 +82,7 @@ def predicted_cells(value: domain.Experiment, points: Sequence[Point]) -> list[C
     """Unsaved cells for the predictions of all points: with a problem, or with a computation."""
     limits = Limits()
     cells = []
-    for world in [world for world in value.worlds if world in computations.PREDICTED] or ["simulated"]:
+    for world in [world for world in value.worlds if world in computations.PREDICTED] or ["predicted"]:
         made = [
             Cell(
                 index=index,

@@ -7,7 +7,6 @@ from django.db import models
 
 from webapp.jobs.models import Job
 
-WORLDS = ("simulated", "emulated")
 OPEN = ("waiting", "running")
 """States of a computation that still needs a worker."""
 

@@ -10,8 +10,8 @@ from typing import NamedTuple, cast
 from ninja import Schema
 from pydantic import Field
 
-from engine.domain.presented import World
 from engine.domain.spec import RunSpec
+from engine.domain.world import World
 from webapp import budgets
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import workers
@@ -116,7 +116,7 @@ def slots(queue: str) -> int:
 
 def predicted_totals(execution: Execution) -> dict[int, float]:
     """Index of a point → its predicted virtual seconds, where they are known."""
-    cells = execution.cells.filter(world="simulated", computation__state="done").select_related("computation")
+    cells = execution.cells.filter(world="predicted", computation__state="done").select_related("computation")
     totals = {}
     for cell in cells:
         metrics = (cell.computation.result or {}).get("metrics", {}) if cell.computation else {}

@@ -10,8 +10,9 @@ from pydantic import Field
 
 from engine.advice.planners import PlannerGain
 from engine.domain.experiment import Experiment
-from engine.domain.presented import Figure, Table, World
+from engine.domain.presented import Figure, Table
 from engine.domain.quantity import Coordinates
+from engine.domain.world import World
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.best import Best
 from engine.experiments.results.claims import Verdict

@@ -179,7 +179,7 @@ workers.beat.connect(on_beat)
 def know_the_version(**kwargs: Any) -> None:
     """Before the processes are forked: each would read and hash the whole code before its first point."""
     if {"plan", "points"} & set(app.amqp.queues.consume_from):
-        versions.version_of("simulated")
+        versions.version_of("predicted")
 
 
 @worker_process_init.connect

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from engine.domain.calibration import calibration_digest, read_calibration
 from engine.domain.errors import SpecError
-from engine.domain.presented import World
+from engine.domain.world import World
 from engine.experiments.execution.version import code_version, hash_of
 from engine.experiments.results.versions import Versions
 
@@ -21,7 +21,7 @@ EMULATED = ("engine", "emulator")
 def version_of(world: str) -> str:
     """Of this process: it hashes the files once."""
     if world != "emulated":
-        return code_version(on_shapes=world == "simulated")
+        return code_version(on_shapes=world == "predicted")
     return hash_of(settings.BASE_DIR / folder for folder in EMULATED)
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.host_times import HostProfile
-from engine.domain.presented import World
 from engine.domain.spec import RunSpec
+from engine.domain.world import WORLDS, World
 from engine.experiments.design.expand import Point
 from engine.experiments.execution.point import Emulation, attempt, carry_out, version_of
 from engine.experiments.results.rows import REPEATABLE, Key, Result, failure, is_stale
@@ -53,7 +53,7 @@ def tasks_of(
     reason that may have gone, `repeat_stale` results of other versions.
     """
     found: dict[Key, Task] = {}
-    for world in sorted(worlds, key=("simulated", "calculated", "emulated").index):
+    for world in sorted(worlds, key=WORLDS.index):
         for point in points:
             if point.spec is None:
                 continue

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from engine.domain.errors import Cancelled, HostError
 from engine.domain.host_times import HostProfile
-from engine.domain.presented import World
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
+from engine.domain.world import World
 from engine.experiments.execution.version import code_version
 from engine.experiments.results.repeating import MOST_REPEATS, next_dilation
 from engine.experiments.results.rows import Result, failure, result_of
@@ -79,12 +79,12 @@ def attempt(
 def version_of(world: World, emulation: Emulation | None = None) -> str:
     """The version of the code that a new result of `world` would have."""
     if world != "emulated":
-        return code_version(on_shapes=world == "simulated")
+        return code_version(on_shapes=world == "predicted")
     return emulation.version if emulation is not None else ""
 
 
 def _runner(world: World, emulation: Emulation | None) -> OneRun:
-    if world == "simulated":
+    if world == "predicted":
         return predict
     if world == "calculated":
         from engine.runs.calculate import calculate  # it loads torch

@@ -138,10 +138,8 @@ def _figure(
             Level(value=text or "all") for text in _ordered(groups, label_of, named[0] if named else None)
         ),
     )
-    worlds = [world_of(report) for report in compared.reports]
-    experiment = Experiment(name="compared", factors=(x, series)).model_copy(
-        update={"worlds": tuple(dict.fromkeys(worlds))}
-    )
+    worlds = tuple(dict.fromkeys(report.world for report in compared.reports))
+    experiment = Experiment(name="compared", factors=(x, series)).model_copy(update={"worlds": worlds})
     at = [{"x": x_of[run], "series": label_of[run] or "all"} for run in range(len(compared.reports))]
     orders = {
         factor.name: {level.coordinate: place for place, level in enumerate(factor.values)}
@@ -173,12 +171,6 @@ def _figure(
     return made.model_copy(update={"panels": tuple(panels), "kind": kind})
 
 
-def world_of(report: RunReport) -> str:
-    if report.world == "simulated":
-        return "simulated"
-    return "native" if report.spec.dilation == "native" else "emulated"
-
-
 def _rows(report: RunReport, name: str, coordinates: dict[str, Any], view: RunsView) -> list[Row]:
     """The row of a run; of the times of its tokens one per token."""
     figures = (
@@ -189,12 +181,11 @@ def _rows(report: RunReport, name: str, coordinates: dict[str, Any], view: RunsV
     row = Row(
         coordinates=coordinates,
         seed=report.seed,
-        world="simulated",
+        world=report.world,
         digest=name,
         outcome="finished",  # an unfinished run has what it has, and a caution
     )
-    world = world_of(report)
-    return [row.model_copy(update={"world": world, "metrics": metrics}) for metrics in figures]
+    return [row.model_copy(update={"metrics": metrics}) for metrics in figures]
 
 
 def _ordered(groups: Sequence[Repeats], values: dict[int, Any], by: Parameter | None) -> list[Any]:

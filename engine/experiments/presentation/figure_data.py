@@ -100,8 +100,7 @@ def _levels(experiment: Experiment, name: str, found: Iterable[Cell]) -> list[st
     present = list(dict.fromkeys(label_of(experiment, name, cell.coordinates[name]) for cell in found))
     factor = experiment.factor(name)
     if factor is None:
-        names = [label_of(experiment, name, world) for world in experiment.worlds]
-        return [world for world in names if world in present]
+        return [world for world in experiment.worlds if world in present]
     ordered = [label_of(experiment, name, level.coordinate) for level in factor.values]
     return [label for label in ordered if label in present] + [one for one in present if one not in ordered]
 

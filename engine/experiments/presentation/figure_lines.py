@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.presented import Figure, Published
 from engine.domain.quantity import Coordinate, Quantity
-from engine.experiments.presentation.figure_values import PUBLISHED, Line, Source, Spot
-from engine.experiments.results.cells import WORLD_NAMES, Cell, chosen, label_of, place_of
+from engine.experiments.presentation.figure_values import PUBLISHED, Line, Spot
+from engine.experiments.results.cells import Cell, chosen, label_of, place_of
 from engine.experiments.results.metrics import metric
 from engine.experiments.results.published import value_in_metric_unit
 from engine.reports.intervals import box_of
@@ -40,13 +39,8 @@ def own_lines(
             if spots:
                 numbers = all(isinstance(spot.x, float) for spot in spots)
                 ordered = sorted(spots, key=lambda spot: spot.x) if numbers else spots
-                lines.append(Line(label=label, world=source_of(world), spots=tuple(ordered)))
+                lines.append(Line(label=label, world=world, spots=tuple(ordered)))
     return lines
-
-
-def source_of(world: str) -> Source:
-    """The source of a world's values."""
-    return cast(Source, WORLD_NAMES.get(world, world))
 
 
 def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, float]) -> Spot | None:

@@ -6,14 +6,14 @@ from typing import Literal
 
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Value
+from engine.domain.world import World
 from engine.experiments.results.break_even import Crossing
 from engine.experiments.results.cells import Repeat
 from engine.reports.intervals import Box
 
 PUBLISHED = "published"
-MEASURED = ("emulated", "native")
-Source = Literal["predicted", "calculated", "emulated", "native", "published"]
-"""Where the values of a line come from."""
+Source = World | Literal["published"]
+"""Where the values of a line come from: a world, or a paper."""
 
 
 class Axis(Value):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from engine.domain.world import MEASURED
 from engine.experiments.presentation.axes import TICK_POINTS, letters_in, wrapped
-from engine.experiments.presentation.figure_values import MEASURED, PUBLISHED, FigureData, Panel
+from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Panel
 from engine.experiments.presentation.looks import bar_of, crossed, mark_of
 
 if TYPE_CHECKING:

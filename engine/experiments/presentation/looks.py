@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.domain.world import MEASURED
 from engine.experiments.presentation.axes import TICK_POINTS
-from engine.experiments.presentation.figure_values import MEASURED, PUBLISHED, FigureData, Line
+from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "8", "H")

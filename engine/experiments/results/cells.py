@@ -16,9 +16,6 @@ from engine.experiments.results.metrics import metric
 from engine.experiments.results.rows import Row
 from engine.reports.intervals import interval
 
-WORLD_NAMES = {"simulated": "predicted"}
-"""World → its name in figures and tables, where that is another one."""
-
 Place = tuple[tuple[str, bool, Coordinate], ...]
 
 
@@ -104,8 +101,6 @@ def label_of(experiment: Experiment, name: str, value: Coordinate) -> str:
     """What figures and tables show for a coordinate: the label of its level if it has one, a number with the
     factor's unit ("10 Mbit/s"), the name of a world.
     """
-    if name == "world":
-        return WORLD_NAMES.get(str(value), str(value))
     factor = experiment.factor(name)
     level = factor.level(value) if factor else None
     if level is not None and level.label:

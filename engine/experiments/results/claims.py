@@ -23,6 +23,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinates, Quantity
 from engine.domain.values import Value
+from engine.domain.world import World
 from engine.experiments.results.best import groups, ranking
 from engine.experiments.results.break_even import crossing_points, pairs
 from engine.experiments.results.cells import Cell, cells, chosen, label_of, named, sides
@@ -45,7 +46,7 @@ class Verdict(Value):
     name: str
     text: str
     kind: str
-    world: str
+    world: World
     verdict: Holds
     found: str
     where: str = ""
@@ -69,7 +70,7 @@ def verdicts(experiment: Experiment, rows: Sequence[Row]) -> tuple[Verdict, ...]
     )
 
 
-def _verdict(experiment: Experiment, claim: Claim, rows: Sequence[Row], world: str) -> Verdict:
+def _verdict(experiment: Experiment, claim: Claim, rows: Sequence[Row], world: World) -> Verdict:
     quantity = claim if isinstance(claim, Quantity) else Quantity()
     found = cells(experiment, rows, quantity)
     finding = _judge(claim, experiment, found) if found else Finding("not known", "There are no results yet.")

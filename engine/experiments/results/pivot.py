@@ -156,7 +156,7 @@ def _ordered(experiment: Experiment, names: Sequence[str], found: set[Headings])
         labels = (
             [label_of(experiment, name, level.coordinate) for level in factor.values]
             if factor
-            else [label_of(experiment, name, world) for world in experiment.worlds]
+            else list(experiment.worlds)
         )
         order.append({label: index for index, label in enumerate(labels)})
     return tuple(

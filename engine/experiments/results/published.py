@@ -9,6 +9,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.presented import Published
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Value
+from engine.domain.world import World
 from engine.experiments.results.cells import Cell, cells, chosen
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import in_unit, unit_of_quantity
@@ -28,7 +29,7 @@ class PublishedRow(Value):
     metric: str
     unit: str
     coordinates: Coordinates
-    world: str
+    world: World
     bound: str
     published: float | None = None
     published_low: float | None = None
@@ -69,7 +70,7 @@ def value_in_metric_unit(value: Published) -> tuple[float | None, float | None, 
     )
 
 
-def _row(experiment: Experiment, value: Published, found: Sequence[Cell], world: str) -> PublishedRow:
+def _row(experiment: Experiment, value: Published, found: Sequence[Cell], world: World) -> PublishedRow:
     here = chosen(experiment, found, dict(value.coordinates))
     means = [cell.mean for cell in here if cell.mean is not None]
     outcomes = tuple(outcome for cell in here for outcome in cell.outcomes)

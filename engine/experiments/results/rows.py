@@ -8,10 +8,10 @@ from typing import Any
 from pydantic import Field
 
 from engine.domain.errors import EdgeLoomError, PlanError, RunError, SpecError
-from engine.domain.presented import World
 from engine.domain.quantity import Coordinate, Coordinates, Metrics
 from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
+from engine.domain.world import World
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
 from engine.experiments.results.versions import Versions

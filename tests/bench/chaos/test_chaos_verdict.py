@@ -30,7 +30,7 @@ def played(changes=CHANGES):
 
 def report_of(one, trace, **more):
     prepared = prepare(one.spec)
-    report = fold(one.spec, prepared.plan, trace, world="real", outcome=Outcome())
+    report = fold(one.spec, prepared.plan, trace, world="emulated", outcome=Outcome())
     correct = Correctness(checked=True, ok=True)
     return report.model_copy(update={"correctness": correct, "scenario": one.spec.scenario, **more})
 

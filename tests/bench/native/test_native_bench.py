@@ -63,7 +63,7 @@ def test_the_model_has_105_8_million_parameters():
 def test_a_steps_parts_are_those_of_the_source_and_the_rest_completes_the_step():
     spec = native.spec_at(Place(2, 1e8), "gpipe", {})
     plan = prepare(spec).plan
-    report = RunReport(spec=spec, plan=plan, world="real", dilation=1.0, tpot_s=0.030)
+    report = RunReport(spec=spec, plan=plan, world="emulated", dilation=1.0, tpot_s=0.030)
     steps = native.NEW_TOKENS - 1
     spans = [
         Span("n0", "compute", "block", 0, 0.0, 9.0, token=0),  # the prompt

@@ -34,7 +34,7 @@ class Emulator:
 
 
 def tasks(*runs):
-    return [Task(spec, digest, world) for digest, spec in runs for world in ("simulated", "emulated")]
+    return [Task(spec, digest, world) for digest, spec in runs for world in ("predicted", "emulated")]
 
 
 def carried_out(tasks, budget_s, times_s):
@@ -49,9 +49,9 @@ def point(digest, **coordinates):
 
 def ordered(points, *, done=()):
     """The digests of `points` in order, each run's prediction before its emulation."""
-    left = [Task(RUN, one.digest, world) for one in points for world in ("emulated", "simulated")]
+    left = [Task(RUN, one.digest, world) for one in points for world in ("emulated", "predicted")]
     found = [(task.digest, task.world) for task in in_order(points, left, done)]
-    assert [world for _, world in found] == ["simulated", "emulated"] * len(points)
+    assert [world for _, world in found] == ["predicted", "emulated"] * len(points)
     return [digest for digest, _ in found[::2]]
 
 
@@ -86,12 +86,12 @@ def test_the_first_runs_of_the_matrix_have_every_level_of_every_factor():
 
 def test_a_run_without_a_plan_is_not_emulated():
     emulator, found = carried_out(tasks(("a", TOO_SMALL)), 10, [0] * 9)
-    assert (emulator.asked, found) == ([], [("a", "simulated")])
+    assert (emulator.asked, found) == ([], [("a", "predicted")])
 
 
 def test_no_run_begins_after_the_time_is_over():
     found = carried_out(tasks(("a", RUN), ("b", RUN)), 10, [0, 1, 2, 11])[1]
-    assert found == [("a", "simulated"), ("a", "emulated")]
+    assert found == [("a", "predicted"), ("a", "emulated")]
 
 
 def result(digest, world, total_s, valid=1.0, size=100.0, outcome="finished", **more):
@@ -107,12 +107,12 @@ def rows_of(points, found, spreads=None, native_rows=Path("nothing there")):
 def test_the_table_has_the_errors_of_runs_that_finished_in_both_worlds():
     points = [Point({"method": name}, 0, None, "", name) for name in ("a", "b", "c", "d")]
     found = [
-        result("a", "simulated", 1.10),
+        result("a", "predicted", 1.10),
         result("a", "emulated", 1.0),
-        result("b", "simulated", 0.80, size=99.0),
+        result("b", "predicted", 0.80, size=99.0),
         result("b", "emulated", 1.0, valid=0.0),
-        result("c", "simulated", 1.0, outcome="no_plan"),
-        result("d", "simulated", 1.0),
+        result("c", "predicted", 1.0, outcome="no_plan"),
+        result("d", "predicted", 1.0),
     ]
     rows, table = rows_of(points, found)
     assert rows["all"] == ("2", "15.0%", "19.5%", "-20.0%", "15.0%", "-20.0%", "", "", "1 equal")
@@ -126,9 +126,9 @@ def test_bytes_are_equal_only_if_they_are_on_every_link():
     """100 bytes in all, but one world has them on the way back."""
     points = [point("a"), point("b")]
     found = [
-        result("a", "simulated", 1.0, **{"bytes[x--y]": 60.0, "bytes[y--x]": 40.0}),
+        result("a", "predicted", 1.0, **{"bytes[x--y]": 60.0, "bytes[y--x]": 40.0}),
         result("a", "emulated", 1.0, **{"bytes[x--y]": 60.0, "bytes[y--x]": 40.0}),
-        result("b", "simulated", 1.0, **{"bytes[x--y]": 60.0, "bytes[y--x]": 40.0}),
+        result("b", "predicted", 1.0, **{"bytes[x--y]": 60.0, "bytes[y--x]": 40.0}),
         result("b", "emulated", 1.0, **{"bytes[x--y]": 40.0, "bytes[y--x]": 60.0}),
     ]
     assert rows_of(points, found)[0]["all"][-1] == "1 equal"
@@ -137,7 +137,7 @@ def test_bytes_are_equal_only_if_they_are_on_every_link():
 def test_runs_that_lose_packets_are_compared_by_their_means_over_seeds():
     """Emulated 1 s and 3 s, predicted 2.2 s on average: 10 % more. Of the two one is between the extremes."""
     points = [point("a"), point("b")]
-    found = [result(name, world, 9.0) for name in "ab" for world in ("simulated",)]
+    found = [result(name, world, 9.0) for name in "ab" for world in ("predicted",)]
     found += [result("a", "emulated", 1.0), result("b", "emulated", 3.0)]
     spread = Spread((1.5, 2.0, 3.1))
     rows = rows_of(points, found, {"a": spread, "b": spread})[0]

@@ -60,7 +60,7 @@ def test_a_prediction_shows_latency_devices_links_and_attribution(loom: Any) -> 
 def test_json_on_standard_output_is_all_there_is(loom: Any) -> None:
     result = loom(*PREDICT, "--json", "-", "--new-tokens", 3, "--prompt-tokens", 5, "--seed", 9)
     report = read_report(json.loads(result.out), "output").needed()
-    assert report.world == "simulated"
+    assert report.world == "predicted"
     assert len(report.requests[0].token_s) == 3
     assert report.spec.workload.prompt_tokens == 5 and report.seed == 9
     assert sum(report.attribution.model_dump().values()) == pytest.approx(report.latency_s)

@@ -53,7 +53,7 @@ metric = "latency_s"
 
 
 def emulated(spec: RunSpec) -> RunReport:
-    return predict(spec).model_copy(update={"world": "real"})
+    return predict(spec).model_copy(update={"world": "emulated"})
 
 
 def run(
@@ -100,7 +100,7 @@ def test_an_added_value_costs_one_point_and_another_experiment_none(tmp_path: Pa
 
 
 def test_emulated_points_are_carried_out_by_whoever_can(tmp_path: Path, capsys: Any) -> None:
-    both = written(tmp_path, more='worlds = ["simulated", "emulated"]')
+    both = written(tmp_path, more='worlds = ["predicted", "emulated"]')
     output = ("--output", tmp_path / "out", "--jobs", 1)
     status, _, refusal = run(capsys, "run", both, *output)
     assert status == 2 and "cannot emulate" in refusal  # and the predictions are kept
@@ -233,10 +233,10 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
 
 def test_the_time_left_is_the_mean_of_each_world_times_what_is_left_there() -> None:
     spec: Any = None
-    tasks = [Task(spec, str(number), "simulated") for number in range(4)] + [Task(spec, "e", "emulated")]
+    tasks = [Task(spec, str(number), "predicted") for number in range(4)] + [Task(spec, "e", "emulated")]
     stream = io.StringIO()
     with PointsProgress(tasks, total=6, jobs=2, stream=stream) as progress:
-        progress.take(Result(digest="0", world="simulated", outcome="finished", wall_s=4.0))
+        progress.take(Result(digest="0", world="predicted", outcome="finished", wall_s=4.0))
         assert progress.remaining_s() is None  # no emulated point has shown how long one takes
         progress.take(Result(digest="e", world="emulated", outcome="finished", wall_s=60.0))
         assert progress.remaining_s() == 3 * 4.0 / 2

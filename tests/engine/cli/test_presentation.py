@@ -35,7 +35,7 @@ from tests.support.tiny_run import MODEL
 def report(dilation: Any = "auto", **more: Any) -> RunReport:
     spec = RunSpec(cluster=topologies.load("lab-3"), model=MODEL, strategy="gpipe", dilation=dilation)
     good: dict[str, Any] = {
-        "world": "real",
+        "world": "native" if dilation == "native" else "emulated",
         "correctness": Correctness(checked=True, ok=True, token_identical=True),
         "fidelity": Fidelity(valid=True),
     }
@@ -46,7 +46,7 @@ def report(dilation: Any = "auto", **more: Any) -> RunReport:
     ("run", "status"),
     [
         (report(), 0),
-        (report(world="simulated", correctness=Correctness(), fidelity=Fidelity()), 0),
+        (report(world="predicted", correctness=Correctness(), fidelity=Fidelity()), 0),
         (report(correctness=Correctness(checked=True, ok=False)), 3),
         (report(correctness=Correctness()), 3),
         (report(correctness=Correctness(checked=True, lossy=True)), 0),
@@ -54,7 +54,7 @@ def report(dilation: Any = "auto", **more: Any) -> RunReport:
         (report(fidelity=Fidelity(valid=False)), 3),
         (report(fidelity=Fidelity()), 3),
         (report(outcome=Outcome(kind="peer_lost")), 3),
-        (report(outcome=Outcome(kind="cancelled"), world="simulated"), 3),
+        (report(outcome=Outcome(kind="cancelled"), world="predicted"), 3),
         (report(dilation="native", fidelity=Fidelity()), 0),
         (report(dilation="native", fidelity=Fidelity(valid=False)), 3),
         (report(dilation="native", correctness=Correctness(checked=True, ok=False)), 3),
@@ -80,7 +80,7 @@ def test_only_a_finished_correct_and_valid_run_has_status_0(run: RunReport, stat
             "not valid: its times could not be judged",
         ),
         (report(outcome=Outcome(kind="peer_lost", sentence="b failed.")), "b failed."),
-        (report(outcome=Outcome(kind="cancelled"), world="simulated"), "cancelled"),
+        (report(outcome=Outcome(kind="cancelled"), world="predicted"), "cancelled"),
     ],
 )
 def test_a_run_with_another_status_has_a_line_that_says_why(run: RunReport, line: str) -> None:

@@ -35,7 +35,7 @@ from engine.runs.predict import predict
 from tests.support.host_profiles import a_profile
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
-NOW = Versions(code={"simulated": "now"})
+NOW = Versions(code={"predicted": "now"})
 
 
 def points(*strategies: str, **base: Any) -> tuple[Point, ...]:
@@ -48,7 +48,7 @@ def points(*strategies: str, **base: Any) -> tuple[Point, ...]:
 
 
 def result(digest: str, outcome: str = "finished", version: str = "now", **more: Any) -> Result:
-    return Result(digest=digest, world="simulated", outcome=outcome, code_version=version, **more)
+    return Result(digest=digest, world="predicted", outcome=outcome, code_version=version, **more)
 
 
 def spec_of(point: Point) -> RunSpec:
@@ -60,7 +60,7 @@ def spec_of(point: Point) -> RunSpec:
 def test_a_result_has_the_numbers_of_the_report() -> None:
     (point,) = points("megatron")
     report = predict(spec_of(point))
-    found = carry_out(spec_of(point), point.digest, "simulated")
+    found = carry_out(spec_of(point), point.digest, "predicted")
     assert found.outcome == "finished" and found.code_version == code_version()
     assert found.metrics["latency_s"] == report.latency_s
     assert found.metrics["ttft_s"] == report.ttft_s
@@ -84,7 +84,7 @@ def test_a_failure_that_comes_after_the_end_is_said_to_have_never_taken_place() 
     for at_s in (ends_s / 2, ends_s * 2):
         drop = {"kind": "drop_device", "device": "shelf", "at_s": at_s}
         (point,) = points("voltage", scenario={"changes": [drop]}, silence_s=0.01)
-        found[at_s] = carry_out(spec_of(point), point.digest, "simulated")
+        found[at_s] = carry_out(spec_of(point), point.digest, "predicted")
     took_place, missed = found.values()
     assert (took_place.metrics["changes_missed"], missed.metrics["changes_missed"]) == (0, 1)
     assert took_place.sentence == "" and "Never took place, since the run had ended" in missed.sentence
@@ -96,7 +96,7 @@ def test_a_failure_that_comes_after_the_end_is_said_to_have_never_taken_place() 
 
 def test_a_run_without_a_plan_is_a_result_with_its_reason_and_the_rest_goes_on() -> None:
     made = points("tpi_llm", "single", model="opt-13b", workload={"prompt_tokens": 1, "new_tokens": 1})
-    found = list(carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=1))
+    found = list(carry_out_all(tasks_of(made, ["predicted"], {}, NOW), lambda one: None, jobs=1))
     assert [one.outcome for one in found] == ["finished", "no_plan"]
     assert found[1].sentence.endswith(".") and found[1].metrics == {}
 
@@ -125,20 +125,20 @@ def test_a_program_error_is_a_failed_result_and_a_missing_emulator_is_no_result(
 def test_a_known_result_is_not_computed_again_and_points_with_one_hash_are_computed_once() -> None:
     made = points("single", "megatron")
     twice = (*made, *made)
-    assert len(tasks_of(twice, ["simulated"], {}, NOW)) == 2
-    known = {(made[0].digest, "simulated"): result(made[0].digest)}
-    assert [task.digest for task in tasks_of(twice, ["simulated"], known, NOW)] == [made[1].digest]
+    assert len(tasks_of(twice, ["predicted"], {}, NOW)) == 2
+    known = {(made[0].digest, "predicted"): result(made[0].digest)}
+    assert [task.digest for task in tasks_of(twice, ["predicted"], known, NOW)] == [made[1].digest]
 
 
 def test_failed_and_stale_results_are_repeated_on_request_only() -> None:
     made = points("single", "megatron", "gpipe")
     outcomes = (("failed", "now"), ("finished", "before"), ("no_plan", "now"))
     known = {
-        (point.digest, "simulated"): result(point.digest, outcome, version)
+        (point.digest, "predicted"): result(point.digest, outcome, version)
         for point, (outcome, version) in zip(made, outcomes, strict=True)
     }
     left = [
-        [task.spec.strategy for task in tasks_of(made, ["simulated"], known, NOW, retry, stale)]
+        [task.spec.strategy for task in tasks_of(made, ["predicted"], known, NOW, retry, stale)]
         for retry, stale in ((False, False), (True, False), (False, True))
     ]
     assert left == [[], ["single"], ["megatron"]]
@@ -164,7 +164,7 @@ def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_reco
         dilation = spec.dilation if isinstance(spec.dilation, float) else 6.25
         valid = dilation >= valid_from
         fidelity = Fidelity(valid=valid, enough_dilation=None if valid else 2 * dilation)
-        changed = {"fidelity": fidelity, "dilation": dilation, "world": "real"}
+        changed = {"fidelity": fidelity, "dilation": dilation, "world": "emulated"}
         return predict(spec).model_copy(update=changed)
 
     found = carry_out(spec_of(point), "digest", "emulated", emulation=Emulation(emulate, "now"))
@@ -175,17 +175,17 @@ def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_reco
 
 def test_predictions_come_before_emulations() -> None:
     made = points("single", "megatron")
-    worlds = [task.world for task in tasks_of(made, ["emulated", "simulated"], {}, NOW)]
-    assert worlds == ["simulated", "simulated", "emulated", "emulated"]
+    worlds = [task.world for task in tasks_of(made, ["emulated", "predicted"], {}, NOW)]
+    assert worlds == ["predicted", "predicted", "emulated", "emulated"]
 
 
 def test_rows_have_results_problems_and_staleness_and_leave_out_what_is_not_there() -> None:
     made = points("single", "megatron")
     bad = Point({"strategy": "magic"}, 0, None, "There is no magic.")
     known = {
-        (made[0].digest, "simulated"): result(made[0].digest, version="before", metrics={"latency_s": 2.0})
+        (made[0].digest, "predicted"): result(made[0].digest, version="before", metrics={"latency_s": 2.0})
     }
-    found = rows((*made, bad), ["simulated"], known, NOW)
+    found = rows((*made, bad), ["predicted"], known, NOW)
     assert [(row.coordinates["strategy"], row.outcome, row.stale) for row in found] == [
         ("single", "finished", True),
         ("magic", "refused", False),
@@ -201,7 +201,7 @@ def test_the_last_of_several_results_counts_and_other_experiments_results_are_le
     for one in (result("aa1", "failed"), result("aa2"), result("aa1", metrics={"latency_s": 0.1 + 0.2})):
         store.add(one)
     last = result("aa1", metrics={"latency_s": 0.1 + 0.2})
-    assert store.read(["aa1", "bb1"]) == {("aa1", "simulated"): last}
+    assert store.read(["aa1", "bb1"]) == {("aa1", "predicted"): last}
 
 
 def test_a_torn_last_line_is_passed_over_and_does_not_spoil_the_next_one(tmp_path: Path) -> None:
@@ -209,25 +209,25 @@ def test_a_torn_last_line_is_passed_over_and_does_not_spoil_the_next_one(tmp_pat
     store.add(result("aa1"))
     (file,) = store.folder.iterdir()
     file.write_bytes(file.read_bytes() + b'{"digest":"aa2","wor')
-    assert set(store.read(["aa1", "aa2"])) == {("aa1", "simulated")}
+    assert set(store.read(["aa1", "aa2"])) == {("aa1", "predicted")}
     store.add(result("aa3"))
-    assert set(store.read(["aa1", "aa2", "aa3"])) == {("aa1", "simulated"), ("aa3", "simulated")}
+    assert set(store.read(["aa1", "aa2", "aa3"])) == {("aa1", "predicted"), ("aa3", "predicted")}
 
 
 def test_several_experiments_share_one_store(tmp_path: Path) -> None:
     first, second = points("single", "megatron"), points("megatron", "gpipe")
     store = Store(tmp_path)
-    for _ in carry_out_all(tasks_of(first, ["simulated"], {}, NOW), store.add, jobs=1):
+    for _ in carry_out_all(tasks_of(first, ["predicted"], {}, NOW), store.add, jobs=1):
         pass
     known = store.read(point.digest for point in second)
-    assert [task.spec.strategy for task in tasks_of(second, ["simulated"], known, NOW)] == ["gpipe"]
+    assert [task.spec.strategy for task in tasks_of(second, ["predicted"], known, NOW)] == ["gpipe"]
 
 
 # The pool -----------------------------------------------------------------------------------------
 def test_processes_that_die_lose_no_point() -> None:
     """The pool's processes are killed when they have given one result; others do what is left."""
     made = points("single", "megatron", "gpipe", "voltage", "edgeshard", "galaxy")
-    results = carry_out_all(tasks_of(made, ["simulated"], {}, NOW), lambda one: None, jobs=2)
+    results = carry_out_all(tasks_of(made, ["predicted"], {}, NOW), lambda one: None, jobs=2)
     found = [next(results)]
     killed = multiprocessing.active_children()
     for process in killed:
@@ -246,7 +246,7 @@ from tests.engine.experiments.test_carrying_out import points, NOW
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.store import Store
 if __name__ == "__main__":
-    tasks = tasks_of(points("single", "megatron", "gpipe", "voltage"), ["simulated"], {{}}, NOW)
+    tasks = tasks_of(points("single", "megatron", "gpipe", "voltage"), ["predicted"], {{}}, NOW)
     for number, one in enumerate(carry_out_all(tasks, Store(Path({store!r})).add, jobs=1)):
         if number == 1:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -261,7 +261,7 @@ def test_what_was_done_before_a_kill_is_not_done_again(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGKILL
     made = points("single", "megatron", "gpipe", "voltage")
     known = Store(tmp_path).read(point.digest for point in made)
-    left = tasks_of(made, ["simulated"], known, NOW)
+    left = tasks_of(made, ["predicted"], known, NOW)
     assert [task.spec.strategy for task in left] == ["gpipe", "voltage"]
 
 
@@ -342,19 +342,19 @@ def test_a_result_has_the_calibration_that_its_operations_took_and_another_one_m
     (point,) = points("single", compute_model="measured")
     (free,) = points("single")
     old, new = a_profile("old"), a_profile("new")
-    found = carry_out(spec_of(point), point.digest, "simulated", old)
+    found = carry_out(spec_of(point), point.digest, "predicted", old)
     assert found.outcome == "finished" and found.calibration == calibration_digest(old) != ""
-    assert carry_out(spec_of(free), free.digest, "simulated", old).calibration == ""
+    assert carry_out(spec_of(free), free.digest, "predicted", old).calibration == ""
     own = spec_of(point).model_copy(update={"profile": old})
-    assert carry_out(own, "its own times", "simulated").calibration == ""
-    same = Versions(code={"simulated": found.code_version}, calibration=calibration_digest(old))
+    assert carry_out(own, "its own times", "predicted").calibration == ""
+    same = Versions(code={"predicted": found.code_version}, calibration=calibration_digest(old))
     other = same.model_copy(update={"calibration": calibration_digest(new)})
     known = {found.key: found}
-    assert tasks_of([point], ["simulated"], known, same, repeat_stale=True) == ()
-    assert len(tasks_of([point], ["simulated"], known, other, repeat_stale=True)) == 1
-    (row,) = rows([point], ["simulated"], known, other)
+    assert tasks_of([point], ["predicted"], known, same, repeat_stale=True) == ()
+    assert len(tasks_of([point], ["predicted"], known, other, repeat_stale=True)) == 1
+    (row,) = rows([point], ["predicted"], known, other)
     assert row.stale and row.calibration == found.calibration
-    assert other.reason_stale("simulated", "x", found.calibration) == (
+    assert other.reason_stale("predicted", "x", found.calibration) == (
         "another version of the code and another calibration of the host"
     )
-    assert Versions(code=same.code).reason_stale("simulated", found.code_version, found.calibration) == ""
+    assert Versions(code=same.code).reason_stale("predicted", found.code_version, found.calibration) == ""

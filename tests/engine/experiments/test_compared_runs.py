@@ -76,8 +76,8 @@ def test_every_run_stands_by_itself_where_that_is_asked() -> None:
 
 
 def test_predicted_emulated_and_native_runs_are_lines_of_their_own() -> None:
-    emulated = report(2.0).model_copy(update={"world": "real"})
-    native = report(3.0, dilation="native").model_copy(update={"world": "real"})
+    emulated = report(2.0).model_copy(update={"world": "emulated"})
+    native = report(3.0, dilation="native").model_copy(update={"world": "native"})
     made = drawn([report(1.0), emulated, native, report(4.0, strategy="voltage")], x="strategy")
     found = {
         line.world: [spot.y for spot in line.spots] for line in made.figure.panels[0].lines if line.label

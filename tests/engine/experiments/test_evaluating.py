@@ -45,8 +45,8 @@ def test_a_cell_has_the_mean_over_seeds_and_what_did_not_finish_is_left_out() ->
 
 
 def test_only_the_cells_of_the_asked_worlds_are_counted() -> None:
-    values = {("single", 1e6, "simulated"): 1.0, ("single", 1e6, "emulated"): 2.0}
-    rows, experiment = rows_of("latency_s", values), experiment_of(worlds=["simulated", "emulated"])
+    values = {("single", 1e6, "predicted"): 1.0, ("single", 1e6, "emulated"): 2.0}
+    rows, experiment = rows_of("latency_s", values), experiment_of(worlds=["predicted", "emulated"])
     assert [cell.mean for cell in cells(experiment, rows, TOTAL, worlds=["emulated"])] == [2.0]
     assert [cell.mean for cell in cells(experiment, rows, TOTAL)] == [1.0, 2.0]
 
@@ -95,7 +95,7 @@ def test_what_overlaps_with_the_best_cannot_be_told_apart() -> None:
         "Voltage",
         3.0,
     )
-    assert fast.coordinates == {"rate": 1e7, "world": "simulated"}
+    assert fast.coordinates == {"rate": 1e7, "world": "predicted"}
 
 
 def test_more_is_better_for_tokens_per_second_and_less_for_their_ratio_of_time() -> None:
@@ -300,12 +300,12 @@ def test_a_claim_holds_holds_in_direction_or_does_not(
 
 def test_every_world_with_results_has_its_own_verdict_and_without_any_it_is_not_known() -> None:
     claim = {"kind": "compared", "name": "c", "text": "t", **SIDES}
-    experiment = experiment_of(claims=[claim], worlds=["simulated", "emulated"])
+    experiment = experiment_of(claims=[claim], worlds=["predicted", "emulated"])
     values = {("single", 1e6): 2.0, ("voltage", 1e6): 1.0}
     values |= {("single", 1e6, "emulated"): 1.0, ("voltage", 1e6, "emulated"): 2.0}  # type: ignore[dict-item]
     found = verdicts(experiment, rows_of("latency_s", values))
     assert [(one.world, one.verdict) for one in found] == [
-        ("simulated", "holds"),
+        ("predicted", "holds"),
         ("emulated", "does not hold"),
     ]
     assert [one.verdict for one in verdicts(experiment, [])] == ["not known"]
@@ -418,7 +418,7 @@ def test_a_table_takes_the_statistic_over_all_that_falls_into_a_cell(statistic: 
 def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_own() -> None:
     values = {**FALLING, ("voltage", 1e8, "emulated"): 1.1}
     published = [{"coordinates": {"method": "voltage", "rate": 1e7}, "value": 4.5, "where": "Fig. 1"}]
-    experiment = experiment_of(worlds=["simulated", "emulated"], published=published)
+    experiment = experiment_of(worlds=["predicted", "emulated"], published=published)
     made = figure_data(
         experiment, Figure(name="f", x="rate", series="method", log_x=True), rows_of("latency_s", values)
     )

@@ -88,7 +88,7 @@ def test_parquet_has_the_columns_of_the_frame() -> None:
 def test_a_dataset_has_the_factors_as_named_dimensions() -> None:
     cube = dataset(experiment_of(), ROWS, ["latency_s"])
     assert cube["latency_s"].dims == ("method", "rate", "world", "seed")
-    place = {"method": "voltage", "rate": 1e6, "world": "simulated", "seed": 1}
+    place = {"method": "voltage", "rate": 1e6, "world": "predicted", "seed": 1}
     assert cube["latency_s"].sel(place).item() == 0.9
 
 
@@ -110,10 +110,10 @@ def test_a_latex_table_has_one_unit_bold_best_and_no_special_characters() -> Non
     assert "Over all levels of Rate of the links." in no_columns
 
 
-BOTH = ["simulated", "emulated"]
+BOTH = ["predicted", "emulated"]
 MEASURED = {
-    ("single", 1e7, "simulated"): 0.2,
-    ("voltage", 1e7, "simulated"): 0.0847,
+    ("single", 1e7, "predicted"): 0.2,
+    ("voltage", 1e7, "predicted"): 0.0847,
     ("single", 1e7, "emulated"): 0.21,
     ("voltage", 1e7, "emulated"): 0.0953,
 }
@@ -175,7 +175,7 @@ KINDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("fields", KINDS, ids=[str(row["kind"]) for row in KINDS])
 def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: dict[str, Any]) -> None:
     published = [{"coordinates": {"method": "single", "rate": 1e6}, "value": 0.25, "where": "Fig. 1"}]
-    experiment = experiment_of(worlds=["simulated", "emulated"], published=published)
+    experiment = experiment_of(worlds=["predicted", "emulated"], published=published)
     emulated = [row.model_copy(update={"world": "emulated"}) for row in ROWS]
     rows = [
         row.model_copy(

@@ -29,7 +29,7 @@ Box = tuple[float, float, float, float]
 def drawn(number: int, size: str, **fields: Any) -> bytes:
     """Of so many methods at three rates in two worlds; one emulation is not valid."""
     methods = {"name": "method", "title": "Method", "path": "strategy", "values": NAMES[:number]}
-    worlds = ["simulated", "emulated"]
+    worlds = ["predicted", "emulated"]
     experiment = experiment_of(methods, RATES, worlds=worlds, seeds=[0, 1], title=QUESTION)
     rows = rows_of(
         "latency_s",
@@ -126,7 +126,7 @@ def test_a_printed_figure_leads_back_to_its_experiment_and_has_its_fonts() -> No
 def test_series_differ_without_colours() -> None:
     """Each of eight has another mark, and the two worlds of each differ in dashes and in filling."""
     methods = {"name": "method", "path": "strategy", "values": NAMES[:8]}
-    worlds = ["simulated", "emulated"]
+    worlds = ["predicted", "emulated"]
     experiment = experiment_of(methods, RATES, worlds=worlds)
     values = {
         (name, rate, world): 1.0 + rate for name in NAMES[:8] for rate in (1e6, 1e7) for world in worlds

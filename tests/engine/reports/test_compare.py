@@ -32,7 +32,7 @@ def report(latency_s: float = 1.0, **spec: Any) -> RunReport:
     return RunReport(
         spec=RunSpec(**values),
         plan=None,
-        world="simulated",
+        world="predicted",
         dilation=1.0,
         latency_s=latency_s,
         tokens_per_s=2 / latency_s,
@@ -183,7 +183,7 @@ def test_what_makes_figures_incomparable_is_said_of_every_run_but_the_baseline()
         workload=Workload(prompt_tokens=4, new_tokens=48),
         model=MODEL.model_copy(update={"dtype": "bfloat16"}),
         seed=7,
-    ).model_copy(update={"fidelity": Fidelity(valid=False), "world": "real"})
+    ).model_copy(update={"fidelity": Fidelity(valid=False), "world": "emulated"})
     same = report(workload=Workload(prompt_tokens=4, new_tokens=64))
     first, second, third = compare([other, base, same], 1).runs
     assert second.cautions == third.cautions == ()
@@ -191,7 +191,7 @@ def test_what_makes_figures_incomparable_is_said_of_every_run_but_the_baseline()
         ("fidelity", "The times of this run are not valid: see its report.", True),
         ("numbers", "bfloat16 here, float32 in the baseline.", True),
         ("workload", "48 new tokens here, 64 in the baseline.", True),
-        ("world", "This run is measured, the baseline predicted.", False),
+        ("world", "This run is emulated, the baseline predicted.", False),
         ("seed", "Seed 7 here, 0 in the baseline.", False),
     ]
 
@@ -299,7 +299,7 @@ def test_values_that_read_alike_have_texts_of_their_own() -> None:
 
 
 def test_a_prediction_is_no_repeat_of_a_measurement_and_words_of_a_cluster_change_nothing() -> None:
-    measured = report().model_copy(update={"world": "real"})
+    measured = report().model_copy(update={"world": "emulated"})
     told = report(cluster=PAIR.model_copy(update={"description": "at home"}), seed=3)
     comparison = compare([report(), measured, told], grouped=True)
     assert [one.runs for one in comparison.columns] == [(0, 2), (1,)]

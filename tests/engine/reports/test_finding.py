@@ -62,7 +62,7 @@ def report(**changed: Any) -> RunReport:
     values: dict[str, Any] = {
         "spec": RunSpec(cluster=PAIR, model=MODEL, strategy="gpipe"),
         "plan": None,
-        "world": "simulated",
+        "world": "predicted",
         "dilation": 1.0,
         "latency_s": 1.0,
         "ttft_s": 0.4,

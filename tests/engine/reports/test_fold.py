@@ -55,7 +55,7 @@ TRACE: list[Span | Mark] = [
 
 @pytest.fixture
 def report() -> RunReport:
-    return fold(SPEC, None, TRACE, world="simulated")
+    return fold(SPEC, None, TRACE, world="predicted")
 
 
 def test_latencies_count_from_the_arrival(report: RunReport) -> None:
@@ -82,7 +82,7 @@ def test_operations_one_after_the_other_and_at_once_count_the_time_that_any_of_t
         Span("a", "compute", "block", 0, start_s, end_s)
         for start_s, end_s in ((0.0, 1.0), (1.0, 2.0), (2.0, 4.0), (3.0, 5.0), (7.0, 8.0), (6.0, 7.0))
     ]
-    report = fold(SPEC, None, computed, world="simulated")
+    report = fold(SPEC, None, computed, world="predicted")
     assert report.devices[0].busy_s == 7.0
 
 
@@ -102,7 +102,7 @@ def test_links_count_every_hop_in_its_direction(report: RunReport) -> None:
 def test_of_parallel_links_the_fastest_carries_a_direction_and_is_named_by_its_number() -> None:
     second = CLUSTER.links[0].model_copy(update={"parallel": 2, "bit_per_s": 16e6, "reverse_bit_per_s": 1e6})
     cluster = ClusterSpec.model_validate(CLUSTER.model_dump() | {"links": (*CLUSTER.links, second)})
-    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, TRACE, world="simulated")
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, TRACE, world="predicted")
     carried = {link.words: link.bytes for link in report.links if "a" in link.words}
     assert carried == {"a → s": 0, "s → a": 500, "a → s (2)": 1000, "s → a (2)": 0}
 
@@ -117,7 +117,7 @@ def test_energy_is_that_of_computing_of_bytes_moved_and_of_bytes_on_links() -> N
         }
     )
     trace = [*TRACE, Span("b", "load", "ffn", 1, 0.0, 0.5, bytes=40)]
-    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="simulated")
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="predicted")
     assert [device.energy_j for device in report.devices] == [4.0, 23.0]
     assert [link.energy_j for link in report.links] == [10.0, 5.0, 0.0, 0.0]
     assert report.energy_j == 42.0 and report.edp_j_s == 42.0 * report.latency_s
@@ -129,7 +129,7 @@ def test_a_cluster_that_does_not_say_what_things_take_has_no_energy(report: RunR
 
 def test_a_changed_rate_counts_from_its_time_and_direction() -> None:
     change = {"link": "b--s", "bit_per_s": 1e6, "direction": "backward"}
-    report = fold(SPEC, None, [*TRACE, Mark(2.0, "link_changed", facts=change)], world="simulated")
+    report = fold(SPEC, None, [*TRACE, Mark(2.0, "link_changed", facts=change)], world="predicted")
     busy_s = {(link.a, link.direction): link.busy_s for link in report.links}
     assert busy_s["s", "backward"] == 4e-3
     assert busy_s["s", "forward"] == 1e-3
@@ -138,16 +138,16 @@ def test_a_changed_rate_counts_from_its_time_and_direction() -> None:
 def test_a_rate_that_is_changed_in_one_direction_stays_in_the_other() -> None:
     # the message forward begins at 1.0, after the change: still 1000 bytes at 1 MB/s
     change = {"link": "b--s", "bit_per_s": 1e6, "direction": "backward"}
-    report = fold(SPEC, None, [*TRACE, Mark(0.5, "link_changed", facts=change)], world="simulated")
+    report = fold(SPEC, None, [*TRACE, Mark(0.5, "link_changed", facts=change)], world="predicted")
     busy_s = {link.direction: link.busy_s for link in report.links if link.a == "s"}
     assert busy_s == {"forward": 1e-3, "backward": 4e-3}
 
 
 def test_measured_rates_land_on_their_link_and_direction() -> None:
     measured = [LinkMeasurement(1, False, 4e6, 3.9e6, "tbf")]
-    report = fold(SPEC, None, TRACE, world="real", measured=measured, dilation=2.0)
+    report = fold(SPEC, None, TRACE, world="emulated", measured=measured, dilation=2.0)
     assert [link.achieved_bit_per_s for link in report.links] == [None, None, None, 3.9e6]
-    assert report.world == "real" and report.dilation == 2.0
+    assert report.world == "emulated" and report.dilation == 2.0
 
 
 def test_layers_are_those_of_the_first_forward_pass(report: RunReport) -> None:
@@ -167,7 +167,7 @@ def test_time_in_which_nothing_ended_is_waiting() -> None:
         replace(item, time_s=item.time_s + 2) if isinstance(item, Mark) and item.time_s == 4.0 else item
         for item in TRACE
     ]
-    report = fold(SPEC, None, late, world="simulated")
+    report = fold(SPEC, None, late, world="predicted")
     assert report.latency_s == 6.0
     assert report.attribution.wait_s == 2.0
 
@@ -183,7 +183,7 @@ def test_a_burst_counts_each_request_from_its_own_arrival() -> None:
         Mark(3.0, "request_finished", "a", {"request": 0}),
         Mark(8.0, "request_finished", "a", {"request": 1}),
     ]
-    report = fold(SPEC, None, trace, world="simulated")
+    report = fold(SPEC, None, trace, world="predicted")
     assert report.latency_s == 7.0
     assert report.ttft_s == 2.0
     assert report.tpot_s == 2.0
@@ -199,7 +199,7 @@ def test_the_answer_of_a_run_is_that_of_its_first_request() -> None:
             Mark(0.5, "token_emitted", "a", {"request": request, "index": 0, "token": request, "text": text}),
         )
     ]
-    report = fold(SPEC, None, trace, world="simulated")
+    report = fold(SPEC, None, trace, world="predicted")
     assert (report.text, report.output_tokens) == ("first", (0,))
     assert report.tokens_per_s == 3 / 0.5
 
@@ -209,7 +209,7 @@ def test_an_encoders_first_output_is_its_answer() -> None:
         Mark(1.0, "request_arrived", "a", {"request": 0}),
         Mark(3.0, "request_finished", "a", {"request": 0}),
     ]
-    report = fold(SPEC, None, trace, world="simulated")
+    report = fold(SPEC, None, trace, world="predicted")
     assert (report.latency_s, report.ttft_s, report.tpot_s, report.output_tokens) == (2.0, 2.0, 0.0, ())
 
 
@@ -218,21 +218,21 @@ def test_simulated_tokens_have_no_identity() -> None:
         replace(item, facts=item.facts | {"token": None, "text": None}) if isinstance(item, Mark) else item
         for item in TRACE
     ]
-    report = fold(SPEC, None, nameless, world="simulated")
+    report = fold(SPEC, None, nameless, world="predicted")
     assert report.output_tokens == () and report.text == ""
     assert report.requests[0].token_s == (3.5, 4.0)
 
 
 def test_an_unfinished_run_is_reported_up_to_its_last_token() -> None:
     outcome = Outcome(kind="peer_lost", sentence="b failed.", device="b", time_s=3.7)
-    report = fold(SPEC, None, TRACE[:10], world="real", outcome=outcome)
+    report = fold(SPEC, None, TRACE[:10], world="emulated", outcome=outcome)
     assert report.latency_s == 3.5
     assert report.outcome == outcome
     assert report.attribution.compute_s == 2.5
 
 
 def test_a_run_that_never_began_is_all_zeros() -> None:
-    report = fold(SPEC, None, [], world="real", outcome=Outcome(kind="out_of_memory"))
+    report = fold(SPEC, None, [], world="emulated", outcome=Outcome(kind="out_of_memory"))
     assert report.latency_s == report.ttft_s == report.tokens_per_s == 0
     assert [row.name for row in report.devices] == ["a", "b"]
     assert len(report.links) == 4
@@ -243,7 +243,7 @@ def test_a_report_survives_json(report: RunReport) -> None:
 
 
 def test_the_order_of_the_trace_does_not_matter(report: RunReport) -> None:
-    assert fold(SPEC, None, TRACE[::-1], world="simulated") == report
+    assert fold(SPEC, None, TRACE[::-1], world="predicted") == report
 
 
 def test_overlapping_intervals_are_covered_once() -> None:
@@ -254,14 +254,14 @@ def test_overlapping_intervals_are_covered_once() -> None:
 def test_rows_that_the_disk_writes_take_energy_like_those_that_it_reads() -> None:
     cluster = CLUSTER.model_copy(update={"devices": (device("a", j_per_disk_byte=0.5), device("b"))})
     trace = [*TRACE, Span("a", "store", "kv_rows", 1, 0.0, 0.5, bytes=40)]
-    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="simulated")
+    report = fold(SPEC.model_copy(update={"cluster": cluster}), None, trace, world="predicted")
     assert report.devices[0].energy_j == 20.0
 
 
 def test_a_message_counts_at_the_rate_at_which_it_began() -> None:
     # the answer of 500 B is sent from 3 to 3.5; the link changes in between
     change = {"link": "s--b", "bit_per_s": 1e6, "direction": "backward"}
-    report = fold(SPEC, None, [*TRACE, Mark(3.25, "link_changed", facts=change)], world="simulated")
+    report = fold(SPEC, None, [*TRACE, Mark(3.25, "link_changed", facts=change)], world="predicted")
     assert {(link.a, link.direction): link.busy_s for link in report.links}["s", "backward"] == 1e-3
 
 
@@ -271,4 +271,4 @@ def test_an_unfinished_run_of_two_tokens_ends_with_the_second() -> None:
         Mark(2.0, "token_emitted", "a", {"request": 0, "index": 0, "token": 1}),
         Mark(3.0, "token_emitted", "a", {"request": 0, "index": 1, "token": 1}),
     ]
-    assert fold(SPEC, None, trace, world="real", outcome=Outcome(kind="peer_lost")).latency_s == 3.0
+    assert fold(SPEC, None, trace, world="emulated", outcome=Outcome(kind="peer_lost")).latency_s == 3.0

@@ -49,7 +49,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     prepared = prepare(spec)
     trace, outcome = simulate(prepared)
     assert outcome.kind == "finished"
-    return fold(spec, prepared.plan, trace, world="simulated", outcome=outcome), trace
+    return fold(spec, prepared.plan, trace, world="predicted", outcome=outcome), trace
 
 
 def test_the_parts_of_the_latency_add_up(run: Run) -> None:

@@ -17,7 +17,7 @@ def report(latency_s: float, token_s: tuple[float, ...] = (), outcome: str = "fi
     return RunReport(
         spec=LIME.spec,
         plan=None,
-        world="simulated",
+        world="predicted",
         dilation=1.0,
         latency_s=latency_s,
         requests=(request,),

@@ -75,7 +75,7 @@ def test_a_stopped_emulation_goes_on_and_shipped_emulations_of_other_points_stay
 
     shipped = [row for row in shipped_rows(quick) if row.world == "emulated"]
     new = next(row for row in shipped if row.coordinates["machines"] == 6)
-    rows: list[Row] = [row for row in shipped_rows(quick) if row.world == "simulated"]
+    rows: list[Row] = [row for row in shipped_rows(quick) if row.world == "predicted"]
     mixed = reproduce_command.with_shipped(quick, [*rows, new.model_copy(update={"wall_s": 1.0})])
     again = [row for row in mixed if row.world == "emulated"]
     assert len(again) == len(shipped) and [row.wall_s for row in again if row.digest == new.digest] == [1.0]

@@ -30,7 +30,7 @@ def row(ours: float | None, deviation: float | None, published: float = 2.0, **m
             "metric": "latency_s",
             "unit": "",
             "coordinates": {},
-            "world": "simulated",
+            "world": "predicted",
             "bound": "equal",
             "published": published,
             "ours": ours,
@@ -168,7 +168,7 @@ def voltage(total_s: dict[tuple[str, int], float], model: str = "BERT-Large") ->
         Row(
             coordinates={"model": model, "strategy": strategy, "machines": machines},
             seed=0,
-            world="simulated",
+            world="predicted",
             digest=f"{strategy}{machines}",
             outcome="finished",
             metrics={"latency_s": seconds, "compute_s": 0.1},
@@ -198,7 +198,7 @@ def test_figures_that_repeat_another_one_and_other_worlds_are_not_counted() -> N
         fields = {"id": "x", "experiment": "e", "where": "", "what": "", "published": "", "ours": ""}
         return FigureVerdict.parse(fields | {"world": world, "repeats": repeats, "state": "confirmed"}, "x")
 
-    found = [one(world, repeats) for world, repeats in product(("simulated", "emulated"), ("", "another"))]
+    found = [one(world, repeats) for world, repeats in product(("predicted", "emulated"), ("", "another"))]
     assert counted(found) == {"confirmed": 1}
 
 

@@ -40,7 +40,7 @@ def points(name: str) -> tuple[Point, ...]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_point_has_a_shipped_result(name: str) -> None:
-    digests = {row.digest for row in shipped_rows(experiment(name)) if row.world == "simulated"}
+    digests = {row.digest for row in shipped_rows(experiment(name)) if row.world == "predicted"}
     missing = [point.coordinates for point in points(name) if point.digest not in digests]
     assert missing == [], "run ./loom reproduce --write"
     assert digests == {point.digest for point in points(name)}
@@ -48,7 +48,7 @@ def test_every_point_has_a_shipped_result(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_published_figure_has_a_state_and_says_why_where_that_is_not_near(name: str) -> None:
-    found = [one for one in verdicts_of(name) if one.world == "simulated"]
+    found = [one for one in verdicts_of(name) if one.world == "predicted"]
     off = [one for one in found if one.state in ("direction", "contradicted")]
     assert [one.id for one in off if not one.cause] == []
     told = [one for one in found if one.state in ("input", "cannot be checked")]
@@ -57,7 +57,7 @@ def test_every_published_figure_has_a_state_and_says_why_where_that_is_not_near(
 
 
 def test_what_was_put_in_is_no_agreement_in_the_shipped_results() -> None:
-    states = {one.id: one.state for name in NAMES for one in verdicts_of(name) if one.world == "simulated"}
+    states = {one.id: one.state for name in NAMES for one in verdicts_of(name) if one.world == "predicted"}
     assert [states[f"edgeformer.t2.OPT-6.7B.HFAccelerate.{text}.lat"] for text in ("BoolQ", "WiC")] == [
         "input"
     ] * 2

@@ -42,7 +42,7 @@ def report(latency_s=1.0, dilation=4.0, cluster=LAB, kind="finished", changes=()
     return RunReport(
         spec=spec,
         plan=None,
-        world="real",
+        world="emulated",
         dilation=dilation or 1.0,
         outcome=Outcome(kind=kind),
         latency_s=latency_s,

@@ -164,7 +164,7 @@ def latency_s(spec):
     prepared = prepare(spec)
     trace, outcome = simulate(prepared)
     assert outcome.kind == "finished", outcome.sentence
-    return fold(spec, prepared.plan, trace, world="simulated", outcome=outcome).latency_s, trace
+    return fold(spec, prepared.plan, trace, world="predicted", outcome=outcome).latency_s, trace
 
 
 def test_after_a_slow_down_the_next_layers_are_divided_anew_and_the_pass_is_faster():

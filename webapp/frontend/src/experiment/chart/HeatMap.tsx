@@ -1,9 +1,10 @@
+import { isMeasured } from '@/api/worlds';
 import { interpolateRgb } from 'd3-interpolate';
 import { scaleBand, scaleSequential, scaleSequentialLog } from 'd3-scale';
 import { Axes } from './Axes';
 import classes from './chart.module.css';
 import type { Placed } from './geometry';
-import { isMeasured, shownLines } from './model';
+import { shownLines } from './model';
 import type { PlotProps } from './Plot';
 import { visibleSpots } from './scales';
 import { axisTitle, spoken } from './texts';

@@ -1,4 +1,5 @@
-import { isMeasured, type Source } from './model';
+import { isMeasured } from '@/api/worlds';
+import type { Source } from './model';
 
 /** Shapes by the place of a series, so that colour is not the only difference; radius about 4.5 px. */
 const SHAPES = [

@@ -1,8 +1,9 @@
 /** What a figure draws below its marks: lines, bars and boxes with their intervals, and single repeats. */
+import { isMeasured } from '@/api/worlds';
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { bandPath, linePath, segments, type Placed } from './geometry';
-import { type FigureData, isMeasured } from './model';
+import type { FigureData } from './model';
 import type { YScale } from './scales';
 
 const WIDEST_BOX_PX = 70;

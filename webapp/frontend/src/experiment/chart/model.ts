@@ -1,5 +1,6 @@
 /** What a figure shows, as the server computes it: the browser only draws. */
 import type { Schemas } from '@/api/types/schemas';
+import { WORLDS } from '@/api/worlds';
 
 export type FigureData = Schemas['FigureData'];
 export type Axis = Schemas['Axis'];
@@ -11,14 +12,10 @@ export type Line = Schemas['Line'];
 export type Spot = Schemas['Spot'];
 export type Quartiles = Schemas['Box'];
 
-/** Predicted: the simulated world. Emulated: measured on paced devices; native: without pacing. Published: read from
- * a paper. */
+/** A world, or a paper. */
 export type Source = Line['world'];
 
-export const SOURCES: readonly Source[] = ['predicted', 'calculated', 'emulated', 'native', 'published'];
-
-/** Whether real tensors took the times, so that marks are filled and lines are whole. */
-export const isMeasured = (source: Source): boolean => source === 'emulated' || source === 'native';
+export const SOURCES: readonly Source[] = [...WORLDS, 'published'];
 
 /** Whether marks have a width, and stand beside each other at one x. */
 export const isBanded = (kind: string): boolean => kind === 'bars' || kind === 'boxes';

@@ -19,7 +19,7 @@ function row(strategy: string, rate: number, seed: number): RowAnswer {
   const coordinates = { strategy, rate };
   return {
     index: 0,
-    world: 'simulated',
+    world: 'predicted',
     state: 'done',
     coordinates,
     seed,
@@ -28,7 +28,7 @@ function row(strategy: string, rate: number, seed: number): RowAnswer {
 }
 
 const best = (rate: number, level: BestAnswer['level'], ...alike: string[]): BestAnswer => ({
-  coordinates: { rate, world: 'simulated' },
+  coordinates: { rate, world: 'predicted' },
   of: 'strategy',
   level,
   winners: [labelOf(factors, 'strategy', level), ...alike],

@@ -319,7 +319,7 @@ export function toExperiment(
     base: baseOf(design.run, cluster, model),
     factors,
     seeds: Array.from({ length: design.repeats }, (_, index) => design.run.seed + index),
-    worlds: ['simulated', 'emulated'],
+    worlds: ['predicted', 'emulated'],
     figures: stored?.figures[0]
       ? [{ ...stored.figures[0], ...figure, name: stored.figures[0].name }, ...stored.figures.slice(1)]
       : [figure],
@@ -375,7 +375,6 @@ export function factorTitle(factors: readonly Factor[], name: string): string {
 /** How the experiment calls a level of a factor: its label, or a number with the factor's unit. */
 export function labelOf(factors: readonly Factor[], name: string, value: Coordinate | undefined): string {
   if (value === undefined) return '–';
-  if (name === 'world') return value === 'simulated' ? 'predicted' : String(value);
   const factor = factors.find((one) => one.name === name);
   const level = factor?.values.find((one) => coordinateOf(one) === value);
   if (level?.label) return level.label;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RowAnswer } from './answers';
 import { differing, merged } from './rows';
 
-function row(index: number, world: 'simulated' | 'emulated', more: Partial<RowAnswer> = {}): RowAnswer {
+function row(index: number, world: 'predicted' | 'emulated', more: Partial<RowAnswer> = {}): RowAnswer {
   return {
     index,
     world,
@@ -24,12 +24,12 @@ function row(index: number, world: 'simulated' | 'emulated', more: Partial<RowAn
 
 describe('rows that are kept up to date', () => {
   it('are replaced by point and world, and stay in the order of the points', () => {
-    const old = [row(0, 'simulated'), row(1, 'simulated')];
-    const now = merged(old, [row(1, 'emulated'), row(0, 'simulated', { state: 'done' })]);
+    const old = [row(0, 'predicted'), row(1, 'predicted')];
+    const now = merged(old, [row(1, 'emulated'), row(0, 'predicted', { state: 'done' })]);
     expect(now.map(({ index, world, state }) => [index, world, state])).toEqual([
-      [0, 'simulated', 'done'],
+      [0, 'predicted', 'done'],
       [1, 'emulated', 'waiting'],
-      [1, 'simulated', 'waiting'],
+      [1, 'predicted', 'waiting'],
     ]);
   });
 });
@@ -37,9 +37,9 @@ describe('rows that are kept up to date', () => {
 describe('what differs among rows', () => {
   it('is shown, and what they share is not; a coordinate that one lacks differs', () => {
     const other = row(1, 'emulated', { coordinates: { strategy: 'voltage', rate: 1e7, devices: 0 } });
-    expect(differing([row(0, 'simulated'), other])).toEqual([
+    expect(differing([row(0, 'predicted'), other])).toEqual([
       { name: 'strategy', values: ['single', 'voltage'] },
-      { name: 'world', values: ['simulated', 'emulated'] },
+      { name: 'world', values: ['predicted', 'emulated'] },
       { name: 'devices', values: [undefined, 0] },
     ]);
   });

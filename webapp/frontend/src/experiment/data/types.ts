@@ -1,5 +1,7 @@
 /** An experiment as the server reads and writes it, as far as the browser composes one. */
 
+import type { World } from '@/api/worlds';
+
 export type Coordinate = number | string | boolean;
 
 /** One value of a factor: `value` goes to the factor's paths, and every path in `set` gets its own. */
@@ -17,8 +19,6 @@ export interface Factor {
   paths: string[];
   values: Level[];
 }
-
-export type World = 'simulated' | 'calculated' | 'emulated';
 
 export interface FigureSpec {
   name: string;

@@ -49,9 +49,9 @@ export function GroupHead({ column: { label, is_base, cautions }, runs, onBaseli
             not valid
           </Badge>
         )}
-        {first?.world === 'simulated' && (
+        {first && first.world !== 'emulated' && (
           <Badge size="xs" color="gray" variant="light" tt="none">
-            predicted
+            {first.world}
           </Badge>
         )}
         {cautions.map((caution) => (

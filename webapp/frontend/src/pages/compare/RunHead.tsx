@@ -57,9 +57,9 @@ export function RunHead({ run, at, isBase, onBaseline, onRemove }: Props) {
             not valid
           </Badge>
         )}
-        {run.world === 'simulated' && (
+        {run.world !== 'emulated' && (
           <Badge size="xs" color="gray" variant="light" tt="none">
-            predicted
+            {run.world}
           </Badge>
         )}
         {run.cautions.map((caution) => (

@@ -18,7 +18,7 @@ const runsWith = (...cautions: Caution[][]): ComparedRun[] =>
   cautions.map((own, at) => ({
     id: at + 1,
     name: '',
-    world: 'real',
+    world: 'emulated',
     outcome: 'finished',
     correct: null,
     valid: null,

@@ -9,7 +9,7 @@ export const LABELS: Record<Caution['kind'], string> = {
   numbers: 'other numbers',
   workload: 'other workload',
   seed: 'other seed',
-  world: 'predicted and measured',
+  world: 'other world',
 };
 
 /** "run 3", "runs 3, 4 and 5" */

@@ -10,13 +10,13 @@ const comparison: Comparison = {
     {
       id: 1,
       name: 'one, "first"',
-      world: 'real',
+      world: 'emulated',
       outcome: 'finished',
       correct: true,
       valid: true,
       cautions: [],
     },
-    { id: 2, name: 'two', world: 'real', outcome: 'finished', correct: true, valid: true, cautions: [] },
+    { id: 2, name: 'two', world: 'emulated', outcome: 'finished', correct: true, valid: true, cautions: [] },
   ],
   params: [{ path: 'strategy', values: ['voltage', 'gpipe'], differs: true }],
   metrics: [

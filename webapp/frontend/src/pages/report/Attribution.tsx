@@ -1,5 +1,6 @@
 import { Text } from '@mantine/core';
 import type { RunReport } from '@/api/types';
+import { isMeasured } from '@/api/worlds';
 import { percent, seconds } from '@/format/units';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
 import { Legend } from '@/components/Legend';
@@ -21,7 +22,7 @@ export function Attribution({ report }: { report: RunReport }) {
       testId="attribution"
     >
       <div className={classes.attribution}>
-        <Text size="sm">{report.world === 'real' ? 'measured' : 'predicted'}</Text>
+        <Text size="sm">{isMeasured(report.world) ? 'measured' : 'predicted'}</Text>
         <StackBar attribution={measured} scale_s={scale} />
         <Text size="sm" ta="right" data-testid="attribution-total">
           {seconds(total)}

@@ -115,9 +115,7 @@ function Sheet({ columns, onRemove }: SheetProps) {
                 <Table.Tr key={name}>
                   <Table.Th scope="row">{name.replaceAll('_', ' ')}</Table.Th>
                   {values.map((value, at) => (
-                    <Table.Td key={at}>
-                      {value === 'simulated' ? 'predicted' : paramText(name, value)}
-                    </Table.Td>
+                    <Table.Td key={at}>{paramText(name, value)}</Table.Td>
                   ))}
                 </Table.Tr>
               ))}

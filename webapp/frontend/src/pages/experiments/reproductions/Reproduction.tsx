@@ -84,7 +84,7 @@ function Details({ summary }: { summary: ReproductionSummary }) {
         </>
       )}
       <Text size="xs" c="dimmed" mt="sm">
-        {points} points, {worlds.map((world) => (world === 'simulated' ? 'predicted' : world)).join(' and ')},
+        {points} points, {worlds.join(' and ')},
         computed by version {code_versions.join(', ')}. From the command line:{' '}
         <code>./loom reproduce {name}</code>
       </Text>

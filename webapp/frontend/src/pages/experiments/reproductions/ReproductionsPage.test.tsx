@@ -56,7 +56,7 @@ const summary: Reproductions = {
       points: 39,
       counts: { confirmed: 3, contradicted: 1 },
       repeats: 1,
-      worlds: ['simulated'],
+      worlds: ['predicted'],
       code_versions: ['abc'],
       assumptions: ['200 words are 200 tokens.'],
     },
@@ -70,7 +70,7 @@ const summary: Reproductions = {
 const verdict: FigureVerdict = {
   id: 'voltage.fig4.ViT',
   experiment: 'voltage-fig4',
-  world: 'simulated',
+  world: 'predicted',
   where: 'Fig. 4',
   what: 'ViT, six machines',
   published: '29.1 %',

@@ -36,7 +36,7 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
                   </Text>
                 )}
               </Table.Td>
-              {worlds.size > 1 && <Table.Td>{one.world === 'simulated' ? 'predicted' : one.world}</Table.Td>}
+              {worlds.size > 1 && <Table.Td>{one.world}</Table.Td>}
               <Table.Td className={classes.value}>{one.published}</Table.Td>
               <Table.Td className={classes.ours}>{one.ours}</Table.Td>
               <Table.Td className={classes.value}>

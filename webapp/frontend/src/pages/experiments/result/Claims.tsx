@@ -42,7 +42,7 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
                   </Text>
                 )}
               </Table.Td>
-              <Table.Td>{world === 'simulated' ? 'predicted' : world}</Table.Td>
+              <Table.Td>{world}</Table.Td>
               <Table.Td>
                 {found}
                 {reason && (

@@ -115,12 +115,8 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
             label="World"
             allowDeselect={false}
             value={table.worlds[0] ?? 'all'}
-            data={[
-              { value: 'simulated', label: 'predicted' },
-              { value: 'emulated', label: 'emulated' },
-              { value: 'all', label: 'all' },
-            ]}
-            onChange={(next) => set({ worlds: next === 'all' ? [] : [next as 'simulated'] })}
+            data={[...WORLDS.filter((world) => world !== 'native'), 'all']}
+            onChange={(next) => set({ worlds: WORLDS.filter((world) => world === next) })}
             data-testid="pivot-world"
           />
         </Group>

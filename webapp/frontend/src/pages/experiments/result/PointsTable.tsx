@@ -1,6 +1,7 @@
 import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
+import { WORLDS } from '@/api/worlds';
 import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
@@ -57,8 +58,7 @@ export function PointsTable({ rows, experiment, selection }: Props) {
           onChange={(next) => next && setFilter(next)}
           data={[
             { value: 'all', label: 'all' },
-            { value: 'simulated', label: 'predicted' },
-            { value: 'emulated', label: 'emulated' },
+            ...WORLDS.filter((one) => rows.some(({ world }) => world === one)),
             { value: 'failed', label: 'without a result' },
             { value: 'selected', label: 'selected' },
           ]}
@@ -100,7 +100,7 @@ export function PointsTable({ rows, experiment, selection }: Props) {
                   <Table.Td key={name}>{labelOf(experiment.factors, name, row.coordinates[name])}</Table.Td>
                 ))}
                 {experiment.seeds.length > 1 && <Table.Td>{row.seed}</Table.Td>}
-                <Table.Td>{row.world === 'simulated' ? 'predicted' : row.world}</Table.Td>
+                <Table.Td>{row.world}</Table.Td>
                 <Table.Td maw={360}>
                   <State row={row} />
                 </Table.Td>

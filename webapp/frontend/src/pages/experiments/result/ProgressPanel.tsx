@@ -2,8 +2,8 @@ import { Button, Card, Group, Progress as Bar, Text } from '@mantine/core';
 import { IconRefresh } from '@tabler/icons-react';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
+import { type World, WORLDS } from '@/api/worlds';
 import type { ExperimentState, Progress, StoredExperiment, WorldProgress } from '@/experiment/data/answers';
-import type { World } from '@/experiment/data/types';
 import { duration } from '@/format/units';
 import { notifications } from '@mantine/notifications';
 import classes from './result.module.css';
@@ -15,15 +15,9 @@ interface Props {
   mayChange: boolean;
 }
 
-const TITLE: Record<World, string> = {
-  simulated: 'Predicted',
-  calculated: 'Calculated',
-  emulated: 'Emulated',
-};
-
 /** How far the experiment is in each world, how long the rest takes, and what can be repeated. */
 export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
-  const worlds = (Object.keys(TITLE) as World[]).flatMap((world): [World, WorldProgress][] => {
+  const worlds = WORLDS.flatMap((world): [World, WorldProgress][] => {
     const numbers = progress[world];
     return numbers ? [[world, numbers]] : [];
   });
@@ -41,7 +35,7 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
     <Card padding="sm" data-testid="progress">
       <div className={classes.worlds}>
         {worlds.map(([world, numbers]) => (
-          <World key={world} title={TITLE[world]} numbers={numbers} active={state === 'running'} />
+          <WorldPart key={world} world={world} numbers={numbers} active={state === 'running'} />
         ))}
         <Group gap="xs" ml="auto">
           {mayChange && failed > 0 && (
@@ -84,8 +78,9 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
   );
 }
 
-function World({ title, numbers, active }: { title: string; numbers: WorldProgress; active: boolean }) {
+function WorldPart({ world, numbers, active }: { world: World; numbers: WorldProgress; active: boolean }) {
   const { total, done, failed, running, waiting, problem, invalid, missed, left_s } = numbers;
+  const title = world.charAt(0).toUpperCase() + world.slice(1);
   const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
   const rest = [
     running > 0 && `${running} running`,
@@ -94,7 +89,7 @@ function World({ title, numbers, active }: { title: string; numbers: WorldProgre
     problem > 0 && `${problem} cannot run`,
   ].filter(Boolean);
   return (
-    <div className={classes.world} data-testid={`progress-${title.toLowerCase()}`}>
+    <div className={classes.world} data-testid={`progress-${world}`}>
       <Text size="sm" fw={500}>
         {title} {done} of {total}
         {invalid > 0 && (

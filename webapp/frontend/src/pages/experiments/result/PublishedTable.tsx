@@ -40,7 +40,7 @@ export function PublishedTable({
                     .map(([name, value]) => labelOf(factors, name, value))
                     .join(', ')}
                 </Table.Td>
-                <Table.Td>{row.world === 'simulated' ? 'predicted' : row.world}</Table.Td>
+                <Table.Td>{row.world}</Table.Td>
                 <Table.Td ta="right">{publishedText(row)}</Table.Td>
                 <Table.Td ta="right">{oursText(row)}</Table.Td>
                 <Table.Td ta="right">
