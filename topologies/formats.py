@@ -122,7 +122,7 @@ def _kind_of(value: object) -> str:
 
 
 def _check_values(document: dict[str, Any], where: str) -> None:
-    """Raises `SpecError` for nesting, text and whole numbers that no part behind could handle."""
+    """Check that every part behind can handle the nesting, text and whole numbers; raises `SpecError`."""
     rows: list[tuple[Any, int]] = [(document, 1)]
     while rows:
         value, depth = rows.pop()

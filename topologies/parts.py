@@ -85,7 +85,7 @@ def disk_presets() -> tuple[DiskPreset, ...]:
 
 
 def link_preset(name: str) -> LinkPreset:
-    """Raises `SpecError` naming the known kinds of links."""
+    """The preset of a kind of link. Raises `SpecError`, which names the known ones."""
     for link in link_presets():
         if link.name == name:
             return link

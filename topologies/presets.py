@@ -37,7 +37,7 @@ def presets() -> tuple[DevicePreset, ...]:
 
 
 def preset(name: str) -> DevicePreset:
-    """Raises `SpecError` naming the known presets."""
+    """The preset of a device. Raises `SpecError`, which names the known ones."""
     for device in presets():
         if device.name == name:
             return device

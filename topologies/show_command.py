@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Raises `SpecError` for a cluster that nothing can run on, after it has been shown."""
+    """Show a cluster, or print it in another form. Raises `SpecError` afterwards if nothing can run on it."""
     drawn = load_drawing(args.cluster)
     if args.form:
         # A cluster file is UTF-8, whatever the terminal's encoding.

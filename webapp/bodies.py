@@ -22,13 +22,13 @@ MAX_INTEGER = 2**63 - 1
 
 class CheckedParser(Parser):
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        """Raises `SpecError`; Ninja answers 400 and keeps it as the cause."""
+        """Read a body of JSON. Raises `SpecError`; Ninja answers 400 and keeps it as the cause."""
         return checked_json(request.body)
 
     def parse_querydict(
         self, data: MultiValueDict[str, str], list_fields: list[str], request: HttpRequest
     ) -> dict[str, Any]:
-        """Raises `SpecError`."""
+        """Read the values of a query or a form. Raises `SpecError`."""
         for values in data.lists():
             check_value(list(values))
         found: dict[str, Any] = super().parse_querydict(data, list_fields, request)
@@ -51,7 +51,9 @@ def checked_json(body: bytes) -> dict[str, Any]:
 
 
 def check_value(document: Any) -> None:
-    """Raises `SpecError` for text that no database stores and for nesting deeper than `MAX_DEPTH`."""
+    """Check that a database can store every text, and nothing is nested deeper than `MAX_DEPTH`; raises
+    `SpecError`.
+    """
     rows: list[tuple[Any, int]] = [(document, 1)]
     while rows:
         value, depth = rows.pop()
@@ -66,7 +68,9 @@ def check_value(document: Any) -> None:
 
 
 def check_text(text: str) -> None:
-    """Raises `SpecError` for what PostgreSQL (NUL) or UTF-8 (half a surrogate pair) does not have."""
+    """Check for characters that PostgreSQL (NUL) or UTF-8 (half a surrogate pair) does not have; raises
+    `SpecError`.
+    """
     if "\0" in text:
         raise SpecError(f"The text {text[:40]!r} has a NUL character: remove it.")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):

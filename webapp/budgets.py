@@ -108,8 +108,9 @@ def check_labels(name: str, notes: str, tags: Sequence[str]) -> None:
 
 
 def check_line(text: str, path: str) -> None:
-    """Raises `SpecError` for a name that is more than a line, or that changes how what follows it is shown: a
-    terminal obeys ESC, and after a bidirectional override a page shows other text backwards.
+    """Check that a name is one line of plain text; raises `SpecError`.
+
+    A terminal obeys ESC, and after a bidirectional override a page shows other text backwards.
     """
     for character in text:
         if unicodedata.category(character) in ("Cc", "Zl", "Zp") or character in BIDI_CONTROLS:
@@ -124,7 +125,7 @@ def check_workload(workload: Workload) -> None:
 
 
 def check_scenario(scenario: Scenario) -> None:
-    """Raises `SpecError`."""
+    """Check that a scenario has not too many changes, nor impossible rates; raises `SpecError`."""
     _at_most(len(scenario.changes), MAX_CHANGES, "changes", "scenario.changes")
     for index, change in enumerate(scenario.changes):
         _check_rates(change, f"scenario.changes[{index}]")
@@ -139,19 +140,19 @@ def _check_loss(loss_frac: float, path: str) -> None:
 
 
 def check_prediction(spec: RunSpec) -> None:
-    """Raises `SpecError` for a run that is too large to be predicted here."""
+    """Check that a run is not too large to be predicted here; raises `SpecError`."""
     _check_steps(spec, MAX_PREDICTED_STEPS, "predicted")
 
 
 def check_advice(spec: RunSpec) -> None:
-    """Raises `SpecError` for a run with which all strategies cannot be assessed while a person waits."""
+    """Check that all strategies can be assessed for a run while a person waits; raises `SpecError`."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to advise on", "cluster.devices")
     steps = spec.model.num_layers * len(spec.cluster.devices) * spec.workload.together
     _at_most(steps, MAX_ADVISED_STEPS, "layers × devices × requests at once to advise on", "workload")
 
 
 def check_emulation(spec: RunSpec) -> None:
-    """Raises `SpecError` for a run that is too large to be emulated."""
+    """Check that a run is not too large to be emulated; raises `SpecError`."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to emulate", "cluster.devices")
     _check_steps(spec, MAX_EMULATED_STEPS, "emulated")
 
@@ -185,7 +186,7 @@ class ExperimentSize(NamedTuple):
 
 
 def check_experiment(size: ExperimentSize) -> None:
-    """Raises `SpecError`."""
+    """Check that an experiment is not too large for the server; raises `SpecError`."""
     _at_most(size.points, MAX_POINTS, "points", "experiment")
     _at_most(
         size.points * size.devices, MAX_DEVICES_OF_ALL_POINTS, "devices in all points together", "experiment"
@@ -203,7 +204,7 @@ def check_conditions(conditions: Sequence[str]) -> None:
 
 
 def check_emulated_points(points: int) -> None:
-    """Raises `SpecError`."""
+    """Check that no more points are to be emulated than one experiment may; raises `SpecError`."""
     _at_most(points, MAX_EMULATED_POINTS, "points to emulate", "digests")
 
 

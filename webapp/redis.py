@@ -73,7 +73,7 @@ def count_up(key: str, keep_s: int) -> int:
 
 @contextmanager
 def redis_needed() -> Iterator[None]:
-    """Raises `Unavailable` if the block finds no Redis."""
+    """Run the block; raises `Unavailable` if it finds no Redis."""
     try:
         yield
     except REDIS_ERRORS as error:

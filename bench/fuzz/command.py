@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
-    """Raises `SpecError` for numbers that select no case."""
+    """The campaign that the arguments ask for. Raises `SpecError` for numbers that select no case."""
     names = tuple(strategy(name).name for name in args.strategy or [chosen.name for chosen in STRATEGIES])
     first, cases = (args.first, args.cases) if args.case is None else (args.case, 1)
     if cases < 1 or first < 0:

@@ -127,7 +127,9 @@ class Start:
 
 
 def measure_first_run(repeats: int) -> Table:
-    """Raises `OpsError` if a start failed."""
+    """Time the first start of a fresh checkout, as each user, `repeats` times. Raises `OpsError` if a start
+    failed.
+    """
     users = {"root": None, "an ordinary user": ORDINARY} if os.geteuid() == 0 else {"an ordinary user": None}
     phases: dict[str, dict[str, list[Phase]]] = {}
     for repeat in range(repeats):

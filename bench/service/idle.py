@@ -39,7 +39,7 @@ class Usage(NamedTuple):
 
 
 def measure_idle() -> Table:
-    """Raises `OpsError` if `./loom up` does not start."""
+    """What `./loom up` uses while nothing happens. Raises `OpsError` if it does not start."""
     with tempfile.TemporaryDirectory(prefix="edgeloom-idle-") as directory, started(directory) as pid:
         time.sleep(SETTLED_S)
         before, began_s = usages(pid), time.monotonic()
@@ -108,7 +108,9 @@ def usages(pid: int) -> dict[int, Usage]:
 
 
 def usage(pid: int) -> Usage:
-    """Raises `ProcessLookupError` or `FileNotFoundError` if it has ended."""
+    """Memory and processor time of a process. Raises `ProcessLookupError` or `FileNotFoundError` if it has
+    ended.
+    """
     place = Path("/proc") / str(pid)
     sizes = {
         line.split(":")[0]: int(line.split()[1]) * 1024

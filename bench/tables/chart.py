@@ -46,7 +46,7 @@ class Scatter(NamedTuple):
 
 
 def as_svg(chart: Chart | Scatter) -> str:
-    """Raises `ValueError` if there is not a single point."""
+    """The chart drawn by matplotlib. Raises `ValueError` if it has not a single point."""
     if not any(chart.series.values()):
         raise ValueError(f"the chart {chart.title!r} has no points: measure something first")
     import matplotlib

@@ -25,7 +25,7 @@ DISK_BYTES = {"sqlite": 16_000_000, "postgresql": 96_000_000}
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
-    """Raises `OpsError` after `START_S`."""
+    """Wait until `condition` holds. Raises `OpsError` after `START_S`."""
     until_s = time.monotonic() + START_S
     while not condition():
         if time.monotonic() > until_s:

@@ -36,7 +36,7 @@ class Residuals(NamedTuple):
 
 
 def residuals(comparisons: Sequence[TimedPrediction], compute_model: ComputeModel) -> Residuals:
-    """Raises `ValueError` if there is no operation."""
+    """How far one compute model is from the times measured. Raises `ValueError` if there is no operation."""
     errors = sorted(abs(item.error(compute_model)) for item in comparisons)
     if not errors:
         raise ValueError("no operation was timed: time at least one")

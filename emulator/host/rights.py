@@ -63,7 +63,7 @@ class Rights(NamedTuple):
     remedy: str = ""
 
     def require(self) -> None:
-        """Raises `HostError` where no emulation is possible."""
+        """Check that this process may emulate; raises `HostError` with the remedy."""
         if self.kind == "none":
             raise HostError(f"This machine cannot emulate: {self.why}. {self.remedy}")
 

@@ -44,7 +44,7 @@ class Capabilities(NamedTuple):
         return next(item.ok for item in self.items if item.name == name)
 
     def require(self) -> None:
-        """Raises `HostError` with one sentence about the first needed capability that is missing."""
+        """Check that every needed capability is there; raises `HostError` about the first that is missing."""
         for item in self.items:
             if item.needed and not item.ok:
                 raise HostError(f"This machine cannot emulate: {item.detail}. {item.remedy}")

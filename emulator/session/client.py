@@ -119,7 +119,9 @@ class _SessionClient:
             self._check_stop()
 
     def _check_stop(self) -> None:
-        """Raises `Cancelled` if the session ignores that it is to stop; leaving `Isolated` kills it."""
+        """Give up waiting for a session that ignores that it is to stop: raises `Cancelled`. Leaving
+        `Isolated` then kills it.
+        """
         if self.stop_sent_s is None or self.stop_heard or self.lines.closed:
             return
         if self.guard.clock() - self.stop_sent_s > STOP_HEARD_S:

@@ -63,7 +63,7 @@ class Guard:
             self.check_memory()
 
     def check_memory(self) -> None:
-        """Raises `RunError` if the kernel has killed a process for want of memory."""
+        """Check that the kernel has killed no process for want of memory; raises `RunError` if it has."""
         if self.group.is_exceeded():
             raise RunError(
                 f"The emulation needed more than {self.limits.memory_bytes / 1e9:.1f} GB of memory, the most "

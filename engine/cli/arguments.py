@@ -143,7 +143,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
 
 
 def _alone(args: argparse.Namespace, given: str, where: str) -> None:
-    """Raises `SpecError` if another argument that describes a run is given beside `given`."""
+    """Check that no other argument that describes a run stands beside `given`; raises `SpecError`."""
     plain = argparse.ArgumentParser()
     add_run_arguments(plain)
     for name, default in vars(plain.parse_args([])).items():

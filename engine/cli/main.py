@@ -49,7 +49,7 @@ def main(
 
 
 def build_parser(commands: Sequence[Command], program: str = "loom") -> argparse.ArgumentParser:
-    """Raises `ValueError` if two commands have one name."""
+    """The parser of a program with these commands. Raises `ValueError` if two have one name."""
     names = [command.name for command in commands]
     if len(set(names)) < len(names):
         raise ValueError(f"two commands have the same name: {', '.join(names)}")

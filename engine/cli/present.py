@@ -29,7 +29,7 @@ def present(report: RunReport, args: argparse.Namespace) -> int:
 
 
 def check_writable(target: str | None) -> None:
-    """Raises `SpecError` if `write_json` could not write to `target`; before a long command, not after it."""
+    """Check before a long command that `write_json` can write to `target`; raises `SpecError`."""
     if not target or target == "-":
         return
     path = Path(target)

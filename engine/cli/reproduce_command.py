@@ -121,7 +121,7 @@ def with_shipped(one: Experiment, found: Sequence[Row]) -> list[Row]:
 
 
 def _check_emulation(chosen: Sequence[Experiment], args: argparse.Namespace) -> None:
-    """Raises `SpecError` where nothing of `chosen` can be emulated, or not by this program."""
+    """Check that something of `chosen` can be emulated, and by this program; raises `SpecError`."""
     can = [one.name for one in experiments() if EMULATED in one.worlds]
     if not any(one.name in can for one in chosen):
         names = ", ".join(one.name for one in chosen)

@@ -29,7 +29,9 @@ PARTS = (
 
 
 class PipeConsole(Console):
-    """Raises `BrokenPipeError` when the reader has closed the pipe; `main` then ends the command quietly."""
+    """A console that raises `BrokenPipeError` when the reader has closed the pipe: `main` then
+    ends quietly.
+    """
 
     def on_broken_pipe(self) -> None:
         raise

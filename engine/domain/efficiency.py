@@ -26,7 +26,7 @@ class Efficiency(Value):
 
 
 def check_grid(points: Sequence[Efficiency]) -> None:
-    """Raises `ValueError` unless every number of rows has one point at every width."""
+    """Check that every number of rows has one point at every width; raises `ValueError`."""
     found = [(point.rows, point.width) for point in points]
     wanted = set(product({rows for rows, _ in found}, {width for _, width in found}))
     missing = sorted(wanted - set(found))

@@ -188,7 +188,7 @@ class Grid:
     """Seconds per FLOP between the points of a table: linear in the logarithms, constant beyond the ends."""
 
     def __init__(self, table: Sequence[MeasuredRow]):
-        """Raises `ValueError` unless every combination of rows, inner and cols is there once."""
+        """A table by rows, inner and cols. Raises `ValueError` unless every combination is there once."""
         self.axes = tuple(sorted({point[axis] for point in map(_place, table)}) for axis in range(3))
         self.logs = {_place(row): math.log(row.s_per_flop) for row in table}
         if len(self.logs) != len(table) or len(table) != math.prod(len(axis) for axis in self.axes):

@@ -110,7 +110,7 @@ class Scenario(Value):
     changes: tuple[Change, ...] = ()
 
     def check(self, cluster: ClusterSpec) -> None:
-        """Raises `SpecError` if a change names a link or device that the cluster lacks."""
+        """Check that `cluster` has every link and device that a change names; raises `SpecError`."""
         for index, change in enumerate(self.changes):
             try:
                 if isinstance(change, DeviceChange):

@@ -73,7 +73,7 @@ def _directory(row: dict[str, Any]) -> Path | None:
 
 
 def _spec(row: dict[str, Any]) -> ModelSpec:
-    """Raises `SpecError` where a trained model is not on this machine."""
+    """The model of a row of the catalogue. Raises `SpecError` where a trained one is not on this machine."""
     if "config" in row:
         spec = spec_of_config(row["name"], row["config"], f"catalogue.toml, {row['name']}")
     else:

@@ -85,7 +85,7 @@ class DropRows:
 
 
 def check_rows(op: TakeRows | DropRows, cached: int) -> None:
-    """Raises `PlanError` if the cache has no such rows."""
+    """Check that the cache has the rows of `op`; raises `PlanError`."""
     if not 0 <= op.start <= op.stop <= cached:
         raise PlanError(
             f"{op.name} of layer {op.layer}: the KV cache {op.cache} has {cached} rows, expected at least "

@@ -90,7 +90,7 @@ class Ledger:
         self._of_layer[piece.layer].pop(piece, None)
 
     def need(self, op: Op) -> None:
-        """Raises `PlanError` if weights that `op` needs are not resident."""
+        """Check that the weights that `op` needs are in memory; raises `PlanError`."""
         met = self._met.get(op.layer)
         if met is None:
             met = self._met[op.layer] = set()

@@ -45,7 +45,7 @@ class PositionBlock:
         return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
 
     def check(self, model: ModelSpec, num_positions: int, cached: int) -> None:
-        """Raises `PlanError` for an impossible combination of rows, orders and cache."""
+        """Check that rows, orders and cache go together; raises `PlanError`."""
         where = f"position_block of layer {self.layer}, rows {self.start}:{self.stop}"
         if not 0 <= self.start <= self.stop <= self.keys_stop <= num_positions:
             raise PlanError(

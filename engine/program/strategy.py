@@ -49,7 +49,9 @@ class DivisibleParams(Params):
     @field_validator("plan")
     @classmethod
     def _divides_its_units(cls, plan: PlanByHand | None) -> PlanByHand | None:
-        """Raises `ValueError` for a unit or a field that this strategy does not read."""
+        """Check that a plan made by hand has only units and fields that this strategy reads; raises
+        `ValueError`.
+        """
         if plan is None:
             return None
         known = {"device", "devices", *cls.units, *cls.settings}

@@ -33,7 +33,7 @@ def experiments() -> tuple[Experiment, ...]:
 
 
 def experiment(name: str) -> Experiment:
-    """Raises `SpecError` naming those that there are."""
+    """The shipped experiment of this name. Raises `SpecError`, which names the known ones."""
     for one in experiments():
         if one.name == name:
             return one

@@ -24,7 +24,9 @@ TOKEN_BYTES = 40
 
 
 def check_fits(spec: RunSpec, available_bytes: int) -> None:
-    """Raises `SpecError`, with the arithmetic, if a prediction of `spec` takes more memory than there is."""
+    """Check that a prediction of `spec` takes no more memory than there is; raises `SpecError` with the
+    arithmetic.
+    """
     requests = spec.workload.requests
     if requests < MANY or spec.workload.is_open:
         return

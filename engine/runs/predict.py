@@ -53,13 +53,15 @@ class Prepared(NamedTuple):
 
 
 def prepare(spec: RunSpec) -> Prepared:
-    """Raises `SpecError` and `PlanError`."""
+    """The run of `spec` with its requests and its plan. Raises `SpecError` and `PlanError`."""
     requests = requests_of(spec)
     return Prepared(spec, requests, plan_of(spec, requests))
 
 
 def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
-    """Raises `SpecError` for bad parameters, `PlanError` when the strategy cannot or finds no plan."""
+    """The plan of the run's strategy. Raises `SpecError` for bad parameters, `PlanError` when the strategy
+    cannot or finds no plan.
+    """
     chosen = strategy(spec.strategy)
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
     spec.scenario.check(spec.cluster)

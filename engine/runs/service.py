@@ -98,7 +98,7 @@ class Service:
             self._close(f"The service ended because nobody asked for {human_s(work.idle_wall_s)}.")
 
     def _ask(self, command: LiveCommand) -> None:
-        """Raises `SpecError` if the request is not taken."""
+        """Take a request, or raise `SpecError` if it cannot be taken."""
         name = command["id"]
         new_tokens = int(command.get("new_tokens") or self.workload.new_tokens)
         self._check_taken(name, new_tokens)
@@ -134,7 +134,7 @@ class Service:
         self._send(type="ask", request=request.model_dump(mode="json"))
 
     def _check_taken(self, name: str, new_tokens: int) -> None:
-        """Raises `SpecError` if no request of so many tokens is taken now."""
+        """Check that a request of so many tokens is taken now; raises `SpecError`."""
         work = self.workload
         if not work.is_open:
             raise SpecError(f"This run has a fixed workload ({work.pattern}) and takes no requests.")
@@ -152,7 +152,7 @@ class Service:
             raise SpecError(f"new_tokens is {new_tokens}, expected 1 to {work.new_tokens} in this run.")
 
     def _check_share(self, person: str) -> None:
-        """Raises `Busy` if `person` has so many requests in the queue that others would find no room."""
+        """Check that `person` leaves others room in the queue; raises `Busy`."""
         own = sum(1 for index in self.open if self.run.requests[index].person == person)
         room = self.workload.queue_limit - len(self.open)
         if own >= SHARE * room:

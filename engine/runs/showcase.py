@@ -19,7 +19,9 @@ Runs = Mapping[str, RunReport | None]
 
 
 def predicted(showcase: Showcase) -> Runs:
-    """Raises `SpecError`, and `PlanError` if the showcase's own run has no plan."""
+    """Predict the showcase's own run and the others that it is compared with. Raises `SpecError`, and
+    `PlanError` if its own run has no plan.
+    """
     others = {other.name: predicted_or_none(other.spec) for other in showcase.others}
     return {"": predict(showcase.spec), **others}
 
@@ -54,7 +56,7 @@ def _figure(showcase: Showcase, runs: Runs, figure: Figure) -> str:
 
 
 def _measured_s(runs: Runs, run: str, measure: Measure) -> float:
-    """Raises `PlanError` where the run has no plan."""
+    """A measure of one run of a showcase. Raises `PlanError` where the run has no plan."""
     report = runs[run]
     if report is None:
         raise PlanError(f"the run {run} of the showcase has no plan: it has no {measure}.")

@@ -57,7 +57,7 @@ if len(_BY_NAME) < len(STRATEGIES):
 
 
 def strategy(name: str) -> Strategy:
-    """Raises `SpecError` naming the known ones."""
+    """The strategy of this name. Raises `SpecError`, which names the known ones."""
     if name not in _BY_NAME:
         raise SpecError(f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]

@@ -188,7 +188,9 @@ def by_request_time(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> l
 def _first_that_fits(
     ranks: Sequence[int], name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand
 ) -> tuple[int, Placement]:
-    """Raises the first one's `PlanError` if none has enough memory."""
+    """The first of `ranks` whose memory has room for the whole model. Raises the first one's `PlanError` if
+    none has.
+    """
     refusals = []
     for rank in ranks:
         try:

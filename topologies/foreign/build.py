@@ -55,14 +55,14 @@ class Graph(NamedTuple):
 
 
 def check_size(nodes: int, edges: int, where: str) -> None:
-    """Raises `SpecError` for a drawing that is too large."""
+    """Check that a drawing is not too large; raises `SpecError`."""
     for number, limit, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_EDGES, "links")):
         if number > limit:
             raise refusal(where, f"has {number:,} {what}, and the limit is {limit:,}")
 
 
 def drawing_of(graph: Graph, where: str, defaults: Defaults) -> Drawn:
-    """Raises `SpecError` for a graph that is no cluster, or too large."""
+    """The cluster that a graph draws. Raises `SpecError` for one that is no cluster, or too large."""
     check_size(len(graph.nodes), len(graph.edges), where)
     names = _names(graph.nodes)
     for edge in graph.edges:

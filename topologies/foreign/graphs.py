@@ -30,7 +30,7 @@ OF_LINK = frozenset(LinkSpec.model_fields) - {"a", "b", "parallel", *REVERSED.va
 
 
 def read_graphml(text: str, where: str) -> Graph:
-    """Raises `SpecError` for text that is no GraphML, and for one with a document type definition."""
+    """The graph in a GraphML file. Raises `SpecError` for other text, and for a document type definition."""
     _count(r"<(?:\w+:)?node\b", r"<(?:\w+:)?edge\b", text, where)
     _refuse_definitions(text, where)
     import networkx
@@ -39,7 +39,7 @@ def read_graphml(text: str, where: str) -> Graph:
 
 
 def read_gml(text: str, where: str) -> Graph:
-    """Raises `SpecError` for text that is no GML."""
+    """The graph in a GML file. Raises `SpecError` for other text."""
     _count(r"\bnode\s*\[", r"\bedge\s*\[", text, where)
     import networkx
 

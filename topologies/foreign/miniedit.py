@@ -44,7 +44,7 @@ def seconds_of(value: Any, where: str) -> float:
 
 
 def number_of(value: Any, where: str) -> float:
-    """Raises `SpecError` unless it is a number, or text of one."""
+    """`value` as a number. Raises `SpecError` unless it is one, or text of one."""
     try:
         number = float(value)
         if not math.isfinite(number):

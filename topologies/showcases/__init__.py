@@ -30,7 +30,7 @@ def showcases() -> tuple[Showcase, ...]:
 
 
 def showcase(name: str) -> Showcase:
-    """Raises `SpecError` naming the known ones."""
+    """The showcase of this name. Raises `SpecError`, which names the known ones."""
     for each in showcases():
         if each.name == name:
             return each

@@ -20,13 +20,13 @@ from webapp.accounts.roles import role
 
 
 def refuse_forged(request: HttpRequest) -> None:
-    """Raises 403 unless a request that changes something carries this site's CSRF token."""
+    """Check that a request that changes something carries this site's CSRF token; answers 403 if not."""
     if check_csrf(request) is not None:
         raise HttpError(403, "The request carries no valid CSRF token: reload the page, then try again.")
 
 
 def count(request: HttpRequest, who: str) -> None:
-    """Raises `TooMany` for a request that changes something, if `who` has sent too many."""
+    """Count a request of `who` that changes something; raises `TooMany` after too many."""
     if request.method not in ("GET", "HEAD", "OPTIONS"):
         rates.check(who, settings.WRITES_PER_MINUTE)
 
@@ -77,7 +77,7 @@ class Token(HttpBearer):
 
 
 def check_operator(user: User | None) -> None:
-    """Raises 403 for somebody who is known and may only look."""
+    """Check that somebody who is known may do more than look; answers 403 if not."""
     if user is not None and role(user) == "viewer":
         why = "with this token" if isinstance(user, Bearer) else "ask an administrator for the role operator"
         raise HttpError(403, f"{user.username} may look but not change: {why}.")
@@ -98,7 +98,7 @@ class OperatorToken(Token):
 
 
 def check_admin(user: User | None) -> None:
-    """Raises 403 for somebody who is known and is no administrator."""
+    """Check that somebody who is known is an administrator; answers 403 if not."""
     if user is not None and role(user) != "admin":
         raise HttpError(403, f"{user.username} is {role(user)}: only administrators may read this.")
 
@@ -118,7 +118,7 @@ class AdminToken(Token):
 
 
 def count_file(user: User | None) -> None:
-    """Raises `TooMany` for somebody who has had too many files made: one may take a second of the server."""
+    """Count a file made for `user`, which may take the server a second; raises `TooMany` after too many."""
     if user is not None:
         rates.check(f"files of person {user.pk}", settings.FILES_PER_MINUTE)
 

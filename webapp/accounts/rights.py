@@ -40,7 +40,7 @@ class Rights:
 
 
 def require(user: User, owner: User | None, what: object, remedy: str = "") -> None:
-    """Raises 403, naming `what` and its owner, unless the user may change it."""
+    """Check that the user may change what `owner` owns; answers 403, naming `what` and the owner, if not."""
     reason = Rights.of(user).locked(owner)
     if reason is None:
         return

@@ -44,7 +44,7 @@ def add(directory: Path, name: str, by: str) -> StoredModel:
 
 
 def check_name(name: str) -> None:
-    """Raises `SpecError` for a name that is no name, or that is in use."""
+    """Check that a model can be stored under `name`: well formed and not in use; raises `SpecError`."""
     if not NAME.fullmatch(name):
         raise SpecError(
             f"{name[:40]!r} is no name for a model: use at most 60 letters, digits, dots, dashes and "
@@ -56,7 +56,7 @@ def check_name(name: str) -> None:
 
 
 def check_room(directory: Path) -> None:
-    """Raises `SpecError` if the store would then have more than `LOOM_MODELS_BYTES`."""
+    """Check that `LOOM_MODELS_BYTES` leave room for the files in `directory`; raises `SpecError`."""
     kept = sum(dict(StoredModel.objects.values_list("digest", "bytes")).values())
     new = sum(path.stat().st_size for path in directory.iterdir() if path.is_file())
     if kept + new > settings.MODELS_BYTES:
@@ -117,7 +117,7 @@ def _shipped() -> tuple[tuple[str, Path], ...]:
 
 
 def digest_of(directory: str) -> str:
-    """Raises `SpecError`."""
+    """The digest of the model in a directory. Raises `SpecError` for what is no model."""
     return manifest_of(Path(directory)).digest
 
 

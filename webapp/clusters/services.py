@@ -43,17 +43,19 @@ def find(cluster_id: int) -> Cluster:
 
 
 def spec_of(cluster: Cluster) -> ClusterSpec:
-    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    """The stored cluster as a value. Raises `SpecError` if a newer EdgeLoom stored it in a way that cannot be
+    read here.
+    """
     return read(ClusterSpec, cluster.spec, f"The cluster {cluster.name}").needed()
 
 
 def layout_of(cluster: Cluster) -> CanvasLayout:
-    """Raises `SpecError`, as `spec_of`."""
+    """Where the cluster's drawing has its devices. Raises `SpecError`, as `spec_of`."""
     return read(CanvasLayout, cluster.layout, f"The drawing of {cluster.name}").needed()
 
 
 def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Cluster:
-    """Raises `SpecError` if the name is taken, or the cluster too large."""
+    """Store a cluster. Raises `SpecError` if the name is taken, or the cluster too large."""
     budgets.check_cluster(spec, "spec")
     if owner is not None:
         stored = Cluster.objects.filter(owner=owner).count()

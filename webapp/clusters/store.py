@@ -54,7 +54,9 @@ class Store:
         return manifest
 
     def manifest(self, digest: str) -> Manifest:
-        """Raises `HostError` if the store does not have the model, or another one in its place."""
+        """The list of a stored model's files. Raises `HostError` if the store does not have the model, or
+        another one in its place.
+        """
         try:
             found = Manifest.model_validate_json(self.fs.cat_file(self.path(digest, MANIFEST)))
         except (OSError, ValueError) as error:

@@ -131,7 +131,7 @@ class Publisher:
             self.unstored_events += len(events)
 
     def _flush(self) -> None:
-        """Raises `Lost`."""
+        """Store all that waits, and wake those who asked for it. Raises `Lost`."""
         while self.flushes:
             storage.insist(self._store)
             self.flushes.popleft().set()

@@ -75,7 +75,7 @@ class Tail:
         return [batch for batch in self.kept if batch.number > since]
 
     def check(self) -> None:
-        """Raises Redis' and the database's errors, if reading has ended with one."""
+        """Raise again what reading has ended with, if it has: an error of Redis or of the database."""
         if self.error is not None:
             raise self.error
 

@@ -44,7 +44,9 @@ def document_of(spec: RunSpec) -> bytes:
 
 
 def spec_of(computation: Computation) -> RunSpec:
-    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    """The run of a computation. Raises `SpecError` if a newer EdgeLoom stored it in a way that cannot be read
+    here.
+    """
     document = json.loads(gzip.decompress(computation.spec))
     return read_spec(document, f"The spec of the point {computation}").needed()
 

@@ -28,13 +28,17 @@ from webapp.runs import services as runs
 
 
 def value_of(stored: Experiment | Execution) -> domain.Experiment:
-    """Raises `SpecError` if a newer version of EdgeLoom stored it in a way that cannot be read here."""
+    """The stored experiment as a value. Raises `SpecError` if a newer EdgeLoom stored it in a way that cannot
+    be read here.
+    """
     return read(domain.Experiment, stored.document, f"The experiment {stored}").needed()
 
 
 # Freezing -----------------------------------------------------------------------------------------
 def points_of(value: domain.Experiment) -> tuple[Point, ...]:
-    """Raises `SpecError` for an experiment that is too large for the server or names what is not there."""
+    """The points of an experiment. Raises `SpecError` if it is too large for the server or names what is not
+    there.
+    """
     sizes.check(value)
     check_statements(value)
     return expand(value, sources())
@@ -172,7 +176,7 @@ def pause(experiment: Experiment) -> None:
 
 
 def resume(experiment: Experiment) -> None:
-    """Raises `Conflict`."""
+    """Let the points of a paused experiment be computed again. Raises `Conflict` if it is not paused."""
     check_share(experiment.owner, but=experiment)
     if not set_state(experiment.executions.filter(state="paused"), "active"):
         raise Conflict(f"{experiment} is not paused: there is nothing to resume.")
@@ -242,7 +246,7 @@ def under_way(experiment: Experiment | None = None) -> QuerySet[Execution]:
 
 
 def check_share(owner: User | None, but: Experiment) -> None:
-    """Raises `Conflict` if this person has as many experiments under way as one may have."""
+    """Check that this person may have one more experiment under way; raises `Conflict`."""
     others = under_way().filter(owner=owner, state="active", experiment__isnull=False).exclude(experiment=but)
     count = others.values("experiment").distinct().count()
     if count >= budgets.MAX_EXPERIMENTS_UNDER_WAY:

@@ -52,7 +52,9 @@ class Source(NamedTuple):
 
 
 def file_of(kind: str, source: Source) -> File:
-    """Raises `SpecError` for a kind that there is not, and for a figure or table that is not there."""
+    """A figure, a table or the rows as a file. Raises `SpecError` for a kind, a figure or a table that is not
+    there.
+    """
     if kind not in FILES:
         sentence = f"There is no export as {kind[:20]}: choose one of {', '.join(FILES)}."
         raise SpecError(sentence, [("format", "unknown")])

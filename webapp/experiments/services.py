@@ -40,7 +40,9 @@ def owned(experiment_id: int, user: User) -> Experiment:
 
 
 def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
-    """Raises `SpecError`, also for an experiment that is too large for the server."""
+    """The experiment that a person sent, as fields or as a TOML file. Raises `SpecError`, also for one that
+    is too large.
+    """
     if (fields is None) == (toml is None):
         sentence = "An experiment comes as its fields or as a file: give either experiment or toml."
         raise SpecError(sentence, [("experiment", "give this or toml")])
@@ -55,7 +57,7 @@ def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
 
 
 def create(value: domain.Experiment, name: str | None, owner: User | None) -> Experiment:
-    """Raises `SpecError` if the owner has too many."""
+    """Store an experiment. Raises `SpecError` if the owner has too many."""
     if owner is not None:
         stored = Experiment.objects.filter(owner=owner).count()
         budgets.check_stored(stored, budgets.MAX_EXPERIMENTS, "experiments", owner.username)

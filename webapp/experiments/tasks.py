@@ -85,7 +85,7 @@ def experiment_planners(execution: int) -> dict[str, Any]:
 
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:
-    """Raises `SpecError`."""
+    """The experiment in a document. Raises `SpecError` if it cannot be read here."""
     return read(domain.Experiment, document, "The experiment").needed()
 
 

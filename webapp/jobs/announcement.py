@@ -56,12 +56,12 @@ class Announcement(Value):
 
 
 def announce(announcement: Announcement) -> None:
-    """Raises Redis' errors."""
+    """Say in Redis that a worker is here, until it is silent for `SILENT_AFTER_S`. Raises Redis' errors."""
     client().set(key_of(announcement), announcement.model_dump_json(), ex=SILENT_AFTER_S)
 
 
 def withdraw(announcement: Announcement) -> None:
-    """Raises Redis' errors."""
+    """Say in Redis that a worker is gone. Raises Redis' errors."""
     client().delete(key_of(announcement))
 
 

@@ -62,7 +62,7 @@ def ask(task: str, arguments: Sequence[Any], person: int, large: bool = False) -
 
 
 def require_workers() -> None:
-    """Raises `Unavailable` if nobody plans, and nobody begins to for a while; Redis' errors."""
+    """Wait a while for a worker that plans. Raises `Unavailable` if none begins to, and Redis' errors."""
     ends_s = time.monotonic() + WORKER_STARTS_S
     while not (found := announced("plan")) and time.monotonic() < ends_s:
         time.sleep(POLL_S)
@@ -148,7 +148,7 @@ class Question(Task):  # type: ignore[misc]
     """A task whose function returns the answer, which goes to where the message says (`reply_to`)."""
 
     def __call__(self, *arguments: Any) -> None:
-        """Raises what nobody expected, for the log."""
+        """Answer the question, also with an error that the asker can handle; any other is raised again."""
         key = self.request.reply_to
         try:
             reply(key, self.answer(*arguments))

@@ -85,7 +85,9 @@ class Wanted:
         self.asked_at = time.monotonic()
 
     def check(self) -> None:
-        """Raises `Cancelled` if it is not. While Redis does not answer, nobody can call it off."""
+        """Stop the calibration if nobody wants it any more: raises `Cancelled`. While Redis does not answer,
+        nobody can call it off.
+        """
         if self.ending.is_set():
             raise Cancelled("The worker ends.")
         if time.monotonic() - self.asked_at < ASK_S:

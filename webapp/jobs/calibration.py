@@ -40,7 +40,7 @@ def call_off(worker: str) -> bool:
 
 
 def is_wanted(worker: str) -> bool:
-    """Raises Redis' errors."""
+    """Whether somebody has asked this worker to calibrate its machine. Raises Redis' errors."""
     return bool(client().exists(key_of(worker)))
 
 

@@ -26,7 +26,9 @@ KINDS: list[Kind] = []
 
 
 def register(model: type[Job], settle: Callable[[Any], bool]) -> None:
-    """Raises `ValueError` for a kind that is there."""
+    """Make a kind of job known, with the function that settles one whose owner is gone. Raises `ValueError`
+    for a kind that is known.
+    """
     if any(kind.model is model for kind in KINDS):
         raise ValueError(f"{model.__name__} is registered already: its app's ready() does it once.")
     KINDS.append(Kind(model, settle, Suspicion(model)))

@@ -179,7 +179,9 @@ class Heartbeat(threading.Thread):
         self._guarded(self.keep_house)
 
     def keep_house(self) -> None:
-        """Raises the database's errors, and Redis'."""
+        """Do what every worker does at every beat: settle jobs of the gone, and whatever this one adds.
+        Raises the database's errors, and Redis'.
+        """
         self._judge()
         self.on_beat(self.announcement)
 

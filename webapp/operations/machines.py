@@ -161,7 +161,7 @@ def stop_calibration(request: UserRequest, body: PlaceIn) -> Status[None]:
 
 
 def worker_of(worker: str, queue: str = "") -> Announcement:
-    """Raises `Http404` for a worker that does not announce itself, or not in this queue."""
+    """What a worker says of itself. Raises `Http404` for one that is not there, or not in this queue."""
     with redis_needed():
         found = next((one for one in announced(queue or "*") if one.worker == worker), None)
     if found is None:

@@ -76,7 +76,7 @@ def without(folder: str) -> Iterator[None]:
 
 
 def check_sizes(files: list[UploadedFile]) -> None:
-    """Raises `SpecError`."""
+    """Check the number and names of uploaded files; raises `SpecError`."""
     names = [Path(file.name or "").name for file in files]
     if len(files) > MAX_FILES or len(set(names)) < len(names) or "" in names:
         sentence = f"The upload has {len(files)} files, expected at most {MAX_FILES} with different names."

@@ -29,7 +29,7 @@ def all_needed(request: HttpRequest) -> JsonResponse:
 
 
 def one(request: HttpRequest, part: str) -> JsonResponse:
-    """Raises `Http404` for a part that there is not."""
+    """The state of one part of the server. Raises `Http404` for a part that there is not."""
     found = states()
     if part == "workers":
         chosen = {queue: found[queue] for queue in QUEUES}

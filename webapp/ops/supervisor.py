@@ -130,7 +130,7 @@ class Supervisor:
             self.children.append(child)
 
     def wait_until_ready(self, *children: Child) -> None:
-        """Raises `OpsError` if one of all children ends meanwhile."""
+        """Wait until these children are ready. Raises `OpsError` if one of all children ends meanwhile."""
         began_s = said_s = time.monotonic()
         waiting = list(children)
         while waiting:

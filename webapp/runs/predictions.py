@@ -46,7 +46,7 @@ class Planned(NamedTuple):
 
 
 def plan(spec: RunSpec, person: int) -> Planned:
-    """Raises as `request`."""
+    """Ask a planning worker for the plan of a run, and the cores that it needs. Raises as `request`."""
     answer = answers.ask("plan.plan_run", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
     return Planned(Plan.parse(answer["plan"], "plan"), answer["cores"])
 

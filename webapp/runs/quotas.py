@@ -42,7 +42,7 @@ def one_at_a_time(person: User) -> Iterator[None]:
 
 
 def check_new_run(person: User) -> None:
-    """Raises `Conflict` if the person has too much already."""
+    """Check that the person may have one more run; raises `Conflict`."""
     if role(person) == "admin":
         return
     has = usage(person)

@@ -65,7 +65,7 @@ def is_ending(event: Event) -> bool:
 
 
 def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> None:
-    """Raises `Lost`."""
+    """Store the report of a run and publish that it has ended. Raises `Lost`."""
     publisher.flush()
     status = storage.insist(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)

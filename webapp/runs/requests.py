@@ -51,7 +51,9 @@ class Pair(Value):
 
 
 def spec_of(request: RunRequest) -> RunSpec:
-    """Raises `SpecError` with paths into the request, also for one that is too large to be predicted."""
+    """The complete run that a person asked for. Raises `SpecError` with paths into the request, also for one
+    that is too large to be predicted.
+    """
     budgets.check_labels(request.name, request.notes, request.tags)
     budgets.check_workload(request.workload)
     budgets.check_scenario(request.scenario)

@@ -143,7 +143,7 @@ class Grouped(Schema):
     @field_validator("groups")
     @classmethod
     def _as_many_as_a_list_has(cls, groups: list[list[int]]) -> list[list[int]]:
-        """Raises `ValueError` for more runs."""
+        """Check that the groups have no more runs than a list shows; raises `ValueError`."""
         number = sum(map(len, groups))
         if number > MOST_LISTED:
             raise ValueError(f"have {number} runs, expected at most {MOST_LISTED}, as many as a list shows")

@@ -135,7 +135,10 @@ def announce(run_id: int) -> None:
 
 
 def enqueue(run_id: int) -> None:
-    """Raises Redis' errors. By name: the tasks import this module, not the other way round."""
+    """Let workers predict a stored run and take it. Raises Redis' errors.
+
+    The task is sent by name, because the tasks import this module.
+    """
     celery.send_task("plan.predict_run", [run_id], queue="plan", priority=LATER)
     wake("emulate")
 

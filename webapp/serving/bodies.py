@@ -163,7 +163,7 @@ Body = TypeVar("Body", bound=_Asked)
 
 
 def parse(kind: type[Body], data: bytes) -> Body:
-    """Raises `SpecError` whose first field is the one to blame."""
+    """Read a body of OpenAI's API. Raises `SpecError` whose first field is the one to blame."""
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:

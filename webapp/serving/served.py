@@ -43,7 +43,7 @@ def find(model: str) -> Run:
 
 
 def check_serves(run: Run) -> None:
-    """Raises `Conflict` if the run takes no requests now."""
+    """Check that the run takes requests now; raises `Conflict`."""
     if run.request.get("workload", {}).get("pattern") != "serve":
         raise Conflict(f"{run} has a fixed workload: start a run with the workload Serve.")
     if run.status != "running":
@@ -60,6 +60,6 @@ def is_of(name: str, user: User) -> bool:
 
 
 def send(run: Run, user: User, command: dict[str, Any]) -> None:
-    """Raises `Unavailable`."""
+    """Send a command to the worker that carries out the run. Raises `Unavailable`."""
     with redis_needed():
         control.send(run.pk, command, user.username)

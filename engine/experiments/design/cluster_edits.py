@@ -35,7 +35,7 @@ def edit_cluster(cluster: Document, steps: tuple[Step, ...], value: Any, sources
 
 
 def whole(value: Any, path: str) -> int:
-    """Raises `SpecError` unless `value` is a whole number of at least one."""
+    """`value` as a whole number of at least one. Raises `SpecError` for anything else."""
     is_whole = isinstance(value, int | float) and not isinstance(value, bool) and value == int(value)
     if not is_whole or not 1 <= value <= MAX_DEVICES:
         raise SpecError(f"{path}: expected a whole number from 1 to {MAX_DEVICES}, got {value!r}.")

@@ -43,7 +43,7 @@ _WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 
 def check_condition(text: str, names: Iterable[str]) -> None:
-    """Raises `SpecError` if `text` is no condition, or uses a name that is not in `names`."""
+    """Check that `text` is a condition on nothing but `names`; raises `SpecError`."""
     known = tuple(names)
     for node in ast.walk(_parsed(text)):
         if isinstance(node, ast.Name) and node.id not in _WORDS and node.id not in known:

@@ -109,8 +109,10 @@ def _point(assembler: Assembler, coordinates: Coordinates, settings: list[Settin
 
 # Checking -----------------------------------------------------------------------------------------
 def check(experiment: Experiment) -> None:
-    """Raises `SpecError` for a path that no run has, two factors that set one path, a unit that is not that
-    of the path, a condition that cannot be read, and an explicit point outside a factor without paths.
+    """Check an experiment before it is expanded; raises `SpecError`.
+
+    Refused are a path that no run has, two factors that set one path, a unit that is not that of the path, a
+    condition that cannot be read, and an explicit point outside a factor without paths.
     """
     for index, factor in enumerate(experiment.factors):
         try:

@@ -73,7 +73,7 @@ def parse_path(path: str) -> tuple[Step, ...]:
 
 
 def check_path(path: str) -> None:
-    """Raises `SpecError` unless a run has such a field; the sentence names the nearest one."""
+    """Check that a run has such a field; raises `SpecError`, which names the nearest one."""
     steps = parse_path(path)
     if path in NOT_VARIED:
         raise SpecError(f"{path}: is no path of a factor: {NOT_VARIED[path]}.")

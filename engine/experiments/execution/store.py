@@ -28,7 +28,7 @@ class Store:
         self.folder = folder / FOLDER
 
     def add(self, result: Result) -> None:
-        """Raises `HostError` if it cannot be written; it is on disk when this returns."""
+        """Store a result: it is on disk when this returns. Raises `HostError` if it cannot be written."""
         line = (result.model_dump_json(exclude_defaults=True) + "\n").encode()
         path = self.folder / f"{result.digest[:DIGITS]}.jsonl"
         try:

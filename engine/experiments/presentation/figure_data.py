@@ -22,7 +22,9 @@ MAX_PANELS = 64
 
 
 def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> FigureData:
-    """Raises `SpecError` where the figure names what is not there, or leaves a factor without a place."""
+    """Everything that a figure of these rows shows. Raises `SpecError` where the figure names what is not
+    there, or leaves a factor without a place.
+    """
     check_figure(experiment, figure)
     found = cells(experiment, rows, figure, figure.where, figure.worlds)
     xs = _metric_by_place(experiment, figure, rows) if figure.kind == "scatter" else {}
@@ -60,7 +62,7 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
 
 
 def check_figure(experiment: Experiment, figure: Figure) -> None:
-    """Raises `SpecError` for a metric or factor that is not there."""
+    """Check that the experiment has the metrics and factors that a figure names; raises `SpecError`."""
     place = f"figure {figure.name}"
     metric(figure.metric)
     if figure.kind == "scatter":
@@ -82,7 +84,7 @@ def check_figure(experiment: Experiment, figure: Figure) -> None:
 
 
 def _check_places(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> None:
-    """Raises `SpecError` if cells would lie on top of each other."""
+    """Check that no two cells would lie on top of each other; raises `SpecError`."""
     if figure.kind == "scatter":
         return
     shown = {figure.x, figure.series, figure.facet, "world"}

@@ -232,7 +232,7 @@ def _problem(group: Sequence[Row], has_baseline: bool, num_left_out: int, quanti
 
 
 def known_axis(experiment: Experiment, name: str, place: str) -> None:
-    """Raises `SpecError` unless `name` is a factor or `world`."""
+    """Check that `name` is a factor or `world`; raises `SpecError`."""
     known = [*(factor.name for factor in experiment.factors), "world"]
     if name not in known:
         raise SpecError(f"{place}: there is no factor {name}: there are {', '.join(known)}.")

@@ -26,7 +26,7 @@ ENDS = (("_s", "s"), ("_bytes", "B"), ("_j", "J"), ("_frac", "fraction"))
 
 
 def metric(name: str) -> Metric:
-    """Raises `SpecError` for an unknown one; the sentence names the known ones."""
+    """The metric of this name. Raises `SpecError`, which names the known ones."""
     if found := _known(name, "run") or _known(name, "token"):
         return found
     if (link := OF_A_LINK.fullmatch(name)) and (found := _known(link[1], "link")):

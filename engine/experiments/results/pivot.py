@@ -138,7 +138,7 @@ def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> Tab
 
 
 def check_table(experiment: Experiment, table: Table) -> None:
-    """Raises `SpecError` for a metric or factor that is not there."""
+    """Check that the experiment has the metric and the factors that a table names; raises `SpecError`."""
     metric(table.metric)
     for name in (*table.rows, *table.columns):
         known_axis(experiment, name, f"table {table.name}")

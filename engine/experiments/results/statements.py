@@ -14,7 +14,7 @@ from engine.experiments.results.units import in_unit, unit_of_quantity
 
 
 def check_statements(experiment: Experiment) -> None:
-    """Raises `SpecError` for a metric or a factor that is not there, and for a unit of another kind."""
+    """Check published values and claims: metrics, factors and units must be known; raises `SpecError`."""
     for index, value in enumerate(experiment.published):
         try:
             value_in_metric_unit(value)

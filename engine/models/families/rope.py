@@ -81,7 +81,7 @@ def scaling_of(settings: Settings, given: Settings, where: str, theta: Any) -> t
 
 
 def check_pairs(head_dim: int, where: str, partial: float = 1) -> None:
-    """Raises `SpecError` unless the numbers of a head that turn are pairs."""
+    """Check that the numbers of a head that turn are pairs; raises `SpecError`."""
     rotated = int(head_dim * partial)
     if partial == 1 and head_dim % 2:
         raise SpecError(f"{where}, head_dim: {head_dim} is odd, and rotary positions need pairs.")

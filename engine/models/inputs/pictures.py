@@ -44,7 +44,7 @@ def random_encoded(vision: VisionSpec, seed: int, request: int) -> str:
 
 
 def of_base64(text: str, where: str) -> bytes:
-    """Raises `SpecError` for text that is no base64, or longer than a file may be."""
+    """The bytes of a picture sent as base64. Raises `SpecError` for other text, or for too many."""
     if len(text) > MAX_FILE_BYTES * 4 // 3 + 4:
         raise _refused(where, f"is larger than {MAX_FILE_BYTES / 1e6:.0f} MB")
     try:

@@ -41,8 +41,10 @@ class Entry(NamedTuple):
 
 
 def check_weights(directory: Path, model: ModelSpec) -> None:
-    """Raises `SpecError` for a broken file, for a tensor that is missing or has another shape or data type,
-    and for a head of its own in a model whose config.json ties the head to the embeddings.
+    """Check that the files in `directory` are the weights of `model`; raises `SpecError`.
+
+    Refused are a broken file, a tensor that is missing or has another shape or data type, and a head of its
+    own in a model whose config.json ties the head to the embeddings.
     """
     stored: dict[str, Entry] = {}
     for file in weight_files(directory):

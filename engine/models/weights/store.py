@@ -131,7 +131,9 @@ class WeightStore:
         self.by_name: WeakValueDictionary[tuple[str, int, int, Bits], Tensor] = WeakValueDictionary()
 
     def load(self, piece: Slice) -> None:
-        """Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have."""
+        """Read the weights of `piece`, if they are not there yet. Raises `SpecError` for bad files,
+        `PlanError` for a slice that the model does not have.
+        """
         if piece not in self.held:
             self.held[piece] = self._loaded(piece)
 

@@ -236,7 +236,9 @@ async def _feed(
 
 
 def _grid(model: ModelSpec, grid: int) -> int:
-    """Raises `SpecError` for a grid that does not divide the model's widths."""
+    """Blocks per side of the grid that weights are cut into. Raises `SpecError` for one that does not divide
+    the model's widths.
+    """
     if not grid:
         return grid_size(model)
     if model.hidden_size % grid or model.intermediate_size % grid:

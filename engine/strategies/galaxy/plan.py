@@ -216,8 +216,10 @@ def galaxy_plan(
     row_shares: RowShares,
     by_hand: PlanByHand | None = None,
 ) -> Plan[GalaxyLayout]:
-    """Raises `PlanError` naming every device that lacks memory for its share when no other device has room
-    for it.
+    """Galaxy's plan: each device's share of heads and columns, and of rows between them.
+
+    Raises `PlanError` naming every device that lacks memory for its share when no other device has room for
+    it.
     """
     task = task_of(name, cluster, model, demand, overlap)
     try:

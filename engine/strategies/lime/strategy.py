@@ -50,7 +50,9 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: LimeParams
     ) -> Plan[SegmentsLayout]:
-        """Raises `PlanError` if not even one layer per slot fits."""
+        """Cut the model into segments of slots, some of them offloaded. Raises `PlanError` if not even one
+        layer per slot fits.
+        """
         demand = demand_of(model, workload, self.batches_bursts)
         pipeline = (
             _pipeline(cluster, model, workload, params)

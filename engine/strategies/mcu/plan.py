@@ -115,7 +115,9 @@ def make_plan(
     group_size: int,
     shares: tuple[ChipShare, ...],
 ) -> Plan[TreeLayout]:
-    """Raises `PlanError` naming every device that lacks memory."""
+    """The plan in which every chip holds its share and sums go up and down a tree. Raises `PlanError` naming
+    every device that lacks memory.
+    """
     group = tuple(share.rank for share in shares)
     levels = tree_levels(group, group_size)
     _check_leaders(name, cluster, levels, shares)
@@ -217,8 +219,8 @@ def _with_regimes(cluster: ClusterSpec, model: ModelSpec, bounds: Bounds, unit: 
 def _check_leaders(
     name: str, cluster: ClusterSpec, levels: Sequence[Level], shares: Sequence[ChipShare]
 ) -> None:
-    """Raises `PlanError` unless every leader has heads where a member below it has, and columns likewise: it
-    adds their partial sums to its own.
+    """Check that every leader has heads where a member below it has, and columns likewise, because it adds
+    their partial sums to its own; raises `PlanError`.
     """
     units = {share.rank: {"heads": share.has_heads, "columns": share.has_columns} for share in shares}
     for member, leader in (pair for level in levels for pair in level):

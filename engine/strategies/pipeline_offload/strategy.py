@@ -76,7 +76,9 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams
     ) -> Plan[PipelineOffloadLayout]:
-        """Raises `PlanError` if KV caches and one slot per device leave layers over."""
+        """Cut the layers into stages, and offload what does not fit. Raises `PlanError` if KV caches and one
+        slot per device leave layers over.
+        """
         demand = demand_of(model, workload, self.batches_bursts)
         ends = ends_placement(self.name, cluster, model)
         rooms = all_rooms(cluster, model, demand, ends)

@@ -54,7 +54,9 @@ class PlannedParams(DivisibleParams):
 
     @model_validator(mode="after")
     def _best_has_no_rule(self) -> Self:
-        """Raises `ValueError` for planner=best with a value that it would not read."""
+        """Check that planner=best comes with no value of the paper's rule, which it would not read; raises
+        `ValueError`.
+        """
         for name in self.rule if self.planner == "best" else ():
             value = getattr(self, name)
             if value != type(self).model_fields[name].default:

@@ -41,7 +41,7 @@ def whole_of(model: ModelSpec, unit: Unit) -> int | None:
 def check_whole(
     name: str, model: ModelSpec, shares: Sequence[DeviceShare], unit: Unit, step: int = 1
 ) -> None:
-    """Raises `PlanError` unless the shares are all of `unit`, each in whole steps."""
+    """Check that the shares together are all of `unit`, each in whole steps; raises `PlanError`."""
     given, whole = sum(share.amount(unit) for share in shares), whole_of(model, unit)
     if given != whole:
         raise PlanError(

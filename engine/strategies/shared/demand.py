@@ -99,7 +99,9 @@ def in_all_layers(model: ModelSpec, one: Pass) -> tuple[tuple[Pass, float], ...]
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
-    """Raises `SpecError` if `workload` has no token count yet or asks for what `model` cannot do."""
+    """What a strategy plans for: the sizes of `workload` as `model` computes it. Raises `SpecError` if it has
+    no token count yet or asks for what `model` cannot do.
+    """
     if workload.prompt_tokens is None:
         raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
     if workload.prompt_tokens <= model.image_rows - (not model.reads_text):

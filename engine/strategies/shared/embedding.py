@@ -23,7 +23,7 @@ TABLE = Slice(layer=-1, part="embed")
 
 
 def check_choice(choice: EmbeddingChoice, model: ModelSpec) -> None:
-    """Raises `PlanError` where members are to embed a picture, which only the source has."""
+    """Check that members are not to embed a picture, which only the source has; raises `PlanError`."""
     if choice == "members" and model.vision:
         raise PlanError(
             f"embedding is members and {model.name} reads pictures, which only the source has: choose source."

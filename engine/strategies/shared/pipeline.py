@@ -83,7 +83,7 @@ def stages_placement(ends: Placement, stages: Sequence[Stage], num_layers: int) 
 
 
 def check_stages(strategy: str, stages: Sequence[Stage], num_layers: int) -> None:
-    """Raises `PlanError` unless the stages cover layers [0, num_layers) in order, with one stage per device.
+    """Check that the stages cover layers [0, num_layers) in order, one stage per device; raises `PlanError`.
 
     A device with two stages would wait for its own messages: neighbouring stages exchange hidden states by
     rank.

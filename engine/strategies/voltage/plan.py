@@ -78,7 +78,9 @@ class VoltageParams(PlannedParams):
 def voltage_plan(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
 ) -> Plan[PositionsLayout]:
-    """Raises `PlanError` where a worker lacks memory, `SpecError` for parameters at odds."""
+    """Voltage's plan: which device computes which positions of every layer. Raises `PlanError` where a worker
+    lacks memory, `SpecError` for parameters at odds.
+    """
     _check_params(model, params)
     chosen = _division(cluster, model, demand, params)
     cluster = cluster.without([rank for rank in cluster.workers if rank not in chosen.devices])

@@ -44,7 +44,7 @@ class TokenLimit:
                 del self._since_s[request]
 
     def check(self, now_s: float) -> None:
-        """Raises `OutOfTime` if a token should have been there before virtual time `now_s`."""
+        """Check that no token is overdue at virtual time `now_s`; raises `OutOfTime`."""
         if now_s > self.due_s:
             raise self._out_of_time(min(self._since_s, key=lambda request: self._since_s[request]))
 

@@ -53,7 +53,7 @@ def options(base: dict[str, Any]) -> list[FactorOption]:
 
 
 def cluster_of(base: dict[str, Any]) -> ClusterSpec:
-    """Raises `SpecError`."""
+    """The cluster that the base of an experiment names or has. Raises `SpecError` if there is none."""
     given = base.get("cluster")
     if isinstance(given, str):
         return cluster_by_name(given)

@@ -37,5 +37,5 @@ def reproductions() -> Reproductions:
 
 @lru_cache(maxsize=64)
 def verdicts(name: str) -> list[FigureVerdict]:
-    """Raises `SpecError` for an unknown name."""
+    """The verdicts of a shipped reproduction. Raises `SpecError` for an unknown name."""
     return list(summary.verdicts_of(name))

@@ -17,7 +17,9 @@ COPIES = "cluster.copies["
 
 
 def check(experiment: Experiment) -> None:
-    """Raises `SpecError` for too many points, devices, settings, figures or conditions."""
+    """Check the numbers of points, devices, settings, figures and conditions; raises `SpecError` for too
+    many.
+    """
     claims = len(experiment.claims)
     budgets.check_experiment(
         budgets.ExperimentSize(

@@ -72,7 +72,7 @@ class Limits:
         return ""
 
     def check_weights(self, spec: RunSpec) -> None:
-        """Raises `SpecError` if the weights are in another directory than the model's own."""
+        """Check that the weights are in the model's own directory; raises `SpecError`."""
         if spec.weights == WeightsRef():
             return
         key = (spec.model.name, spec.weights.kind)
