@@ -31,8 +31,8 @@ PER: dict[Objective, str] = {
 def answer(
     base: RunSpec, rows: Sequence[Assessment], objective: Objective, assess_all: AssessAll | None
 ) -> Answer:
-    """From the assessments of every strategy on the cluster of `base`; `assess_all` predicts a few runs.
-    Without it the answer does not say what binds, nor what a yes would need.
+    """The answer that the assessments of every strategy on the cluster of `base` give; `assess_all` predicts
+    a few runs. Without it the answer does not say what binds, nor what a yes would need.
     """
     planned = [row for row in rows if row.devices]
     alone = best_of([row for row in planned if len(row.devices) == 1], objective)
@@ -152,7 +152,7 @@ def _remedy(
     objective: Objective,
     assess_all: AssessAll | None,
 ) -> str:
-    """From which rate of the links on several boards win, and with which of the methods that have a plan:
+    """The rate of the links from which on several boards win, and with which of the methods that have a plan:
     the best of them where links need no time.
     """
     if assess_all is None or objective in ("peak_memory_bytes", "energy_j"):

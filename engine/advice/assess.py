@@ -28,7 +28,9 @@ from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import by_best, strategy
 
 SIMULATED_TOKENS = 3
-"""Of an answer: the first, which ends the prefill, and two decode steps; of a large run one decode step."""
+"""How many tokens of an answer are simulated: the first, which ends the prefill, and two decode steps; of a
+large run one decode step.
+"""
 OF_TIME: tuple[Objective, ...] = ("first_token_s", "per_token_s", "total_s", "tokens_per_s")
 LARGE = 128
 """Layers × devices from which a run is large."""
@@ -65,7 +67,9 @@ def assess(spec: RunSpec) -> Assessment:
 
 
 def assess_with_interval(spec: RunSpec) -> Assessment:
-    """As `assess`, and the same plan with boards at both ends of their rates, where these are uncertain."""
+    """`assess` a run, and its plan once more with boards at both ends of their rates, where these are
+    uncertain.
+    """
     return _with_best_planner(spec, ENDS)
 
 
@@ -125,7 +129,7 @@ def _figures(played: _Played, prepared: Prepared, end: End) -> dict[Objective, f
 
 
 def _cut(request: Request, tokens: int) -> Request:
-    """Only the first `tokens` of the answer, also where the request says how many it gets."""
+    """The request for only the first `tokens` of its answer, also where the request says how many it gets."""
     if request.new_tokens is None:
         return request
     return request.model_copy(update={"new_tokens": min(request.new_tokens, tokens)})
@@ -178,8 +182,8 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
 def _window_s(
     requests: tuple[RequestReport, ...], first_s: float, per_token_s: float | None, tokens: int
 ) -> tuple[float, float]:
-    """From when to when the critical path is walked: the last decode step, or the prefill if it takes longer
-    than all decode steps of the whole answer.
+    """The times between which the critical path is walked: the last decode step, or the prefill if it takes
+    longer than all decode steps of the whole answer.
     """
     first = requests[0]
     if per_token_s is None or first_s >= (tokens - 1) * per_token_s:
@@ -216,7 +220,7 @@ def _row_bytes(played: _Played, rank: int) -> float:
 
 
 def _energy_j(played: _Played, later: int) -> float:
-    """Of the simulated part, and once more for every later token what a simulated decode step takes."""
+    """The energy of the simulated part, and for every later token that of a simulated decode step."""
     whole_j = _energy_of(played, played.spans)
     if not later or played.tokens < 2:
         return whole_j
@@ -225,7 +229,7 @@ def _energy_j(played: _Played, later: int) -> float:
 
 
 def _link_bytes(played: _Played, later: int) -> float:
-    """On all links, frames included; a later token sends what a simulated decode step does."""
+    """Bytes on all links, frames included; a later token sends what a simulated decode step does."""
     links = fold_links(played.spec.cluster, played.spans, [])
     whole = sum(link.bytes for link in links)
     if not later or played.tokens < 2:

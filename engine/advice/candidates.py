@@ -107,7 +107,7 @@ def _device(cluster: ClusterSpec, name: str, change: Callable[[DeviceSpec], Devi
 
 
 def _faster(device: DeviceSpec) -> DeviceSpec:
-    """Twice the FLOP/s and memory bandwidth, half the fixed costs."""
+    """`device` with twice the FLOP/s and memory bandwidth, and half the fixed costs."""
     return device.model_copy(
         update={
             "flop_per_s": 2 * device.flop_per_s,
@@ -128,7 +128,7 @@ def _larger(device: DeviceSpec) -> DeviceSpec:
 
 
 def _fewer(cluster: ClusterSpec) -> list[Candidate]:
-    """Without one of the slowest workers, which then forwards packets and computes nothing."""
+    """The cluster without one of the slowest workers, which then forwards packets and computes nothing."""
     source = cluster.source_rank
     workers = [rank for rank in cluster.workers if rank != source]
     if len(cluster.workers) < 2:

@@ -128,7 +128,7 @@ def _on(spec: RunSpec, **fields: Any) -> RunSpec:
 
 
 def _alike(cluster: ClusterSpec, plan: PlanByHand, workers: Sequence[str]) -> dict[str, str]:
-    """For each worker the first one that has the same share, and differs from it by name alone."""
+    """Each worker → the first one that has the same share and differs from it by name alone."""
     shares = {share.device: share for share in plan.devices}
     first: dict[Any, str] = {}
     found = {}
@@ -184,7 +184,9 @@ class _Inquiry(NamedTuple):
     roomy: list[tuple[_Try, Assessment]]
 
     def reasons(self, like: Mapping[str, str], source: Sequence[str]) -> tuple[DeviceReason, ...]:
-        """Of all workers, and of a source that is none: devices that differ by name alone have one reason."""
+        """The reasons for the shares of all workers, and of a source that is none: devices that differ by
+        name alone have one reason.
+        """
         known = {name: self.reason(name) for name in (*dict.fromkeys(like.values()), *source)}
         alike = {name: known[first].model_copy(update={"device": name}) for name, first in like.items()}
         return (*alike.values(), *(known[name] for name in source))
@@ -250,7 +252,7 @@ class _Inquiry(NamedTuple):
         ]
 
     def _needs(self, name: str, rank: int) -> tuple[float, float] | None:
-        """Of the moves to `name` that only its memory prevents: bytes of the unit, and the seconds that the
+        """What only the memory of `name` keeps it from taking: bytes of the unit, and the seconds that the
         best of them would save.
         """
         found = [

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why | None:
-    """Of the best strategy's plan; None if no strategy has one."""
+    """The reasons for the best strategy's plan; None if no strategy has one."""
     best = best_of(rows, objective)
     if best is None:
         return None

@@ -101,7 +101,7 @@ def _params_table(comparison: Comparison) -> Table | Text:
 
 
 def _shown(value: Any) -> str:
-    """As JSON, so that false, 0, "" and null look different."""
+    """`value` as JSON, so that false, 0, "" and null look different."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else text[:39] + "…"
 

@@ -85,7 +85,7 @@ class Campaign(NamedTuple):
     worlds: tuple[World, ...]
     emulation: Emulation | None
     profile: HostProfile | None
-    """This host's times, if a point depends on them."""
+    """The times of this host, if a point depends on them."""
 
     @property
     def versions(self) -> Versions:
@@ -142,7 +142,7 @@ def _campaign(args: argparse.Namespace) -> Campaign:
 
 
 def _host_times(points: Sequence[Point], environment: Environment) -> HostProfile | None:
-    """This host's times, if a point depends on them and they are known."""
+    """The times of this host, if a point depends on them and they are known."""
     dependent = (point.spec for point in points if point.spec and uses_host_times(point.spec))
     spec = next(dependent, None)
     return None if spec is None else environment.with_profile(spec).profile

@@ -13,7 +13,7 @@ from engine.experiments.results.rows import Result
 
 
 class PointsProgress(LongWork):
-    """`LongWork` on points: `take` each result."""
+    """Shows how many points are done, and how long the rest takes; `take` gets each result."""
 
     def __init__(
         self,

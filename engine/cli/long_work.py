@@ -95,7 +95,7 @@ class LongWork:
         self.tick()
 
     def done(self, count: int = 1) -> None:
-        """So much more of `total` is done."""
+        """Count `count` more of `total` as done."""
         self.count += count
         step = max(1, self.total // LINES)
         is_due = self.count == self.total or (self.count - count) // step < self.count // step
@@ -104,7 +104,7 @@ class LongWork:
         self.tick()
 
     def reached(self, count: int) -> None:
-        """So much of `total` is done in all, or more."""
+        """Count `count` of `total` as done in all, if it was less."""
         self.done(max(0, count - self.count))
 
     def tick(self) -> None:
@@ -142,7 +142,7 @@ class LongWork:
         return min(1.0, (self.clock() - self.began_s) / self.expected_s) if self.expected_s else 0.0
 
     def remaining_s(self) -> float | None:
-        """By the pace so far, or by what was expected; None as long as neither says anything."""
+        """Seconds that the rest takes, by the pace so far or by what was expected; None without either."""
         passed_s = self.clock() - self.began_s
         if self.total:
             counted = self.count - self.before

@@ -46,7 +46,9 @@ def check_writable(target: str | None) -> None:
 
 
 def write_json(text: str, target: str) -> None:
-    """To the file `target`, or to standard output if it is `-`; raises `SpecError` if it cannot."""
+    """Write JSON to the file `target`, or to standard output if it is `-`; raises `SpecError` if
+    it cannot.
+    """
     if target == "-":
         sys.stdout.write(text + "\n")
         return

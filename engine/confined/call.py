@@ -28,12 +28,14 @@ from engine.domain.units import human
 ROOT = Path(__file__).resolve().parents[2]
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
 SLACK_S = 5.0
-"""From the end that the kernel sets a call to the time when its caller gives up."""
+"""Seconds from the end that the kernel sets a call to the time when its caller gives up."""
 
 
 @dataclass(frozen=True)
 class Confined:
-    """`function`, of a module's top level, whose result goes to JSON and back.
+    """A function that runs in a confined process, with limits of time and memory.
+
+    `function` is of a module's top level, whose result goes to JSON and back.
 
     A call has `limit_s` of time and `memory_bytes`; at most `at_once` calls run at a time in this process.
     `modules` are those that the function imports while it runs: they are loaded once, before the first call.
@@ -94,7 +96,7 @@ class Confined:
 
 
 class _Server:
-    """This process's server; it is started at the first call, and again if it has ended."""
+    """The server that this process asks; it is started at the first call, and again if it has ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -43,7 +43,7 @@ class DeviceShare(Value):
 
 
 class BackupShare(Value):
-    """`device` has a copy of the next `columns` columns of `of` (AdaptLink)."""
+    """A backup: `device` has a copy of the next `columns` columns of `of` (AdaptLink)."""
 
     of: Name
     device: Name
@@ -88,7 +88,7 @@ class PlanByHand(Value):
         return shares
 
     def to_json(self) -> dict[str, Any]:
-        """Only what is said: the file that a person reads and edits."""
+        """The plan as a person reads and edits it, without what it leaves open."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 

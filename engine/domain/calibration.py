@@ -13,7 +13,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.values import Value
 
 LARGEST_FILE_BYTES = 1 << 20
-"""More than ten times the size of a calibration."""
+"""A larger file is no calibration, which has less than a tenth of that."""
 
 DIGITS = 12
 

@@ -15,7 +15,9 @@ Selection = Annotated[dict[str, Coordinate | tuple[Coordinate, ...]], BeforeVali
 
 
 class StatedClaim(Value):
-    """`text` is the sentence, `where` its place in the paper, `figures` the ids of published figures that it
+    """A claim in words, with what all kinds of claims share.
+
+    `text` is the sentence, `where` its place in the paper, `figures` the ids of published figures that it
     stands for. `reason` is written by a person who has looked why it does not hold.
     """
 
@@ -28,8 +30,8 @@ class StatedClaim(Value):
 
 
 class Compared(StatedClaim, Quantity):
-    """`a` is below or above `b` at every cell of `at`: "voltage is below single by 27.9 % ± 3 at six
-    devices".
+    """The claim that `a` is below or above `b` at every cell of `at`: "voltage is below single by 27.9 % ± 3
+    at six devices".
 
     `a` and `b` are coordinates of the two sides. With `by_frac` the difference |a - b| / b is that fraction,
     give or take `within_frac` (both fractions: 0.279 and 0.03). Direction: `a` is on the named side of `b`.
@@ -44,8 +46,9 @@ class Compared(StatedClaim, Quantity):
 
 
 class First(StatedClaim, Quantity):
-    """`level` is the best (or with `last` the worst) of factor `of` at every cell of `at`: "edgeformer is
-    first for every model". It has no direction: first nearly everywhere is not first everywhere.
+    """The claim that `level` is the best (or with `last` the worst) of factor `of` at every cell of `at`:
+    "edgeformer is first for every model". It has no direction: first nearly everywhere is not first
+    everywhere.
     """
 
     kind: Literal["first"] = "first"
@@ -96,9 +99,9 @@ class Within(StatedClaim, Quantity):
 
 
 class BreakEven(StatedClaim, Quantity):
-    """`a` gets better than `b` where factor `along` is between `low` and `high`: "distributing pays above 85
-    Mbit/s". Direction: every line has a crossing, elsewhere. The place is interpolated between neighbouring
-    values, or with `tested` the first value at which `a` is better.
+    """The claim that `a` gets better than `b` where factor `along` is between `low` and `high`: "distributing
+    pays above 85 Mbit/s". Direction: every line has a crossing, elsewhere. The place is interpolated between
+    neighbouring values, or with `tested` the first value at which `a` is better.
     """
 
     kind: Literal["break_even"] = "break_even"

@@ -108,7 +108,7 @@ class DeviceSpec(Value):
         return f"{self.basis}, {self.assumed_efficiency:.0%} of its peak assumed"
 
     def for_family(self, family: str) -> DeviceSpec:
-        """This device as models of `family` find it: with the rate of its row in `family_rates`, if any."""
+        """The device as models of `family` find it: with the rate of its row in `family_rates`, if any."""
         for row in self.family_rates:
             if row.family == family:
                 return self.model_copy(update={"flop_per_s": row.flop_per_s, "family_rates": ()})
@@ -246,7 +246,7 @@ class ClusterSpec(Value):
 
 
 def complaints(cluster: ClusterSpec) -> Iterator[tuple[str, str]]:
-    """Everything that is wrong between the parts of a cluster: the path of a part, and what is wrong with it.
+    """What is wrong between the parts of a cluster: the path of a part, and a sentence.
 
     The parts themselves are valid. Whether devices reach each other is only asked when the rest is in order.
     """

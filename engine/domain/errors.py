@@ -34,11 +34,11 @@ class SpecError(EdgeLoomError):
 
 
 class PlanError(EdgeLoomError):
-    """No plan satisfies the constraints."""
+    """The strategy finds no plan that satisfies the constraints."""
 
 
 class HostError(EdgeLoomError):
-    """This machine lacks something that the run needs."""
+    """The machine lacks something that the command needs, or a step of its set-up failed."""
 
 
 class RunError(EdgeLoomError):
@@ -53,7 +53,7 @@ class RunError(EdgeLoomError):
 
 
 class OutOfMemory(RunError):
-    """The logical ledger of `device` needs `need_bytes` and has `have_bytes`."""
+    """A device needs `need_bytes` of memory and has `have_bytes`, by its ledger."""
 
     def __init__(
         self,

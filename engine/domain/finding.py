@@ -20,7 +20,9 @@ class ChangeEffect(Value):
 
 
 class Finding(Value):
-    """`sentences` in the order of their importance; `changes` in the order of their times."""
+    """What is worth saying of a report: `sentences` in the order of their importance, `changes` in that of
+    their times.
+    """
 
     sentences: tuple[str, ...] = ()
     changes: tuple[ChangeEffect, ...] = ()

@@ -12,7 +12,7 @@ from pydantic import Field
 from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, Value
 
 Direction = Literal["both", "forward", "backward"]
-"""Of a link from a to b: a→b is forward."""
+"""A direction of a link from a to b: a→b is forward."""
 
 _NAME = re.compile(r"(.+?)--(.+?)(?:--([0-9]+))?")
 
@@ -64,7 +64,7 @@ class LinkSpec(Value):
 
     @property
     def names(self) -> tuple[str, str]:
-        """Its name, and its name with the ends exchanged: commands take both."""
+        """The name of the link, and that with the ends exchanged: commands take both."""
         return self.name, link_name(self.b, self.a, self.parallel)
 
     def rate(self, forward: bool) -> float:

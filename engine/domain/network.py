@@ -53,7 +53,7 @@ class Network(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
     def enter(self, rank: int) -> None:
-        """Called in the freshly forked process of device `rank`: move into its namespace."""
+        """Move the calling process, freshly forked for device `rank`, into the device's namespace."""
 
     def address(self, rank: int) -> str:
         """IP address on which device `rank` listens, reachable from every other device."""

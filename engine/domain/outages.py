@@ -1,4 +1,6 @@
-"""Which links of a cluster carry nothing: those that were taken down, and all links of a dropped device."""
+"""Finds the links of a cluster that carry nothing: those that were taken down, and all links of a dropped
+device.
+"""
 
 from __future__ import annotations
 

@@ -71,7 +71,9 @@ OwnLayoutT = TypeVar("OwnLayoutT", bound=Layout)
 
 
 class Placement(Value):
-    """Which device holds and which computes which slices: a plan without the strategy's own layout."""
+    """The slices that each device holds and those that it computes: a plan without the strategy's
+    own layout.
+    """
 
     strategy: str
     holdings: tuple[Holding, ...]

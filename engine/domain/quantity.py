@@ -48,7 +48,8 @@ Relation = Literal["value", "ratio", "speedup", "reduction"]
 
 
 class Quantity(Value):
-    """`metric` at a cell; with `relative_to` in relation to the cell that has these coordinates instead.
+    """A quantity that cells are compared by: `metric`; with `relative_to` in relation to the cell that has
+    these coordinates instead.
 
     value      the metric as it is
     ratio      value / baseline

@@ -88,7 +88,7 @@ class RequestReport(Value):
 
 
 class Percentiles(Value):
-    """Of one figure over requests."""
+    """The distribution of one figure over requests."""
 
     mean: float
     p50: float
@@ -125,7 +125,7 @@ class Attribution(Value):
     staging_s: float = 0.0
     wait_s: float = 0.0
     idle_s: float = 0.0
-    """No request was there."""
+    """Seconds in which no request was there."""
 
 
 class Correctness(Value):

@@ -43,9 +43,7 @@ class SetLoss(Value):
 
 
 class SlowDevice(Value):
-    """Everything that the device computes takes `factor` times as long as drawn (like beside a busy
-    neighbour).
-    """
+    """Let all that the device computes take `factor` times as long as drawn, as beside a busy neighbour."""
 
     kind: Literal["slow_device"] = "slow_device"
     at_s: NonNegative

@@ -20,7 +20,9 @@ Fact = Literal["weights_bytes", "memory_bytes"]
 """The weights of the showcase's model, and the memory of its cluster's smallest device."""
 
 Place = Literal["demo", "reason", "method"]
-"""Where a showcase is offered: the run of the start page, a reason to distribute, or a paper's method."""
+"""The place where a showcase is offered: the run of the start page, a reason to distribute, or a paper's
+method.
+"""
 
 
 class Figure(NamedTuple):
@@ -49,8 +51,9 @@ class Other(Value):
 
 
 class Claim(Value):
-    """`other`'s `measure` over the showcase's own lies in [at_least, at_most], or, without `at_least`,
-    `other` cannot be run at all. `published` is the paper's ratio or statement, "" if it has none.
+    """A claim of a showcase about another run: `other`'s `measure` over the showcase's own lies in [at_least,
+    at_most], or, without `at_least`, `other` cannot be run at all. `published` is the paper's ratio or
+    statement, "" if it has none.
     """
 
     sentence: str
@@ -70,8 +73,10 @@ class Guide(Value):
 
 
 class Showcase(Value):
-    """`look_for` says in one sentence what a reader should watch, and why it happens; `emulated` is whether
-    a run of it on emulated devices takes less than two minutes on two cores.
+    """A run that shows one thing, with others that it is compared with.
+
+    `look_for` says in one sentence what a reader should watch, and why it happens; `emulated` is whether a
+    run of it on emulated devices takes less than two minutes on two cores.
     """
 
     name: Name

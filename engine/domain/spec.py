@@ -17,7 +17,7 @@ from engine.domain.workload import Workload
 
 
 class WeightsRef(Value):
-    """Where the weights are. `random`: drawn from the seed; `directory`: a local Hugging Face directory.
+    """The place of the weights. `random`: drawn from the seed; `directory`: a local Hugging Face directory.
 
     With random weights `directory` is the one that the model's config.json is from, "" if there is none.
     `digest` says what is in it: the server names models by that alone, and each worker has its own directory.

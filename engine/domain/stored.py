@@ -106,7 +106,7 @@ def upgrade_plan(document: Document) -> Document:
 
 
 def upgrade_report(document: Document) -> Document:
-    """Its spec and plan have the report's version."""
+    """The present form of a report; its spec and plan have the report's version."""
     return _upgrade(document, _REPORT_STEPS)
 
 
@@ -170,7 +170,7 @@ ADDED_DURING_VERSION_1: dict[str, Document] = {
     "quantised": {"speed": 1.0},
     "cloud": {"upload_bytes": 0},
 }
-"""By kind: values of the keys that the first plans of version 1 did not have yet."""
+"""Kind of layout → values of the keys that the first plans of version 1 did not have yet."""
 
 
 def _plan_1_to_2(plan: Document) -> Document:
@@ -195,10 +195,10 @@ ADDED_DURING_VERSION_2: dict[str, Document] = {
     "galaxy": {"planner": "balance"},
     "tree": {"head_tiles": []},
 }
-"""By kind of layout: values of the keys that plans of version 2 did not have yet."""
+"""Kind of layout → values of the keys that plans of version 2 did not have yet."""
 
 PARAMS_2_TO_3: dict[str, dict[str, str | None]] = {}
-"""By strategy: parameters of version 2 with their present name, or None for those that did nothing."""
+"""Strategy → parameters of version 2 with their present name, or None for those that did nothing."""
 
 
 def _plan_2_to_3(plan: Document) -> Document:
@@ -230,7 +230,7 @@ def _spec_2_to_3(spec: Document) -> Document:
 
 
 def _report_2_to_3(report: Document) -> Document:
-    """Its plan and its spec take their own steps."""
+    """A report's plan and spec take their own steps."""
     steps = (("plan", _plan_2_to_3), ("spec", _spec_2_to_3))
     changed = {key: step(report[key]) for key, step in steps if isinstance(report.get(key), dict)}
     return {**report, **changed}
@@ -264,7 +264,9 @@ def _report_3_to_4(report: Document) -> Document:
 
 
 def _report_4_to_5(report: Document) -> Document:
-    """Its world has the present name: of a real run that is `native` or `emulated`, as its spec asked for."""
+    """A report's world gets its present name: that of a real run is `native` or `emulated`, as
+    the spec says.
+    """
     if "world" not in report:
         return report
     world, spec = present_world(report["world"]), report.get("spec")

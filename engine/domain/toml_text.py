@@ -7,7 +7,7 @@ import tomllib
 from typing import Any
 
 MAX_KEY_PARTS = 30
-"""Of a dotted key. The time of `tomllib` grows with the square of their number."""
+"""Most parts of a dotted key: the time of `tomllib` grows with the square of their number."""
 
 STRING_OR_COMMENT = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"""|\\?\Z)'

@@ -24,7 +24,7 @@ def human(value: float, unit: str, digits: int = 3) -> str:
 
 
 def human_apart(one: float, other: float, unit: str) -> tuple[str, str]:
-    """Both values with as many digits as it takes to tell them apart, three at least.
+    """Texts of both values with as many digits as it takes to tell them apart, three at least.
 
     `human_apart(64.0001e9, 64e9, "B")` → `("64.0001 GB", "64 GB")`
     """

@@ -36,8 +36,11 @@ class TracedRequest(Value):
 
 
 class Workload(Value):
-    """`requests` prompts. Exactly one of `prompt` and `prompt_tokens` gives them, and none for a model that
-    reads no text. They are of equal length but for a trace, where the two lengths are those of the longest.
+    """The requests of a run: how many, how long, and when they come.
+
+    There are `requests` prompts. Exactly one of `prompt` and `prompt_tokens` gives them, and none for a model
+    that reads no text. They are of equal length but for a trace, where the two lengths are those of the
+    longest.
 
     A vision model gets `image` with every request, or a random image with each.
 

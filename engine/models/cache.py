@@ -1,4 +1,4 @@
-"""Where things that can be computed again are kept between runs."""
+"""The directory of things that can be computed again, kept between runs."""
 
 from __future__ import annotations
 

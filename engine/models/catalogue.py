@@ -61,7 +61,7 @@ def _table() -> dict[str, dict[str, Any]]:
 
 
 def _directory(row: dict[str, Any]) -> Path | None:
-    """Where a row's trained weights are; None for a row without, or whose package is not installed."""
+    """The directory of a row's trained weights; None for a row without, or whose package is not installed."""
     if "directory" not in row:
         return None
     if "package" not in row:
@@ -90,7 +90,7 @@ def _is_here(row: dict[str, Any]) -> bool:
 
 
 def names() -> tuple[str, ...]:
-    """Of the models on this machine."""
+    """Names of the models on this machine."""
     return tuple(name for name, row in _table().items() if _is_here(row))
 
 

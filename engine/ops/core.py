@@ -145,8 +145,8 @@ class Norm:
 
 @dataclass(frozen=True, slots=True)
 class Residual:
-    """(x, complete sum of `part`) → x + sum. Post-norm families normalise the result, and those with
-    sublayer norms the sum before.
+    """Add the residual: (x, complete sum of `part`) → x + sum. Post-norm families normalise the result, and
+    those with sublayer norms the sum before.
     """
 
     layer: int

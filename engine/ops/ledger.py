@@ -115,7 +115,7 @@ class Ledger:
         self.enter(op, working_bytes(inputs, cost), cost.kv_rows, cost.kv_bytes)
 
     def enter(self, op: Op, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
-        """As `run`, with the sizes known already."""
+        """`run` an operation whose sizes are known already."""
         self.need(op)
         if op.cache:
             key = (op.cache, op.layer)
@@ -140,8 +140,8 @@ class Ledger:
         return found.pop()[0] if len(found) == 1 and not self.dropped else None
 
     def enter_all(self, layers: Layers, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
-        """As `enter` of one operation after the other, all with the same sizes and the same rows so far. What
-        does not fit is found, but the error is about the last operation.
+        """`enter` one operation after the other, all with the same sizes and the same rows so far. What does
+        not fit is found, but the error is about the last operation.
         """
         if layers not in self._met_together:
             for op in layers.ops:

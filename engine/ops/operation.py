@@ -35,7 +35,7 @@ class Cost(NamedTuple):
 
 
 class Op(Protocol):
-    """`layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
+    """An operation of a device. `layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
 
     @property
     def name(self) -> str: ...

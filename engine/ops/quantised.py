@@ -64,5 +64,5 @@ def quantised_layers(num_layers: int, bits: Bits, cache: str | None, speed: floa
 
 
 def quantised_slices(layer: int, bits: Bits) -> tuple[Slice, Slice]:
-    """Both parts of a whole layer."""
+    """The slices of both parts of a layer, in `bits` bits."""
     return Slice(layer=layer, part="attention", bits=bits), Slice(layer=layer, part="ffn", bits=bits)

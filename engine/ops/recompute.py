@@ -47,7 +47,7 @@ class EmbedAgain:
 
 @dataclass(frozen=True, slots=True)
 class AttentionAgain:
-    """`Attention` whose first `evicted` rows are at positions 0…, and the others from `position`.
+    """Compute `Attention` whose first `evicted` rows are at positions 0…, and the others from `position`.
 
     Rows of the cache before position `evicted` are removed; those of the evicted rows are not kept.
     """

@@ -97,7 +97,8 @@ class ProjectImage:
 
 @dataclass(frozen=True, slots=True)
 class EmbedPrompt:
-    """(token ids [B, T], a picture's rows [B, N, D]) → hidden rows [B, T, D] of the whole prompt.
+    """Embed a prompt with a picture: (token ids [B, T], a picture's rows [B, N, D]) → hidden rows [B, T, D]
+    of the whole prompt.
 
     The picture's rows stand where the ids are the image token.
     """

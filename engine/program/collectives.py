@@ -22,7 +22,7 @@ AllGather = Literal["direct", "ring"]
 ReduceScatter = Literal["ring", "direct"]
 Group = tuple[int, ...]
 Rows = Callable[[int], Awaitable[Tensor]]
-"""This member's addend for the rows of member i, computed already or from the call on."""
+"""Gives the addend of this member for the rows of member i, computed already or from the call on."""
 
 
 async def all_reduce(ctx: Ctx, x: Tensor, group: Group, tag: str, algorithm: AllReduce = "ring") -> Tensor:

@@ -140,7 +140,7 @@ class Ctx(Protocol):
         """Start another program on this device, interleaved with this one; the handle gives its result."""
 
     def until(self, time_s: float) -> Handle:
-        """Done at virtual time `time_s`, at once if that has passed. It occupies nothing."""
+        """A handle that is done at virtual time `time_s`, at once if that has passed. It occupies nothing."""
 
     def at(self, request: int, token: int) -> None:
         """Attribute the spans of the calling program to this request and token from now on."""

@@ -29,7 +29,7 @@ class Params(Value):
     """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
 
     def without_plan(self) -> Self:
-        """These parameters without a plan made by hand, which holds for the devices it names only."""
+        """The parameters without a plan made by hand, which holds for the devices it names only."""
         return self
 
 
@@ -117,7 +117,7 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """The type of what `summarise` returns."""
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
-        """None, or the reason in one sentence why this strategy cannot run this model or cluster."""
+        """The reason in one sentence why this strategy cannot run this model or cluster; None if it can."""
         return None
 
     @abstractmethod
@@ -156,7 +156,7 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         raise PlanError(f"{self.name}: it takes no plans made by hand: choose another strategy.")
 
     def hand_steps(self, model: ModelSpec, params: ParamsT) -> Mapping[Unit, int]:
-        """In which steps a unit is divided, where not one by one: heads in whole KV groups, say."""
+        """Unit → the steps in which it is divided, where not one by one: heads in whole KV groups, say."""
         return {}
 
     def lossless_params(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class SourceIO(Protocol):
         """Logits [B, V], or ids [B] chosen already, → token ids [B, 1]; marks them as emitted."""
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
-        """An encoder's result [B, T, D]."""
+        """Take an encoder's result [B, T, D]."""
 
     def arrival_s(self, request: Request) -> float:
         """When `request` arrives; infinite while the answer that it follows is not complete."""
@@ -58,7 +58,7 @@ class SourceIO(Protocol):
         """Mark `request` as answered."""
 
     def nothing(self) -> Tensor:
-        """A tensor [0], for a message that is all in its note."""
+        """An empty tensor [0], for a message that is all in its note."""
 
     # of an open workload, whose requests people send while the run goes on
 
@@ -66,10 +66,10 @@ class SourceIO(Protocol):
         """Forget the queue: what is in it is given again, by `enqueue`."""
 
     def enqueue(self, requests: Sequence[Request], time_s: float) -> None:
-        """`requests` arrive, and it is virtual time `time_s` where that is known."""
+        """Put `requests` in the queue; it is virtual time `time_s`, where that is known."""
 
     def expect_no_more(self) -> None:
-        """All requests that were known before have arrived."""
+        """Take note that all requests that were known before have arrived."""
 
     def waiting(self) -> Sequence[Request]:
         """The requests that have arrived and were neither begun nor ended, in the order in which they are

@@ -23,7 +23,7 @@ Operation = tuple[str, str, int, int]
 Phase = Literal["prefill", "decode"]
 
 TYPICAL_OF = 5
-"""So many operations of one device and phase are needed to call an error typical: one late one is not."""
+"""Operations of one device and phase that it takes to call an error typical: one late one is not."""
 
 
 class ModelComparison(NamedTuple):
@@ -114,7 +114,7 @@ def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
 
 
 def _missing_frac(run: Trace, prediction: Trace) -> dict[str, float]:
-    """By device of `prediction`: the part of its operations that `run` has not, or not as often."""
+    """Device of `prediction` → the part of its operations that `run` has not, or not as often."""
     wanted = Counter(_operation(span) for span in _computed(prediction))
     missing = wanted - Counter(_operation(span) for span in _computed(run))
     totals: Counter[str] = Counter()
@@ -126,7 +126,7 @@ def _missing_frac(run: Trace, prediction: Trace) -> dict[str, float]:
 
 
 def _pauses(trace: Trace) -> dict[str, list[tuple[float, float]]]:
-    """By device the times in which it was frozen, from its freezing until it went on."""
+    """Device → the times in which it was frozen, from its freezing until it went on."""
     pauses: dict[str, list[tuple[float, float]]] = defaultdict(list)
     since_s: dict[str, float] = {}
     for item in trace:

@@ -64,7 +64,7 @@ def _cautions(report: RunReport, base: RunReport) -> Iterator[Caution]:
 
 
 def _difference(own: Workload, other: Workload) -> str:
-    """Which sizes of two workloads differ; "" if none of the fields does."""
+    """A sentence with the sizes in which two workloads differ; "" if none of the fields does."""
     if own == other:
         return ""
     pairs = {name: (getattr(own, field), getattr(other, field)) for field, name in SIZES.items()}

@@ -77,7 +77,9 @@ class LatencySeries(Value):
 
 
 class Comparison(Value):
-    """`has_repeats`: some of the runs differ in nothing but the seed, so that columns may be groups."""
+    """Several runs side by side, with what differs and how much. `has_repeats`: some of the runs differ in
+    nothing but the seed, so that columns may be groups.
+    """
 
     baseline: int
     runs: tuple[RunColumn, ...]

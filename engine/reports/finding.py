@@ -28,7 +28,7 @@ SAME_FRAC = 0.05
 CHANGES_NAMED = 3
 DEVICES_NAMED = 3
 RATE_COUNTS_FRAC = 0.25
-"""Where the busiest link sends for less of the time that links took, rates do not limit the run."""
+"""Rates do not limit the run where the busiest link sends for less of the time that links took."""
 
 
 def finding_of(report: RunReport) -> Finding:
@@ -224,14 +224,14 @@ def _changed(effects: Sequence[ChangeEffect]) -> Iterator[str]:
 
 
 def _ratio(effect: ChangeEffect) -> float | None:
-    """By what factor a token became longer or shorter, at least 1; None if it is not known."""
+    """The factor by which a token became longer or shorter, at least 1; None if it is not known."""
     if not effect.before_s or not effect.after_s:
         return None
     return max(effect.after_s / effect.before_s, effect.before_s / effect.after_s)
 
 
 def _predicted(report: RunReport) -> Iterator[str]:
-    """Only of a finished run: another run is as long as it was allowed to be."""
+    """Sentences about the prediction of a finished run; any other is as long as it was allowed to be."""
     known = report.predictions.with_all_changes_known
     if known is None or known.latency_s <= 0 or report.latency_s <= 0:
         return

@@ -207,7 +207,9 @@ def fold_links(
     marks: Iterable[Mark],
     measured: Sequence[LinkMeasurement] = (),
 ) -> tuple[LinkReport, ...]:
-    """Both directions of every link. busy_s: bytes at the rate that was set when their message began."""
+    """The figures of both directions of every link. busy_s: bytes at the rate that was set when their message
+    began.
+    """
     achieved = {(row.link, row.forward): row.achieved_bit_per_s for row in measured}
     size_bytes: dict[tuple[int, bool], int] = defaultdict(int)
     payload_bytes: dict[tuple[int, bool], int] = defaultdict(int)

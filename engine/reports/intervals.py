@@ -27,7 +27,9 @@ ROUNDING = 1e-9
 
 
 class Average(Value):
-    """Of `count` values. `margin` is half of the 95 % interval of the mean; None of a single value."""
+    """The mean of `count` values. `margin` is half of the 95 % interval of the mean; None of a
+    single value.
+    """
 
     mean: float
     margin: float | None
@@ -49,7 +51,7 @@ class Box(Value):
 
 
 def average_of(values: Sequence[float]) -> Average | None:
-    """None of no values."""
+    """The mean of `values` with its interval; None without values."""
     if not values:
         return None
     return Average(
@@ -63,7 +65,9 @@ def average_of(values: Sequence[float]) -> Average | None:
 
 
 def margin_of(values: Sequence[float]) -> float | None:
-    """Half of the 95 % confidence interval of the mean (Student's t); None of fewer than two values."""
+    """The half width of the 95 % confidence interval of the mean (Student's t); None of fewer than two
+    values.
+    """
     number = len(values)
     if number < 2:
         return None
@@ -81,7 +85,7 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def box_of(values: Sequence[float]) -> Box | None:
-    """None of no values."""
+    """The quartiles of `values`; None without values."""
     if not values:
         return None
     if len(values) == 1:

@@ -68,7 +68,7 @@ def waiting_over_time(requests: Sequence[RequestReport]) -> list[tuple[float, in
 
 
 def percentiles(values: Sequence[float]) -> Percentiles | None:
-    """None of no values."""
+    """The percentiles of `values`; None without values."""
     if not values:
         return None
     ranked = sorted(values)

@@ -14,7 +14,7 @@ from engine.domain.values import Value
 Better = Literal["lower", "higher"]
 Subject = Literal["run", "device", "link", "request", "token"]
 Place = Literal["report", "list", "usual"]
-"""Where a figure of a run is shown besides CSV, Compare and experiments, which have all of them.
+"""The place where a figure of a run is shown besides CSV, Compare and experiments, which have all of them.
 
 report  among the first figures of a report, on the command line and in the browser
 list    a column of the lists of runs for those who choose it; usual: for all

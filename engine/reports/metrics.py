@@ -26,7 +26,7 @@ def _finished(value: Callable[[RunReport], float | None]) -> Callable[[RunReport
 
 
 def _tokens_per_s(report: RunReport) -> float | None:
-    """None for an encoder, whose answer has no tokens."""
+    """Tokens per second; None for an encoder, whose answer has no tokens."""
     return report.tokens_per_s if any(request.token_s for request in report.requests) else None
 
 
@@ -369,6 +369,6 @@ def listed_figures(report: RunReport) -> dict[str, float]:
 
 
 def values_of(item: Any, metrics: Sequence[Metric]) -> dict[str, float]:
-    """Those of the figures that `item` has, by name: a report, or a device, link or request of one."""
+    """The figures that `item` has, by name: a report, or a device, link or request of one."""
     found = {metric.name: metric.compute(item) for metric in metrics}
     return {name: float(value) for name, value in found.items() if value is not None}

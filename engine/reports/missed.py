@@ -9,7 +9,7 @@ from engine.reports.effects import in_words
 
 
 def missed_changes(report: RunReport) -> tuple[Change, ...]:
-    """Those of a finished run that come after its last token; of another one it is not known."""
+    """The changes that come after the last token of a finished run; of another one it is not known."""
     if report.outcome.kind != "finished":
         return ()
     return tuple(change for change in report.spec.scenario.changes if change.at_s > report.latency_s)

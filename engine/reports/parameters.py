@@ -26,7 +26,7 @@ ORDER = tuple(
         *(r"cluster\.links", r"cluster\."),
     )
 )
-"""Which parameters people ask about first."""
+"""The parameters that people ask about first."""
 
 NAMES = MappingProxyType({"strategy": "strategy", "model.name": "model", "cluster.name": "cluster"})
 NOUNS = MappingProxyType(
@@ -61,9 +61,11 @@ class ParamRow(Value):
 
 
 class Parameter(NamedTuple):
-    """`path` is that of its first field. `noun` is what a value needs before it to be understood: "new
-    tokens" before 16; empty for a name. `values` and `texts` are per run; texts are equal where values are,
-    and only there.
+    """A parameter in which compared runs differ, with its value in each.
+
+    `path` is that of its first field. `noun` is what a value needs before it to be understood: "new tokens"
+    before 16; empty for a name. `values` and `texts` are per run; texts are equal where values are, and only
+    there.
     """
 
     path: str
@@ -91,8 +93,8 @@ class Parameter(NamedTuple):
 
 
 def parameters_of(params: Sequence[ParamRow]) -> tuple[Parameter, ...]:
-    """Those that differ, but seed and world, in the order in which they are offered. Fields of one list that
-    have the same values, as the rates of all links of a cluster, are one parameter.
+    """The parameters that differ, but seed and world, in the order in which they are offered. Fields of one
+    list that have the same values, as the rates of all links of a cluster, are one parameter.
     """
     rows = [row for row in params if row.differs and not FREE.fullmatch(row.path) and row.path != WORLD]
     alike = in_classes(rows, lambda row: (_pattern(row.path), tuple(map(key_of, row.values))))
@@ -118,7 +120,9 @@ def telling(
     parameters: Sequence[Parameter],
     given: Sequence[Parameter] = (),
 ) -> tuple[Parameter, ...]:
-    """Few parameters that, with `given`, tell all groups of one world apart: each next one separates most."""
+    """As few parameters as can be that, with `given`, tell all groups of one world apart: each next one
+    separates most.
+    """
     found: list[Parameter] = []
 
     def count(more: Sequence[Parameter]) -> int:

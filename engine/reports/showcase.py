@@ -11,7 +11,9 @@ from engine.domain.showcase import Claim, Measure, Showcase
 
 
 class Verdict(NamedTuple):
-    """`ratio` is the other run's measure over the showcase's own; None if one of the two has no result."""
+    """How a claim of a showcase came out. `ratio` is the other run's measure over the showcase's own; None if
+    one of the two has no result.
+    """
 
     claim: Claim
     ratio: float | None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 TOKENS_DIFFER = "the tokens differ from the reference's"
 ONLY_TOKENS = "only tokens can be compared: no logits reach the source"
 REL_LIMIT = 1e-4
-"""Of float32: the largest difference over the reference's largest number."""
+"""The limit for float32: the largest difference over the reference's largest number."""
 
 
 def compare_with_reference(
@@ -196,7 +196,9 @@ def _margin(found: Rounding) -> str:
 
 
 def _tokens_alone(reference: Reference, got: dict[str, torch.Tensor], forced: Forced) -> Correctness:
-    """Only ids reached the source: the same ones, or others at near-ties alone."""
+    """Whether a run is correct of which only ids reached the source: the same ones, or others at near-ties
+    alone.
+    """
     emitted = [got[f"tokens.{index}"].tolist() for index in range(len(reference.tokens))]
     if emitted == [list(ids) for ids in reference.tokens]:
         return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)

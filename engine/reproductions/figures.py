@@ -33,7 +33,7 @@ class PublishedFigure(Value):
 
 
 def published_text(figure: PublishedFigure) -> str:
-    """Its value as the paper prints it, without the unit."""
+    """The value of a figure as the paper prints it, without the unit."""
     value = figure.value
     if isinstance(value, bool) or value is None:
         return "yes" if value else "no"

@@ -31,7 +31,7 @@ Moved = dict[str, dict[str, float]]
 
 @cache
 def shipped_moves() -> dict[str, Moved]:
-    """By experiment, as `./loom reproduce --write` found them."""
+    """Experiment → what moves its figures, as `./loom reproduce --write` found it."""
     found: dict[str, Moved] = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
     return found
 

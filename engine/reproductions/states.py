@@ -99,5 +99,5 @@ def follows(ratio: float, by: float) -> bool:
 
 
 def by_distance(distance: float) -> State:
-    """By the distance of a value that no baseline gives a side."""
+    """The state of a value, by its distance alone: no baseline gives it a side."""
     return "confirmed" if distance <= CONFIRMED else "near" if distance <= NEAR else "contradicted"

@@ -1,4 +1,4 @@
-"""From the trace of a real run to its report: figures, prediction, verdict. Pure.
+"""Makes the report of a real run from its trace: figures, prediction, verdict. Pure.
 
 The prediction plays the same run in the simulated world: with the changes that were applied, and with the
 decisions that depended on data as the real run took them. A run at native speed is predicted for its host,

@@ -126,7 +126,7 @@ class _Execution:
         return report
 
     def _host_times(self, importing: TorchImport) -> HostProfile:
-        """This host's times by its table of kernels, where the dilation is to be chosen by them."""
+        """The times of this host by its table of kernels, where the dilation is to be chosen by them."""
         if self.spec.dilation != "auto" or self.spec.profile is not None:
             return CAUTIOUS
         table = known_kernels()

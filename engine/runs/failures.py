@@ -73,8 +73,8 @@ class FailureDetector:
             self.pool.kill(rank)
 
     def handle_pong(self, child: Child, served_s: float) -> None:
-        """If the source answers, kill the devices that cannot reach it. A device that has served its
-        connections since others suspected it need not be silent for them any more.
+        """Take the answer of a device; if it is the source, kill the devices that cannot reach it. A device
+        that has served its connections since others suspected it need not be silent for them any more.
         """
         if child.rank == self.run.cluster.source_rank:
             self._source_ping_s = None

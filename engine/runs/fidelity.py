@@ -41,8 +41,8 @@ COMPARED_LEAST = 0.9
 
 LATENCY_LIMIT = 0.1
 RANDOM_LATENCY_LIMIT = 0.5
-"""Of runs whose links lose packets, delay them at random or are measured meanwhile: one run of a few hundred
-messages is up to 50 % off the mean that a prediction estimates (docs/results/fidelity.md).
+"""The limit for runs whose links lose packets, delay them at random or are measured meanwhile: one run of a
+few hundred messages is up to 50 % off the mean that a prediction estimates (docs/results/fidelity.md).
 """
 
 CHANGE_GRACE_WALL_S = 0.1
@@ -280,8 +280,8 @@ def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> lis
 def _latency_complaints(
     report: RunReport, played: Played, predicted: RunReport, limit: float | None
 ) -> list[Complaint]:
-    """Of every time that the report prints large. Where links are random, of the whole run alone: a first
-    token is few messages, whose times are further from their mean.
+    """Complaints about every time that the report prints large. Where links are random, of the whole run
+    alone: a first token is few messages, whose times are further from their mean.
     """
     if limit is None:
         return []

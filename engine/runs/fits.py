@@ -17,10 +17,10 @@ MANY = 2000
 """Fewer requests are not counted first."""
 
 EVENT_BYTES = 700
-"""Of a span or a mark in a trace, with its share of the report."""
+"""Memory of a span or a mark in a trace, with its share of the report."""
 
 TOKEN_BYTES = 40
-"""Of a token of a prompt."""
+"""Memory of a token of a prompt."""
 
 
 def check_fits(spec: RunSpec, available_bytes: int) -> None:

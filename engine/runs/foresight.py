@@ -30,8 +30,10 @@ class _Process(NamedTuple):
 
 
 class Foresight:
-    """`upcoming` gives the changes of the scenario that are not due yet; `release` closes, in the process
-    that computes, what it inherits of the devices. `made` has all predictions so far.
+    """Predicts the rest of a run while it goes on, in a process of its own.
+
+    `upcoming` gives the changes of the scenario that are not due yet; `release` closes, in the process that
+    computes, what it inherits of the devices. `made` has all predictions so far.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class Foresight:
         return _Process(pid, reading)
 
     def _computed(self) -> str:
-        """In the process of its own: the event as JSON, or why there is none."""
+        """The event as JSON, or why there is none; runs in the process of its own."""
         run = self.run
         changes = (*run.applied, *self.upcoming())
         try:

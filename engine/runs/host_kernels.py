@@ -1,4 +1,4 @@
-"""This host's table of the fastest kernels for products with weights, kept in the cache.
+"""Finds the table of the fastest kernels of this host for products with weights, kept in the cache.
 
 The probe takes a second in a process of its own, once per processor and version of torch. The parent of the
 devices reads the table and the devices inherit it by the fork.

@@ -68,7 +68,8 @@ def predict_native(prepared: Prepared, profile: HostProfile, decisions: Decision
 
 
 def native_parts(report: RunReport, trace: Trace, predicted: Simulated) -> tuple[NativePart, ...]:
-    """Where the time went, predicted beside measured: the parts of the critical path, and waiting beside it.
+    """The parts of the time, predicted beside measured: the parts of the critical path, and waiting beside
+    it.
 
     compute   operations on the critical path
     runtime   the rest of the path on a device: dispatch, hand-over, choosing tokens, waiting for a core

@@ -40,7 +40,7 @@ class Output:
         return self.limited(texts), open_
 
     def limited(self, lines: list[str]) -> list[str]:
-        """Those of `lines` that are shown: the first `MOST_LINES` of all, each cut at `MOST_CHARS`."""
+        """The part of `lines` that is shown: the first `MOST_LINES` of all, each cut at `MOST_CHARS`."""
         kept, left = lines[: self.lines_left], self.lines_left
         self.lines_left -= len(kept)
         shown = [line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…" for line in kept]

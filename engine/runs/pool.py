@@ -163,7 +163,7 @@ class DevicePool:
         return {rank for rank in among if rank in self.children and self.children[rank].state == state}
 
     def release(self) -> None:
-        """In a process that was forked beside the devices: close what it inherits of them."""
+        """Close what a process that was forked beside the devices inherits of them."""
         for child in (*self.children.values(), *self._ended):
             child.close()
         self._selector.close()

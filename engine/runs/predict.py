@@ -41,7 +41,7 @@ OUTCOMES = {
 
 
 def _nobody(event: Event) -> None:
-    """Nobody watches."""
+    """Do nothing with an event: nobody watches."""
 
 
 class Prepared(NamedTuple):

@@ -210,7 +210,7 @@ class Service:
 
 
 SHOWN_CHARS = 2000
-"""So much of a prompt's text the events keep."""
+"""Characters of a prompt's text that the events keep."""
 
 
 def without_record(spec: RunSpec) -> RunSpec:

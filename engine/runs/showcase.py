@@ -27,7 +27,7 @@ def predicted(showcase: Showcase) -> Runs:
 
 
 def predicted_or_none(spec: RunSpec) -> RunReport | None:
-    """None where there is no plan. Raises `SpecError`."""
+    """The predicted report of a run, None where it has no plan. Raises `SpecError`."""
     try:
         return predict(spec)
     except PlanError:

@@ -40,8 +40,9 @@ def uncertainty_of(
     should_stop: Callable[[], bool] = lambda: False,
     decisions: Decisions | None = None,
 ) -> Uncertainty | None:
-    """Of the prediction of `prepared`, which had `decisions`; None if every board that computes was measured
-    here or its owner gave its rates, or the run does not finish. Of a long run only the basis.
+    """How far real boards may be from the prediction of `prepared`, which had `decisions`; None if every
+    board that computes was measured here or its owner gave its rates, or the run does not finish. Of a long
+    run only the basis.
     """
     spec = prepared.spec
     basis = basis_of(spec, {device.name for device in predicted.devices if device.flops})

@@ -161,7 +161,7 @@ def whole_model_on(
 
 
 def checked(cluster: ClusterSpec, model: ModelSpec, whole: WholeModel) -> Placement:
-    """Its placement; raises `PlanError` if memory is short."""
+    """The placement of a whole model; raises `PlanError` if memory is short."""
     remedy = "give it more memory, or choose a strategy that splits the weights (gpipe, megatron)"
     check_memory(cluster, model, whole.placement, whole.kv_bytes, whole.passes, remedy)
     return whole.placement

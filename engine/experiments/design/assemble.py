@@ -60,7 +60,7 @@ class Assembler:
         return spec
 
     def _params(self, given: Any, cluster: ClusterSpec, model: ModelSpec) -> Any:
-        """With a plan that is named by its file read."""
+        """The parameters, with the plan read from its file where they name one."""
         if isinstance(given, dict) and isinstance(given.get("plan"), str):
             return {**given, "plan": self.sources.plan(given["plan"], cluster, model)}
         return given
@@ -142,8 +142,8 @@ def normal_params(name: str, given: Any) -> dict[str, Any]:
 
 
 def _workload(given: Any, model: ModelSpec) -> Workload:
-    """With what the command line takes where nothing is given: 16 tokens in, and 16 out where there is a
-    head.
+    """The workload, with what the command line takes where nothing is given: 16 tokens in, and 16 out where
+    there is a head.
     """
     document = dict(given or {})
     if document.get("prompt") is None and "prompt_tokens" not in document and model.reads_text:
@@ -164,7 +164,9 @@ def _shallow_first(settings: Iterable[Setting]) -> list[Setting]:
 
 
 def _order_of_edit(path: str) -> int:
-    """Which devices there are, then what they are, then single fields."""
+    """The place of an edit in their order: which devices there are, then what they are, then
+    single fields.
+    """
     steps = parse_path(path)
     if steps[1].name == "copies":
         return 0

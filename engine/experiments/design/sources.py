@@ -15,14 +15,14 @@ from engine.models.weights.manifest import with_digest
 
 
 def no_scenarios(name: str) -> Scenario:
-    """For callers without named scenarios."""
+    """Refuse every name: for callers without named scenarios."""
     raise SpecError(
         f"scenario {name}: there are no scenarios by name here: write it out.", [("scenario", name)]
     )
 
 
 def no_plan_files(name: str, cluster: ClusterSpec, model: ModelSpec) -> dict[str, Any]:
-    """For callers that open no files by name."""
+    """Refuse every name: for callers that open no files by name."""
     raise SpecError(
         f"params.plan is {name[:40]!r}: no file is opened by its name here: write the plan out, as "
         '{"devices": [{"device": …}]}.',

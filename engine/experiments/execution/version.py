@@ -26,7 +26,8 @@ DIGITS = 12
 
 @lru_cache(maxsize=2)
 def code_version(on_shapes: bool = True) -> str:
-    """Of what predictions depend on (`on_shapes`: those without tensors), 12 hexadecimal digits.
+    """The version of the code that predictions depend on (`on_shapes`: those without tensors), in 12
+    hexadecimal digits.
 
     The files are read once per process.
     """
@@ -55,14 +56,14 @@ def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
 
 
 def hash_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
-    """Of the names and contents of all code and tables below `folders`, but those below `without`. Comments,
-    docstrings and the layout of code do not count.
+    """A hash of the names and contents of all code and tables below `folders`, but those below `without`.
+    Comments, docstrings and the layout of code do not count.
     """
     return _hash_of(_files(folders, without))
 
 
 def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:
-    """By name, from the folder's on."""
+    """The files that count, by their names from the folder's on."""
     left_out = tuple(without)
     return {
         f"{folder.name}/{path.relative_to(folder).as_posix()}": path

@@ -47,7 +47,7 @@ def unit_of_x(figure: FigureData) -> Unit:
 
 
 def unit_of_y(figure: FigureData) -> Unit:
-    """By the values that are shown, those that are left out among them."""
+    """The unit of the y axis that suits the values shown, also those that are left out of means."""
     spots = [spot for panel in figure.panels for line in panel.lines for spot in line.spots]
     known = [spot.y for spot in spots]
     return unit_of(figure.y, [*known, *(one.value for spot in spots for one in spot.left_out)])
@@ -122,7 +122,7 @@ def _between_decades(drawn: Any, value: float, unit: Unit) -> str:
 
 
 def axis_title(axis: Axis, unit: Unit) -> str:
-    """With the unit, unless categories carry it."""
+    """The title of an axis, with its unit unless categories carry it."""
     return f"{axis.title} ({unit.name})" if unit.name and axis.categories is None else axis.title
 
 
@@ -132,5 +132,5 @@ def letters_in(inches: float, points: float) -> int:
 
 
 def wrapped(text: str, letters: int) -> str:
-    """In lines of at most so many letters; a word that is longer is broken."""
+    """`text` in lines of at most so many letters; a word that is longer is broken."""
     return "\n".join(textwrap.wrap(text, letters)) or text

@@ -41,7 +41,9 @@ class ParameterChoice(Value):
 
 
 class RunsFigure(Value):
-    """`split` are titles of parameters that keep runs apart which are no repeats, though they have the same x
+    """The figure of compared runs, with what people may choose of it.
+
+    `split` are titles of parameters that keep runs apart which are no repeats, though they have the same x
     and colour. `problems` says what of the choices these runs do not have. `missing`: which runs have no
     place on a logarithmic axis.
     """
@@ -59,7 +61,7 @@ class RunsFigure(Value):
 def figure_of_runs(
     reports: Sequence[RunReport], names: Sequence[str], comparison: Comparison, chosen: Chosen
 ) -> RunsFigure | None:
-    """None where no two runs have a figure in common."""
+    """The figure of chosen runs, with what people may choose; None where no two have a figure in common."""
     compared = Compared(
         reports,
         names,
@@ -95,7 +97,7 @@ def figure_of_runs(
 
 
 def _metrics(comparison: Comparison) -> tuple[Metric, ...]:
-    """Those of which at least two runs have a value, and one is not 0; times of tokens last."""
+    """The metrics of which at least two runs have a value, and one is not 0; times of tokens last."""
     told = {
         row.name
         for row in comparison.metrics
@@ -199,7 +201,7 @@ def _ordered(groups: Sequence[Repeats], values: dict[int, Any], by: Parameter | 
 
 
 def _notes(compared: Compared, run: int) -> str:
-    """Which run it is, and why it cannot simply be compared."""
+    """Words about a mark: its run, and why that cannot simply be compared."""
     cautions = [one.sentence for one in by_kind([compared.comparison.runs[run]]) if one.decides]
     return " ".join([f"Run {compared.names[run]}: {compared.comparison.runs[run].name}.", *cautions])
 
@@ -243,7 +245,9 @@ def _caption(view: RunsView, figure: FigureData) -> str:
 
 
 def _missing(view: RunsView, figure: FigureData) -> str:
-    """Which runs have no place on the y axis because their value is not above 0; "" if all have."""
+    """A sentence with the runs whose value is not above 0 and so has no place on a logarithmic axis; "" if
+    all have.
+    """
     names = [
         name
         for spot in _spots(figure)

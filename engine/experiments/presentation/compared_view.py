@@ -29,7 +29,7 @@ class Chosen(Value):
 
 
 class RunsView(Value):
-    """`x` and `series` are paths of parameters; x may be `run`, series empty."""
+    """What a figure of runs shows: `x` and `series` are paths of parameters; x may be `run`, series empty."""
 
     metric: str
     x: str

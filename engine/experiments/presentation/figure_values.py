@@ -13,11 +13,13 @@ from engine.reports.intervals import Box
 
 PUBLISHED = "published"
 Source = World | Literal["published"]
-"""Where the values of a line come from: a world, or a paper."""
+"""The origin of a line's values: a world, or a paper."""
 
 
 class Axis(Value):
-    """`categories` are the labels in order where the axis has names; None where it has numbers in `unit`."""
+    """An axis with its title and unit. `categories` are the labels in order where the axis has names; None
+    where it has numbers in `unit`.
+    """
 
     name: str
     title: str
@@ -59,7 +61,7 @@ class Line(Value):
 
 
 class Panel(Value):
-    """`label` is that of the facet, "" if there is only one panel."""
+    """A part of a figure with its own lines. `label` is that of the facet, "" if there is only one panel."""
 
     label: str
     lines: tuple[Line, ...]

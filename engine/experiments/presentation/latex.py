@@ -108,7 +108,7 @@ def _half(cell: TableCell, factor: float) -> float | None:
 
 
 def _decimals(cells: Sequence[TableCell | None], factor: float) -> int:
-    """As many that the smallest value of the column has three significant digits."""
+    """Decimals that give the smallest value of the column three significant digits."""
     sizes = [abs(value) for value, _ in _numbers(cells, factor) if value]
     digits = SIGNIFICANT - 1 - math.floor(math.log10(min(sizes))) if sizes else 0
     return min(MOST_DECIMALS, max(0, digits))

@@ -49,7 +49,9 @@ def place_of(figure: FigureData, line: Line) -> int:
 
 
 def mark_of(place: int, world: str) -> dict[str, Any]:
-    """Of the series at this place in this world, for lines and for their legend."""
+    """The mark and colour of a series in one world, for lines and their legend; `place` is its place in the
+    figure.
+    """
     colour = COLOURS[place % len(COLOURS)]
     if world == PUBLISHED:
         return {"color": "black", "marker": "D", "markerfacecolor": colour, "linestyle": "none"}

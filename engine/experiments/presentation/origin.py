@@ -1,4 +1,4 @@
-"""Where a file comes from: the experiment, its digest and the versions of the code. So a figure in a paper
+"""Names the origin of a file: the experiment, its digest and the versions of the code. So a figure in a paper
 leads back to its data.
 """
 
@@ -16,8 +16,10 @@ DIGEST_DIGITS = 16
 
 
 class Origin(Value):
-    """`digest` is a hash of the whole experiment, `version` counts the edits of one that a server stores (0
-    of a file), and `code` names the code that made the results, by world.
+    """The experiment and the code that a file comes from.
+
+    `digest` is a hash of the whole experiment, `version` counts the edits of one that a server stores (0 of a
+    file), and `code` names the code that made the results, by world.
     """
 
     experiment: str
@@ -27,7 +29,7 @@ class Origin(Value):
 
     @property
     def text(self) -> str:
-        """In one line, as files carry it."""
+        """The origin in one line, as files carry it."""
         version = f", version {self.version}" if self.version else ""
         code = f"; results by {', '.join(self.code)}" if self.code else ""
         return f"EdgeLoom experiment {self.experiment}, digest {self.digest}{version}{code}"

@@ -31,8 +31,8 @@ MAX_PROBLEMS = 200
 
 
 def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row], origin: Origin) -> str:
-    """Whatever of it has no results yet is shown without values. Raises `SpecError` as figures and tables
-    do.
+    """The page of an experiment; what has no results yet is shown without values. Raises `SpecError` as
+    figures and tables do.
     """
     from jinja2 import Environment, StrictUndefined
 
@@ -126,7 +126,7 @@ def cell_text(cell: TableCell | None, factor: float) -> str:
 
 
 def _best(experiment: Experiment, rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Of the first figure with a series: the best level at every place."""
+    """The best level at every place of the first figure that has a series."""
     figure = next((one for one in experiment.figures if one.series not in ("", "world")), None)
     if figure is None:
         return []

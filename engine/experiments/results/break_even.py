@@ -24,7 +24,7 @@ SAME = 1e-6
 
 
 class Crossing(Value):
-    """At `x` (a value of factor `along`) the better one changes from `below` to `above`, which are labels.
+    """A change of the better one along a factor: from `below` to `above` (labels) at `x`, a value of `along`.
 
     `tested_low` and `tested_high` are the values on both sides of it. Between `low` and `high` the 95 %
     intervals of the two overlap; None where they still do at the last tested value, or without intervals.
@@ -70,7 +70,9 @@ def crossings(
 
 
 def pairs(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[Pair]:
-    """Where both sides have a value, by rising value of the factor; only numbers have an order."""
+    """Pairs of cells where both sides have a value, by rising value of the factor; only numbers have an
+    order.
+    """
     means = {_number(cell.coordinates[along]): cell.mean for cell in other}
     found = []
     for cell in one:
@@ -105,9 +107,9 @@ def crossing_points(found: Sequence[Pair]) -> list[tuple[float, float, float, bo
 
 
 def overlaps(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[tuple[float, float]]:
-    """Where along the factor the 95 % intervals of both sides overlap, by rising value: of intervals that are
-    interpolated as their means are. Infinite where they overlap at the least or the largest tested value.
-    There are none where no cell has an interval.
+    """Ranges of the factor in which the 95 % intervals of both sides overlap, by rising value: of intervals
+    that are interpolated as their means are. Infinite where they overlap at the least or the largest tested
+    value. There are none where no cell has an interval.
     """
     theirs = {_number(cell.coordinates[along]): cell for cell in other}
     found = []
@@ -128,7 +130,7 @@ def overlaps(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[tup
 
 
 def _spans(edges: Sequence[float], overlap_at_start: bool) -> list[tuple[float, float]]:
-    """From where an overlap begins or ends, by rising value."""
+    """Ranges between the `edges` where an overlap begins or ends, by rising value."""
     spans = []
     start = -math.inf if overlap_at_start else None
     for x in edges:

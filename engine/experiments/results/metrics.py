@@ -15,8 +15,8 @@ MAX_OF_METHOD = 256
 MAX_ITEMS = 32
 MAX_DEVICES = 64
 MAX_LINKS = 64
-"""Most numbers of a method's own report, items of one list in it, devices, and directions of links, that a
-result keeps.
+"""The most numbers of a method's own report, items of one list in it, devices, and directions of links, that
+a result keeps.
 """
 
 OF_A_DEVICE = re.compile(r"([a-z0-9_]+)\[([a-z][a-z0-9_-]*?)\]")

@@ -30,7 +30,9 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = MappingProxyType(
 
 
 class TableCell(Value):
-    """`value` is None where nothing finished; `problem` then says why. `low` and `high` are of the statistic
+    """A cell of a pivot table.
+
+    `value` is None where nothing finished; `problem` then says why. `low` and `high` are of the statistic
     `interval`. `number` of runs are in it, and `invalid` others have no valid times. `best` marks the best of
     its row among those of its world.
     """
@@ -149,7 +151,7 @@ def _headings(experiment: Experiment, names: Sequence[str], cell: Cell) -> Headi
 
 
 def _ordered(experiment: Experiment, names: Sequence[str], found: set[Headings]) -> tuple[Headings, ...]:
-    """In the order in which the experiment has the levels."""
+    """`found` in the order in which the experiment has the levels."""
     order = []
     for name in names:
         factor = experiment.factor(name)
@@ -189,7 +191,7 @@ def _cell(group: Sequence[Cell], table: Table) -> TableCell | None:
 def _marked(
     row: Sequence[TableCell | None], worlds: Sequence[object], better: str | None
 ) -> tuple[TableCell | None, ...]:
-    """With the best value of each world in the row marked, and whatever is equal to it, where there are
+    """The row with the best value of each world marked, and all that are equal to it, where there are
     several.
     """
     by_world: dict[object, list[float]] = {}

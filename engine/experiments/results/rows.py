@@ -78,7 +78,7 @@ class Row(Value):
 
     @property
     def place(self) -> dict[str, Coordinate]:
-        """Its coordinates and its world."""
+        """The coordinates of the row, with its world."""
         return {**self.coordinates, "world": self.world}
 
     def flat(self) -> dict[str, Any]:

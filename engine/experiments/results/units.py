@@ -40,7 +40,7 @@ def in_unit(value: float, given: str, unit: str) -> float:
 
 
 def unit_of_quantity(quantity: Quantity) -> str:
-    """That of its metric, or none of a relation to a baseline: a reduction is a fraction."""
+    """The unit of a quantity: its metric's, none for a relation to a baseline; a reduction is a fraction."""
     if quantity.relation == "value":
         return metric(quantity.metric).unit
     return "fraction" if quantity.relation == "reduction" else ""

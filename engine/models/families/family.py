@@ -15,7 +15,7 @@ Step = Callable[[dict[str, Any], Mapping[str, Any], str], dict[str, Any]]
 
 
 class StoredTensor(NamedTuple):
-    """Where a canonical tensor [outputs, inputs] is in a file.
+    """The place of a canonical tensor [outputs, inputs] in a file.
 
     `transposed`: stored as [inputs, outputs]. `fused`: the stored tensor has the outputs of these matrices of
     the part, one after the other.
@@ -27,7 +27,9 @@ class StoredTensor(NamedTuple):
 
 
 class Family(NamedTuple):
-    """`fixed` are the fields of `ModelSpec` that hold for all of the family.
+    """How a family of models is read and named.
+
+    `fixed` are the fields of `ModelSpec` that hold for all of the family.
 
     `keys` has every key that the library's configuration class knows (`keys.py`), and `aliases` its other
     names. `steps` then complete the fields in turn: what follows from several keys. `write` gives the keys
@@ -64,7 +66,7 @@ def keys_read(row: Family) -> tuple[str, ...]:
 
 
 def restrictions(row: Family) -> tuple[str, ...]:
-    """Which values a config.json may have in the keys that take fewer of them than in the library."""
+    """Sentences about the keys of config.json that take fewer values here than in the library."""
     fixed = {key: expected(entry) for key, entry in row.keys.items() if entry.only}
     return (*(f"{key}: {values}" for key, values in fixed.items()), *row.refuses)
 

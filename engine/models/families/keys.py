@@ -35,7 +35,7 @@ SIGNED = ("feature_layer", "image_token")
 
 
 class Probability(float):
-    """As a type of a key: a number from 0 to 1."""
+    """A number from 0 to 1, as the type of a key."""
 
 
 WORDS = {

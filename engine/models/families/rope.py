@@ -137,8 +137,8 @@ def _linear(settings: Settings, given: Settings, where: str) -> LinearScaling:
 
 
 def _yarn(settings: Settings, given: Settings, where: str) -> YarnScaling:
-    """Without an attention factor, the library takes 0.1·ln(factor) + 1, or DeepSeek's quotient of two such
-    terms.
+    """YaRN's settings. Without an attention factor, the library takes 0.1·ln(factor) + 1, or DeepSeek's
+    quotient of two such terms.
     """
     factor, truncate = _needed(settings, "factor", "yarn", where), settings.get("truncate", True)
     if not isinstance(truncate, bool):

@@ -18,7 +18,7 @@ def unused_names(model: ModelSpec) -> tuple[str, ...]:
 
 
 def stored_as(model: ModelSpec, name: str) -> StoredTensor:
-    """Where the canonical tensor `name` is stored, without the family's prefix."""
+    """The place of the canonical tensor `name` in a file, without the family's prefix."""
     row = family(model.family)
     if name in row.tensors:
         return row.tensors[name]
@@ -29,7 +29,9 @@ def stored_as(model: ModelSpec, name: str) -> StoredTensor:
 
 
 def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -> tuple[int, int]:
-    """Where the `rows` outputs of a canonical tensor begin in its stored one, and how many it has in all."""
+    """The row of its stored tensor at which the `rows` outputs of a canonical one begin, and the
+    rows in all.
+    """
     if not stored.fused:
         return 0, rows
     own = name.split(".")[-2]

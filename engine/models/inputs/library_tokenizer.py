@@ -67,7 +67,7 @@ def library_ids(directory: str, text: str) -> tuple[int, ...]:
 
 
 def tokenizer_digests(directory: Path) -> list[str]:
-    """Of all files that decide the ids, in their order; "" for one that is not there."""
+    """Digests of all files that decide the ids, in their order; "" for one that is not there."""
     paths = [directory / name for name in (CONFIG, *FILES)]
     return [hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "" for path in paths]
 

@@ -50,7 +50,7 @@ def forced_outputs(spec: RunSpec, tokens: Tokens, numbers: Numbers) -> list[torc
 
 
 def compute(spec: RunSpec, tokens: Tokens, numbers: Numbers = "own") -> list[torch.Tensor]:
-    """As `forced_outputs`, here and now."""
+    """Compute `forced_outputs` in this process."""
     import torch
 
     model = library_model(spec)

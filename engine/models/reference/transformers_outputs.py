@@ -83,7 +83,7 @@ def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
 
 
 def _content_hash(spec: RunSpec) -> str:
-    """Of everything that decides the reference, and of nothing else."""
+    """A hash of everything that decides the reference, and of nothing else."""
     weights: Any = spec.seed
     config = Path(spec.weights.directory) / CONFIG
     if spec.weights.directory and config.is_file():

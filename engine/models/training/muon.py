@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class Muon(torch.optim.Optimizer):
-    """For weight matrices; other parameters need another optimiser."""
+    """The optimiser Muon, for weight matrices; other parameters need another one."""
 
     def __init__(self, params: Iterable[nn.Parameter], lr: float):
         super().__init__(params, {"lr": lr, "momentum": 0.95, "weight_decay": 0.1})

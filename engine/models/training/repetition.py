@@ -18,7 +18,7 @@ LOOP_REPEATS = 3
 
 
 def repeats(tokens: Sequence[int], n: int = NGRAM) -> list[bool]:
-    """For every token, whether the n-gram that it ends stands earlier in `tokens` too."""
+    """Whether, token by token, the n-gram that it ends stands earlier in `tokens` too."""
     seen: set[tuple[int, ...]] = set()
     result = []
     for end in range(1, len(tokens) + 1):

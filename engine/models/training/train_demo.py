@@ -177,8 +177,8 @@ def descend(
 
 @dataclass(frozen=True)
 class Score:
-    """On held-out text: perplexity per token, how often the first guess is right, how often greedy text of
-    `CONTINUATION` tokens after a paragraph's first eight tokens loops.
+    """How good a model is on held-out text: perplexity per token, how often the first guess is right, how
+    often greedy text of `CONTINUATION` tokens after a paragraph's first eight tokens loops.
     """
 
     perplexity: float

@@ -19,7 +19,9 @@ CONFIG = "config.json"
 SINGLE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 MAX_JSON_BYTES = 20_000_000
-"""Those of the largest models have less than 1 MB; parsed, a file takes many times its size."""
+"""A larger config or index is refused. Those of the largest models have less than 1 MB; parsed, a file takes
+many times its size.
+"""
 
 
 def read_spec(directory: Path, name: str) -> ModelSpec:

@@ -22,11 +22,11 @@ LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # as in the library safetensors
 MAX_RANK = 8
 MAX_COUNT = 2**63 - 1
-"""Of elements along an axis, and of bytes: as large as a file's length can be."""
+"""Most elements along an axis, and most bytes: as large as a file's length can be."""
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 """Data types of weights that are loaded, as safetensors calls them."""
 MAX_SHOWN_CHARS = 200
-"""Of a tensor's name, in what is refused."""
+"""Characters of a tensor's name that a refusal shows."""
 CHUNK_BYTES = 1 << 24
 
 

@@ -40,14 +40,16 @@ class Manifest(Value):
 
 
 def with_digest(weights: WeightsRef) -> WeightsRef:
-    """With the digest of its directory, if it has one. Raises `SpecError`."""
+    """`weights` with the digest of their directory, if they have one. Raises `SpecError`."""
     if not weights.directory or weights.digest:
         return weights
     return weights.model_copy(update={"digest": manifest_of(Path(weights.directory)).digest})
 
 
 def manifest_of(directory: Path) -> Manifest:
-    """Of the files that a run reads. Hashes a file again only after it has changed. Raises `SpecError`."""
+    """The manifest of the files that a run reads. Hashes a file again only after it has changed. Raises
+    `SpecError`.
+    """
     has_weights = (directory / SINGLE).exists() or (directory / INDEX).exists()
     weights = weight_files(directory) if has_weights else ()
     beside = (directory / name for name in BESIDE if (directory / name).is_file())

@@ -29,10 +29,10 @@ PAGE_ELEMENTS = 1024
 
 
 class Source(Protocol):
-    """Where tensors come from."""
+    """Gives tensors of a model: drawn from a seed, or read from files."""
 
     def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
-        """Exactly `part`, in the file's dtype."""
+        """The tensor `part` and no more, in the file's dtype."""
 
 
 class DirectorySource:
@@ -83,7 +83,7 @@ def source_of(ref: WeightsRef, seed: int, shared: Path | None = None) -> Source:
 
 
 class InBits:
-    """Another source's tensors with their matrices in 8 or 4 bits, as devices have them, restored."""
+    """The tensors of another source with their matrices in 8 or 4 bits, as devices have them, restored."""
 
     def __init__(self, source: Source):
         self.source = source
@@ -103,7 +103,9 @@ def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str
 
 
 def _read(source: Source, model: ModelSpec, part: TensorPart, bits: Bits) -> Tensor:
-    """Of a matrix in 8 or 4 bits whole rows are read, because their numbers share scales."""
+    """The tensor `part` of a source. Of a matrix in 8 or 4 bits whole rows are read, because their numbers
+    share scales.
+    """
     dtype = DTYPES[model.dtype]
     if not (bits and part.is_matrix):
         return _in_memory(source.read(model, part).to(dtype))
@@ -187,7 +189,7 @@ class WeightStore:
         self._forget()
 
     def _forget(self) -> None:
-        """Other tensors are held now."""
+        """Drop what follows from the tensors held, as others are held now."""
         self.views.clear()
         self.found.clear()
 

@@ -16,11 +16,11 @@ LARGEST_BYTES = 32 << 20
 """The largest threshold for mapping that glibc allows: half of an arena's heap (`HEAP_MAX_SIZE`)."""
 
 KEPT_BYTES = 64 << 20
-"""So much free memory at the top of the heap stays."""
+"""Free memory that stays at the top of the heap."""
 
 
 def keep_freed_memory() -> bool:
-    """From now on in this process, for whichever thread needs it next. False where the C library has no
+    """Let this process keep freed memory for whichever thread needs it next. False where the C library has no
     `mallopt` (musl).
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

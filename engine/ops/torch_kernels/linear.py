@@ -46,7 +46,7 @@ class _Chosen:
 
 
 def use(table: LinearTable | None) -> None:
-    """From now on choose kernels by `table` in this process and those forked from it; None: the default."""
+    """Choose kernels by `table` from now on in this process and those forked from it; None: the default."""
     if table and table.row_library:
         prepare()
     _Chosen.products = {
@@ -82,7 +82,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _packed(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
-    """Many rows are worth restoring the matrix for."""
+    """The product of `x` with a quantised matrix, which is restored where there are many rows."""
     few = 0 < x.numel() <= _Chosen.packed_rows * x.shape[-1]
     return packed_product(x, weight, bias) if few else restored_product(x, weight, bias)
 

@@ -32,21 +32,21 @@ from engine.ops.torch_kernels.row_products import packed_product
 
 ROUNDS = 3
 LONGEST_S = 1.0
-"""No round begins so long after the first."""
+"""Seconds after the first round from which on no other begins."""
 
 TURN_S = 1.5e-3
 """Time for one kernel in one round, at least one product; the least of its rounds counts."""
 
 MARGIN = 0.9
-"""Another kernel must take less than this share of the default's time: a tie keeps the default."""
+"""Share of the default's time that another kernel must take less than: a tie keeps the default."""
 
 WORKING_SET_BYTES = 96 << 20
-"""Of matrices in turn, as those of a model's layers are: they come from memory, not from a near cache, and
-lie in large pages, as those of a device at native speed do.
+"""Bytes of the matrices that are multiplied in turn, as those of a model's layers are: they come from memory,
+not from a near cache, and lie in large pages, as those of a device at native speed do.
 """
 
 Seconds = dict[LinearKernel, float]
-"""Of one product, by the kernels that are tried for it."""
+"""Kernel → seconds of one product."""
 
 
 class Place(NamedTuple):

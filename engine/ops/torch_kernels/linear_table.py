@@ -1,4 +1,5 @@
-"""Which kernel computes a product with weights fastest on one host, by rows and size of the matrix.
+"""The table of kernels that compute products with weights fastest on one host, by rows and size of the
+matrix.
 
 A product belongs to the class of rows and to the class of sizes that its numbers fall in. The probe
 (`linear_probe.py`) times one product of each class.
@@ -78,7 +79,7 @@ class LinearTable(Value):
         )
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:
-        """By dtype: kernels by row class, then by size class."""
+        """Dtype → kernels by row class, then by size class."""
         by_place = {(one.dtype, one.rows, one.side): one.kernel for one in self.choices}
         dtypes = dict.fromkeys(one.dtype for one in self.choices)
         return {

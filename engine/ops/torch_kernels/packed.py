@@ -20,8 +20,10 @@ NO_GROUP = 1 << 40
 
 
 class Numbers(NamedTuple):
-    """`packed` int8 [outputs, inputs], or uint8 [outputs, bytes] with two numbers of 4 bits each, the first
-    one low, all in two's complement. `scales` float16 [outputs, 1 or groups], never negative.
+    """The quantised numbers of a matrix, and their scales.
+
+    `packed` int8 [outputs, inputs], or uint8 [outputs, bytes] with two numbers of 4 bits each, the first one
+    low, all in two's complement. `scales` float16 [outputs, 1 or groups], never negative.
 
     A matrix that was cut may begin within a group, whose first `skipped` inputs are not there: if they are an
     odd number, the low half of its first byte belongs to none of its own.
@@ -34,8 +36,9 @@ class Numbers(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where `row_products.c` finds the numbers: addresses, and how far apart rows are, in bytes and scales.
-    `odd`: so many (0 or 1) before the first one are read, too; `first` are missing of the first group's.
+    """The place where `row_products.c` finds the numbers: addresses, and how far apart rows are, in bytes and
+    scales. `odd`: so many (0 or 1) before the first one are read, too; `first` are missing of the first
+    group's.
     """
 
     packed: int
@@ -61,7 +64,7 @@ KNOWN = (Tensor.numel, Tensor.size, Tensor.dim, Tensor.element_size)
 
 
 class Packed(Tensor):
-    """[outputs, inputs] in the dtype of its activations."""
+    """A matrix [outputs, inputs] in 8 or 4 bits, used in the dtype of its activations."""
 
     numbers: Numbers
     outputs: int
@@ -125,7 +128,7 @@ class Packed(Tensor):
         return Packed(self.numbers._replace(packed=packed, scales=scales), self.inputs, self.dtype)
 
     def restored(self) -> Tensor:
-        """As a plain tensor."""
+        """The matrix as a plain tensor."""
         inputs, (bits, packed, scales, skipped) = self.inputs, self.numbers
         scales = scales.to(self.dtype)
         if bits == 8:
@@ -141,7 +144,7 @@ class Packed(Tensor):
         return numbers
 
     def rows(self, picked: Tensor) -> Tensor:
-        """Some rows, restored."""
+        """The rows `picked`, restored."""
         return self.kept_in(*(stored[picked] for stored in self.tensors)).restored()
 
     def cut(self, dim: int, start: int, stop: int) -> Packed:

@@ -16,7 +16,7 @@ from engine.ops.torch_kernels.storage import Caches, Weights
 
 
 class _Whole:
-    """Where a layer's operations find its matrices in `bits` bits."""
+    """The matrices of a layer in `bits` bits, where its operations find them."""
 
     def __init__(self, weights: Weights, bits: Bits):
         self.weights, self.bits = weights, bits

@@ -73,7 +73,7 @@ def alike(model: ModelSpec) -> bool:
 
 
 def _matrix(w: Mapping[str, Tensor], key: str) -> _Matrix | None:
-    """None where it lies as no loop of ours reads it."""
+    """A matrix as our loops read it; None where it lies otherwise in memory."""
     weight, bias = w[f"{key}.weight"], w.get(f"{key}.bias")
     at = None if bias is None else bias.data_ptr()
     if isinstance(weight, Packed):
@@ -139,7 +139,7 @@ class RowFeedForward:
 def row_attention(
     model: ModelSpec, w: Mapping[str, Tensor], heads: int, keys: int, norms: bool, rope: Rope | None
 ) -> RowAttention | None:
-    """None where this file cannot compute it."""
+    """The attention of one row by our loops; None where they cannot compute it."""
     matrices = [_matrix(w, key) for key in "qkvo"]
     if None in matrices or heads != keys * model.group_size:
         return None
@@ -149,7 +149,7 @@ def row_attention(
 
 
 def row_feed_forward(model: ModelSpec, w: Mapping[str, Tensor], norms: bool) -> RowFeedForward | None:
-    """As `row_attention`."""
+    """The feed-forward part of one row by our loops; None where they cannot compute it."""
     matrices = [_matrix(w, key) for key in ("up", "gate", "down")]
     if None in matrices:
         return None

@@ -30,7 +30,8 @@ SIGNATURES: Mapping[Format, tuple[str, tuple[type, ...]]] = {
 
 @cache
 def _functions() -> Mapping[Format, Callable[..., None]]:
-    """Of the library, which is loaded once; processes that are forked later have it, too.
+    """The functions of the compiled library, which is loaded once; processes that are forked later have it,
+    too.
 
     They are called without Python's lock, so that other threads go on.
     """

@@ -15,7 +15,7 @@ FIRST_ROWS = 64
 
 
 class Weights(Protocol):
-    """Where an operation finds its tensors: those of a slice, under their keys in `layout.py`.
+    """The tensors of a slice, where an operation finds them: under their keys in `layout.py`.
 
     `found` is empty again whenever the tensors may be others: operations keep in it what they have looked up.
     """
@@ -49,7 +49,7 @@ class KVCache:
         return self.keys.narrow(2, 0, stop), self.values.narrow(2, 0, stop)
 
     def make_room(self, heads: int, wide: int, like: Tensor) -> None:
-        """For one more row of one sequence, in tensors without gaps."""
+        """Make room for one more row of one sequence, in tensors without gaps."""
         if self.keys.ndim != 4 or self.rows == self.keys.shape[2]:
             new = like.new_empty(1, heads, 1, wide)
             self.keys, self.values = self._grown(self.keys, new), self._grown(self.values, new)

@@ -24,7 +24,9 @@ HEAD = "lm_head"
 
 
 class ModuleTree(NamedTuple):
-    """`modules` are the root's children. `ties` maps the module of a tied table to the head that shares it.
+    """The modules of a model as Accelerate sees them.
+
+    `modules` are the root's children. `ties` maps the module of a tied table to the head that shares it.
 
     `block_bytes` is the size of the largest module that is never split though it has children;
     `mean_leaf_bytes` the mean size of the modules that have no child module with tensors. `embed`, `layers`

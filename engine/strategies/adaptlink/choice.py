@@ -70,7 +70,9 @@ def chosen_roles(room: MemoryBudget, wishes: Wishes) -> Roles:
 
 
 class Division(NamedTuple):
-    """`split` of the columns between `primary` and `secondaries` (ranks), and the predicted seconds."""
+    """A way to divide the model: `split` of the columns between `primary` and `secondaries` (ranks), and the
+    predicted seconds.
+    """
 
     request_s: float
     primary: int
@@ -80,7 +82,9 @@ class Division(NamedTuple):
 
 
 class Search:
-    """`share` fixes the primary's share of a split part; `heads` allows attention heads to move."""
+    """Looks for the fastest division. `share` fixes the primary's share of a split part; `heads` allows
+    attention heads to move.
+    """
 
     def __init__(self, room: MemoryBudget, grid: int, share: float | None, max_secondaries: int, heads: bool):
         self.room, self.grid, self.share = room, grid, share

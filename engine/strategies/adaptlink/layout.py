@@ -39,7 +39,7 @@ class Predicted(Value):
 
 
 class SharesLayout(Layout):
-    """Who computes which columns and heads, and who has copies.
+    """The columns and heads that each device computes, and those that it has copies of.
 
     `rooms_bytes` is the memory that workers could spend on further copies, by rank, the preferred first; a
     copy takes `column_bytes` for each column, of all split layers together, and `rest_bytes` besides.

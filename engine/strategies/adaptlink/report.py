@@ -26,8 +26,9 @@ class Columns(Value):
 
 
 class CoverageAt(Value):
-    """From `time_s` on `serving` compute and `copies` could take over; `uncovered` are columns [start, stop)
-    that nobody could. `coverage` is the share of the secondaries' columns that have a copy.
+    """The cover of columns from `time_s` on: `serving` compute and `copies` could take over; `uncovered` are
+    columns [start, stop) that nobody could. `coverage` is the share of the secondaries' columns that have a
+    copy.
     """
 
     time_s: NonNegative
@@ -40,8 +41,8 @@ class CoverageAt(Value):
 
 
 class SharesReport(MethodReport):
-    """`primary_share` is the part of every split layer that the primary keeps. `uncovered_s` is the time in
-    which some columns had no copy, of `total_s`.
+    """What AdaptLink did in a run. `primary_share` is the part of every split layer that the primary keeps.
+    `uncovered_s` is the time in which some columns had no copy, of `total_s`.
     """
 
     kind: Literal["shares"] = "shares"

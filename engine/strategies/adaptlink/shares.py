@@ -117,7 +117,8 @@ class Split(NamedTuple):
 def split_layers(
     primary: Primary, rooms_bytes: Sequence[float], times_s: Sequence[float], grid: int, share: float | None
 ) -> Split | None:
-    """As few split layers as the primary's memory needs, with shares in proportion to speed or `share`.
+    """The division with as few split layers as the primary's memory needs, with shares in proportion to speed
+    or `share`.
 
     `times_s` has the primary first, `rooms_bytes` only the secondaries. If the primary has to give away more
     than speed asks for, all layers are split and it keeps what fits, maybe nothing (then attention may

@@ -77,7 +77,7 @@ async def _sums(
 
 
 def _units(ctx: Ctx, member: ColumnShard) -> tuple[int, int]:
-    """Its hidden units: as many blocks of them as of columns. The grid divides both widths."""
+    """The hidden units of `member`: as many blocks of them as of columns. The grid divides both widths."""
     model = ctx.model
     first, last = (at * model.hidden_size // model.intermediate_size for at in (member.start, member.stop))
     return first, last

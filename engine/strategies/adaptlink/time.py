@@ -28,7 +28,9 @@ NOTE_INTEGERS = 6
 
 
 class Phase(NamedTuple):
-    """`times` equal steps: new rows `x` [B, T, D] after `cached` ones; `result` are the rows that return."""
+    """Equal steps of a request, `times` of them: new rows `x` [B, T, D] after `cached` ones; `result` are the
+    rows that return.
+    """
 
     times: int
     x: Meta

@@ -37,7 +37,9 @@ class Site(NamedTuple):
 
 
 class HeadAllocation(NamedTuple):
-    """`device_of` has the rank of every head, -1 for a pruned one. `evaluations` counts Δ + m·c terms."""
+    """Which device attends which heads. `device_of` has the rank of every head, -1 for a pruned one.
+    `evaluations` counts Δ + m·c terms.
+    """
 
     device_of: tuple[int, ...]
     collab_s: float

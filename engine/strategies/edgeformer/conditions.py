@@ -62,7 +62,7 @@ def block_deadline_s(ctx: Ctx, state: OwnerState, rows: AttentionRows) -> float:
 
 
 def split_of(ctx: Ctx, state: OwnerState, there: Collection[int]) -> tuple[int, ...] | None:
-    """With static scheduling, the fixed rank of every head, among the ranks `there`; else None."""
+    """The fixed rank of every head with static scheduling, among the ranks `there`; else None."""
     if state.params.scheduling == "dynamic":
         return None
     return even_split(ctx.model.num_heads, [rank for rank in state.workers if rank in there])

@@ -120,7 +120,7 @@ class BlockImportance:
         return pass_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
 
     async def mixed(self, heads: Heads) -> tuple[Heads, list[Tensor]]:
-        """Those of `heads` whose attention weights were kept, and their contexts [B, h, T, E]."""
+        """The `heads` whose attention weights were kept, and their contexts [B, h, T, E]."""
         order: Heads = ()
         contexts = []
         for measured, weights in self.weights:

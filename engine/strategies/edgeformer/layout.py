@@ -18,7 +18,9 @@ class OwnedBlocks(NamedTuple):
 
 
 class HeadsLayout(Layout):
-    """`own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
+    """The heads and blocks that devices may compute.
+
+    `own_heads` and `lent_heads` are by rank: how many heads a device can attend at once in a block of its
     own, and in each block of another owner. `lenders` has the ranks that may attend heads for an owner, none
     for other devices. `lossy` says that some run may prune a head.
 

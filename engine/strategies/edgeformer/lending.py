@@ -77,8 +77,8 @@ def _fastest(
     demand: Demand,
     cost_model: CostModel,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Those of `others` with which a request's attention is estimated to be fastest, ascending; its seconds
-    without any, and the least with some.
+    """The ones of `others` with which a request's attention is estimated to be fastest, ascending; its
+    seconds without any, and the least with some.
     """
     phases = _phases(demand)
     rows = phases[0][0]
@@ -127,7 +127,7 @@ def attention_s(
 def round_trips(
     cluster: ClusterSpec, model: ModelSpec, owner: int, counts: Mapping[int, int], rows: AttentionRows
 ) -> dict[int, RoundTrip]:
-    """For every other device with heads, from sending to it until its contexts are here.
+    """Each other device with heads → the time from sending to it until its contexts are here.
 
     Operations take what the devices' compute models say. Messages leave one after the other; a link that
     several of them cross has its rate for all of them together.

@@ -58,7 +58,8 @@ class Chosen(Value):
 
 
 class HeadsReport(MethodReport):
-    """`blocks` in order of their layers, and the rules by which they were placed and heads were found.
+    """What EdgeFormer did in a run: `blocks` in order of their layers, and the rules by which they were
+    placed and heads were found.
 
     `decision_s` is what owners computed to decide, `decision_frac` its share of what they computed before the
     first token. Attention weights by which a measured head is then attended are no part of it.

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 
 class Scores(NamedTuple):
-    """`raw` importance of every head, None where no head had to be compared.
+    """The importance of a block's heads, and how it was found.
+
+    `raw` has the importance of every head, None where no head had to be compared.
 
     `hits` heads were within τ of one in the mapping table, `misses` were not. Of the misses `measured` were
     measured exactly; the others have the importance of the nearest head in the table.

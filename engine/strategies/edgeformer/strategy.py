@@ -177,7 +177,7 @@ async def _embed(ctx: Ctx, state: OwnerState, step: Step, tokens: Tensor, cache:
 
 
 def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
-    """This device's state under `plan`. The state for a new plan takes over the mapping tables."""
+    """The state of this device under `plan`. The state for a new plan takes over the mapping tables."""
     known = ctx.memory.get(EdgeFormer.name)
     state = known if isinstance(known, OwnerState) else None
     if state is None or state.version != plan.version:

@@ -40,7 +40,7 @@ class Points:
         return cls(np.ascontiguousarray(sep), np.ascontiguousarray(inter), _squares(sep))
 
     def at(self, rows: Any) -> Points:
-        """Some rows: indices, a slice or a mask."""
+        """The points at `rows`: indices, a slice or a mask."""
         return Points(self.sep[rows], self.inter[rows], self.squares[rows])
 
     def and_also(self, others: Points) -> Points:
@@ -55,7 +55,9 @@ class Points:
 
 
 class MappingTable:
-    """`width` is the number of f_sep's components in a row of features, the rest are f_inter's.
+    """Maps features of a prompt to the importance of heads, by the nearest rows seen before.
+
+    `width` is the number of f_sep's components in a row of features, the rest are f_inter's.
 
     With `unit` f_sep is scaled to length 1 first: literally the distance of unrelated heads grows with
     the model's width and τ would mean something else in every model.

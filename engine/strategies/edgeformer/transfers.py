@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 WEIGHT = 0.5
-"""Of the newest transfer in the average."""
+"""The weight of the newest transfer in the average."""
 NOISE = 1.5
 """A path counts as changed if it is this many times slower or faster than usual."""
 
@@ -37,11 +37,11 @@ class Transfers:
         self.average[rank] = (1 - WEIGHT) * self.average.get(rank, 1.0) + WEIGHT * ratio / usual
 
     def slowdowns(self) -> dict[int, float]:
-        """By rank, how many times longer transfers take than usual; only those that changed."""
+        """Rank → how many times longer transfers take than usual; only those that changed."""
         return {rank: value for rank, value in self.average.items() if not 1 / NOISE < value < NOISE}
 
     def forget(self) -> None:
-        """Other conditions were announced."""
+        """Start anew, as other conditions were announced."""
         self.usual.clear()
         self.average.clear()
 

@@ -74,7 +74,9 @@ class GalaxyTime(SplitTime):
         return prompt_s + self._around_s(bounds) + self._tokens_s(bounds)
 
     def choice(self, bounds: Bounds) -> Choice:
-        """These heads and columns with the division of rows that has the faster layer over the prompt."""
+        """The heads and columns in `bounds` with the division of rows that has the faster layer over the
+        prompt.
+        """
         task = self.task(bounds.group)
         ways = []
         for weights in self.row_weights(task):

@@ -49,7 +49,7 @@ GRANULES_PER_HEAD = 4
 """The columns of the feed-forward part are divided in this many granules per attention head."""
 
 EXACT_MEMBERS = 8
-"""With more devices `exact` only takes over where `balance` finds no room."""
+"""The most devices that `exact` plans for; with more it only takes over where `balance` finds no room."""
 
 Planner = Literal["exact", "balance"]
 PlannedBy = Literal["exact", "balance", "best", "by_hand"]
@@ -87,7 +87,7 @@ class GalaxyLayout(ShareLayout):
 
 
 class NoRoom(Exception):
-    """Some members need more memory than they have, and no other has room: (member, bytes needed)."""
+    """Raised if members need more memory than they have, and no other has room: (member, bytes needed)."""
 
     def __init__(self, needs: Sequence[tuple[int, float]]):
         super().__init__(f"no room for what these members cannot hold: {list(needs)}")
@@ -169,7 +169,7 @@ def task_of(
     overlap: bool,
     group: Sequence[int] | None = None,
 ) -> Task:
-    """For all workers, or for those in `group`."""
+    """The planning task for all workers, or for those in `group`."""
     group = [rank for rank in source_first(cluster) if group is None or rank in group]
     granules = min(GRANULES_PER_HEAD * model.num_heads, model.intermediate_size)
     return Task(

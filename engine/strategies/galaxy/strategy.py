@@ -166,8 +166,8 @@ class _Member:
         self.tiles = plan.layout.overlap and self.divided and not plan.layout.evicted_rows(step)
 
     async def layers(self, x: Tensor) -> Tensor | None:
-        """From all rows [B, T, D] of the first layer's input to this member's rows of the last layer's
-        output.
+        """Compute all layers: from all rows [B, T, D] of the first one's input to this member's rows of the
+        last one's output.
         """
         mine = self.sizes[self.me]
         rows = narrow(x, 1, self.bounds[self.me], self.bounds[self.me + 1]) if mine else None
@@ -182,7 +182,7 @@ class _Member:
         return rows
 
     async def _next_input(self, layer: int, part: LayerPart, rows: Tensor | None) -> Tensor | None:
-        """This member's rows of the input of the part after `part`."""
+        """The rows of this member of the input of the part after `part`."""
         after: tuple[int, LayerPart] = (layer, "ffn") if part == "attention" else (layer + 1, "attention")
         if rows is None or self.ctx.model.norm_position == "post" or after[0] == self.ctx.model.num_layers:
             return rows
@@ -191,8 +191,8 @@ class _Member:
     async def _part(
         self, layer: int, part: LayerPart, shard: Tensor | None, whole: Tensor | None
     ) -> Tensor | None:
-        """This member's rows of the part's complete sum. The input is either `whole`, not yet normalised, or
-        the `shard` of every member.
+        """The rows of this member of the part's complete sum. The input is either `whole`, not yet
+        normalised, or the `shard` of every member.
         """
         ctx, around = self.ctx, (self.sizes, self.group)
         gathered, summed = (tag(self.step, f"{part}_{what}", layer) for what in ("rows", "sum"))

@@ -91,7 +91,7 @@ class MemberTimes:
         )
 
     def between_s(self, i: int) -> float:
-        """Twice: add the residual and normalise the member's own rows."""
+        """Seconds to add the residual and normalise the member's own rows, twice."""
         own = hidden(self.model, self.demand.batch, self.sizes[i])
         if not self.sizes[i]:
             return 0.0

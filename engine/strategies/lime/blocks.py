@@ -1,5 +1,5 @@
-"""Which attention and feed-forward blocks are streamed: fine-grained residency, and the plans that make room
-for a growing KV cache. Pure.
+"""Chooses the attention and feed-forward blocks that are streamed: fine-grained residency, and the plans that
+make room for a growing KV cache. Pure.
 
 Sun et al., "LIME" (arXiv 2512.21835): Algorithm 1, lines 13 to 27, where the memory cost of a block that
 becomes resident is (#Seg-1) times its size; section IV-D, Eqs. 5 to 7, read per token.

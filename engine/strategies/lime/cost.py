@@ -20,7 +20,9 @@ STEADY_FROM, STEADY_TO = 3, 9
 
 
 class StreamedBlock(NamedTuple):
-    """`part` of the layer at `position` of every stage of a device: its memory is shared by the segments."""
+    """A block that is loaded again for every segment: `part` of the layer at `position` of every stage of a
+    device: its memory is shared by the segments.
+    """
 
     position: int
     part: LayerPart

@@ -84,7 +84,7 @@ def member_of(ring: Ring, device: int) -> Member:
 def streamings(
     member: Member, num_layers: int, num_segments: int, fine_grained: bool
 ) -> tuple[Streaming | None, ...]:
-    """By number of hosted layers, 0 to `num_layers`: the fastest set of streamed blocks with which they fit.
+    """Number of hosted layers, 0 to `num_layers` → the fastest set of streamed blocks with which they fit.
 
     None if no set does. Every stage has a layer, and every streamed block's position exists in every stage.
     Streaming one more block frees its bytes in all segments but one.

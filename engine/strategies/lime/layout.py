@@ -13,7 +13,9 @@ from engine.strategies.lime.transfer import Transfer
 
 
 class SegmentsLayout(Layout):
-    """`segments[segment][device]` is [rank, start, stop]: layers [start, stop) of one stage.
+    """The stages of LIME's segments, and what goes through slots.
+
+    `segments[segment][device]` is [rank, start, stop]: layers [start, stop) of one stage.
 
     By rank: `streamed` has the blocks that go through the slots from the start, `slots` the number of their
     layers, `online` the plans that make room as KV caches grow. `left_out` names workers without layers.

@@ -31,7 +31,7 @@ class MessageKind(IntEnum):
 
 
 def empty(x: Tensor) -> Tensor:
-    """No elements, of the type of `x`: messages that are only a note."""
+    """A tensor without elements, of the type of `x`, for messages that are only a note."""
     return narrow(flatten(x), 0, 0, 0)
 
 
@@ -137,7 +137,7 @@ async def keep_rows(
 
 
 def tags_of(wave: int) -> tuple[str, str]:
-    """To the target and back, for the requests from `wave` on."""
+    """Tags of the messages to the target and back, for the requests from `wave` on."""
     return f"kv.r{wave}", f"kv_back.r{wave}"
 
 

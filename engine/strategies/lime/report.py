@@ -26,8 +26,8 @@ class StageLayers(Value):
 
 
 class ThresholdReached(Value):
-    """From `time_s` on, with `tokens` tokens in the KV caches, every stage streamed so many more blocks than
-    at the start; that lasts up to `max_tokens` tokens.
+    """A threshold of the KV caches' size: from `time_s` on, with `tokens` tokens in them, every stage
+    streamed so many more blocks than at the start; that lasts up to `max_tokens` tokens.
     """
 
     time_s: NonNegative
@@ -38,7 +38,9 @@ class ThresholdReached(Value):
 
 
 class RowsParked(Value):
-    """From `time_s` on, so many rows of each segment's KV caches waited on `target`."""
+    """Rows of KV caches that were given to another device: from `time_s` on, so many rows of each segment's
+    KV caches waited on `target`.
+    """
 
     time_s: NonNegative
     target: str
@@ -82,7 +84,8 @@ class RingDevice(Value):
 
 
 class LimeReport(MethodReport):
-    """`devices` follow the ring of the last plan; loading, thresholds and parked rows are those of all plans.
+    """What LIME did in a run. `devices` follow the ring of the last plan; loading, thresholds and parked rows
+    are those of all plans.
 
     `planned_step_s` is the planned time per token of all requests in progress.
     """

@@ -316,7 +316,9 @@ class Member:
         return min(chosen, most)
 
     async def restore(self) -> None:
-        """Back to the state before the first step: no sequences, only the offline plan's blocks streamed."""
+        """Return to the state before the first step: no sequences, only the offline plan's blocks
+        streamed.
+        """
         for step in _complete(self.rounds[-1]):
             if step.cache:
                 self.ctx.release(step.cache)

@@ -21,7 +21,7 @@ from engine.strategies.shared.stages import Stage
 
 Ranks = tuple[int, ...]
 MOST_SEGMENTS = 16
-"""More rounds are tried only where the layers do not fit with fewer: each costs one more round of hops."""
+"""The most rounds that are tried where the layers fit with fewer: each costs one more round of hops."""
 EVERY_RING = 6
 """Up to so many devices, every subset is tried as a ring."""
 SLOWER = 1.005
@@ -29,7 +29,9 @@ SLOWER = 1.005
 MOVES = 40
 """Spreads that are tried around each of the best ones."""
 MOVED_DEVICES = 12
-"""In larger rings, a single layer more or less on a device matters little, and there are too many pairs."""
+"""The largest ring in which single layers are moved. In larger ones, a single layer more or less on a device
+matters little, and there are too many pairs.
+"""
 
 
 class Choice(NamedTuple):

@@ -17,7 +17,10 @@ from engine.strategies.lime.cost import StreamedBlock
 
 
 class Slots:
-    """`bounds` are this device's layers [start, stop) per segment, `blocks` what its stages stream."""
+    """The slots of a device, through which its offloaded blocks go.
+
+    `bounds` are this device's layers [start, stop) per segment, `blocks` what its stages stream.
+    """
 
     def __init__(self, ctx: Ctx, bounds: Sequence[tuple[int, int]], blocks: Sequence[StreamedBlock]):
         self.ctx = ctx

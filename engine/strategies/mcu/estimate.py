@@ -38,7 +38,7 @@ SYNCS_PER_BLOCK = 2
 
 
 class BlockEstimate(Value):
-    """Of `rows` new rows over `seen` rows; 0 in stored plans that do not say.
+    """What one block costs, for `rows` new rows over `seen` rows; 0 in stored plans that do not say.
 
     Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block. `edp_j_s`
     is the energy-delay product with `paper_s` as the delay.
@@ -61,7 +61,7 @@ class BlockEstimate(Value):
 
 
 def regime_of(slice_bytes: int, num_layers: int, on_chip_bytes: float) -> Regime:
-    """Where a chip keeps its weights if its slice of one block has `slice_bytes`."""
+    """The place where a chip keeps its weights if its slice of one block has `slice_bytes`."""
     if num_layers * slice_bytes <= on_chip_bytes:
         return "resident"
     return "double-buffered" if 2 * slice_bytes <= on_chip_bytes else "streamed"

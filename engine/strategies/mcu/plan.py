@@ -269,7 +269,7 @@ def _tiles(units: int, tile_bytes: Callable[[int, int], int], limit_bytes: float
 
 
 def _home(regime: Regime, layer: int) -> Literal["resident", "offloaded"]:
-    """Where a block's weights are at the start: a double-buffering chip holds the first block, a streaming
+    """The place of a block's weights at the start: a double-buffering chip holds the first block, a streaming
     chip none.
     """
     here = regime == "resident" or (regime == "double-buffered" and layer == 0)

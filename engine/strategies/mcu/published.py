@@ -8,7 +8,8 @@ from engine.domain.model import ModelSpec
 
 
 class PublishedBlock(NamedTuple):
-    """`rows` new rows attend over `seen` rows. Joules are those of all chips; None where nothing is stated.
+    """The published figures of one block: `rows` new rows attend over `seen` rows. Joules are those of all
+    chips; None where nothing is stated.
 
     `speed_up` and `energy_ratio` compare with one chip: how many times as fast, how many times the energy.
     """

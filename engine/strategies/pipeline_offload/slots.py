@@ -29,7 +29,7 @@ def cycles_of(layers: int, missing: int) -> tuple[Cycle, ...]:
 
 
 def turns_of(cycles: Sequence[Cycle]) -> dict[int, int]:
-    """By position, the position whose layer is loaded next into its slot."""
+    """Position → the position whose layer is loaded next into its slot."""
     return {
         position: cycle[(turn + 1) % len(cycle)] for cycle in cycles for turn, position in enumerate(cycle)
     }

@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf
 
 Table = Sequence[Sequence[float]]
-"""By member and number of units, from 0 on; more units never take less."""
+"""Seconds by member and number of units, from 0 on; more units never take less."""
 Shares = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -31,7 +31,7 @@ def best_shares(mha_s: Table, mlp_s: Table, most: Sequence[Sequence[int]]) -> Sh
     column_limits = sorted({time for times in mlp for time in times})
 
     def table(head_s: float, column_s: float) -> list[list[int]]:
-        """By member: how many granules fit beside each number of heads that is fast enough."""
+        """For each member, how many granules fit beside each number of heads that is fast enough."""
         rooms = []
         for of_heads, of_columns, fits in zip(mha, mlp, most, strict=True):
             fast = bisect_right(of_columns, column_s) - 1
@@ -93,8 +93,8 @@ def _evenly(rooms: Sequence[Sequence[int]], units: int, granules: int) -> Shares
 
 
 def most_granules(units: int, granules: int, fits: Callable[[int, int], bool]) -> list[int]:
-    """For each number of head units up to `units`: how many granules fit beside them, -1 if none and not
-    even the heads. `fits` is monotone in both.
+    """The granules that fit beside each number of head units up to `units`, -1 if none and not even the
+    heads. `fits` is monotone in both.
     """
     if fits(units, granules):
         return [granules] * (units + 1)

@@ -12,10 +12,10 @@ Group = tuple[int, ...]
 EVERY_GROUP = 5
 """Among so many devices every group is tried."""
 TRIED = 120
-"""So many groups of more devices are tried, or `STEPS` by their number, as large groups take longer."""
+"""How many groups of more devices are tried, or `STEPS` by their number, as large groups take longer."""
 STEPS = 1_500
 CLIMBED = 3
-"""So many of the groups to begin with are improved by one device more, less or another."""
+"""How many of the groups to begin with are improved by one device more, less or another."""
 
 
 def best_groups(ranks: Sequence[int], time_s: Callable[[Group], float]) -> list[Group]:

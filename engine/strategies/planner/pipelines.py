@@ -21,9 +21,9 @@ from engine.strategies.shared.shares import layer_s
 from engine.strategies.shared.stages import Room, Stage, rooms_of
 
 LIMITS = 6
-"""So many limits of the slowest stage, between the two optima, are tried for a burst."""
+"""How many limits of the slowest stage, between the two optima, are tried for a burst."""
 FEW_DEVICES = 8
-"""With more devices no limits are tried."""
+"""The most devices with which limits are tried."""
 
 
 class Found(NamedTuple):

@@ -25,9 +25,9 @@ from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_
 from engine.strategies.shared.tensor_parallel import Bounds, TensorParallelLayout, share_passes
 
 GRANULES = 64
-"""In so many parts the columns are divided."""
+"""How many parts the columns are divided into."""
 REFINED = 3
-"""So many of the best groups get exact shares."""
+"""How many of the best groups get exact shares."""
 EXACT_MEMBERS = 8
 """Larger groups keep shares in proportion to speed within memory."""
 CAPS = 32

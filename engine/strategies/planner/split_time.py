@@ -33,7 +33,7 @@ EXACT_LAYERS = 2
 
 
 class Phase(NamedTuple):
-    """`times` passes of `rows` new rows beside `cached` ones."""
+    """Equal passes of a request: `times` of `rows` new rows beside `cached` ones."""
 
     rows: int
     cached: int
@@ -176,7 +176,9 @@ class SplitTime:
         return Exchange(self.cluster, group)
 
     def _heads_s(self, rank: int, start: int, stop: int, number: int) -> float:
-        """Those of KV groups that a device has in part cost as much as a whole group's keys and values."""
+        """Seconds of the attention of heads. A KV group that a device has in part costs the whole group's
+        keys and values.
+        """
         if start == stop:
             return self.part_s(rank, "heads", 0, number)
         first, last = kv_heads(self.model, start, stop)

@@ -44,8 +44,8 @@ def all_reduce_s(how: AllReduce, members: int, size_bytes: float, bit_per_s: flo
 def cluster_all_reduce_s(
     cluster: ClusterSpec, group: Sequence[int], size_bytes: int, how: AllReduce, least_hop_s: float = 0.0
 ) -> float:
-    """As if every path were like the worst one to or from the first member; a hop costs `least_hop_s` at
-    least.
+    """Seconds of an all_reduce as if every path were like the worst one to or from the first member; a hop
+    costs `least_hop_s` at least.
     """
     first, *others = group
     if not others:

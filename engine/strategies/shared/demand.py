@@ -196,7 +196,7 @@ def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
 
 
 def _working(model: ModelSpec, one: Pass) -> int:
-    """Of the layer that needs most for it: an operation stands for that of every layer."""
+    """Bytes that an operation works with, in the layer that needs most: it stands for that of every layer."""
     return max(_working_in(model, alike) for alike, _ in in_all_layers(model, one))
 
 

@@ -85,5 +85,5 @@ def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[Work, ...]:
 
 
 def layer_slices(layer: int) -> tuple[Slice, Slice]:
-    """Both parts of a whole layer."""
+    """The slices of both parts of a whole layer."""
     return Slice(layer=layer, part="attention"), Slice(layer=layer, part="ffn")

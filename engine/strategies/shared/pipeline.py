@@ -36,7 +36,7 @@ from engine.strategies.shared.last_head import choose_and_send
 from engine.strategies.shared.stages import Stage
 
 Returns = dict[tuple[int, int], Handle]
-"""By request and token index: the program at the source that receives this result."""
+"""(request, token index) → the program at the source that receives this result."""
 
 
 class StagesLayout(KVLayout):

@@ -40,7 +40,7 @@ async def finish_split(
 
 
 def _members(group: Sequence[int], bounds: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-    """Those members that have tokens, and the bounds of their parts."""
+    """The members that have tokens, and the bounds of their parts."""
     parts = [(rank, part) for rank, part in zip(group, pairwise(bounds), strict=True) if part[0] < part[1]]
     return [rank for rank, _ in parts], [0, *(stop for _, (_, stop) in parts)]
 

@@ -102,7 +102,7 @@ class MemberShare:
         return tuple(block for block, size in enumerate(self.sizes) if size)
 
     def weights_bytes(self, streaming: Sequence[int], window: int) -> int:
-        """Of all blocks while `streaming` go through the window: the others, and the fullest window."""
+        """Bytes of all blocks while `streaming` go through the window: the others, and the fullest window."""
         sizes = [self.sizes[block] for block in sorted(streaming)]
         return sum(self.sizes) - sum(sizes) + fullest_window(sizes, window)
 

@@ -75,7 +75,7 @@ class WeightWindow:
 
 
 def window_of(ctx: Ctx, layout: SlidingWindowLayout, steps: Sequence[Step]) -> WeightWindow:
-    """This device's window in `steps`, as planned."""
+    """The window of this device in `steps`, as planned."""
     streams = layout.streams[ctx.rank]
     streaming = [streaming_at(streams, step.start + step.rows) for step in steps]
     return WeightWindow(ctx, layout.window, blocks_of(layout, ctx.rank, ctx.model.num_layers), streaming)

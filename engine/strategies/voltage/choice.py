@@ -33,16 +33,18 @@ from engine.strategies.voltage.positions import PositionShard, bounds, search, s
 from engine.strategies.voltage.time import PassTime
 
 CLIMBED = 4
-"""So many of the best groups are improved by moving rows, judged by a layer with its exchange."""
+"""How many of the best groups are improved by moving rows, judged by a layer with its exchange."""
 FEW_DEVICES = 8
 """Divisions among more devices are not refined."""
 REFINED = 2
-"""So many of the best divisions are improved further, by moves of at most `LARGEST_STEP` rows."""
+"""How many of the best divisions are improved further, by moves of at most `LARGEST_STEP` rows."""
 LARGEST_STEP = 4
 
 
 class Division(NamedTuple):
-    """`ratios` of the positions for the workers `devices` (ranks), and who decodes with a KV cache."""
+    """A way to divide the positions: `ratios` for the workers `devices` (ranks), and who decodes with a KV
+    cache.
+    """
 
     devices: tuple[int, ...]
     ratios: tuple[float, ...]
@@ -71,7 +73,7 @@ class Chooser:
         return self._division(devices, (1 / len(devices),) * len(devices))
 
     def given(self, devices: Sequence[int], ratios: Sequence[float]) -> Division:
-        """These shares, whatever they cost."""
+        """The division with the given shares, whatever they cost."""
         return self._division(devices, ratios)
 
     def proportional(self, devices: Sequence[int]) -> Division:
@@ -146,7 +148,9 @@ class Chooser:
         return devices[max(i for i in range(len(ratios)) if ends[i] < ends[i + 1])]
 
     def _climbed(self, start: Division) -> Division:
-        """From these shares to better ones, by a layer with its exchange."""
+        """The best division that single moves lead to from `start`, by the time of a layer with
+        its exchange.
+        """
         devices, rows = start.devices, self.demand.rows
         time = self._time_of(start)
         specs = [self.cluster.devices[rank] for rank in devices]
@@ -175,7 +179,9 @@ class Chooser:
         return self._division(devices, [(stop - first) / rows for first, stop in pairwise(ends)])
 
     def _refined(self, best: Division) -> Division:
-        """From these shares to better ones, a few rows at a time, by the whole request."""
+        """The best division that moves of a few rows lead to from `best`, by the time of the
+        whole request.
+        """
         devices, step = best.devices, LARGEST_STEP
         while step:
             moved = [self._moved(best, i, j, step) for i, j in permutations(range(len(devices)), 2)]
@@ -218,7 +224,9 @@ class Chooser:
         return token_s
 
     def _fastest_first(self, ranks: Sequence[int]) -> list[int]:
-        """By the time of a layer: of its prompt and tokens if one device generates, else of the prompt."""
+        """`ranks` by the time of a layer: of its prompt and tokens if one device generates, else of the
+        prompt.
+        """
         generates = self.demand.generates and self.options.decode != "recompute"
         times_s = self._worker_s if generates else self._layer_s
         return sorted(ranks, key=lambda rank: (times_s[rank], rank))

@@ -21,7 +21,9 @@ from engine.strategies.voltage.partition import Partition
 
 
 async def forward_pass(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:
-    """From the input [B, N, D] at the source to the last layer's rows there: all, or only the needed one."""
+    """One pass from the input [B, N, D] at the source to the last layer's rows there: all, or only the needed
+    one.
+    """
     partition = Partition(ctx, plan, step.start + step.rows, step.batch)
     source, group, last = ctx.cluster.source_rank, partition.group, ctx.model.num_layers - 1
     if ctx.rank not in group and ctx.rank != source:
@@ -48,7 +50,7 @@ async def forward_pass(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Ten
 async def _own_rows(
     ctx: Ctx, partition: Partition, layer: int, cache: str | None, x: Tensor
 ) -> Tensor | None:
-    """This device's rows of the layer's output; None if it has no rows. A leader without rows returns an
+    """The rows of this device of the layer's output; None if it has no rows. A leader without rows returns an
     empty tensor, because it sends one with a note.
     """
     shard = partition.shards[partition.group.index(ctx.rank)]

@@ -35,7 +35,9 @@ class DevicePositions(Value):
 
 
 class LayerPositions(Value):
-    """`gather_s` is the time from the end of the last device's work until all had their rows."""
+    """The rows that each device computed of a layer. `gather_s` is the time from the end of the last device's
+    work until all had their rows.
+    """
 
     layer: Count
     devices: tuple[DevicePositions, ...]
@@ -43,7 +45,9 @@ class LayerPositions(Value):
 
 
 class PositionsReport(MethodReport):
-    """`ratio` is the rule of the last plan, `layers` are those of the first prompt of the first request."""
+    """What Voltage did in a run. `ratio` is the rule of the last plan, `layers` are those of the first prompt
+    of the first request.
+    """
 
     kind: Literal["positions"] = "positions"
     num_positions: Count

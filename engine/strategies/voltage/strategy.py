@@ -76,7 +76,9 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
         return positions_report(cluster, model, plans, trace)
 
     def continuous(self, plan: Plan[PositionsLayout]) -> bool:
-        """With `decode="recompute"` the source keeps the embedded rows from token to token."""
+        """Whether tokens overlap: with `decode="recompute"`, because the source keeps the embedded rows from
+        token to token.
+        """
         return plan.layout.decode == "recompute"
 
     async def forward(

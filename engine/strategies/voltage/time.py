@@ -26,8 +26,8 @@ from engine.strategies.voltage.layout import GatherChoice
 from engine.strategies.voltage.positions import PositionShard
 
 CAUSAL_DEVICES = 8
-"""With a causal gather among at most so many devices every layer is calculated, because early devices run
-ahead; else the last of `FIRST_LAYERS` repeats.
+"""The most devices for which every layer of a causal gather is calculated, because early devices run ahead;
+else the last of `FIRST_LAYERS` repeats.
 """
 FIRST_LAYERS = 3
 
@@ -109,7 +109,7 @@ class PassTime:
         return np.where(sizes > 0, sizes * row_bytes + FRAME_HEADER_BYTES, 0.0)
 
     def _gathers(self, sizes: Floats) -> Flags:
-        """Which device sends its rows to which after a layer."""
+        """Flags that say which device sends its rows to which after a layer."""
         sent, count = np.zeros((len(self.everyone),) * 2, dtype=bool), len(sizes)
         sent[:count, :count] = ~np.eye(count, dtype=bool)
         if self.gather == "causal":
@@ -125,7 +125,7 @@ class PassTime:
         return np.maximum(computed_s, arrived_s[: len(computed_s)]), free_s
 
     def _padded(self, values: Floats) -> Floats:
-        """With a zero for a source that computes nothing."""
+        """`values` with a zero for a source that computes nothing."""
         return np.append(values, np.zeros(len(self.everyone) - len(values)))
 
     def _input_s(self, rows: int) -> tuple[Floats, Floats]:

@@ -8,6 +8,8 @@ from engine.domain.errors import Deadlock
 
 
 def deadlock(waits: Iterable[str], now_s: float) -> Deadlock:
-    """Every program waits and nothing is under way. `waits` are like `"b for recv L0.x from a"`."""
+    """The error of programs that all wait while nothing is under way. `waits` are like `"b for recv L0.x from
+    a"`.
+    """
     blocked = ", ".join(sorted(set(waits)))
     return Deadlock(f"Deadlock at {now_s:.6f} s: every device waits ({blocked}).", time_s=now_s)

@@ -157,7 +157,7 @@ class Device(ABC):
         """Copy `piece` out of a larger slice that is in memory, into memory of its own."""
 
     def fail_waiting(self, rank: int, time_s: float) -> None:
-        """Device `rank` has failed: raise `PeerFailed` in the programs that wait for it."""
+        """Raise `PeerFailed` in the programs that wait for device `rank`, which has failed."""
         waiting = [queue for (src, _), queue in self.expected.items() if src == rank]
         for queue in waiting:
             while queue:
@@ -202,7 +202,7 @@ class Device(ABC):
         self.emit(Mark(self.now_s, name, self.device.name, facts))
 
     def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: Tensor) -> None:  # noqa: B027
-        """Shapes prove nothing; devices with tensors override this."""
+        """Do nothing, as shapes prove nothing; devices with tensors override this."""
 
     def reserve(self, name: str, size_bytes: int) -> None:
         self.ledger.reserve(name, size_bytes)
@@ -313,7 +313,7 @@ class Device(ABC):
         return handle
 
     def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
-        """A message is usable from `time_s`: resume the program that waits for it, or keep the message."""
+        """Give a message that is usable from `time_s` to the program that waits for it, or keep it."""
         waiting = self.expected[src, tag]
         if waiting:
             handle = waiting.popleft()
@@ -323,10 +323,10 @@ class Device(ABC):
 
     @abstractmethod
     def finish(self, handle: Handle, value: Any, time_s: float) -> None:
-        """`handle` was done at `time_s`: resume the programs that wait for it."""
+        """Resume the programs that wait for `handle`, which was done at `time_s`."""
 
     def fail(self, handle: Handle, error: RunError, time_s: float) -> None:
-        """`handle` will never be done: raise `error` in the programs that wait for it."""
+        """Raise `error` in the programs that wait for `handle`, which will never be done."""
         handle.error = error
         self.finish(handle, None, time_s)
 

@@ -21,7 +21,7 @@ class OwnLink:
         self.backlog_bits: dict[int, float] = {}
 
     def enter(self, peer: int, size_bits: float, bit_per_s: float, start_s: float) -> float:
-        """A message from or to `peer` enters at `start_s`: when it is through at the earliest (s).
+        """When a message from or to `peer` that enters at `start_s` is through at the earliest (s).
 
         Times are virtual. A message that entered before one that is known already has had the link for itself
         until then.

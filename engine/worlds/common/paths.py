@@ -111,7 +111,7 @@ class PathTimes:
         return max(due_s, self.own_links[way].enter(src, size_bits, rate, due_s - size_bits / rate))
 
     def forget_messages(self) -> None:
-        """All messages under way are dropped."""
+        """Forget all messages under way."""
         self.own_links.clear()
 
     def transfer_s(self, dst: int, size_bytes: int) -> float:

@@ -49,7 +49,9 @@ class _Source:
         self.queue, self._news = [], None
 
     def expect_no_more(self) -> None:
-        """Whether others may come depends on the world."""
+        """Take note that the requests known before have arrived; whether others may come depends on the
+        world.
+        """
 
     def waiting(self) -> Sequence[Request]:
         return in_turn(self.queue, self.last_turn)
@@ -137,11 +139,11 @@ class SimulatedSource(_Source):
     """The source on shapes: it counts tokens without computing their ids."""
 
     def expect_no_more(self) -> None:
-        """Nobody sends further requests to the simulated world."""
+        """Close the queue: nobody sends further requests to the simulated world."""
         self.close(self.device.now_s)
 
     def close(self, time_s: float, reason: str = "") -> None:
-        """Those in the queue are answered."""
+        """Take no more requests; those in the queue are still answered."""
         self.closed = True
         self._tell(time_s)
 
@@ -176,7 +178,7 @@ class RealSource(_Source):
         self.stop_tokens: dict[int, tuple[int, ...]] = {}
 
     def handle(self, message: dict[str, Any], time_s: float) -> None:
-        """A message of the supervisor about an open workload, at virtual time `time_s`."""
+        """Act on a message of the supervisor about an open workload, at virtual time `time_s`."""
         match message["type"]:
             case "ask":
                 self.enqueue([Request.model_validate(message["request"])], time_s)
@@ -188,7 +190,7 @@ class RealSource(_Source):
                 self.close(time_s, message["reason"])
 
     def _complete(self, request: int, time_s: float) -> None:
-        """The answer so far is the whole one."""
+        """End the answer of `request` with the tokens so far."""
         if request in self.last_s and not self.has_ended(request):
             self.finished_s[request] = time_s
             facts = {"request": request}

@@ -104,7 +104,7 @@ class RealDevice(DeviceLoop):
         return Task(Handle(what), work, pacer, start_s, deadline_s, kind, facts)
 
     def occupy(self, duration_s: float) -> None:
-        """At native speed the time has passed already."""
+        """Pace so many virtual seconds of computing; at native speed the time has passed already."""
         if self.paced:
             self.compute_pacer.plan(self.clock.wall(self.now_s), duration_s)
 

@@ -76,8 +76,8 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
 
 
 def write_stacks_on_request() -> None:
-    """From now on SIGUSR1, which the parent blocked for the fork, writes where every thread is, also while
-    one computes or waits.
+    """Let SIGUSR1, which the parent blocked for the fork, write where every thread is, also while one
+    computes or waits.
     """
     faulthandler.register(signal.SIGUSR1)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})

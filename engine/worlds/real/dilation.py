@@ -40,7 +40,9 @@ CROWDED = 1.2
 """The factor by which operations take longer when devices share cores and caches (`bench load`)."""
 
 LAYER_PRODUCTS, LAYER_PASSES = 7, 6
-"""Of a layer with a gated feed-forward part: products with weights; norms, positions, activation, sums."""
+"""Kernels of a layer with a gated feed-forward part: products with weights; norms, positions, activation,
+sums.
+"""
 
 START_LATE_S, START_SHARE, MOST_FOR_START = 3e-3, 0.1, 4.0
 """Wall seconds that the first operations of a run are late (2 to 7 ms were seen), and how much of the first

@@ -57,7 +57,7 @@ class Control(Protocol):
 
 
 MOST_WARM_ROWS = 128
-"""So many rows at most count for the memory that a thread has before the run starts."""
+"""The most rows that count for the memory that a thread has before the run starts."""
 
 
 class Lost(NamedTuple):
@@ -219,7 +219,7 @@ class DeviceLoop(Device):
             raise _Halt
 
     def _lose(self, rank: int, at_s: float) -> None:
-        """This device knows from wall time `at_s` that device `rank` has failed."""
+        """Act on the failure of device `rank`, which this device knows from wall time `at_s` on."""
         self.conditions.mark_failed(rank)
         self.connections.close(rank)
         self.fail_waiting(rank, self.clock.virtual(at_s))

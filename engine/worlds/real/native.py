@@ -112,7 +112,9 @@ class NativeDevice(RealDevice):
         return handle
 
     async def compute_layers(self, layers: Layers, x: torch.Tensor) -> torch.Tensor:
-        """As one operation after the other, without a handle and a look at all that may be due for each."""
+        """Compute one operation after the other, without a handle and a look at all that may be
+        due for each.
+        """
         ops, at, began_s = layers.ops, 0, time.monotonic()
         while at < len(ops):
             op = ops[at]
@@ -231,7 +233,7 @@ class NativeDevice(RealDevice):
         self.emit(Span(self.device.name, "compute", start_s=start_s, end_s=end_s, **facts))
 
     def _due_s(self, dst: int, size_bytes: int) -> float:
-        """No receiver waits for it: a message is usable when it has arrived."""
+        """Virtual time 0: no receiver holds a message back, which is usable when it has arrived."""
         return 0.0
 
     def _accept(self, message: Incoming) -> None:

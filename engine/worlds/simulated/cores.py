@@ -61,7 +61,7 @@ class SharedCores:
         self._version += 1
 
     def _factors(self) -> dict[int | None, float]:
-        """By core: how many times as long as alone the work that is under way there takes."""
+        """Core → how many times as long as alone the work that is under way there takes."""
         counts = Counter(work.core for work in self.under_way)
         if None in counts:
             return dict.fromkeys(counts, self.slowdown(len(self.under_way)))

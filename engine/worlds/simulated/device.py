@@ -143,8 +143,8 @@ class SimulatedDevice(Device):
         return self._finish_at(end_s, value, span, name)
 
     async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
-        """In a batched world, one operation of the kernel, if no other program of the device could compute
-        meanwhile.
+        """Compute all layers: as one operation of the kernel in a batched world, if no other program of the
+        device could compute meanwhile.
         """
         if not self.batched or self.num_programs > 1 or len(layers.ops) < 2:
             return await super().compute_layers(layers, x)
@@ -191,7 +191,7 @@ class SimulatedDevice(Device):
             self.emit(span)
 
     def _compute_on(self, threads: Threads, op: Op, price: Price, result: Tensor) -> Handle:
-        """As `compute_for`, on cores that devices share: when the operation ends depends on the others."""
+        """`compute_for` on cores that devices share: when the operation ends depends on the others."""
         handle, request, token = Handle(op.name), self.current.request, self.current.token
 
         def end(start_s: float) -> None:

@@ -39,7 +39,9 @@ class DeviceJoined(Exception):
 
 
 class FaultInjector:
-    """`failed` are the ranks that run no programs any more, also before their peers detect it."""
+    """Makes devices fail, freeze and join when the scenario says. `failed` are the ranks that run no programs
+    any more, also before their peers detect it.
+    """
 
     def __init__(
         self,
@@ -74,7 +76,7 @@ class FaultInjector:
         return [rank for rank in ranks if self.is_frozen(rank) and rank not in self.failed]
 
     def watch_frozen_devices(self, plan: Plan) -> None:
-        """From now on the run follows `plan`, which may need frozen devices that the last one did not."""
+        """Watch the frozen devices that `plan` needs, which the run follows from now on."""
         self.plan = plan
         for rank in self._frozen_and_not_failed():
             self._watch_frozen(rank)

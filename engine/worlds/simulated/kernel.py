@@ -73,7 +73,9 @@ class Host(Protocol):
 
 
 class SimulationKernel:
-    """`now_s` is the virtual time; `programs` are those that have not ended, each with its host."""
+    """The event loop of virtual time, and the programs that it runs. `now_s` is the present; `programs` are
+    those that have not ended, each with its host.
+    """
 
     def __init__(self) -> None:
         self.now_s = 0.0

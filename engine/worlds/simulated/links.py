@@ -15,7 +15,9 @@ from engine.worlds.simulated.flows import DirectedLink, Route
 
 
 class LinkConditions:
-    """`delay_s` and `loss_frac` of every directed link, and the links that are down."""
+    """The present conditions of all links: `delay_s` and `loss_frac` of every directed one, and those that
+    are down.
+    """
 
     def __init__(self, cluster: ClusterSpec):
         self.cluster = cluster

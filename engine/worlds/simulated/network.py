@@ -198,7 +198,7 @@ class SimulatedNetwork:
             self._start_flow(message, self._waiting.pop(message))
 
     def _start_flow(self, message: SimulatedMessage, turn: Turn) -> None:
-        """The first byte of `message` is sent."""
+        """Put `message` on the links: its first byte is sent now."""
         route = self._route(message.src, message.dst)
         message.enters_s = self.kernel.now_s
         self._repair_earlier_messages(message)
@@ -210,7 +210,9 @@ class SimulatedNetwork:
             self._schedule_rates()
 
     def _end_flow(self, message: SimulatedMessage) -> None:
-        """The links have carried the message once: it arrives after the path's delay if nothing was lost."""
+        """Take a message off the links, which have carried it once: it arrives after the path's delay if
+        nothing was lost.
+        """
         pair = message.src, message.dst
         _, _, there_s, back_s, loss_frac, ack_loss_frac = self._path(*pair)
         if self.buckets is not None and message.paced_bytes:
@@ -237,14 +239,14 @@ class SimulatedNetwork:
         self.on_arrived(message)
 
     def _free_queue(self, message: SimulatedMessage) -> None:
-        """`message` has left: the next one of its pair may go."""
+        """Let the next message of the pair go, as `message` has left."""
         queue = self.queues[message.src, message.dst]
         queue.popleft()
         if queue:
             self._prepare(queue[0])
 
     def _depart_with_losses(self, message: SimulatedMessage) -> None:
-        """TCP has sent every segment once; some of them may have been lost."""
+        """Let a message leave of which TCP has sent every segment once; some of them may have been lost."""
         if not self._is_head(message):
             return
         self.in_repair[message.src, message.dst].append(message)
@@ -307,7 +309,7 @@ class SimulatedNetwork:
             self.kernel.schedule(max(flow.end_s, self.kernel.now_s), self._on_flow_end)
 
     def _on_flow_end(self) -> None:
-        """A flow ends now, unless its rate has changed since this was scheduled."""
+        """End the flow that is due now, unless its rate has changed since this was scheduled."""
         self._advance()
         if self.shared.has_changed:
             self._schedule_rates()

@@ -46,7 +46,7 @@ class SendQueue:
         """Flows of messages carried as a whole, and when this link is through with them."""
 
     def enter(self, now_s: float, size_bytes: float, route: Route) -> Turn:
-        """A message enters the queue now, on its way over `route`."""
+        """Put a message in the queue now, on its way over `route`."""
         if self._carried:
             self._let_go(now_s)
         bit_per_s = self.shared.capacity[self.link]
@@ -64,7 +64,7 @@ class SendQueue:
         return Turn(start_s, None)
 
     def start(self, now_s: float, flow: Flow, turn: Turn) -> None:
-        """The first byte of a message is sent: its flow is on the links from now on."""
+        """Take note that the first byte of a message is sent: its flow is on the links from now on."""
         if self._carried:
             self._let_go(now_s)
         if turn.end_s is not None and len(flow.route) > 1 and self.shared.is_idle(self.link):

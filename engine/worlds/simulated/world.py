@@ -187,8 +187,9 @@ class SimulatedWorld:
 
 @contextmanager
 def no_search_for_cycles() -> Iterator[None]:
-    """Python looks for unused reference cycles whenever it has made many objects. A trace grows by hundreds
-    of thousands that are all in use, and walking through them again and again takes a third of a run's time.
+    """Run the block without Python's search for unused reference cycles, which it makes whenever there are
+    many new objects. A trace grows by hundreds of thousands that are all in use, and walking through them
+    again and again takes a third of a run's time.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -10,7 +10,9 @@ MIN_SSTHRESH = 2.0
 
 
 class CongestionWindow:
-    """`cwnd` segments may be in flight. It doubles per round trip below `ssthresh`, and grows by 1 above."""
+    """The congestion window: `cwnd` segments may be in flight. It doubles per round trip below `ssthresh`,
+    and grows by 1 above.
+    """
 
     def __init__(self) -> None:
         self.cwnd = INITIAL_CWND

@@ -26,7 +26,7 @@ class PathConditions(NamedTuple):
 
     @property
     def round_trip_s(self) -> float:
-        """Of one segment on an idle path."""
+        """The round trip of one segment on an idle path."""
         return self.segment_s + self.there_s + self.back_s
 
 
@@ -81,7 +81,7 @@ class LossyPath:
         self._receive(segment, transmission, self.link_free_s + self.conditions.there_s)
 
     def _receive(self, segment: int, transmission: Transmission, received_s: float) -> None:
-        """The receiver acknowledges every segment that arrives."""
+        """Acknowledge a segment that has arrived, as the receiver does."""
         if not self.received[segment]:
             self.received[segment] = True
             if segment < self.segments:

@@ -14,7 +14,10 @@ ROUNDING_S = 1e-9
 
 
 class Rack:
-    """`newest` is the latest transmission that was acknowledged, and `rtt_s` what its round trip took."""
+    """Finds lost segments by what was sent later and has arrived.
+
+    `newest` is the latest transmission that was acknowledged, and `rtt_s` what its round trip took.
+    """
 
     def __init__(self) -> None:
         self.newest = Transmission(0, -math.inf)

@@ -9,7 +9,9 @@ RTO_MAX_S = 120.0
 
 
 class RoundTripTime:
-    """`srtt_s` is the smoothed round-trip time, `rttvar_s` its mean deviation; 0 until the first `start`."""
+    """The estimate of a connection's round-trip time. `srtt_s` is the smoothed round-trip time, `rttvar_s`
+    its mean deviation; 0 until the first `start`.
+    """
 
     def __init__(self) -> None:
         self.srtt_s = 0.0

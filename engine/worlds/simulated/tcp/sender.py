@@ -18,7 +18,9 @@ from engine.worlds.simulated.tcp.rack import TIMER_MIN_S, Rack
 from engine.worlds.simulated.tcp.round_trip import RTO_MAX_S, RoundTripTime
 
 DUP_THRESH = 3
-"""So many segments acknowledged beyond a gap show a loss without a reordering window (RFC 5681, 8985)."""
+"""The number of segments acknowledged beyond a gap that shows a loss without a reordering window (RFC 5681,
+8985).
+"""
 
 SenderState = Literal["open", "fast_recovery", "timeout_recovery"]
 
@@ -134,7 +136,7 @@ class TcpSender:
             self.congestion.reduce(newly_acked, len(self.in_flight), progress=advanced and not found)
 
     def _mark_acked(self, deliveries: int) -> int:
-        """The path's first `deliveries` are acknowledged; returns how many segments were not before.
+        """Take the path's first `deliveries` as acknowledged; returns how many segments were not before.
 
         The round trip is measured from a segment's latest transmission only.
         """
@@ -152,7 +154,7 @@ class TcpSender:
         return newly_acked
 
     def _end_recovery(self) -> None:
-        """Everything up to `recovery_point` is acknowledged."""
+        """End a recovery: everything up to `recovery_point` is acknowledged."""
         if self.state == "fast_recovery":
             self.congestion.leave_fast_recovery()
         elif self.state == "open" and self.probed and self.probe_repaired:
