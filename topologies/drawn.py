@@ -64,7 +64,7 @@ def without_drawing(tables: Tables, groups: list[Row], where: str) -> tuple[Tabl
 
 
 def parse_strictly(kind: type[Parsed], data: Row, where: str) -> Parsed:
-    """As `Value.parse`, but a truth value or a quoted number is no number. JSON's lists are its tuples."""
+    """`Value.parse` in which a truth value or a quoted number is no number. JSON's lists are its tuples."""
     try:
         return kind.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:

@@ -56,7 +56,7 @@ def load(path_or_name: str | Path) -> ClusterSpec:
 
 
 def load_drawing(path_or_name: str | Path) -> Drawn:
-    """As `load`, with how the cluster is drawn and what is switched off."""
+    """Load a cluster with its drawing and what is switched off."""
     if str(path_or_name) in (*names(), *paper_names()):
         return read_drawing(FOLDER / f"{path_or_name}.toml")
     path = Path(path_or_name)

@@ -16,7 +16,7 @@ from engine.domain.errors import SpecError
 from engine.domain.values import Value
 
 MAX_BENDS = 20
-"""Of one link."""
+"""Most bends of one link."""
 MAX_DRAWN = 1200
 
 RING_STEP = 270

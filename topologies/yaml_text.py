@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import yaml
 
 _PARSER = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-"""Both read the same grammar; the one in C is ten times as fast."""
+"""The parser. Both read the same grammar; the one in C is ten times as fast."""
 
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -26,7 +26,9 @@ _BASE_10 = re.compile(r"[-+]?[0-9]+")
 _BASE_8_OR_16 = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _MAX_DIGITS = 400
-"""More than any finite number needs before its exponent; Python refuses to read 4300."""
+"""The most digits of a number: more than any finite one needs before its exponent; Python refuses to read
+4300.
+"""
 _NOT_PRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _FOLDED = re.compile("[\r\x85\u2028\u2029]")
 """What a reader may take for an end of line, or drop, unless it is written as an escape."""

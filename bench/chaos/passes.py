@@ -45,7 +45,7 @@ class Work(NamedTuple):
 
 
 Passes = Mapping[Pass, Mapping[str, Work | None]]
-"""None: what the device did is not known."""
+"""Forward pass → device → what it did; None where that is not known."""
 
 
 def passes_of(trace: Iterable[Span | Mark]) -> dict[Pass, dict[str, Work | None]]:

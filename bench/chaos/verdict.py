@@ -76,7 +76,7 @@ def other_work(spec: RunSpec, report: RunReport, trace: Sequence[Span | Mark]) -
 
 
 def _another_end(faults: Scenario, runs: Sequence[tuple[Sequence[Span | Mark], Passes]]) -> str:
-    """In a sentence: the run ended under another plan than its prediction, long after the last fault."""
+    """A sentence, if the run ended under another plan than its prediction, long after the last fault."""
     last_s = max((change.at_s for change in faults.changes), default=0.0)
     plans = []
     for trace, passes in runs:

@@ -39,10 +39,11 @@ PARTS, PEAK_LOAD = 4, 0.85
 
 
 class Paced(NamedTuple):
-    """Of all devices: processor seconds of an operation on a host that does nothing else, and in this run,
-    the runtime's share included; wall seconds it was paced to; load of the cores that this made, in all and
-    in the busiest of `PARTS` parts; elapsed / target - 1 of each device's run (mean and largest); debt of
-    batches of operations relative to their time (mean and 95 %); fraction of operations that counts as late.
+    """What an operation took on all devices: processor seconds of an operation on a host that does nothing
+    else, and in this run, the runtime's share included; wall seconds it was paced to; load of the cores that
+    this made, in all and in the busiest of `PARTS` parts; elapsed / target - 1 of each device's run (mean and
+    largest); debt of batches of operations relative to their time (mean and 95 %); fraction of operations
+    that counts as late.
     """
 
     devices: int

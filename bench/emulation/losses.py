@@ -133,7 +133,9 @@ def cluster_of(case: PacketLossCase) -> ClusterSpec:
 
 
 async def exchange(ctx: Any, counts: Sequence[int], make: Any) -> None:
-    """Even devices send, odd ones answer each message with nothing; `make(floats)` gives a tensor."""
+    """Exchange messages between neighbours: even devices send, odd ones answer each with nothing;
+    `make(floats)` gives a tensor.
+    """
     other, number = ctx.rank ^ 1, 0
     for size, count in zip(SIZES, counts, strict=True):
         for _ in range(count):
@@ -149,7 +151,7 @@ async def exchange(ctx: Any, counts: Sequence[int], make: Any) -> None:
 def real_times(
     bit_per_s: float, delay_s: float, loss_frac: float, dilation: float, pairs: int, counts: Sequence[int]
 ) -> tuple[str, list[list[float]]]:
-    """Back end, and the seconds of all messages of each size."""
+    """Time real messages: the back end, and the seconds of all messages of each size."""
     import torch
 
     from emulator.network.mininet_network import MininetNetwork

@@ -20,8 +20,8 @@ Ends = list[tuple[str, str]]
 
 
 def draw_cluster(random: Random, model: ModelSpec, max_devices: int = MAX_DEVICES) -> ClusterSpec:
-    """In half of the clusters the workers have memory for a part of `model` each, so that plans are refused,
-    stream weights or recompute keys and values.
+    """Draw a cluster. In half of them the workers have memory for a part of `model` each, so that plans are
+    refused, stream weights or recompute keys and values.
     """
     count = random.randint(1, max_devices)
     scarce = random.random() < 0.5

@@ -42,7 +42,9 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
 
 
 def draw_workload(random: Random, model: ModelSpec) -> Workload:
-    """Few tokens, one to four requests: one after another, as a burst, or in a queue."""
+    """Draw a workload of few tokens and one to four requests: one after another, as a burst, or
+    in a queue.
+    """
     generates = model.causal and model.has_head and random.random() < 0.9
     arrivals: tuple[dict[str, Any], ...] = (
         {"pattern": "sporadic"},

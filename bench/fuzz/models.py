@@ -19,8 +19,9 @@ from engine.models.families.registry import family
 MOST_PARAMETERS = 300_000
 ATTEMPTS = 20
 LEAST_WIDTH_BFLOAT16 = 8
-"""Of hidden states and feed-forward parts: where a norm follows fewer numbers, its divisor may be almost 0,
-and rounding errors have no typical size."""
+"""The least width of hidden states and feed-forward parts: where a norm follows fewer numbers, its divisor
+may be almost 0, and rounding errors have no typical size.
+"""
 
 
 @lru_cache(maxsize=1)

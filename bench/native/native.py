@@ -29,9 +29,11 @@ from engine.strategies.registry import by_rule
 RATES = (1000e6, 100e6, 20e6)
 SIZES = (2, 4)
 REPEATS = 2
-"""So often every system is started, unless the command says otherwise: 7 minutes each."""
+"""How often every system is started, unless the command says otherwise: 7 minutes each."""
 ROUNDS, SLOW_ROUNDS = 2, 1
-"""So often a system that was started is timed, after a round that is not; the second on the slowest links."""
+"""How often a system that was started is timed, after a round that is not; the second on the
+slowest links.
+"""
 
 OUR_FLOP_PER_S = 5e10
 

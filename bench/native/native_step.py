@@ -1,4 +1,6 @@
-"""Where the time of one decode step goes at native speed, beside the least that each part can take."""
+"""Measures where the time of one decode step goes at native speed, beside the least that each
+part can take.
+"""
 
 from __future__ import annotations
 

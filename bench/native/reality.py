@@ -146,7 +146,7 @@ def _linked(cases: Sequence[Case]) -> list[Figures]:
 
 
 def over_links(cases: list[list[Any]]) -> list[Figures]:
-    """Called in namespaces of its own: run all cases, which have one cluster, over its links."""
+    """Run all cases, which have one cluster, over its links; called in namespaces of its own."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()

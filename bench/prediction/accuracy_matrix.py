@@ -116,7 +116,7 @@ def carry_out_for(
 def spreads_of(
     points: Sequence[Point], results: Mapping[tuple[str, str], Result], seeds: int = SPREAD_SEEDS
 ) -> dict[str, Spread]:
-    """By digest of an emulated point that loses packets: the predicted latencies with other seeds."""
+    """Digest of an emulated point that loses packets → the predicted latencies with other seeds."""
     known: dict[str, Spread] = {}
     found = {}
     for point in points:

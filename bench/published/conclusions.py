@@ -1,4 +1,4 @@
-"""Which conclusions changed with the rates of boards: does distributing pay, before and after.
+"""Lists the conclusions that changed with the rates of boards: does distributing pay, before and after.
 
 Before, half of the peak took 24 rows on every preset, so that one row was bound by arithmetic, weights of
 every format had the same rates, and a message of a Raspberry Pi 4 cost three times as much. Boards have

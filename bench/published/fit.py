@@ -29,7 +29,9 @@ from topologies.published import PublishedRate
 from topologies.published_runs import Compared, compared
 
 ROUNDS = 6
-"""Of correcting each rate by the mean ratio; the fixed time of kernels makes the first ones too small."""
+"""Rounds of correcting each rate by the mean ratio; the fixed time of kernels makes the first
+ones too small.
+"""
 FORMATS: tuple[FormatBits, ...] = (16, 8, 4)
 QUANTISED: tuple[FormatBits, ...] = (8, 4)
 PARTS = 3

@@ -78,7 +78,7 @@ class Compared(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """Of rates of tokens: above 1, the prediction is too fast."""
+        """The predicted rate of tokens over the published one: above 1, the prediction is too fast."""
         return self.published_s / self.predicted_s
 
     @property

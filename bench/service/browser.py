@@ -29,7 +29,7 @@ PASSWORD = "a password of the benchmark"
 
 
 def measure_browser() -> Table:
-    """As root; builds the front end first if its sources have changed."""
+    """Measure the pages in a browser, as root; builds the front end first if its sources have changed."""
     set_up_frontend()
     title = (
         "Chromium (headless, no graphics card) beside server and database on one machine; the live run is "

@@ -134,7 +134,7 @@ def quantile(values: Sequence[float], percent: int) -> float:
 
 
 def wire_bytes(session: CDPSession) -> dict[str, int]:
-    """By address: bytes of every answer as they came over the wire; it grows while the page loads."""
+    """Address → bytes of the answer as they came over the wire; it grows while the page loads."""
     addresses: dict[str, str] = {}
     found: dict[str, int] = {}
 

@@ -121,7 +121,7 @@ def until_live(page: Page) -> None:
 
 
 def events(site: Site, for_s: float) -> list[Row]:
-    """As many events a second as are asked, for a minute."""
+    """Measure the live page while events come, as many a second as are asked, for a minute."""
     with live_run(site, EVENTS_PER_S) as played:
         context, page = open_live(site, played.run.pk)
         played.go_on()
@@ -193,7 +193,9 @@ CHANGE = """
 
 
 def changed_ms(page: Page) -> float:
-    """From the click on a link's switch until the run has confirmed it and the switch may be used again."""
+    """Milliseconds from the click on a link's switch until the run has confirmed it and the switch may be
+    used again.
+    """
     return float(page.evaluate(CHANGE))
 
 

@@ -87,7 +87,7 @@ class Person(threading.Thread):
 
 
 async def watch(url: str, run_id: int, token: str) -> Seen:
-    """From the first event to the run's end."""
+    """Watch a run from the first event to its end."""
     seen = Seen([], [], "")
     address = f"{url.replace('http', 'ws', 1)}/ws/runs/{run_id}?since=0"
     headers = {"Authorization": f"Bearer {token}"}
@@ -108,7 +108,7 @@ async def watch(url: str, run_id: int, token: str) -> Seen:
 
 
 def watch_all(url: str, run_id: int, token: str, viewers: int) -> list[Seen]:
-    """So many viewers at once, in this process."""
+    """Let `viewers` watch a run at once, in this process."""
 
     async def everybody() -> list[Seen]:
         return await asyncio.gather(*(watch(url, run_id, token) for _ in range(viewers)))

@@ -50,7 +50,7 @@ class Phase(NamedTuple):
 
 
 class Visitor:
-    """Somebody at the API with a cookie jar, as a script would be."""
+    """A client of the API with a cookie jar, as a script would be."""
 
     def __init__(self, url: str):
         self.url = url
@@ -153,7 +153,7 @@ def _row(what: str, by_user: Sequence[Sequence[Phase]]) -> tuple[str, ...]:
 
 
 def measure(user: str | None) -> tuple[Phase, ...]:
-    """As that user, None for this one. Raises `OpsError` if something fails on the way."""
+    """Time a first run as `user`, None for this one. Raises `OpsError` if something fails on the way."""
     with tempfile.TemporaryDirectory(prefix="edgeloom-first-run-") as directory:
         clone, home = Path(directory) / "edgeloom", Path(directory) / "home"
         _make_home(home)

@@ -28,8 +28,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class Usage(NamedTuple):
-    """Of one process: what it keeps in memory with its part of shared pages, and without, and its seconds of
-    the processor so far.
+    """What one process uses: memory with its part of shared pages, and without, and its seconds of the
+    processor so far.
     """
 
     name: str
@@ -99,7 +99,7 @@ def family(pid: int) -> Iterator[int]:
 
 
 def usages(pid: int) -> dict[int, Usage]:
-    """Of a process and all that come from it, but those that end just now."""
+    """The usage of a process and of all that come from it, but those that end just now."""
     found = {}
     for member in family(pid):
         with suppress(ProcessLookupError, FileNotFoundError):

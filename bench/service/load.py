@@ -55,7 +55,7 @@ class Load(NamedTuple):
 
 
 def measure_service() -> Table:
-    """As root. Raises `RunError` if something was lost."""
+    """Measure the service under load, as root. Raises `RunError` if something was lost."""
     title = (
         "200 people watch one live run, ten start five runs each and look at lists; 10,000 runs are stored"
     )
@@ -147,7 +147,7 @@ def timed(api: Any, path: str) -> list[float]:
 
 
 def by_path(requests: Sequence[Any]) -> dict[str, list[float]]:
-    """With numbers of runs left out."""
+    """Times by path, with numbers of runs left out."""
     found: dict[str, list[float]] = {}
     for one in requests:
         name = "/".join("N" if part.isdigit() else part for part in one.path.split("/"))

@@ -31,7 +31,7 @@ BATCH_S = 0.08
 """Tokens travel in batches of events, so the first and the last may each be late by so much."""
 
 Figures = dict[str, Any]
-"""Of one strategy of the load generator, as `guidellm_profiles.figures` makes them."""
+"""Figures of one strategy of the load generator, as `guidellm_profiles.figures` makes them."""
 
 
 class Seen(NamedTuple):
@@ -75,7 +75,7 @@ def ask(
 
 
 def by_client(figures: Figures) -> Seen:
-    """As GuideLLM saw one strategy."""
+    """The requests of one strategy as GuideLLM saw them."""
     requests = figures["requests"]
     begun, ended = (
         [one["sent_s"] for one in requests],
@@ -92,7 +92,7 @@ def by_client(figures: Figures) -> Seen:
 
 
 def by_run(requests: Sequence[Mapping[str, Any]], dilation: float) -> Seen:
-    """As the run's report has the same requests, in wall seconds."""
+    """The same requests as the run's report has them, in wall seconds."""
     arrivals = [one["arrival_s"] for one in requests]
     ends = [one["arrival_s"] + one["token_s"][-1] for one in requests]
     spans = [(one["token_s"][-1] - one["token_s"][0]) / (len(one["token_s"]) - 1) for one in requests]

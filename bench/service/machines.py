@@ -33,7 +33,7 @@ DISK_BYTES = 128_000_000
 
 
 def measure_machines() -> Table:
-    """As root. Raises `RunError` if something was wrong."""
+    """Measure a service of several machines, as root. Raises `RunError` if something was wrong."""
     title = "A server and two workers in network namespaces, PostgreSQL and Redis with passwords"
     rows = found_by(__name__).rows_unless("With two machines something went wrong")
     return Table(title, ("what", "result"), rows)
@@ -178,7 +178,7 @@ def why(run: Any) -> str:
 
 
 def open_without_password(redis: Redis, database: Postgresql) -> list[str]:
-    """Which of the servers let somebody in who has no password."""
+    """Names of the servers that let somebody in who has no password."""
     import psycopg
     from redis import Redis as Client
     from redis.exceptions import AuthenticationError

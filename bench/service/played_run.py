@@ -94,7 +94,7 @@ class PlayedRun:
         self.publisher.__exit__()
 
     def publish_at_once(self, count: int) -> None:
-        """So many events without a pause, all of them stored when this returns."""
+        """Publish `count` events without a pause, all of them stored when this returns."""
         while self.published < count:
             self._publish(self._next(1000))
         self.publisher.flush()

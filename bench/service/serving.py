@@ -61,7 +61,9 @@ WORKLOAD = {
 
 
 def measure_serving() -> Table:
-    """As root. Raises `RunError` if the figures do not agree."""
+    """Measure serving by GuideLLM and by the run's report, as root. Raises `RunError` if the figures do not
+    agree.
+    """
     title = (
         "lab-3 serves demo-lm with megatron, answers of 16 tokens. In each cell GuideLLM's figure, and after "
         "the slash that of the run's report times the dilation; medians where nothing else is said"

@@ -26,7 +26,7 @@ CLUSTERS, DRAWN, MOVES = 40, 40, 24
 """Clusters; plans drawn on each, and plans tried beside the best of them, per method."""
 BEATEN = 1.05
 MODELS, LAYERS = ("gpt2", "tinyllama-42m", "bert-base", "tiny-llama"), 6
-"""As wide as they are, but with few layers."""
+"""Models as wide as they are, but with few layers."""
 ROOM_BYTES = 3e8
 FASTER_LINKS = (1.0, 10.0, 100.0)
 """All links of a cluster are so much faster than drawn: else one device alone is best in most."""
@@ -115,7 +115,9 @@ def draw_run(index: int) -> RunSpec:
 
 
 def _plain(cluster: ClusterSpec, model: ModelSpec, faster: float) -> ClusterSpec:
-    """Without memories on chip; the source has room for both ends of the model besides its memory."""
+    """The cluster without memories on chip; the source has room for both ends of the model besides its
+    memory.
+    """
     devices = [
         device.model_copy(
             update={"on_chip_weight_bytes": None}

@@ -241,7 +241,7 @@ def described(spec: RunSpec) -> str:
 
 
 def _emulated_s(spec: RunSpec) -> float | None:
-    """None if the run did not finish, was wrong, or its times are not valid."""
+    """Emulated seconds of a run; None if it did not finish, was wrong, or its times are not valid."""
     report = emulated_until_valid(spec)
     facts = report.correctness
     right = facts.ok or (facts.lossy and facts.ok is None)

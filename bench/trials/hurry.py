@@ -37,7 +37,7 @@ def hurried() -> list[AbstractContextManager[object]]:
 
 
 def hurry() -> None:
-    """In this process, leases, beats and attempts are as many times faster as LEASE_S is shorter."""
+    """Make leases, beats and attempts in this process as many times faster as LEASE_S is shorter."""
     for one in hurried():
         one.__enter__()
     database = connections["default"].settings_dict
@@ -55,7 +55,7 @@ def ahead_s() -> float:
 
 
 def jump_to(ahead_s: float) -> None:
-    """For all processes of the trial, at once."""
+    """Move the clock of all processes of the trial at once."""
     path = Path(os.environ[CLOCK_FILE])
     draft = path.with_suffix(".new")
     draft.write_text(str(ahead_s))

@@ -34,7 +34,9 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 
 class Redis:
-    """With a password, nothing on disk: when it starts again it is empty. It listens at `bind` too."""
+    """A Redis with a password and nothing on disk: when it starts again it is empty. It listens at `bind`
+    too.
+    """
 
     def __init__(self, directory: Path, bind: str = ""):
         self.server = RedisServer(free_port(), "trial", directory / "redis.sock")
@@ -85,7 +87,7 @@ class Database(Protocol):
     def start(self) -> None: ...
 
     def disturb(self) -> None:
-        """Nobody can write from now on, until `mend`."""
+        """Let nobody write from now on, until `mend`."""
 
     def mend(self) -> None: ...
 
@@ -173,7 +175,7 @@ class Postgresql:
         wait_for(lambda: self._has_ended() or self._answers(), "PostgreSQL")
 
     def _has_ended(self) -> bool:
-        """It does not start while the disk is full."""
+        """Whether the server has ended: it does not start while the disk is full."""
         if self.process is not None and self.process.poll() is not None:
             self.process = None
         return self.process is None

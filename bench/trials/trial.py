@@ -39,7 +39,7 @@ FOREVER = -1
 """What Redis answers when asked when such a key expires."""
 SESSION_STARTER = "emulator.session.fork_server"
 SEEDS = 1000
-"""No trial has more runs, asked again or not."""
+"""The seeds of runs: no trial has more runs, asked again or not."""
 
 
 class Trials:
@@ -83,7 +83,7 @@ class Trials:
         return Judged(one, tuple(run.status for run in runs), tuple(wrong), sum(took_s), phases)
 
     def _play(self, one: Schedule) -> None:
-        """Everything at its time, in one thread: nothing here waits for long."""
+        """Do all that the trial has at its time, in one thread: nothing here waits for long."""
         seeds = iter(range(SEEDS))
         agenda: list[tuple[float, Callable[[], None]]] = []
 
@@ -174,7 +174,7 @@ class Trials:
 
 
 def children(pid: int) -> list[int]:
-    """None of a process that has ended."""
+    """The children of a process; none if it has ended."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(child) for one in threads for child in (one / "children").read_text().split()]

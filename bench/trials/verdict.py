@@ -29,8 +29,9 @@ BROKER_KEYS = (
 
 
 class Evidence(NamedTuple):
-    """Of one run: its row, its events for good, what somebody saw who watched, and every (status, error) that
-    its row had once it was over. `journal` has the lines of its emulations: begun, then finished or stopped.
+    """What is known of one run: its row, its events for good, what somebody saw who watched, and every
+    (status, error) that its row had once it was over. `journal` has the lines of its emulations: begun, then
+    finished or stopped.
     """
 
     run: Run
@@ -123,8 +124,8 @@ def _breaks(numbers: list[int]) -> str:
 
 # What is left behind --------------------------------------------------------------------------------
 def leftovers(keys: Iterable[str], pids: Iterable[tuple[int, str]], directory: Path) -> Iterator[str]:
-    """Of the trial, after its runs were deleted. `keys` are those of Redis that never expire, `pids` those
-    processes that are none of the service's.
+    """What a trial has left after its runs were deleted. `keys` are those of Redis that never expire, `pids`
+    those processes that are none of the service's.
     """
     for key in keys:
         if not key.startswith(BROKER_KEYS) or key.startswith("_kombu.binding_permanent.emulate:"):

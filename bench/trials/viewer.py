@@ -1,4 +1,4 @@
-"""Somebody who watches a run from its start, as the page does: with a cursor, and again after every break."""
+"""A viewer who watches a run from its start, as the page does: with a cursor, and again after every break."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Viewers:
         asyncio.run_coroutine_threadsafe(self._begin(run_id), self.loop).result()
 
     def leave(self) -> None:
-        """Nobody watches any more."""
+        """Stop watching."""
         asyncio.run_coroutine_threadsafe(self._end(), self.loop).result()
         self.seen.clear()
         self.broken.clear()

@@ -40,7 +40,7 @@ class Post(NamedTuple):
 
 
 def work(post: Post) -> None:
-    """Until SIGTERM. In a process of its own."""
+    """Work as a worker until SIGTERM, in a process of its own."""
     log = os.open(post.directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)

@@ -102,7 +102,9 @@ class Measured(NamedTuple):
 
 
 class HostTimes(NamedTuple):
-    """This host's times of kernels alone, and the times of operations of the made-up and of named models."""
+    """The times of this host: of kernels alone, and the times of operations of the made-up and of named
+    models.
+    """
 
     profile: HostProfile
     passes: list[TimedOperation]

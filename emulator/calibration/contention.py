@@ -28,7 +28,7 @@ ROWS = (1, 96)
 
 
 def measure_slowdown(store: WeightStore, extent: Extent) -> tuple[float, ...]:
-    """By number of processes: how many times as long a block takes as alone. The first figure is 1.
+    """How many times as long as alone a block takes, by number of processes. The first figure is 1.
 
     Measured up to twice as many processes as there are cores, on layers of the model of `store`.
     """

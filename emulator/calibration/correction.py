@@ -43,7 +43,7 @@ SHORT_S = 30e-6
 """An error of a pass counts relative to its time plus this: no run depends on the shortest ones."""
 
 NO_CALL_S = 1e-9
-"""In the place of what a product's call cost alone, which a profile wants above 0."""
+"""Stands for the cost of a product's call alone, which a profile wants above 0."""
 
 LARGE_ERROR = 0.1
 """Relative errors above this count in proportion, not squared."""

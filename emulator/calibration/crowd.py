@@ -32,7 +32,7 @@ TRIED_WAKEUP_S = 3e-4
 
 
 def crowd_devices() -> int:
-    """Twice as many devices as cores."""
+    """The number of devices: twice as many as cores."""
     return max(2, min(MOST_DEVICES, 2 * len(os.sched_getaffinity(0))))
 
 

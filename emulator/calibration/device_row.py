@@ -25,7 +25,7 @@ TRAFFIC_BYTES = 8
 
 
 def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
-    """This machine, one core of it, as a device whose efficiencies are those of `profile`'s products.
+    """One core of this machine as a device whose efficiencies are those of `profile`'s products.
 
     The memory rate is that of element-wise passes, or of the fastest reading of a matrix if that is faster:
     what products lose to memory is in their efficiencies. What messages cost is not known yet

@@ -64,7 +64,9 @@ def time_needed_s(extent: Extent) -> float:
 
 
 def with_profile(spec: RunSpec) -> RunSpec:
-    """With this host's times, where the run depends on them or is compared with them, if they are known."""
+    """The run with the times of this host, where it depends on them or is compared with them, if they are
+    known.
+    """
     if not needs_profile(spec):
         return spec
     known = known_calibration()

@@ -26,7 +26,7 @@ PORT = 29500
 TIMEOUT_S, RETRY_S = 5.0, 2e-3
 BLOCK_BYTES = 1 << 18
 STEPS = 1000
-"""Of a counter between two looks at the clock."""
+"""Steps of a counter between two looks at the clock."""
 
 
 def link_byte_s(network: Network) -> float:

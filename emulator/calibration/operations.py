@@ -161,7 +161,9 @@ def _newest(recent: dict[Meta, deque[Any]], inputs: Sequence[Meta]) -> tuple[Any
 
 
 def _blocks(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
-    """As on one device: the head of a decode step leaves little of the layers in any cache."""
+    """The operations of one device with the whole model: the head of a decode step leaves little of the
+    layers in any cache.
+    """
     x = _hidden(model, rows)
     yield _embed(rows)
     for layer in layers:
@@ -191,9 +193,9 @@ def _heads(model: ModelSpec, rows: int, x: Meta) -> Iterator[_Step]:
 
 
 def _halves(model: ModelSpec, layers: range, rows: int, cache: str | None) -> Iterator[_Step]:
-    """Half the heads and half the columns of every layer, as on one of two tensor-parallel devices, then the
-    other half of every layer: the two devices share the largest cache. The other half of a layer does not
-    come right after the first, which would leave it all but its weights in the nearest caches.
+    """The operations on half the heads and half the columns of every layer, as on one of two tensor-parallel
+    devices, then the other half of every layer: the two devices share the largest cache. The other half of a
+    layer does not come right after the first, which would leave it all but its weights in the nearest caches.
     """
     x = _hidden(model, rows)
     heads, cols = model.num_heads // 2, model.intermediate_size // 2

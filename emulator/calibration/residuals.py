@@ -28,7 +28,7 @@ class TimedPrediction(NamedTuple):
 
 
 class Residuals(NamedTuple):
-    """Of several operations: median and 95th percentile of |error|, and the error of their sum."""
+    """Errors of several operations: median and 95th percentile of |error|, and the error of their sum."""
 
     median: float
     p95: float

@@ -165,7 +165,7 @@ def messages(run: Run, link_bit_per_s: float = math.inf) -> list[Sent]:
 
 
 def resumes(run: Run) -> list[float]:
-    """From the use of a message to the start of the operation that it lets an idle device begin."""
+    """Seconds from the use of a message to the start of the operation that it lets an idle device begin."""
     found = []
     spans = [item for item in run.trace if isinstance(item, Span) and item.kind in ("recv", "compute")]
     spans.sort(key=lambda span: (span.device, span.end_s if span.kind == "recv" else span.start_s))
@@ -234,7 +234,7 @@ def with_messages(
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the least-squares line; 0 if all points have one x."""
+    """The slope of the least-squares line; 0 if all points have one x."""
     mean_x, mean_y = (statistics.fmean(values) for values in zip(*points, strict=True))
     spread = sum((x - mean_x) ** 2 for x, _ in points)
     return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0

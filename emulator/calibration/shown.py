@@ -32,7 +32,7 @@ def steps_shown(steps: Sequence[Step]) -> Shown:
 
 
 def residuals_shown(comparisons: Sequence[TimedPrediction]) -> Shown:
-    """By kind of operation, the long ones by themselves."""
+    """Residuals by kind of operation, those of long ones by themselves."""
     groups = [
         (f"from {human_s(LONG_S)}", of_kind(comparisons, lambda item: item.seconds >= LONG_S)),
         ("shorter", of_kind(comparisons, lambda item: item.seconds < LONG_S)),

@@ -17,7 +17,9 @@ PASS_ROWS, PASS_COLS = (1, 128), 1024
 PASSES = ("add", "layernorm", "rmsnorm", "softmax", "lookup", "rope")  # and the activations
 WORKING_SET_BYTES = 120 << 20  # of matrices in turn, as a model's are: large ones leave the cache meanwhile
 MATRICES = 144
-"""At most so many squares of the smaller side: as large is a model of 12 layers of that hidden size."""
+"""The most matrices that are multiplied in turn, counted in squares of the smaller side: as large is a model
+of 12 layers of that hidden size.
+"""
 
 MIN_MATRICES = 3
 READ_COLS = 1024
@@ -75,7 +77,7 @@ class TimedKernels:
             yield ("pass", name, count), Figure(self._pass(name, count), FIGURE_S, self.crowd)
 
     def _matrices(self, cols: int, inner: int) -> Iterator[Any]:
-        """So many, for ever in turn."""
+        """Yields different matrices in turn, without end."""
         size = cols * inner
         as_large = MATRICES * min(cols, inner) ** 2
         count = max(1, min(max(MIN_MATRICES, as_large // size), len(self._numbers) // size))

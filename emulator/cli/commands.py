@@ -94,7 +94,7 @@ def _toml(value: object) -> str:
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
-    """This command takes none."""
+    """Add no arguments: the command takes none."""
 
 
 COMMANDS: tuple[Command, ...] = (

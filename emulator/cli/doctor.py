@@ -66,7 +66,7 @@ def _calibration() -> str:
 
 
 def _kernels() -> str:
-    """Which kernels the probe has chosen for products with weights."""
+    """A sentence about the kernels that the probe has chosen for products with weights."""
     file = session_cache() / kernels_file().name
     known = known_kernels(file)
     if known is None:

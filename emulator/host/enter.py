@@ -24,7 +24,7 @@ from typing import NamedTuple, NoReturn
 
 NICENESS = -20
 SCRATCH = "/run"
-"""Where a session keeps its temporary files, in a memory file system, which the kernel removes with it."""
+"""The directory of a session's temporary files, in a memory file system, which the kernel removes with it."""
 
 MEMORY = (SCRATCH, "/dev/shm")
 """Memory file systems of the session's own, which it may write."""
@@ -197,7 +197,7 @@ def path_of(place: View | str) -> str:
 
 
 def mount_points() -> list[str]:
-    """Of this mount namespace."""
+    """The mount points of this mount namespace."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     return [line.split()[4].encode().decode("unicode_escape") for line in lines]
 
@@ -243,7 +243,7 @@ def mount(source: str, target: str, flags: int, kind: str | None = None, options
 
 
 def set_attributes(where: int, path: str, attributes: int, users: int = 0) -> None:
-    """Of the mount at `path`, or of a whole copied tree `where`."""
+    """Set attributes of the mount at `path`, or of a whole copied tree `where`."""
     values = (ctypes.c_uint64 * 4)(attributes, 0, 0, users)  # struct mount_attr
     flags = 0 if path else AT_EMPTY_PATH | AT_RECURSIVE
     syscall(MOUNT_SETATTR, where, path, flags, ctypes.byref(values), ctypes.sizeof(values))
@@ -273,7 +273,7 @@ def room_from(text: str) -> Room:
 
 
 def enter_or_end(room: Room) -> None:
-    """As `enter`; where the kernel refuses, this process ends with one line that says why."""
+    """`enter` the room; where the kernel refuses, this process ends with one line that says why."""
     try:
         enter(room)
     except OSError as error:

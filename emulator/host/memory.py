@@ -52,7 +52,7 @@ class MemoryGroup:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """Its processes have been killed; the kernel may need a moment."""
+        """Remove the group, whose processes have been killed; the kernel may need a moment."""
         until_s = time.monotonic() + GONE_S
         while self.directory is not None and not _remove(self.directory) and time.monotonic() < until_s:
             time.sleep(0.01)
@@ -79,7 +79,7 @@ def may_limit() -> bool:
 
 
 def _places() -> list[tuple[Path, str]]:
-    """Where a group may be made, and the name of the file with its limit.
+    """Directories in which a group may be made, and the name of the file with its limit.
 
     Version 2: beside the other groups of the machine, as in a group that has processes none can be made, or
     beside this process's own, if that was delegated to its user. Version 1: in this process's own group.
@@ -92,7 +92,7 @@ def _places() -> list[tuple[Path, str]]:
 
 
 def _remove_empty_groups() -> None:
-    """Those that a process that was killed has left; one with processes stays."""
+    """Remove groups that a killed process has left; one with processes stays."""
     for parent, _ in _places():
         for directory in parent.glob(f"{PREFIX}*"):
             if not Path(f"/proc/{directory.name.removeprefix(PREFIX).partition('-')[0]}").exists():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 STATE_VARIABLE = "EDGELOOM_STATE_DIR"
 PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin"
-"""Where Debian keeps tc and ifconfig, which is not on the search path of an ordinary user."""
+"""The directory of tc and ifconfig on Debian, which is not on the search path of an ordinary user."""
 
 
 def state_directory() -> Path:
@@ -27,11 +27,11 @@ def queue_name() -> str:
 
 
 def cache_directory() -> Path:
-    """For files that can be made again: the host's calibration."""
+    """The directory for files that can be made again: the host's calibration."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "edgeloom"
 
 
 def search_path() -> str:
-    """Where the emulator looks for programs."""
+    """The directories in which the emulator looks for programs."""
     return os.pathsep.join([os.environ.get("PATH", os.defpath), PROGRAMS])

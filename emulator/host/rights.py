@@ -81,7 +81,7 @@ def is_machine_root() -> bool:
 
 
 def identity() -> int | None:
-    """Who an emulation becomes: nobody else, unless this process is the machine's root."""
+    """The user that an emulation becomes: none, unless this process is the machine's root."""
     return IDENTITY if is_machine_root() else None
 
 
@@ -172,7 +172,7 @@ def grants() -> tuple[Grant, ...]:
 
 
 def _group() -> str:
-    """This process's group as limits.conf(5) takes it after an @."""
+    """The group of this process as limits.conf(5) takes it after an @."""
     number = os.getgid()
     try:
         return grp.getgrgid(number).gr_name

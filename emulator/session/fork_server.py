@@ -69,7 +69,7 @@ class ForkServer:
             )
 
     def ask(self, request: bytes, files: Sequence[int]) -> Forked | None:
-        """None if the server has ended."""
+        """Ask the server to fork a session; None if it has ended."""
         try:
             socket.send_fds(self.sock, [request], files)
             answer, descriptors, _, _ = socket.recv_fds(self.sock, MOST_BYTES, 1)
@@ -78,12 +78,12 @@ class ForkServer:
         return Forked(int(answer), descriptors[0]) if answer else None
 
     def tell(self, request: bytes) -> None:
-        """Where it has ended, nothing happens."""
+        """Send the server a request without an answer; nothing happens if it has ended."""
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.sock.send(request)
 
     def close(self) -> None:
-        """It ends, and its sessions with it."""
+        """End the server, and its sessions with it."""
         self.sock.close()
         self.popen.kill()
         self.popen.wait()
@@ -133,7 +133,7 @@ def _server(environment: Mapping[str, str]) -> ForkServer:
 
 
 def _forget() -> None:
-    """In a process that was forked from this one: the servers are not its own."""
+    """Forget the servers in a process that was forked from this one: they are not its own."""
     global _lock
     _lock = threading.Lock()
     while _servers:

@@ -36,7 +36,9 @@ class Limits(NamedTuple):
 
 
 def limits_here() -> Limits:
-    """As the environment says. Raises `HostError` for a value that is no positive number."""
+    """The limits of emulations on this machine, as the environment says. Raises `HostError` for a value that
+    is no positive number.
+    """
     share_gb = MEMORY_SHARE * machine_bytes() / runs_at_once() / 1e9
     hours, memory_gb = number_from(HOURS_VARIABLE, HOURS), number_from(MEMORY_VARIABLE, share_gb)
     return Limits(3600 * hours, int(1e9 * memory_gb))
@@ -51,7 +53,7 @@ class Guard:
         self.looks_s = clock()
 
     def check(self) -> None:
-        """Called often; reads the group's file every `LOOK_S`. Raises `RunError`."""
+        """Check memory and time, often; reads the group's file every `LOOK_S`. Raises `RunError`."""
         now_s = self.clock()
         if now_s > self.ends_s:
             raise RunError(

@@ -81,7 +81,7 @@ class LinkCosts(NamedTuple):
 
 
 def over_a_link(extent_name: str) -> LinkCosts:
-    """Called in namespaces of its own."""
+    """Measure messages over a shaped link; called in namespaces of its own."""
     from emulator.network.mininet_network import MininetNetwork
 
     use_host_kernels()

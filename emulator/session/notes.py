@@ -22,7 +22,7 @@ class Notes(NamedTuple):
 
 
 def notes() -> Notes:
-    """Of the emulations that this process starts."""
+    """The notes of the emulations that this process starts."""
     missing = [grant.name for grant in grants() if not grant.ok and grant.punctual]
     if not missing:
         return Notes(rights().note)

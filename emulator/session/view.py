@@ -20,7 +20,7 @@ from emulator.host.rights import identity, rights
 ROOT = Path(__file__).resolve().parents[2]
 SERVER_STATE = ".loom"
 STATE_VARIABLE = "LOOM_STATE_DIR"
-"""Where the server of this checkout keeps its database and its keys, unless this variable moves them."""
+"""The variable that moves the directory where the server keeps its database and its keys."""
 
 SESSION_CODE = ("emulator", "engine", "topologies")
 """What a session imports of this checkout."""
@@ -88,7 +88,7 @@ def is_seen(path: Path, covered: Iterable[Path], views: Iterable[Path]) -> bool:
 
 
 def imported_paths() -> set[Path]:
-    """Where this process imports from."""
+    """The directories that this process imports from."""
     return {each for path in sys.path if path for each in (Path(path).absolute(), Path(path).resolve())}
 
 

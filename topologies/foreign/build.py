@@ -135,7 +135,7 @@ def _slug(text: str) -> str:
 
 
 def _layout(nodes: tuple[Node, ...], names: dict[str, str], spec: ClusterSpec, where: str) -> CanvasLayout:
-    """Where the nodes are drawn, moved apart until cards do not overlap; arranged if a place is missing."""
+    """The places of the nodes, moved apart until cards do not overlap; arranged if a place is missing."""
     drawn = {names[node.key]: node.at for node in nodes if node.at is not None}
     if len(drawn) < len(nodes):
         return arrange(spec)

@@ -26,7 +26,9 @@ TABLES = {"family_rates", "format_rates", "efficiencies"}
 OF_DEVICE = frozenset(DeviceSpec.model_fields) - {"name", *TABLES} | {"preset"}
 REVERSED = {"bit_per_s": "reverse_bit_per_s", "delay_s": "reverse_delay_s", "loss_frac": "reverse_loss_frac"}
 OF_LINK = frozenset(LinkSpec.model_fields) - {"a", "b", "parallel", *REVERSED.values()}
-"""Without those of a direction: the edges of an undirected graph have none, a directed one has two edges."""
+"""The keys of a link, without those of a direction: the edges of an undirected graph have none, a directed
+one has two edges.
+"""
 
 
 def read_graphml(text: str, where: str) -> Graph:
@@ -117,7 +119,9 @@ def _link_fields(data: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _paired(edges: list[Edge]) -> list[Edge]:
-    """Of a directed graph: an edge and one back between the same nodes are the two directions of one link."""
+    """The links of a directed graph: an edge and one back between the same nodes are the
+    directions of one.
+    """
     found: list[Edge] = []
     single: dict[tuple[str, str], list[int]] = {}
     for edge in edges:

@@ -20,7 +20,7 @@ from topologies import files
 
 FOLDER = Path(__file__).parent
 ORDER = ("together", "too-large", "faster", "adaptlink", "lime", "edgeformer", "voltage", "mcu", "mcu-64")
-"""In the order in which they are offered."""
+"""The showcases in the order in which they are offered."""
 
 
 @cache
@@ -60,7 +60,9 @@ def parse(text: str, name: str) -> Showcase:
 
 
 def _other(run: dict[str, Any], row: dict[str, Any], where: str) -> dict[str, Any]:
-    """Another strategy has its own parameters: those of the showcase's run do not hold for it."""
+    """The spec of another run. Another strategy has its own parameters: those of the showcase's run do not
+    hold for it.
+    """
     own = {key: value for key, value in row.items() if key not in ("name", "title")}
     base = {key: value for key, value in run.items() if not ("strategy" in own and key == "params")}
     return {"name": row.get("name"), "title": row.get("title"), "spec": _spec(base | own, where)}

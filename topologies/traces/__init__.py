@@ -19,7 +19,9 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def walk(random: Random) -> Iterator[float]:
-    """Somebody carries a device around the access point: the rate follows the distance, with slow fading."""
+    """The rate while somebody carries a device around the access point: the rate follows the distance, with
+    slow fading.
+    """
     fading = 0.0
     for step in range(round(DURATION_S / STEP_S)):
         fading = 0.9 * fading + random.gauss(0.0, 0.08)
