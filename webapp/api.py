@@ -151,7 +151,7 @@ def on_database_error(request: HttpRequest, error: OperationalError) -> HttpResp
 
 @api.exception_handler(Exception)
 def on_defect(request: HttpRequest, error: Exception) -> HttpResponse:
-    """Whatever nobody expected: the log has the trace, the answer only says so."""
+    """Answer an error that nobody expected: the log has the trace, the answer only says so."""
     logger.exception("%s %s broke", request.method, request.path)
     sentence = (
         f"{request.method} {request.path} broke: a defect of EdgeLoom, which the server's log describes."

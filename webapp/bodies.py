@@ -17,7 +17,7 @@ from engine.domain.errors import SpecError
 
 MAX_DEPTH = 40
 MAX_INTEGER = 2**63 - 1
-"""Of a column in SQLite and in PostgreSQL."""
+"""The largest whole number of a column in SQLite and in PostgreSQL."""
 
 
 class CheckedParser(Parser):

@@ -24,7 +24,9 @@ MAX_DEVICES_EMULATED = 80
 MAX_LOSS_FRAC = 0.9
 """Beyond it TCP repeats a packet for hours; 1 is a link that is down."""
 LEAST_RATE_PER_S = 1e-3
-"""Of devices, links and requests: with less, times become larger than any that is computed with."""
+"""The least rate of devices, links and requests: with less, times become larger than any that is computed
+with.
+"""
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
@@ -33,7 +35,7 @@ MAX_EMULATED_STEPS = 500_000
 
 MAX_SMALL_DEVICES = 32
 MAX_SMALL_STEPS = 50_000
-"""Of a question for which a planning process is kept free: about a second."""
+"""Most steps of a question for which a planning process is kept free: about a second."""
 
 MAX_POINTS = 2000
 """Points × worlds of an experiment on the server."""
@@ -48,7 +50,7 @@ MAX_CONDITION_CHARS = 500
 MAX_SETTINGS = 200
 """Paths that one point sets."""
 MAX_EXPERIMENTS_UNDER_WAY = 5
-"""Of one person."""
+"""Most experiments of one person under way at once."""
 MAX_EXPERIMENTS = 500
 MAX_CLUSTERS = 500
 """Stored ones of one person."""
@@ -169,7 +171,9 @@ def is_large(devices: int, steps: int = 0) -> bool:
 
 
 def is_large_run(spec: RunSpec) -> bool:
-    """Also of a prompt for a model that somebody added: its tokenizer may take any time."""
+    """Whether a run takes long to plan, also for the prompt of a model that somebody added: its tokenizer may
+    take any time.
+    """
     return is_large(len(spec.cluster.devices), steps_of(spec.cluster, spec.model, spec.workload)) or bool(
         spec.workload.prompt and spec.model.name not in catalogue.names()
     )

@@ -15,7 +15,9 @@ from engine.domain.errors import EdgeLoomError
 
 
 class Conflict(EdgeLoomError):
-    """Another person changed it first, or the run is not in the state that the request needs."""
+    """The request does not fit the present state: another person was first, or the run is in
+    another state.
+    """
 
 
 class TooMany(EdgeLoomError):

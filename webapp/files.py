@@ -37,7 +37,9 @@ def read_model(directory: Path, name: str) -> ModelSpec:
 
 
 def read_picture(vision: VisionSpec, data: bytes, where: str) -> str:
-    """As `engine.models.inputs.pictures.encoded`. Raises `SpecError`, `HostError`."""
+    """A picture that a person sent, as `engine.models.inputs.pictures.encoded`. Raises `SpecError`,
+    `HostError`.
+    """
     return str(_PICTURE(where, vision, data, where))
 
 

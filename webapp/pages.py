@@ -60,7 +60,7 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def refused(request: HttpRequest, status: int, detail: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """In the API's form below /api/, else Django's page."""
+    """An error in the API's form below /api/, else as Django's page."""
     if not request.path.startswith("/api/"):
         return page()
     return JsonResponse({"detail": detail, "fields": []}, status=status)

@@ -33,5 +33,7 @@ def close(directory: Path) -> None:
 
 
 def _is_open(path: Path) -> bool:
-    """Also False for a file that another process has just removed, and for a link."""
+    """Whether others may read a file; False also for one that another process has just removed, and for a
+    link.
+    """
     return not path.is_symlink() and path.exists() and bool(path.stat().st_mode & OTHERS)

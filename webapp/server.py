@@ -14,7 +14,7 @@ from uvicorn.config import HTTP_PROTOCOLS
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_S = 20.0
-"""From the connection, or the first byte of a later request, to the end of its headers."""
+"""Seconds from the connection, or the first byte of a later request, to the end of its headers."""
 
 
 class ImpatientHttp(HttpToolsProtocol):

@@ -46,7 +46,7 @@ MACHINES_DIR = STATE_DIR / "machines"
 CALIBRATION_FILE = (
     Path(env.str("XDG_CACHE_HOME", default="") or Path.home() / ".cache") / "edgeloom" / "calibration.json"
 )
-"""Where `./loom calibrate` keeps the times of this machine."""
+"""The file in which `./loom calibrate` keeps the times of this machine."""
 
 
 private.close(STATE_DIR)

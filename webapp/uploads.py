@@ -1,4 +1,4 @@
-"""Where files lie while they are sent: a directory of this process. A start removes what a kill left."""
+"""The directory of this process in which files lie while they are sent. A start removes what a kill left."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from webapp.accounts.roles import role
 
 router = Router(tags=["session"])
 MOST_CHARS = 500
-"""Of a password: hashing takes time for each."""
+"""Most characters of a password: hashing takes time for each."""
 
 
 class SessionOut(Schema):
@@ -81,7 +81,7 @@ def session_of(request: HttpRequest, user: User) -> SessionOut:
 
 @router.get("/session", response=SessionOut, auth=None)
 def get_session(request: HttpRequest) -> SessionOut:
-    """Who is logged in. Sets the CSRF cookie in any case: logging in needs it."""
+    """The person who is logged in. Sets the CSRF cookie in any case: logging in needs it."""
     get_token(request)
     if not request.user.is_authenticated:
         raise AuthenticationError
@@ -150,6 +150,6 @@ def get_audit(
     before: Annotated[int | None, Query(ge=1, le=2**63 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> list[AuditEntry]:
-    """Who did what, the newest first; `before` is an id, for older lines."""
+    """The log of who did what, the newest line first; `before` is an id, for older lines."""
     entries = AuditEntry.objects.all()
     return list((entries if before is None else entries.filter(pk__lt=before))[:limit])

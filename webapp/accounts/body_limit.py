@@ -19,7 +19,9 @@ from webapp.accounts.roles import role
 from webapp.accounts.sockets import App, Scope, headers_of, who
 
 MOST_BYTES = 12_000_000
-"""Of any request but an upload of a model: a picture has 10 MB at most, with its form around it."""
+"""Most bytes of any request but an upload of a model: a picture has 10 MB at most, with its form
+around it.
+"""
 BODY_S, SLOWEST_BYTE_PER_S = 30.0, 10_000
 """A body has so long to arrive, and longer the more of it has come."""
 FORM_BYTES = 1_000_000
@@ -76,7 +78,7 @@ async def refuse(send: Any, limit: int) -> None:
 
 
 async def answer(send: Any, status: int, detail: str) -> None:
-    """In the form of the API's errors, and the end of the connection."""
+    """Answer with an error in the API's form, and end the connection."""
     body = json.dumps({"detail": detail, "fields": []}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})

@@ -1,4 +1,4 @@
-"""Whose a run, a cluster or an experiment is, and who may change it.
+"""The rights to change a run, a cluster or an experiment.
 
 What somebody made is theirs: they and administrators may change it. With `LOOM_SHARED` every operator may,
 which suits a lab whose members trust each other.

@@ -1,4 +1,4 @@
-"""Who may open a WebSocket, and for how long: the checks that Django's middleware makes for requests.
+"""Decides who may open a WebSocket, and for how long: the checks that Django's middleware makes for requests.
 
 A browser sends its cookies to this server from any page, so the page's origin must be this site: scheme, host
 and port. A program sends an API token instead, which no page can make a browser send.
@@ -49,7 +49,7 @@ class Guard:
 
 
 def who(scope: Scope) -> User | None:
-    """Whose token or session the handshake has, if it is valid now."""
+    """The person whose token or session the handshake has, if it is valid now."""
     headers = headers_of(scope)
     kind, _, secret = authorization(headers).partition(" ")
     if kind:

@@ -21,7 +21,7 @@ PREFIX = "loom_"
 SECRET_BYTES = 32
 HINT_CHARS = 10
 MOST_TOKENS = 20
-"""Of one user."""
+"""Most tokens of one user."""
 USE_NOTED_EVERY = timedelta(minutes=1)
 """A program may send a hundred requests a second; the time of its last one needs no write for each."""
 
@@ -50,7 +50,9 @@ def revoke(user: User, token_id: int) -> str:
 
 
 def bearer(secret: str) -> Bearer | None:
-    """Who acts with this secret; None if it is unknown or revoked, or its user may not log in any more."""
+    """The person who acts with this secret; None if it is unknown or revoked, or its user may not log in any
+    more.
+    """
     digest = digest_of(secret)
     found = Bearer.objects.filter(api_tokens__digest=digest, is_active=True).annotate(
         token_role=F("api_tokens__role"), token_used_at=F("api_tokens__last_used_at")

@@ -61,7 +61,7 @@ def expected(showcase: str, person: int) -> str:
 
 
 def _ticket(person: int, what: str = "advice") -> tuple[str, int]:
-    """Where a person's requests are counted, and the number of this one."""
+    """The key under which a person's requests are counted, and the number of this one."""
     place = f"{what}:{person}"
     with redis_needed():
         return place, count_up(place, TICKET_KEPT_S)

@@ -13,7 +13,8 @@ from webapp.runs.requests import RunRequest, spec_of
 
 
 class AdviceRequest(Value):
-    """Exactly one of `cluster_id` and `cluster`, a model, and what it is asked for, as in a `RunRequest`.
+    """What a person asks advice on: exactly one of `cluster_id` and `cluster`, a model, and what it is asked
+    for, as in a `RunRequest`.
 
     `answer`: whether several devices are better than one, too.
     """

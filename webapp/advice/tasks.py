@@ -106,7 +106,7 @@ def explain_plan(document: dict[str, Any], place: str, number: int) -> dict[str,
     spec = with_profile(RunSpec.parse(document, "run"))
 
     def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-        """Without a limit per run: half of an explanation would be a wrong one."""
+        """Assess all runs, without a limit per run: half of an explanation would be a wrong one."""
         return assess_until(specs, place, number, ends_s=math.inf)
 
     return {"why": explain(spec, assess_all).model_dump(mode="json")}
@@ -149,12 +149,12 @@ def _no_time(spec: RunSpec) -> Assessment:
 
 @cache
 def _version() -> str:
-    """Of the code that assessments depend on; of this process, so it is computed once."""
+    """The version of the code that assessments depend on, in this process, so it is computed once."""
     return f"{code_version()}-{hash_of([ENGINE / 'advice'])}"
 
 
 def _remembered(spec: RunSpec, assess_one: Callable[[RunSpec], Assessment] = assess) -> Assessment:
-    """From Redis if it has been assessed by this version of EdgeLoom."""
+    """The assessment of `spec`, from Redis if this version of EdgeLoom has made one."""
     key = f"{assess_one.__name__}:{_version()}:{spec_digest(spec)}"
     kept = client().get(key)
     if isinstance(kept, str):

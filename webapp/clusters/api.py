@@ -108,7 +108,7 @@ def row(cluster: Cluster, rights: Rights) -> ClusterOut:
 
 @router.get("", response=list[ClusterOut])
 def list_clusters(request: UserRequest) -> list[ClusterOut]:
-    """Those that can be read: a cluster that a newer version of EdgeLoom stored may be left out."""
+    """The clusters that can be read: a cluster that a newer version of EdgeLoom stored may be left out."""
     rows, rights = [], Rights.of(request.auth)
     for cluster in Cluster.objects.select_related("owner"):
         try:

@@ -154,8 +154,9 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> Mo
 
 
 def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
-    """By name only: the browser may name what is in the catalogue, what people added, or what is in
-    `MODELS_DIR`, not any path. The weights are named by digest: every machine finds them itself.
+    """A model and its weights by name only: the browser may name what is in the catalogue, what people added,
+    or what is in `MODELS_DIR`, not any path. The weights are named by digest: every machine finds them
+    itself.
 
     Raises `SpecError` naming the known models.
     """

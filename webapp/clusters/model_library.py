@@ -83,7 +83,7 @@ def remove(name: str) -> None:
 
 # On this machine ----------------------------------------------------------------------------------
 def directory_of(digest: str) -> Path:
-    """Where the model with this digest is here: known, fetched before, or fetched now. Verified.
+    """The directory here of the model with this digest: known, fetched before, or fetched now. Verified.
 
     Raises `HostError` if it is nowhere, or was changed.
     """
@@ -129,7 +129,7 @@ class Reachable:
         self.looked_s = 0.0
 
     def digests(self) -> tuple[str, ...]:
-        """Without the store's while it does not answer."""
+        """Digests of the models that can be had, without the store's while it does not answer."""
         if time.monotonic() - self.looked_s > LISTED_EVERY_S or not self.found:
             self.looked_s = time.monotonic()
             cached = {path.name for path in settings.MODEL_CACHE.glob("*") if len(path.name) == 64}
@@ -146,14 +146,14 @@ class Reachable:
 
 # Specs --------------------------------------------------------------------------------------------
 def portable(weights: WeightsRef) -> WeightsRef:
-    """With the digest of its directory in place of the path. Raises `SpecError`."""
+    """`weights` with the digest of their directory in place of the path. Raises `SpecError`."""
     if not weights.directory:
         return weights
     return WeightsRef(kind=weights.kind, digest=weights.digest or digest_of(weights.directory))
 
 
 def here(spec: RunSpec) -> RunSpec:
-    """With the directory on this machine in place of a digest. Raises `HostError`."""
+    """The run with the directory on this machine in place of a digest. Raises `HostError`."""
     if not spec.weights.digest:
         return spec
     directory = str(directory_of(spec.weights.digest))

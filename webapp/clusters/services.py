@@ -50,7 +50,7 @@ def spec_of(cluster: Cluster) -> ClusterSpec:
 
 
 def layout_of(cluster: Cluster) -> CanvasLayout:
-    """Where the cluster's drawing has its devices. Raises `SpecError`, as `spec_of`."""
+    """The places of the devices in the cluster's drawing. Raises `SpecError`, as `spec_of`."""
     return read(CanvasLayout, cluster.layout, f"The drawing of {cluster.name}").needed()
 
 

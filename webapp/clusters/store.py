@@ -35,7 +35,7 @@ class Store:
         return f"{self.root.rstrip('/')}/{digest}/{name}"
 
     def digests(self) -> tuple[str, ...]:
-        """Of all complete models: the manifest is written last."""
+        """Digests of all complete models: the manifest is written last."""
         if not self.fs.exists(self.root):
             return ()
         self.fs.invalidate_cache()
@@ -88,7 +88,7 @@ class Store:
         self.fs.get_file(self.path(digest, name), str(path))
 
     def remove(self, digest: str) -> None:
-        """The manifest first: what is left is no model any more."""
+        """Remove a model, the manifest first: what is left is no model any more."""
         if self.fs.exists(self.path(digest, MANIFEST)):
             self.fs.rm_file(self.path(digest, MANIFEST))
             self.fs.rm(f"{self.root.rstrip('/')}/{digest}", recursive=True)

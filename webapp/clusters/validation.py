@@ -105,7 +105,9 @@ def problems_of(error: EdgeLoomError, path: str) -> tuple[Problem, ...]:
 
 
 def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fits:
-    """With a strategy: its plan for a short prompt, device by device. Without: total against total."""
+    """Whether a model fits a cluster: with a strategy by its plan for a short prompt, device by device;
+    without, total against total.
+    """
     total = model_bytes(model)
     if strategy is None:
         memory = sum(cluster.devices[rank].memory_bytes for rank in cluster.workers)

@@ -36,7 +36,7 @@ ADLER = 65521
 
 
 def chunk_of(batches: Sequence[Batch]) -> bytes:
-    """At least one batch as a chunk."""
+    """A chunk of the events of `batches`, of which there is at least one."""
     spans: list[dict[str, Any]] = []
     others: list[tuple[dict[str, Any], int]] = []
     for batch in batches:

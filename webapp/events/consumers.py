@@ -29,7 +29,7 @@ from webapp.redis import REDIS_ERRORS
 
 FRAME_CHARS = 300_000
 MOST_DIGITS = 18
-"""Of a cursor and of a run's number: the database holds 63 bits."""
+"""Most digits of a cursor and of a run's number: the database holds 63 bits."""
 logger = logging.getLogger(__name__)
 
 

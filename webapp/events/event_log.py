@@ -21,7 +21,9 @@ from webapp.jobs.lease import Ownership
 from webapp.redis import REDIS_ERRORS, client
 
 STEP = 1_000_000
-"""More batches than an owner makes: 25 in a second for eleven hours. Numbers have 31 bits."""
+"""The step from one owner's batch numbers to the next one's, more than an owner makes: 25 in a second for
+eleven hours. Numbers have 31 bits.
+"""
 
 
 class EventLog:

@@ -55,7 +55,7 @@ def until_gap(batches: list[Batch]) -> list[Batch]:
 
 
 async def read_live(tail: Tail, since: int) -> list[Batch]:
-    """From what is shared; who is further back reads the stream alone until then."""
+    """Read batches from what is shared; who is further back reads the stream alone until then."""
     if since >= tail.floor:
         return await tail.after(since)
     redis = async_client()

@@ -15,7 +15,7 @@ PAGE_BYTES = 2_000_000
 """About 150,000 events, which take a server 0.3 s when nobody has asked for them before."""
 KEPT_BYTES = 64_000_000
 END = deflated(bytes(4))
-"""In place of the length of a chunk's header: no chunk follows."""
+"""Says that no chunk follows, in place of the length of its header."""
 
 
 class Kept:
@@ -44,7 +44,9 @@ class Kept:
 
 
 kept = Kept(KEPT_BYTES)
-"""By the content of a segment, which never changes, and the cursor. Only what people look at is ever made."""
+"""Chunks by the content of a segment, which never changes, and the cursor. Only what people look at is ever
+made.
+"""
 
 
 def page_of_past(run_id: int, since: int) -> bytes:

@@ -68,7 +68,9 @@ class Publisher:
         return not self.pending and not self.log.unsent
 
     def publish(self, events: Sequence[Event]) -> None:
-        """From any thread. Raises what went wrong in the publishing thread, if something did."""
+        """Publish events, from any thread. Raises what went wrong in the publishing thread, if
+        something did.
+        """
         self._raise_failure()
         self.pending.extend(events)
         if self.behind_since is None:

@@ -60,7 +60,7 @@ def append(owner: Ownership, batch: Batch, vouched: bool) -> None:
 
 
 def take(owner: Ownership) -> None:
-    """From now on no former owner can append. Raises `Lost` and Redis' errors."""
+    """Let no former owner append from now on. Raises `Lost` and Redis' errors."""
     _run(owner, vouched=True)
 
 

@@ -122,8 +122,8 @@ class Tail:
             self.news.notify_all()
 
     async def end(self) -> None:
-        """Again and again: a cancellation that meets a database call is swallowed by asgiref, which waits for
-        the call and goes on.
+        """Cancel the reading task until it ends, again and again: a cancellation that meets a database call
+        is swallowed by asgiref, which waits for the call and goes on.
         """
         while not self.task.done():
             if not self.closing:
@@ -154,7 +154,7 @@ async def tail_of(run_id: int) -> AsyncGenerator[Tail]:
 
 @database_sync_to_async
 def is_archived(run_id: int) -> bool | None:
-    """None if there is no such run."""
+    """Whether a run's events are all stored; None if there is no such run."""
     return is_complete(run_id)
 
 

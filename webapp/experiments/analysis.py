@@ -29,7 +29,9 @@ def rows_of(execution: Execution) -> tuple[Row, ...]:
 
 
 def row_of(cell: Cell) -> Row | None:
-    """None for a point that is not computed yet, or failed for a reason that is not its own."""
+    """The row of a cell; None for a point that is not computed yet, or failed for a reason that is not its
+    own.
+    """
     world = cast(World, cell.world)
     computation = cell.computation
     if computation is None:

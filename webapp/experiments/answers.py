@@ -47,7 +47,7 @@ def state_of(execution: Execution | None, num_open: int) -> ExperimentState:
 
 
 def counted(executions: list[Execution]) -> dict[int, dict[str, int]]:
-    """By execution: how many cells it has, and in which states they are."""
+    """Execution → how many cells it has, by state."""
     found = (
         Cell.objects.filter(execution__in=executions)
         .order_by()

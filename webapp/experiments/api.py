@@ -57,8 +57,8 @@ def check_experiment(request: UserRequest, body: ExperimentIn) -> CheckOut:
 
 @router.post("/preview", response=PreviewOut, auth=operator)
 def preview_experiment(request: UserRequest, body: ExperimentIn) -> PreviewOut:
-    """As `check`, and predict its points: repeat the request until none waits. Each person has one preview,
-    the last that they asked for.
+    """Check an experiment, and predict its points: repeat the request until none waits. Each person has one
+    preview, the last that they asked for.
     """
     return checks.preview(body.experiment, body.toml, request.auth)
 
@@ -116,7 +116,7 @@ def update_experiment(request: UserRequest, experiment_id: int, edit: Experiment
 
 @router.delete("/{int:experiment_id}", response={204: None}, auth=operator)
 def delete_experiment(request: UserRequest, experiment_id: int) -> Status[None]:
-    """Its runs, and the results that other experiments share, are kept."""
+    """Delete an experiment. Its runs, and the results that other experiments share, are kept."""
     experiment = services.owned(experiment_id, request.auth)
     executions.delete(experiment, request.auth.username)
     audit.note(request.auth, "deleted", f"experiment {experiment_id}, {experiment.name}")
@@ -182,7 +182,7 @@ def list_rows(request: HttpRequest, experiment_id: int, since: float = 0.0) -> R
 # Looking at results -------------------------------------------------------------------------------
 @router.get("/{int:experiment_id}/analysis", response=AnalysisOut)
 def get_analysis(request: HttpRequest, experiment_id: int) -> AnalysisOut:
-    """Everything that the experiment asks for, from the rows that it has so far."""
+    """All figures, tables and claims of the experiment, from the rows that it has so far."""
     return analysis.analysis(*answers.value_and_rows(services.find(experiment_id)))
 
 

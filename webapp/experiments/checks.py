@@ -24,7 +24,9 @@ from webapp.jobs import answers
 
 
 def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckOut:
-    """By a planning worker; only sizes are checked here. Raises `Unavailable`, `TooMany`."""
+    """Let a planning worker check an experiment; only sizes are checked here. Raises `Unavailable`,
+    `TooMany`.
+    """
     try:
         value = services.parse(fields, toml)
         large = sizes.is_large(value)
@@ -35,7 +37,7 @@ def check(fields: dict[str, Any] | None, toml: str | None, user: User) -> CheckO
 
 
 def expanded(value: domain.Experiment) -> CheckOut:
-    """In this process, which is a worker's. Raises `SpecError`."""
+    """Check an experiment in this process, which is a worker's. Raises `SpecError`."""
     points = executions.points_of(value)
     known = predicted([point.digest for point in points if point.spec])
     return CheckOut(**checked(points, known))
@@ -128,7 +130,7 @@ def emulate_s(pace: Pace, virtual_s: float | None) -> float | None:
 
 
 def total_s(points: Sequence[PointOut]) -> float | None:
-    """Of all points; those that are not predicted yet count as the mean of the others."""
+    """The predicted time of all points; those that are not predicted yet count as the mean of the others."""
     known = [point.emulate_s for point in points if point.emulate_s is not None]
     able = sum(not point.problem for point in points)
     return able * sum(known) / len(known) if known else None

@@ -91,7 +91,7 @@ def wanted(specs: Mapping[str, RunSpec], world: str) -> dict[str, Computation]:
 
 
 def newest(digests: Iterable[str], world: str) -> dict[str, Computation]:
-    """Of each digest the computation of this version or, of emulations, else the last finished one."""
+    """Digest → the computation of this version or, of emulations, else the last finished one."""
     found: dict[str, Computation] = {}
     now = versions.version_of(world)
     for part in parts(list(digests)):
@@ -147,13 +147,13 @@ def take(worker: workers.Identity, count: int = BATCH) -> list[Computation]:
 
 
 def take_one(computation_id: int, worker: workers.Identity) -> Computation | None:
-    """None if another process was first."""
+    """Take a computation for this worker; None if another process was first."""
     begun = {"state": "running", "attempts": F("attempts") + 1, "changed_at": timezone.now()}
     return lease.claim(Computation.objects.filter(state="waiting"), computation_id, worker, **begun)
 
 
 def release(computation: Computation) -> None:
-    """It was taken but not begun: it waits again, as if it had not been taken."""
+    """Let a computation wait again that was taken but not begun, as if it had not been taken."""
     _leave(computation, state="waiting", worker="", attempts=F("attempts") - 1)
 
 
@@ -230,19 +230,21 @@ def keep_and_repeat(
 
 
 def fail(computation: Computation, sentence: str) -> bool:
-    """There will be no result unless somebody retries."""
+    """End a computation without a result: there will be none unless somebody retries."""
     return _leave(computation, state="failed", sentence=sentence)
 
 
 def give_back(computation: Computation, sentence: str) -> bool:
-    """Its worker ends or has died: it waits again, or has failed if that happened too often."""
+    """Let a computation wait again whose worker ends or has died; it has failed if that happened
+    too often.
+    """
     if computation.attempts >= MAX_ATTEMPTS:
         return fail(computation, f"Given up after {MAX_ATTEMPTS} attempts: {sentence}")
     return _leave(computation, state="waiting", worker="", run=None)
 
 
 def become(computation: Computation, run: Run) -> bool:
-    """It is planned: from now on the run has the owner, and the computation none. False as `keep`."""
+    """Hand a planned computation over to its run: from now on that has the owner. False as `keep`."""
     return _leave(computation, worker="", run=run)
 
 

@@ -137,7 +137,7 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
 
 
 def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:
-    """At once, so that the next point need not wait for a beat."""
+    """Start the next emulated point at once, so that it need not wait for a beat."""
     computation = Computation.objects.filter(run_id=run_id, state="running").select_related("run").first()
     if computation is not None:
         collect_one(computation, stopped)

@@ -197,7 +197,9 @@ def cancel(experiment: Experiment, by: str) -> None:
 
 
 def delete(experiment: Experiment, by: str) -> None:
-    """With its executions; computations are kept, since others may share them. Raises `Unavailable`."""
+    """Delete an experiment with its executions; computations are kept, since others may share them. Raises
+    `Unavailable`.
+    """
     if under_way(experiment).exists():
         cancel(experiment, by)
     experiment.delete()
@@ -279,7 +281,9 @@ def previewed(document: Any, owner: User) -> Execution | None:
 
 
 def make_preview(value: domain.Experiment, owner: User) -> Execution:
-    """In this process, which is a worker's; what `owner` designed before is dropped. Raises `SpecError`."""
+    """Store the preview of an experiment, in this process, which is a worker's; what `owner` designed before
+    is dropped. Raises `SpecError`.
+    """
     document = to_document(value)
     known = previewed(document, owner)
     if known is not None:

@@ -22,8 +22,9 @@ BASE_S, STEP_S = 0.02, 30e-6
 desktop for models of 2 to 80 layers; used until an experiment has points of its own."""
 
 DILATION, OVERHEAD_S = 4.0, 8.0
-"""Of an emulation, before this installation has one: wall seconds per virtual second, and for building the
-network, loading weights and comparing outputs."""
+"""What an emulation is taken to cost before this installation has one: wall seconds per virtual second, and
+for building the network, loading weights and comparing outputs.
+"""
 
 RECENT = 50
 
@@ -47,8 +48,9 @@ class Pace(NamedTuple):
     overhead_s: float = OVERHEAD_S
 
     def of(self, cell: Cell, cells: Iterable[Cell]) -> Pace:
-        """With the dilation of the emulated one of `cells` that has most coordinates in common with `cell`,
-        since it depends on the method and the devices. The present one, if none of them is emulated yet.
+        """The pace of a cell: with the dilation of the emulated one of `cells` that has most coordinates in
+        common with `cell`, since it depends on the method and the devices. The present one, if none of them
+        is emulated yet.
         """
         found, dilation = -1, self.dilation
         for other in cells:
@@ -62,7 +64,7 @@ class Pace(NamedTuple):
 
 
 def progress(execution: Execution) -> dict[World, WorldProgress]:
-    """By world."""
+    """World → how far the execution is there."""
     found: dict[World, list[Cell]] = {}
     cells = execution.cells.select_related("computation").only(
         *("index", "world", "digest", "problem", "coordinates"),
@@ -126,7 +128,7 @@ def predicted_totals(execution: Execution) -> dict[int, float]:
 
 
 def pace_here() -> Pace:
-    """From the last emulations of experiments."""
+    """The pace of emulations on this installation, from the last ones of experiments."""
     recent = Computation.objects.filter(world="emulated", state="done", dilation__isnull=False)
     rows = [
         (row.dilation, row.wall_s, float((row.result or {}).get("metrics", {}).get("latency_s", 0.0)))

@@ -28,7 +28,9 @@ RowState = Literal["waiting", "running", "done", "failed", "problem"]
 
 
 class ExperimentIn(Schema):
-    """Exactly one of `experiment` (its fields) and `toml` (an experiment file)."""
+    """An experiment that a person sends: exactly one of `experiment` (its fields) and `toml` (an experiment
+    file).
+    """
 
     experiment: dict[str, Any] | None = None
     toml: str | None = None
@@ -36,7 +38,7 @@ class ExperimentIn(Schema):
 
 
 class ExperimentEdit(ExperimentIn):
-    """Without `experiment` and `toml` only the name changes."""
+    """A change of an experiment; without `experiment` and `toml` only the name changes."""
 
     version: int = Field(description="The version that was edited; 409 if it is not the stored one any more.")
 
@@ -159,7 +161,7 @@ class BaseIn(Schema):
 
 
 class Emulate(Schema):
-    """Exactly one of `digests` (of rows) and `choose`."""
+    """The points to emulate: exactly one of `digests` (of rows) and `choose`."""
 
     digests: list[str] = Field(default_factory=list, max_length=2000)
     choose: Literal["all"] | None = None

@@ -88,7 +88,7 @@ def last_execution(experiment: Experiment) -> Execution | None:
 
 
 def last_executions(experiments: QuerySet[Experiment]) -> dict[int, Execution]:
-    """By experiment, the version that was started last."""
+    """Experiment → the version that was started last."""
     found: dict[int, Execution] = {}
     for execution in Execution.objects.filter(experiment__in=experiments).order_by("version"):
         if execution.experiment_id is not None:

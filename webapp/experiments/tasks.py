@@ -40,7 +40,7 @@ from webapp.runs.tasks import with_profile
 logger = logging.getLogger(__name__)
 
 SLICE_S = 1.0
-"""No point is begun after this much of a slice."""
+"""Seconds of a slice after which no point is begun."""
 
 QUICK_S = 0.05
 """Points that take less are taken from the database several at a time."""
@@ -49,7 +49,7 @@ MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""
 
 EXPAND_LIMIT_S = 30
-"""Of the expansion of an experiment into points, for which somebody waits."""
+"""Seconds that the expansion of an experiment into points may take, for which somebody waits."""
 
 NICENESS = 5
 """A third of the usual share: a browser beside it stays quick, and a busy machine does not starve the points.

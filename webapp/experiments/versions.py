@@ -19,7 +19,7 @@ EMULATED = ("engine", "emulator")
 
 @lru_cache(maxsize=4)
 def version_of(world: str) -> str:
-    """Of this process: it hashes the files once."""
+    """The version of this process's code for results of `world`; it hashes the files once."""
     if world != "emulated":
         return code_version(on_shapes=world == "predicted")
     return hash_of(settings.BASE_DIR / folder for folder in EMULATED)
@@ -32,7 +32,9 @@ def reason_stale(world: str, code_version: str, calibration: str) -> str:
 
 
 def present_calibration() -> str:
-    """Of the server's machine, "" if it is not calibrated. The file is read again when it has changed."""
+    """The calibration of the server's machine, "" if there is none. The file is read again when it has
+    changed.
+    """
     try:
         changed_ns = settings.CALIBRATION_FILE.stat().st_mtime_ns
     except OSError:

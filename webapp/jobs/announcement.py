@@ -103,7 +103,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def present(announcement: Announcement) -> Announcement:
-    """With this machine's figures of now."""
+    """The announcement with this machine's figures of now."""
     memory = _meminfo()
     return announcement.model_copy(
         update={

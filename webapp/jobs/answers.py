@@ -35,10 +35,10 @@ AT_ONCE = 2
 WORKER_STARTS_S = 10
 """A worker that was started with the server, or again after its end, announces itself within so long."""
 RETRY_S = 2
-"""Who is refused because there is none may ask again after so long."""
+"""Seconds after which one who was refused because there is no worker may ask again."""
 PLACE_KEPT_S = 2 * ANSWER_TIMEOUT_S
 GRACE_S = 5
-"""From the sentence about a time limit to the end of a process that does not react to it."""
+"""Seconds from the sentence about a time limit to the end of a process that does not react to it."""
 MEMORY_BYTES = 3 * 2**30
 """What a planning process may allocate."""
 ERRORS: dict[str, type[EdgeLoomError]] = {

@@ -22,7 +22,7 @@ class Measure(Protocol):
     """Waits until no run goes on here, measures, and keeps the result."""
 
     def __call__(self, *, progress: Any, check: Any, begun: Any) -> object:
-        """As `calibrate_host` of the emulator."""
+        """Measure this machine, as `calibrate_host` of the emulator."""
 
 
 class MachineCalibration:
@@ -101,7 +101,9 @@ class Wanted:
             raise Cancelled("It was called off.")
 
     def withdraw(self) -> None:
-        """It is over. Without Redis the key stays, and the machine is calibrated once more."""
+        """Take the wish back, as it is over. Without Redis the key stays, and the machine is calibrated once
+        more.
+        """
         try:
             calibration.call_off(self.worker)
         except REDIS_ERRORS:

@@ -45,7 +45,7 @@ def is_wanted(worker: str) -> bool:
 
 
 def wanted(workers: Sequence[str]) -> set[str]:
-    """Those of `workers` whose machines somebody wants calibrated. Raises Redis' errors."""
+    """The ones of `workers` whose machines somebody wants calibrated. Raises Redis' errors."""
     found: Any = client().mget([key_of(worker) for worker in workers]) if workers else []
     return {worker for worker, by in zip(workers, found, strict=True) if by is not None}
 

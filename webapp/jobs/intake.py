@@ -12,7 +12,7 @@ from webapp.celery import app as celery
 from webapp.redis import client
 
 OWN_QUEUE_KEEP_S = 3600
-"""So long after its worker has ended, Redis forgets a worker's own queue."""
+"""Seconds after the end of a worker until Redis forgets its own queue."""
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,5 @@
-"""Who may write a job: its worker holds a lease, which it renews, and every write carries a fencing number.
+"""The right to write a job: its worker holds a lease, which it renews, and every write carries a fencing
+number.
 
 A lease ends by itself when its holder falls silent (Gray and Cheriton, 1989). A holder that was only paused
 does not notice that. Therefore every write names the number of its lease, and the database and Redis refuse a

@@ -1,4 +1,4 @@
-"""Which code this process runs, which code the fleet runs, and who is drained: who may work."""
+"""Decides which workers may work: by the code that they run and the fleet runs, and by who is drained."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ FOLDERS = (
 
 @cache
 def code_version() -> str:
-    """Of this process: it hashes the files once, when it starts."""
+    """The version of this process's code; it hashes the files once, when it starts."""
     return version_of(settings.BASE_DIR / folder for folder in FOLDERS)
 
 
 def prepare_release() -> None:
-    """From now on only workers with this process's code may work."""
+    """Let only workers with this process's code work from now on."""
     Release.objects.update_or_create(pk=1, defaults={"version": code_version()})
 
 

@@ -48,7 +48,7 @@ def shorten_leases(kind: type[Job]) -> None:
 
 
 def unheard(jobs: Sequence[Job]) -> list[Job]:
-    """Those of which no worker says that it holds them. Raises Redis' errors."""
+    """The jobs of which no worker says that it holds them. Raises Redis' errors."""
     if not jobs:
         return []
     holding = {(one.worker, title) for one in announced() for title in one.holds}
@@ -89,7 +89,7 @@ class Suspicion:
         return list(found.values())
 
     def silent(self, jobs: Sequence[Job], now_s: float) -> list[Job]:
-        """Of late jobs, those whose lease is the same since `GRACE_BEATS` beats."""
+        """The late jobs whose lease is the same since `GRACE_BEATS` beats."""
         seen = {}
         for job in jobs:
             ownership = job.fence, job.lease_until

@@ -1,4 +1,6 @@
-"""Which workers run: each announces itself every few seconds, and stops taking tasks while it is refused."""
+"""Keeps track of the workers that run: each announces itself every few seconds, and stops taking tasks while
+it is refused.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,16 @@ def this_worker(node: str) -> Identity:
 
 
 def parse_identity(text: str) -> Identity:
-    """Also of an earlier version, which had no `home`."""
+    """The parts of a worker's name, also of one of an earlier version, which had no `home`."""
     node, *place, pid, started = text.rsplit("/", 3)
     return Identity(node, place[0] if place else "", int(pid), int(started))
 
 
 @cache
 def home() -> str:
-    """This machine, since its last boot, and the namespace of process ids that this process is in."""
+    """A name for this machine since its last boot, and the namespace of process ids that this
+    process is in.
+    """
     machine = Path("/etc/machine-id")
     parts = (
         machine.read_text() if machine.exists() else "",
@@ -197,7 +201,7 @@ class Heartbeat(threading.Thread):
             logger.exception("housekeeping of %s failed", self.announcement.worker)
 
     def announced(self) -> Announcement:
-        """With what is true now."""
+        """The announcement of this worker with what is true now."""
         now = fleet.present(self.announcement)
         self.announcement = now.model_copy(
             update={"holds": tuple(held), "refused": self.refused, **self.news()}

@@ -66,7 +66,9 @@ def _without_html(_renderer: object, tokens: Sequence[Token], number: int, *_res
 
 
 def _anchor(title: str, taken: set[str]) -> str:
-    """As GitHub makes it: `Links: how fast?` becomes `links-how-fast`, and a second one gets `-1`."""
+    """The anchor of a heading as GitHub makes it: `Links: how fast?` becomes `links-how-fast`, and a second
+    one gets `-1`.
+    """
     plain = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
     numbered = (f"{plain}-{number}" if number else plain for number in range(len(taken) + 1))
     found = next(each for each in numbered if each not in taken)
@@ -75,7 +77,7 @@ def _anchor(title: str, taken: set[str]) -> str:
 
 
 def _text(token: Token) -> str:
-    """Of an inline token, without its marks."""
+    """The text of an inline token, without its marks."""
     words = (" " if child.type.endswith("break") else child.content for child in token.children or [])
     return "".join(words)
 

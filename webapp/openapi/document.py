@@ -29,7 +29,7 @@ class EventFrame(Value):
 
 
 class AnswersAreComplete(NinjaGenerateJsonSchema):
-    """In an answer a field with a default is always present."""
+    """Makes fields with a default required in answers, where they are always present."""
 
     def field_is_required(
         self,

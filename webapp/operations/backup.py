@@ -220,7 +220,7 @@ def _read_rows(model: Model, folder: Path) -> int:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """None for a table that the release of the backup did not have."""
+    """The lines of a table; None if the release of the backup did not have it."""
     if path.exists():
         with path.open(encoding="utf-8") as lines:
             yield from (line for line in lines if line.strip())
@@ -235,7 +235,9 @@ def _reset_sequences() -> None:
 
 
 def _forget_events_in_redis() -> None:
-    """They are of a time after the backup, and runs that are numbered anew would show them as theirs."""
+    """Remove the events in Redis: they are of a time after the backup, and runs that are numbered anew would
+    show them as theirs.
+    """
     try:
         for pattern in ("run:*", "ctl:*"):
             for key in client().scan_iter(match=pattern, count=1000):

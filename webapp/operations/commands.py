@@ -11,7 +11,7 @@ from engine.cli.command import Command
 
 
 def start_django() -> None:
-    """With the settings of the environment, as the server and its workers have them."""
+    """Start Django with the settings of the environment, as the server and its workers have them."""
     import django
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")

@@ -66,7 +66,7 @@ def add_model(request: UserRequest, files: File[list[UploadedFile]], name: Form[
 
 @contextmanager
 def without(folder: str) -> Iterator[None]:
-    """In what is refused, files have the names that they were sent with."""
+    """Leave out `folder` in refusals: files have the names that they were sent with."""
     try:
         yield
     except SpecError as error:

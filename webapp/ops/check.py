@@ -20,8 +20,8 @@ from webapp.ops.places import FRONTEND, PYTHON, ROOT, echo
 from webapp.ops.setup import node_environment, set_up
 
 MANY_PROCESSES = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": ""}
-"""Many processes share the cores: more threads in each would only make them wait for one another. And each
-would compile all modules again if none might keep what it has compiled.
+"""The environment of tests in many processes, which share the cores: more threads in each would only make
+them wait for one another. And each would compile all modules again if none might keep what it has compiled.
 """
 
 TESTS = ROOT / "tests"

@@ -39,7 +39,7 @@ class RedisServer(NamedTuple):
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
     def configuration(self) -> str:
-        """For `redis-server FILE`: the password must not be seen among the arguments."""
+        """The configuration for `redis-server FILE`: the password must not be seen among the arguments."""
         lines = [
             f"bind {HOST}",
             f"port {self.port}",

@@ -43,7 +43,7 @@ class Service(NamedTuple):
     name: str
     arguments: tuple[str, ...]
     makes_namespaces: bool = False
-    """In a container it needs root and the host's capabilities for that; elsewhere it needs neither."""
+    """Whether it makes namespaces: in a container it needs root and the host's capabilities for that."""
 
 
 def web(host: str = HOST, port: int = PORT) -> Service:

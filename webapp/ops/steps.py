@@ -20,7 +20,7 @@ from webapp.ops.places import ROOT, SETUP_DIR, OpsError, echo, shown
 PROGRESS_EVERY_S = 10.0
 
 Progress = Callable[[str], str]
-"""From the log of a command so far to a few words on what it does now; empty if nothing can be said."""
+"""Gives a few words on what a command does now, from its log so far; empty if nothing can be said."""
 
 
 def no_words(log: str) -> str:
@@ -29,7 +29,8 @@ def no_words(log: str) -> str:
 
 @dataclass(frozen=True)
 class Step:
-    """Done when `outputs` exist and `stamp` holds the fingerprint of the inputs and the command.
+    """A step of the set-up, done when `outputs` exist and `stamp` holds the fingerprint of the inputs and the
+    command.
 
     The stamp is written last: a step that was interrupted runs again. `expects` says before it begins how
     much it will be: what is fetched, and how long that takes two quiet cores.
@@ -113,8 +114,9 @@ class _Commands:
     def start(
         self, command: tuple[str, ...], directory: Path, environment: Mapping[str, str], output: BinaryIO
     ) -> subprocess.Popen[bytes]:
-        """In a session of its own: the terminal's Ctrl-C does not reach it, and all that it starts ends with
-        it. It inherits the lock of the set-up: should this process be killed, the next one waits for it.
+        """Start a command in a session of its own: the terminal's Ctrl-C does not reach it, and all that it
+        starts ends with it. It inherits the lock of the set-up: should this process be killed, the next one
+        waits for it.
         """
         with self._changing:
             if self.ended:

@@ -158,7 +158,7 @@ def web_child(port: int, environment: Mapping[str, str]) -> Child:
 
 
 def worker_child(queue: str, environment: Mapping[str, str]) -> Child:
-    """Nobody waits for it: it announces itself when it takes work."""
+    """The child that is a worker of `queue`. Nobody waits for it: it announces itself when it takes work."""
     service = services.worker(queue)
     return _child(service.name, (str(PYTHON), *service.arguments), environment, lambda _: True)
 

@@ -207,7 +207,7 @@ def get_process_log(request: HttpRequest, run_id: int, query: Query[LogQuery]) -
 
 @router.get("/runs/{int:run_id}/report.json")
 def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
-    """In the present form; a report that cannot be read is given as it was stored."""
+    """The report as JSON of the present form; one that cannot be read is given as it was stored."""
     run = with_report(run_id)
     report = stored_report(run).value
     document = run.report if report is None else to_document(report)

@@ -33,7 +33,7 @@ def send(run_id: int, command: LiveCommand, by: str) -> int:
 
 
 class CommandFeed:
-    """In the worker: moves commands from Redis into `queue`, and logs in the run's events who sent them."""
+    """Moves commands from Redis into `queue`, in the worker, and logs in the run's events who sent them."""
 
     def __init__(self, run_id: int, publisher: Publisher):
         self.run_id = run_id
@@ -51,7 +51,7 @@ class CommandFeed:
         self.thread.join()
 
     def stop(self) -> None:
-        """From any thread: let the run end."""
+        """Let the run end, from any thread."""
         self.queue.put({"kind": "stop"})
 
     def _work(self) -> None:

@@ -22,7 +22,9 @@ from webapp.files import read_picture
 
 
 class RunRequest(Value):
-    """Exactly one of `cluster_id` (a stored cluster, without what is switched off in it) and `cluster`."""
+    """A run that a person asks for, with exactly one of `cluster_id` (a stored cluster, without what is
+    switched off in it) and `cluster`.
+    """
 
     name: str = Field(default="", max_length=100)
     notes: str = ""

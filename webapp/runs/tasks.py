@@ -111,8 +111,8 @@ def spec_to_predict(run: Run) -> RunSpec:
 
 
 def with_profile(spec: RunSpec) -> RunSpec:
-    """With this host's times, where devices are modelled by them and they have been measured, and with the
-    directory of its model on this host. Raises `HostError` if that is not to be had.
+    """The run with this host's times, where devices are modelled by them and they have been measured, and
+    with the directory of its model on this host. Raises `HostError` if that is not to be had.
     """
     spec = here(spec)
     paced = spec.model_copy(update={"dilation": 1.0})  # the simulated world has no use for a dilation
@@ -229,7 +229,9 @@ def news(queue: str) -> dict[str, Any]:
 
 
 def calibration_news() -> dict[str, Any]:
-    """This machine's calibration, which any process on it may have made, and how long a new one takes now."""
+    """The calibration of this machine, which any process on it may have made, and how long a new one takes
+    now.
+    """
     takes = {"calibration_takes_s": round(time_needed_s(SHORT))}
     known = known_calibration()
     if known is None:

@@ -19,13 +19,13 @@ from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import ACTIVE, Run
 
 RECENT = 20
-"""As many runs tell how long one takes."""
+"""How many runs tell how long one takes."""
 
 NOBODY = "No emulating worker is running: start one with ./loom up, or ./loom worker --queue emulate."
 
 
 def queued() -> list[Run]:
-    """In the order in which workers take them, without their documents."""
+    """The waiting runs in the order in which workers take them, without their documents."""
     light = in_turn(Run.objects.filter(status="queued"))
     return list(light.only("pk", "name", "status", "need", "owner_id", "created_at"))
 

@@ -72,7 +72,7 @@ class _Asked(BaseModel):
 
     @property
     def new_tokens(self) -> int | None:
-        """None: as many as the run allows."""
+        """Tokens that are asked for; None: as many as the run allows."""
         return self.max_completion_tokens or self.max_tokens
 
 

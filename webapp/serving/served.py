@@ -1,4 +1,4 @@
-"""Which runs serve, and the commands to one."""
+"""Finds the runs that serve, and sends commands to one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ID_BYTES = 12
 
 
 class UnknownModel(SpecError):
-    """No run that serves has this name."""
+    """The request names a model that no run serves."""
 
 
 def serving() -> QuerySet[Run]:

@@ -60,7 +60,7 @@ def openai_view(method: str | None, guard: Token) -> Callable[[View], View]:
 
 
 def _user(request: HttpRequest, guard: Token) -> User:
-    """Who sends the request. Raises 401, 403, `TooMany`."""
+    """The person who sends the request. Raises 401, 403, `TooMany`."""
     user = guard(request)
     if user is None:
         raise HttpError(401, "The request has no API token: send Authorization: Bearer loom_…")

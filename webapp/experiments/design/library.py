@@ -14,7 +14,7 @@ from webapp.experiments.schemas import ShippedOut
 
 
 def shipped() -> list[ShippedOut]:
-    """Those to start from, then those of the papers."""
+    """The shipped experiments: those to start from, then those of the papers."""
     return [*(about(load(name)) for name in shipped_names()), *map(about, papers.experiments())]
 
 
@@ -31,7 +31,7 @@ def about(experiment: Experiment) -> ShippedOut:
 
 @cache
 def reproductions() -> Reproductions:
-    """From shipped files, which do not change while this process runs."""
+    """The summary of the reproductions, from shipped files, which do not change while this process runs."""
     return summary.reproductions()
 
 

@@ -12,7 +12,7 @@ from webapp import budgets
 from webapp.experiments.design.sources import cluster
 
 FEW_POINTS = 10
-"""So many of an experiment's points take as long to expand as one run to predict."""
+"""Points of an experiment that take as long to expand as one run to predict."""
 COPIES = "cluster.copies["
 
 
@@ -74,7 +74,9 @@ def num_devices(experiment: Experiment) -> int:
 
 
 def devices_of(given: Any) -> int:
-    """Of a cluster by name or written out; 0 for what is neither, which is refused later with its reason."""
+    """Devices of a cluster by name or written out; 0 for what is neither, which is refused later with its
+    reason.
+    """
     if isinstance(given, ClusterSpec):
         return len(given.devices)
     if isinstance(given, dict):
