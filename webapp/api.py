@@ -96,7 +96,7 @@ def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpRespons
 
 @api.exception_handler(ValidationError)
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
-    """Paths are relative to the request's body: `spec.links[2].bit_per_s`."""
+    """Answer a request of a wrong form. Paths are relative to its body: `spec.links[2].bit_per_s`."""
     fields = []
     for item in error.errors:
         where, location = item["loc"][0], item["loc"][1:]

@@ -94,7 +94,7 @@ def _check_rates(part: Value, path: str) -> None:
 
 
 def check_stored(number: int, limit: int, what: str, person: str) -> None:
-    """Before one more is stored for `person`. Raises `SpecError`."""
+    """Check that one more may be stored for `person`; raises `SpecError`."""
     if number >= limit:
         raise SpecError(f"{person} has {number} {what}, and the limit is {limit}: delete some first.")
 
@@ -121,7 +121,7 @@ def check_line(text: str, path: str) -> None:
 
 
 def check_workload(workload: Workload) -> None:
-    """Before a prompt is tokenised. Raises `SpecError`."""
+    """Check the sizes of a workload before a prompt is tokenised; raises `SpecError`."""
     _at_most(len(workload.prompt or ""), MAX_PROMPT_CHARS, "characters", "workload.prompt")
     _check_rates(workload, "workload")
 
@@ -201,7 +201,7 @@ def check_experiment(size: ExperimentSize) -> None:
 
 
 def check_conditions(conditions: Sequence[str]) -> None:
-    """Each is evaluated at every point. Raises `SpecError`."""
+    """Check the number of conditions, each of which is evaluated at every point; raises `SpecError`."""
     _at_most(len(conditions), MAX_CONDITIONS, "conditions", "where")
     for index, condition in enumerate(conditions):
         _at_most(len(condition), MAX_CONDITION_CHARS, "characters", f"where[{index}]")
@@ -213,12 +213,12 @@ def check_emulated_points(points: int) -> None:
 
 
 def check_experiment_text(text: str) -> None:
-    """Before a file is parsed. Raises `SpecError`."""
+    """Check the size of an experiment's file before it is parsed; raises `SpecError`."""
     _at_most(len(text), MAX_EXPERIMENT_CHARS, "characters", "toml")
 
 
 def check_drawing_text(text: str) -> None:
-    """Before a drawing is parsed. Raises `SpecError`."""
+    """Check the size of a drawing before it is parsed; raises `SpecError`."""
     _at_most(len(text), MAX_DRAWING_CHARS, "characters", "text")
 
 

@@ -51,8 +51,8 @@ app.conf.update(
 
 
 def share_memory(**kwargs: Any) -> None:
-    """Before processes are forked: the collector of each would write into every object there is, and so copy
-    all memory that they share.
+    """Let processes that are forked share memory: the collector of each would write into every object there
+    is, and so copy all memory that they share.
     """
     gc.collect()
     gc.freeze()

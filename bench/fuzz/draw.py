@@ -20,8 +20,8 @@ LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
 
 
 def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGIES) -> RunSpec:
-    """Strategies take turns, and each starts at another of the catalogue's small models, which take turns,
-    too; all else is drawn.
+    """Draw the run of case `index`. Strategies take turns, and each starts at another of the catalogue's
+    small models, which take turns, too; all else is drawn.
     """
     random = Random(f"{seed}/{index}")
     chosen = strategies[index % len(strategies)]

@@ -21,7 +21,7 @@ LISTS_OF_SHARES = ("ratio",)
 
 
 def draw_params(random: Random, kind: type[Params], cluster: ClusterSpec) -> dict[str, Any]:
-    """Each parameter has its default in half of the draws."""
+    """Draw parameters of a strategy; each has its default in half of the draws."""
     found = {}
     for name, field in kind.model_fields.items():
         shares = name in LISTS_OF_SHARES and field.annotation is str

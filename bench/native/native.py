@@ -71,7 +71,9 @@ def needed_calibration() -> Calibration:
 
 
 def measure_native(repeats: int = REPEATS) -> Table:
-    """Repeats are interleaved: the speed of a shared machine changes within minutes."""
+    """Compare systems at native speed. Repeats are interleaved: the speed of a shared machine changes within
+    minutes.
+    """
     known = needed_calibration()
     found: dict[str, dict[Place, list[Speed]]] = defaultdict(lambda: defaultdict(list))
     for _ in range(repeats):

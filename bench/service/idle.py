@@ -123,7 +123,7 @@ def usage(pid: int) -> Usage:
 
 
 def name_of(words: list[str]) -> str:
-    """A worker is called by its queue, every other process by its program or module."""
+    """What a process is called: a worker by its queue, every other by its program or module."""
     if "-Q" in words:
         return f"worker, {words[words.index('-Q') + 1]}"
     return words[words.index("-m") + 1] if "-m" in words else Path(words[0]).name

@@ -25,7 +25,9 @@ DEVICES = 5
 
 
 def measure_decision() -> Table:
-    """`decision` is features, look-up and allocation of all blocks with a table of known heads."""
+    """Time the decisions of EdgeFormer: `decision` is features, look-up and allocation of all blocks with a
+    table of known heads.
+    """
     import torch
 
     threads = torch.get_num_threads()

@@ -83,7 +83,9 @@ def logits_of(spec: RunSpec, windows: Sequence[Window]) -> torch.Tensor:
 
 
 def score(own: torch.Tensor, theirs: torch.Tensor, windows: Sequence[Window]) -> Score:
-    """`own` are the strategy's logits, `theirs` the model's, both [windows, continuation, V]."""
+    """How well logits continue texts: `own` are the strategy's, `theirs` the model's, both [windows,
+    continuation, V].
+    """
     truth = torch.tensor([window.continuation for window in windows])
     ours, expected = own.log_softmax(dim=-1), theirs.log_softmax(dim=-1)
     loss = float(nll_loss(ours.flatten(0, 1), truth.flatten()))

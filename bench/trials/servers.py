@@ -124,7 +124,7 @@ class Sqlite:
                 self.holder = None
 
     def retry(self) -> None:
-        """SQLite needs no start."""
+        """Do nothing: SQLite needs no start."""
 
     def stop(self) -> None:
         self.mend()

@@ -99,7 +99,9 @@ class Service:
         self.cancelled_before_start: list[int] = []
 
     def prepare(self, body: RunRequest, plan: Plan, report: RunReport, directory: Path) -> None:
-        """Every run is `body` with another seed and planned as `plan`; its emulation reports `report`."""
+        """Say what runs will be: each is `body` with another seed and planned as `plan`; its emulation
+        reports `report`.
+        """
         self.body = body
         (directory / "report.json").write_text(report.model_dump_json())
         patch.object(predictions, "plan", lambda spec, person: predictions.Planned(plan)).start()

@@ -112,7 +112,9 @@ class Trials:
                 self.ends[run_id].add((status, error))
 
     def _until_watched(self, runs: list[Run]) -> None:
-        """Whoever watches a run has its end soon after it is archived."""
+        """Wait until all who watch have the ends of their runs, which they get soon after these
+        are archived.
+        """
 
         def caught_up() -> bool:
             return all(

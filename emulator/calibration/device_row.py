@@ -81,5 +81,5 @@ def _kernel_call_s(profile: HostProfile) -> float:
 
 
 def _short(value: float) -> float:
-    """Three digits are more than a measurement has."""
+    """`value` with three digits, which are more than a measurement has."""
     return float(f"{value:.3g}")

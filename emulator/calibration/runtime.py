@@ -222,8 +222,8 @@ def talking(rows: Sequence[int], bit_per_s: float = 1e12) -> list[RunSpec]:
 def with_messages(
     costs: RuntimeCosts, sent: Sequence[Sent], resumed: Sequence[Sequence[float]]
 ) -> RuntimeCosts:
-    """A message's costs are counted at its two ends alike: the trace does not say which end took them. What
-    resuming a program takes beyond its dispatch (`resumed`, by run) is the receiver's.
+    """The costs with those of messages, which are counted at its two ends alike: the trace does not say which
+    end took them. What resuming a program takes beyond its dispatch (`resumed`, by run) is the receiver's.
     """
     fixed_s, byte_s = message_costs(sent)
     means = [trimmed_mean(gaps) for gaps in resumed if gaps]

@@ -146,5 +146,7 @@ def pass_names() -> tuple[str, ...]:
 
 
 def passes_in(name: str) -> int:
-    """Gated families multiply after silu and count that as a second pass. Rotary ones are for q and k."""
+    """The element-wise passes of an operation. Gated families multiply after silu and count that as a second
+    pass. Rotary ones are for q and k.
+    """
     return 2 if name in ("silu", "rope") else 1

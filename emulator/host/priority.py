@@ -46,7 +46,7 @@ def children_in_real_time(but: frozenset[int]) -> None:
 
 
 def _ask_starter(pid: int) -> None:
-    """Returns once the starter has answered, or has ended."""
+    """Ask the starter for real-time priority; returns once it has answered, or has ended."""
     descriptor = os.environ.get(STARTER_VARIABLE)
     if descriptor is None:
         return

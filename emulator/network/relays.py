@@ -75,7 +75,9 @@ class Relays:
         self._controls.append(ours)
 
     def set(self, impairments: Mapping[Direction, Impairment]) -> None:
-        """Returns once all is in force. Raises `HostError` if a relay has ended."""
+        """Set the impairments of relays; returns once all is in force. Raises `HostError` if a relay has
+        ended.
+        """
         by_process: dict[int, list[str]] = {}
         for direction, impairment in impairments.items():
             process, index = self._place[direction]

@@ -143,7 +143,7 @@ def preload() -> None:
 
 
 def _first_to_go() -> None:
-    """Should the whole machine lack memory, the kernel ends emulations before servers and databases."""
+    """Let the kernel end emulations before servers and databases, should the whole machine lack memory."""
     Path("/proc/self/oom_score_adj").write_text("500")
 
 

@@ -70,7 +70,9 @@ def report_group(report: RunReport) -> Group:
 
 
 def table(*columns: str, texts: tuple[str, ...] = ()) -> Table:
-    """The first column is a name and those in `texts` are prose; the others are numbers, aligned right."""
+    """A table: its first column is a name and those in `texts` are prose; the others are numbers, aligned
+    right.
+    """
     result = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, column in enumerate(columns):
         is_text = index == 0 or column in texts

@@ -169,7 +169,9 @@ class ModelSpec(Value):
 
     @property
     def num_text_tokens(self) -> int:
-        """Token ids below this are text; a model with a tower reserves one for images."""
+        """The number of token ids that are text, the first ones; a model with a tower reserves one for
+        images.
+        """
         tower = self.vision.tower if self.vision else None
         return tower.image_token if tower else self.vocab_size
 

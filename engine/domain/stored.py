@@ -174,7 +174,7 @@ ADDED_DURING_VERSION_1: dict[str, Document] = {
 
 
 def _plan_1_to_2(plan: Document) -> Document:
-    """The untyped `extra` becomes a `layout` with its kind, which also replaces the name of its view."""
+    """Turn the untyped `extra` into a `layout` with its kind, which also replaces the name of its view."""
     kind = LAYOUT_KINDS_OF_VERSION_1.get(str(plan.get("strategy")), "")
     own = {key: value for key, value in plan.get("extra", {}).items() if key != "view"}
     if kind == "heads":  # the same as its `blocks`
@@ -220,7 +220,7 @@ def _ends_of_version_2(plan: Document) -> Document:
 
 
 def _spec_2_to_3(spec: Document) -> Document:
-    """Parameters get their present names; those that did nothing are left out."""
+    """Give parameters their present names, and leave out those that did nothing."""
     names = PARAMS_2_TO_3.get(str(spec.get("strategy")))
     params = spec.get("params")
     if not names or not isinstance(params, dict):
@@ -230,7 +230,7 @@ def _spec_2_to_3(spec: Document) -> Document:
 
 
 def _report_2_to_3(report: Document) -> Document:
-    """A report's plan and spec take their own steps."""
+    """Let a report's plan and spec take their own steps."""
     steps = (("plan", _plan_2_to_3), ("spec", _spec_2_to_3))
     changed = {key: step(report[key]) for key, step in steps if isinstance(report.get(key), dict)}
     return {**report, **changed}
@@ -253,8 +253,8 @@ def _spec_3_to_4(spec: Document) -> Document:
 
 
 def _report_3_to_4(report: Document) -> Document:
-    """The one prediction was that with all changes known; the others were not kept. Its spec takes its own
-    step.
+    """Call the one prediction that with all changes known, which it was; the others were not kept. Its spec
+    takes its own step.
     """
     others = {key: value for key, value in report.items() if key != "prediction"}
     if isinstance(others.get("spec"), dict):
@@ -264,9 +264,7 @@ def _report_3_to_4(report: Document) -> Document:
 
 
 def _report_4_to_5(report: Document) -> Document:
-    """A report's world gets its present name: that of a real run is `native` or `emulated`, as
-    the spec says.
-    """
+    """Give the world its present name: that of a real run is `native` or `emulated`, as the spec says."""
     if "world" not in report:
         return report
     world, spec = present_world(report["world"]), report.get("spec")

@@ -52,14 +52,16 @@ class Op(Protocol):
         """Weights that must be resident on the device."""
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
-        """`cached` is the number of rows already in this op's KV cache (0 without one)."""
+        """The kernels and the output of the operation; `cached` rows are already in its KV cache (0 without
+        one).
+        """
 
 
 @lru_cache(maxsize=65536)
 def piece_of(
     layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
 ) -> Slice:
-    """The slice, cached, because operations need the same few in every step."""
+    """A slice from a cache, because operations need the same few in every step."""
     return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
 
 

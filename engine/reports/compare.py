@@ -92,8 +92,8 @@ class Comparison(Value):
 
 
 def compare(reports: Sequence[RunReport], baseline: int = 0, grouped: bool | None = False) -> Comparison:
-    """`baseline` is the index of the run that deltas refer to. `grouped`: a column per group of repeats;
-    None: where there are several groups with repeats. Raises `SpecError` on a wrong number.
+    """Set runs side by side. `baseline` is the index of the run that deltas refer to. `grouped`: a column per
+    group of repeats; None: where there are several groups with repeats. Raises `SpecError` on a wrong number.
     """
     if not FEWEST <= len(reports) <= MOST:
         sentence = f"Got {len(reports)} runs to compare, expected {FEWEST} to {MOST}."

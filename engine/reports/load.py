@@ -13,7 +13,8 @@ from engine.domain.workload import Workload
 
 
 def load_report(workload: Workload, requests: Sequence[RequestReport], latency_s: float) -> LoadReport:
-    """`requests` are those that arrived; `latency_s` is from the first arrival to the last answer.
+    """How a run coped with its load. `requests` are those that arrived; `latency_s` is from the first arrival
+    to the last answer.
 
     Requests without an answer count as arrived and as waiting, and not as within an objective. One that was
     cancelled waits no more from then on.

@@ -39,7 +39,7 @@ def fold_recoveries(marks: Sequence[Mark]) -> tuple[Recovery, ...]:
 
 
 def _recovery(begin: Mark, after: Sequence[Mark]) -> Recovery:
-    """`after` are the marks from `begin` to the next disturbance."""
+    """The phases of one recovery. `after` are the marks from `begin` to the next disturbance."""
     at_s = begin.facts.get("since_s", begin.time_s)
     replanned = next((mark for mark in after if mark.name == "replanned"), None)
     ready_s = planned_s = begin.time_s

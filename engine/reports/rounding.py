@@ -51,7 +51,9 @@ class Rounding(NamedTuple):
 
     @property
     def flips_are_ties(self) -> bool:
-        """A margin is the difference of two logits, and each may be off by the rounding error of a run."""
+        """Whether every other choice was a near-tie: a margin is the difference of two logits, and each may
+        be off by the rounding error of a run.
+        """
         return self.margin_max <= 2 * TYPICAL_LIMIT * self.error_max
 
 

@@ -29,7 +29,8 @@ REL_LIMIT = 1e-4
 def compare_with_reference(
     spec: RunSpec, outputs: Path, lossy: bool = False, kept: Sequence[int] | None = None
 ) -> Correctness:
-    """`outputs` is what the source saved: `logits.<i>`, `tokens.<i>` or `hidden.<i>` for every request i.
+    """Compare a run's outputs with the reference. `outputs` is what the source saved: `logits.<i>`,
+    `tokens.<i>` or `hidden.<i>` for every request i.
 
     A `lossy` run is measured but not judged (see `Correctness`). `kept`: the numbers that the requests of
     `spec` had in the run, where they are not 0, 1, 2, …

@@ -45,7 +45,9 @@ def claimed() -> tuple[Claimed, ...]:
 
 
 def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:
-    """`verdicts` are the simulated world's, by figure; a figure that is in none has a rule of coverage."""
+    """A headline claim with its state. `verdicts` are those of predictions, by figure; a figure that is in
+    none has a rule of coverage.
+    """
     about = {"paper": one.paper, "claim": one.claim, "why": one.why}
     if one.figure in verdicts:
         found = verdicts[one.figure]

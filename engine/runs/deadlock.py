@@ -43,7 +43,7 @@ class DeadlockDetector:
         self._before: dict[int, Status] | None = None
 
     def note_progress(self) -> None:
-        """A device has traced something, or programs have started: the run goes on."""
+        """Take note that the run goes on: a device has traced something, or programs have started."""
         self._progress_s = self.run.clock()
         self._before = None
 

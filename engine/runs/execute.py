@@ -145,7 +145,9 @@ class _Execution:
         self.began_s = now_s
 
     def _with_text(self, mark: Mark) -> Mark:
-        """A token gets its text here, where the tokenizer is, a class its label."""
+        """A token's mark with its text, which is known here, where the tokenizer is; a class's with its
+        label.
+        """
         if mark.name == "classified":
             classes = [one | {"label": self._label(one["index"])} for one in mark.facts["classes"]]
             return replace(mark, facts=mark.facts | {"classes": classes})

@@ -87,7 +87,7 @@ class FailureDetector:
                 self._clear(reporter, rank, doubt.last_byte_s)
 
     def _clear(self, reporter: int, rank: int, last_byte_s: float) -> None:
-        """`reporter` shall wait on for `rank`, unless it did so before and no byte has come since."""
+        """Let `reporter` wait on for `rank`, unless it did so before and no byte has come since."""
         if self._last_byte_s.get((reporter, rank)) == last_byte_s:
             self.pool.kill(reporter if rank == self.run.cluster.source_rank else rank)
             return
@@ -150,11 +150,11 @@ class FailureDetector:
             self.pool.ping(child)
 
     def handle_end(self, child: Child) -> None:
-        """A process has ended by itself, or was killed."""
+        """Act on the end of a process, by itself or because it was killed."""
         self.lose(child.rank, "" if child.killed else child.ending)
 
     def lose(self, rank: int, why: str = "") -> None:
-        """Device `rank` has failed: record the failure, and tell the others or end the run."""
+        """Record the failure of device `rank`, and tell the others or end the run."""
         run, name = self.run, self.run.cluster.devices[rank].name
         facts = self._failure(rank, name)
         run.record(Mark(run.now_s, "loss_detected", name, facts))

@@ -34,8 +34,8 @@ def _is_known(spec: RunSpec) -> bool:
 
 
 def before_the_start(prepared: Prepared, undisturbed: Trace, outcome: Outcome) -> Prediction | None:
-    """`undisturbed` is the run simulated without changes, and `outcome` how that ended; None where it would
-    not finish.
+    """The prediction before the start. `undisturbed` is the run simulated without changes, and `outcome` how
+    that ended; None where it would not finish.
     """
     spec = prepared.spec
     if outcome.kind == "cancelled" or not _is_known(spec):

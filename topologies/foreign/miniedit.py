@@ -19,7 +19,9 @@ TIME = re.compile(r"^\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*$")
 
 
 def read_miniedit(text: str, where: str) -> Graph:
-    """Hosts become devices, switches and routers become switches; controllers are left out."""
+    """The cluster in a file of MiniEdit: hosts become devices, switches and routers become switches;
+    controllers are left out.
+    """
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -30,7 +30,7 @@ def walk(random: Random) -> Iterator[float]:
 
 
 def neighbours(random: Random) -> Iterator[float]:
-    """Up to three neighbours come and go on the same channel, each taking an equal share."""
+    """The rate while up to three neighbours come and go on the same channel, each taking an equal share."""
     active = [False, False, False]
     for _ in range(round(DURATION_S / STEP_S)):
         active = [random.random() < (0.88 if on else 0.08) for on in active]

@@ -68,5 +68,7 @@ def bearer(secret: str) -> Bearer | None:
 
 
 def digest_of(secret: str) -> str:
-    """SHA-256 is enough for 256 random bits: nobody can try them all, as they could with passwords."""
+    """The SHA-256 of a secret, which is enough for 256 random bits: nobody can try them all, as they could
+    with passwords.
+    """
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()

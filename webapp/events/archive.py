@@ -51,7 +51,7 @@ def consecutive(batches: Sequence[Batch]) -> Iterator[list[Batch]]:
 
 
 def complete(owner: Ownership) -> None:
-    """All events are stored: give the run up for good. Raises `Lost`."""
+    """Give a run up for good whose events are all stored. Raises `Lost`."""
     lease.write(owner, archived=True, lease_until=None)
 
 

@@ -98,7 +98,7 @@ def frames(batches: list[Batch], since: int, head: int) -> list[str]:
 
 
 def frame(cursor: int, head: int, parts: list[str]) -> str:
-    """Batches are JSON already: joined as text, never parsed on their way."""
+    """A frame for the browser. Batches are JSON already: joined as text, never parsed on their way."""
     events, now_s = ",".join(parts), time.time()
     return f'{{"cursor":"{cursor}","head":"{head}","events":[{events}],"server_time":{now_s:.3f}}}'
 

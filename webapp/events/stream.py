@@ -99,5 +99,5 @@ def cut(run_id: int, stored: int) -> None:
 
 
 def expire(run_id: int) -> None:
-    """Nothing more is added: remove it after a while. Raises Redis' errors."""
+    """Let Redis remove a stream after a while, to which nothing more is added. Raises Redis' errors."""
     client().expire(stream_of(run_id), KEEP_S)

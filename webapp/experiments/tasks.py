@@ -177,7 +177,9 @@ workers.beat.connect(on_beat)
 
 @worker_init.connect
 def know_the_version(**kwargs: Any) -> None:
-    """Before the processes are forked: each would read and hash the whole code before its first point."""
+    """Find the version of the code before processes are forked: each would read and hash all of it before its
+    first point.
+    """
     if {"plan", "points"} & set(app.amqp.queues.consume_from):
         versions.version_of("predicted")
 

@@ -190,7 +190,7 @@ def sealed(error: EdgeLoomError) -> dict[str, Any]:
 
 
 def limit_memory(**kwargs: Any) -> None:
-    """A planning process gets `MemoryError` instead of the machine's memory."""
+    """Limit the memory of a planning process: it gets `MemoryError` instead of the machine's memory."""
     if "plan" in app.amqp.queues.consume_from:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 

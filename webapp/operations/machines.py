@@ -131,7 +131,7 @@ def drain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
 
 @router.post("/undrain", response={204: None}, auth=operator)
 def undrain_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
-    """The worker takes tasks again, from its next beat on."""
+    """Let a worker take tasks again, from its next beat on."""
     release.undrain(worker_of(body.worker).place)
     audit.note(request.auth, "undrained", f"worker {body.worker}")
     return Status(204, None)
@@ -152,7 +152,7 @@ def calibrate_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
 
 @router.post("/calibrate/stop", response={204: None}, auth=operator)
 def stop_calibration(request: UserRequest, body: PlaceIn) -> Status[None]:
-    """The worker ends the one under way or asked for, if any, and its machine keeps what it had."""
+    """Stop the calibration under way or asked for, if any; the machine keeps what it had."""
     one = worker_of(body.worker, "emulate")
     with redis_needed():
         if calibration.call_off(one.worker):

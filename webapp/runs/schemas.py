@@ -179,7 +179,7 @@ def name_of(run: Run) -> str:
 
 
 def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
-    """`place` is that of a queued run: a worker may have taken it in between."""
+    """A run as a row of a list. `place` is that of a queued run: a worker may have taken it in between."""
     waits = place if run.status == "queued" else None
     return {
         "id": run.pk,

@@ -179,7 +179,7 @@ def stopped_with_the_worker(run_id: int, commands: CommandFeed) -> Iterator[None
 
 @worker_shutting_down.connect
 def stop_runs(**kwargs: Any) -> None:
-    """A worker waits for its task before it ends: stop what it does, so that this takes little time."""
+    """Stop what a worker does that is to end: it waits for its task, which should take little time."""
     calibration.end()
     for run_id, commands in tuple(in_progress.items()):
         stopped_here.add(run_id)

@@ -136,7 +136,8 @@ def forecast(
     run_s: float | None,
     now: datetime,
 ) -> dict[int, Place]:
-    """Each run goes to the first free slot of a worker that can do it, and takes `run_s` there.
+    """When waiting runs will start: each goes to the first free slot of a worker that can do it, and takes
+    `run_s` there.
 
     `active` has worker and start of every run that goes on.
     """

@@ -50,7 +50,7 @@ class _Asked(BaseModel):
 
     @model_validator(mode="after")
     def _only_what_there_is(self) -> _Asked:
-        """The most likely token is always taken: what asks for another choice is refused."""
+        """Refuse what asks for another choice than the most likely token, which is always taken."""
         wanted = {
             "n": (self.n, 1),
             "temperature": (self.temperature, 0),
@@ -133,7 +133,9 @@ class Chat(_Asked):
     response_format: None = None
 
     def prompt_of(self) -> dict[str, Any]:
-        """`text` is for models without a chat template, and what the live page shows."""
+        """The prompt of a chat; `text` is for models without a chat template, and what the live
+        page shows.
+        """
         text = chat_text(self.messages)
         _check_size(text, "messages")
         messages = [{"role": message.role, "content": message.text} for message in self.messages]

@@ -43,7 +43,7 @@ def whole(value: Any, path: str) -> int:
 
 
 def keep_first_devices(cluster: Document, number: int) -> None:
-    """Devices after the first `number` go, with the links that end at them."""
+    """Remove the devices after the first `number`, with the links that end at them."""
     devices = cluster["devices"]
     if number > len(devices):
         raise SpecError(
@@ -61,7 +61,7 @@ def keep_first_devices(cluster: Document, number: int) -> None:
 
 
 def keep_first_workers(cluster: Document, number: int) -> None:
-    """Workers after the first `number` become terminals: they forward, and compute nothing."""
+    """Make workers after the first `number` terminals: they forward, and compute nothing."""
     workers = [device for device in cluster["devices"] if device.get("role", "worker") == "worker"]
     if number > len(workers):
         raise SpecError(

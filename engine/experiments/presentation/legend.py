@@ -47,7 +47,9 @@ def draw_legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel]) -> 
 
 
 def entries_of(figure: FigureData, panels: list[Panel]) -> list[tuple[Any, str]]:
-    """Shapes and colours are levels of the series; how a mark is filled is its world."""
+    """The entries of a legend: shapes and colours are levels of the series; how a mark is filled is its
+    world.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -234,8 +234,8 @@ def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell])
 
 
 def _finding(holds: bool, in_direction: bool, sentence: str, places: int, missing: int) -> Finding:
-    """A claim is about every place: one that contradicts it suffices, and a place without a value leaves open
-    what the others confirm.
+    """What the results say of a claim about every place: one that contradicts it suffices, and a place
+    without a value leaves open what the others confirm.
     """
     verdict: Holds = "holds" if holds else "holds in direction" if in_direction else "does not hold"
     if missing and verdict != "does not hold":

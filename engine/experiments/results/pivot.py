@@ -75,7 +75,7 @@ class TableData(Value):
 
     @property
     def heads(self) -> tuple[Headings, ...]:
-        """The last line has the row titles, too: "Method / Rate of the links"."""
+        """The lines above the table; the last has the row titles, too: "Method / Rate of the links"."""
         if not self.column_titles:
             return ((*self.row_titles, self.quantity),)
         *before, last = self.row_titles

@@ -94,7 +94,9 @@ def heads(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[
 
 
 def whole_heads(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The hidden size must be a multiple of the heads, even where the config gives another size of a head."""
+    """Refuse a hidden size that is no multiple of the heads, even where the config gives another size of a
+    head.
+    """
     if fields["hidden_size"] % fields["num_heads"]:
         key = "n_embd" if "n_embd" in given else "hidden_size"
         hidden, count = fields["hidden_size"], fields["num_heads"]

@@ -43,8 +43,9 @@ def _every_other_layer_slides(fields: dict[str, Any], given: Mapping[str, Any], 
 
 
 def _two_rotary_bases(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Gemma 3's rope_parameters have one object per kind of attention; older configs have rope_theta and
-    rope_scaling for full attention and rope_local_base_freq for the layers with a window.
+    """Read the rotary settings of Gemma 3, whose rope_parameters have one object per kind of attention; older
+    configs have rope_theta and rope_scaling for full attention and rope_local_base_freq for the layers with a
+    window.
     """
     pattern = given["sliding_window_pattern"]
     if pattern < 1:

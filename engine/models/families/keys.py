@@ -236,7 +236,7 @@ def expected(entry: Key) -> str:
 
 
 def _in_range(value: Any, field: str, key: str, where: str) -> Any:
-    """Counts are at least 1, other numbers above 0."""
+    """Check that counts are at least 1, other numbers above 0."""
     if field.endswith("activation"):
         if value not in ACTIVATIONS:
             raise SpecError(f"{where}, {key}: {shown(value)} is not one of {', '.join(ACTIVATIONS)}.")

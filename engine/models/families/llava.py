@@ -50,7 +50,7 @@ TOWER_FIELDS = ("num_layers", "hidden_size", "num_heads", "intermediate_size", "
 
 
 def _text(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """The language model is described by text_config alone. Either place may tie the head."""
+    """The fields of the language model, which text_config alone describes. Either place may tie the head."""
     config = an_object(given["text_config"], where, "text_config")
     kinds = given.get("architectures") or [LLAVA.architecture]
     if not any(each.endswith("ForConditionalGeneration") for each in kinds):

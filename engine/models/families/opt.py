@@ -10,7 +10,9 @@ from engine.models.families.keys import TOKEN, TOKENS, Probability, harmless, on
 
 
 def _no_projection(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Embeddings narrower than the layers (opt-350m) need a projection that is not computed here."""
+    """Refuse embeddings narrower than the layers (opt-350m): they need a projection that is not computed
+    here.
+    """
     width = given["word_embed_proj_dim"]
     if width not in (None, fields["hidden_size"]):
         raise refused(where, "word_embed_proj_dim", width, f"hidden_size's {fields['hidden_size']}")

@@ -119,7 +119,9 @@ def _default(settings: Settings, given: Settings, where: str) -> None:
 
 
 def _original(settings: Settings, given: Settings, where: str) -> int:
-    """`ORIGINAL` beside the settings goes before that among them, and both before the config's positions."""
+    """The original positions: `ORIGINAL` beside the settings goes before that among them, and both before the
+    config's positions.
+    """
     positions = given.get(ORIGINAL, settings.get(ORIGINAL, given["max_position_embeddings"]))
     original: int = _positive(positions, int, f"{where}.{ORIGINAL}")
     return original

@@ -83,7 +83,7 @@ def pixels(vision: VisionSpec, picture: Any) -> Any:
 
 
 def _decoded(data: bytes, where: str) -> Image.Image:
-    """Sizes are checked before any pixel is decoded."""
+    """A picture, decoded; its sizes are checked before any pixel is."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     if len(data) > MAX_FILE_BYTES:

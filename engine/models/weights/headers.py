@@ -77,7 +77,9 @@ def _found(directory: Path, model: ModelSpec, stored: dict[str, Entry], names: t
 
 
 def _check_tie(directory: Path, model: ModelSpec, stored: dict[str, Entry]) -> None:
-    """Files may have the tied table twice, but not another head: the library would compute with that."""
+    """Check that files have no head beside a tied table, other than that table again: the library would
+    compute with that.
+    """
     heads = candidates(model, stored_as(model, "lm_head.weight"))
     head = next((stored[name] for name in heads if name in stored), None)
     if head is None:

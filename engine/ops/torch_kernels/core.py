@@ -119,7 +119,9 @@ def run_attention(
     x_BTD: Tensor,
     onto_D: Tensor | None = None,
 ) -> Tensor:
-    """`onto_D` are numbers that the sum of a single row is added to, if the part has no bias."""
+    """Compute the attention part of a layer. `onto_D` are numbers that the sum of a single row is added to,
+    if the part has no bias.
+    """
     part = _attention_part(op, model, weights)
     w = part.w
     if not part.heads:

@@ -108,7 +108,7 @@ class Packed(Tensor):
         return function(*args, **kwargs)
 
     def __getitem__(self, places: Any) -> Tensor:
-        """Slices are in the same memory; any other places are restored."""
+        """A part of the matrix: slices are in the same memory, any other places are restored."""
         each = places if isinstance(places, tuple) else (places,)
         if not all(isinstance(one, slice) and one.step is None for one in each):
             return self.restored()[places]

@@ -94,7 +94,7 @@ class RowAttention:
         self.call = _function("row_attention", "ppppnnnppppp")
 
     def __call__(self, x: Tensor, cache: KVCache, first: int, added: Tensor | None) -> Tensor:
-        """`first` is the first row of the cache that it sees."""
+        """Compute the attention of one row; `first` is the first row of the cache that it sees."""
         seen, values = cache.rows, self.values
         cache.make_room(values.keys, values.wide, x)
         work, y = x.new_empty(self.numbers + seen + 1), torch.empty_like(x)

@@ -49,7 +49,9 @@ def prepare() -> None:
 
 
 def row_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`x` has one row. The rows of `weight` may lie apart, as those of a slice do, but not their numbers."""
+    """The product of one row `x` with a matrix. The rows of `weight` may lie apart, as those of a slice do,
+    but not their numbers.
+    """
     if weight.stride(1) != 1:
         return F.linear(x, weight, bias)
     dtype, (outputs, inputs) = weight.dtype, weight.shape

@@ -22,7 +22,8 @@ from engine.strategies.shared.by_hand import check_whole, workers_of
 
 
 def roles_by_hand(room: MemoryBudget, plan: PlanByHand, wishes: Wishes) -> Roles:
-    """The first device is the primary, the others with columns are its secondaries.
+    """Roles by a plan made by hand: the first device is the primary, the others with columns are its
+    secondaries.
 
     Without `split_layers` as few layers are split as the primary's memory needs. Attention heads move where
     the primary has no room for them, as in every plan. Raises `PlanError`.

@@ -126,7 +126,7 @@ class Coverage:
         return placed
 
     def arrived(self, copy: ColumnShard) -> bool:
-        """`copy` is complete; False if it is not wanted any more."""
+        """Take note that `copy` is complete; False if it is not wanted any more."""
         if copy not in self.loading:
             return False
         self.loading.discard(copy)
@@ -135,7 +135,7 @@ class Coverage:
         return True
 
     def stopped(self, copy: ColumnShard) -> None:
-        """`copy` was not completed: it may be made later."""
+        """Take note that `copy` was not completed: it may be made later."""
         if copy in self.loading:
             self.loading.discard(copy)
             self.rooms_bytes[copy.device] += (copy.stop - copy.start) * self.column_bytes + self.rest_bytes

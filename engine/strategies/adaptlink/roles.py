@@ -90,7 +90,7 @@ class MemoryBudget:
         return self.beta * self.cluster.devices[rank].memory_bytes
 
     def besides_bytes(self, rank: int, passes: Sequence[Pass]) -> int:
-        """The source's ends, and the working set of `passes`."""
+        """Bytes of the source's ends, and of the working set of `passes`."""
         source = rank == self.cluster.source_rank
         all_passes = [*passes, *(end_passes(self.model, self.demand) if source else ())]
         weights = weights_bytes(self.ends, self.model, rank) if source else 0
@@ -255,7 +255,9 @@ def spare_of(room: MemoryBudget, roles: Roles) -> Spare:
 
 
 def shards_of(model: ModelSpec, ranks: Sequence[int], split: Split, grid: int) -> tuple[ColumnShard, ...]:
-    """Consecutive columns, the primary's first, though it may have none; no other shard is empty."""
+    """The columns of every device: consecutive, the primary's first, though it may have none; no other shard
+    is empty.
+    """
     width, shards, at = model.intermediate_size // grid, [], 0
     for number, (rank, size) in enumerate(zip(ranks, split.blocks, strict=True)):
         if size or not number:

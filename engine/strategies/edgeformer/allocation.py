@@ -181,10 +181,11 @@ def prune_to_deadline(
     weight: float,
     min_keep: int = 0,
 ) -> HeadAllocation:
-    """Stage 3, for costs that changed since the assignment: heads stay where they are, and of the slowest
-    device's heads the one with the lowest LiScore is pruned until the makespan meets the deadline or only
-    `min_keep` heads are left. Heads of devices that are not among `sites` any more are pruned; where that
-    leaves fewer than `min_keep`, the most important ones go to the owner, as far as its room goes.
+    """Prune heads until a deadline is met (stage 3), for costs that changed since the assignment: heads stay
+    where they are, and of the slowest device's heads the one with the lowest LiScore is pruned until the
+    makespan meets the deadline or only `min_keep` heads are left. Heads of devices that are not among `sites`
+    any more are pruned; where that leaves fewer than `min_keep`, the most important ones go to the owner, as
+    far as its room goes.
 
     The paper prunes the lowest score of all devices, which need not shorten anything.
     """

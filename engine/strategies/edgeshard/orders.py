@@ -132,8 +132,8 @@ def _along(parts: _Parts, order: tuple[int, ...]) -> tuple[Stage, ...] | None:
 
 
 def _starts(profile: Profile) -> list[tuple[int, ...]]:
-    """Orders to begin with: devices where a path may start come first, then the fastest, those with most
-    room, and those that are reached and left soonest.
+    """Orders of devices to begin the search with: devices where a path may start come first, then the
+    fastest, those with most room, and those that are reached and left soonest.
     """
     devices = range(len(profile.layer_s))
     mean_s = [sum(times) / len(times) for times in profile.layer_s]

@@ -185,7 +185,7 @@ def task_of(
 
 
 def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
-    """`sizes` are the members' rows."""
+    """Bytes of memory that each member needs; `sizes` are the members' rows."""
     model, demand = task.model, task.demand
     granule = max(stop - start for start, stop in pairwise(task.cuts))
 

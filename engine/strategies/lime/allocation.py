@@ -178,7 +178,8 @@ def cheapest(ring: Ring, allowed: Sequence[Sequence[int]]) -> tuple[int, ...] | 
 
 
 def dynamic_program(ring: Ring, num_segments: int) -> LayerAllocation | None:
-    """Algorithm 1, its cost the largest uncovered load: loads of different devices overlap.
+    """The best allocation by Algorithm 1, its cost the largest uncovered load: loads of different devices
+    overlap.
 
     Every device is filled first; the layers that are left cost slots. The idle times are those of the
     filled devices (line 3). Ties: the fewest on the later device.

@@ -58,7 +58,9 @@ def best_placement(
 
 
 def order_of(ring: Ring, placement: RingPlacement) -> tuple[float, float, int, tuple[int, ...]]:
-    """Smaller is better: time per step, bytes from disk, segments, layers on the first devices."""
+    """The key by which placements are compared, smaller being better: time per step, bytes from disk,
+    segments, layers on the first devices.
+    """
     segments = placement.chosen.num_segments
     loaded = segments * sum(load_frac(ring, one) for one in placement.streams)
     return round(placement.step_s, 12), loaded, segments, placement.chosen.layers

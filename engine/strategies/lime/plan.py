@@ -44,7 +44,7 @@ def plan_of(
     params: LimeParams,
     pipeline: Sequence[Stage] = (),
 ) -> Plan[SegmentsLayout]:
-    """`pipeline` is a plain pipeline that fits: the plan is not slower than it.
+    """LIME's plan. `pipeline` is a plain pipeline that fits: the plan is not slower than it.
 
     With planner=best as many requests of a burst pass together as let all of them end first. Raises
     `PlanError` if not even one layer per slot fits.

@@ -173,7 +173,7 @@ def _moved(layers: Sequence[int], giver: int, taker: int) -> tuple[int, ...]:
 
 
 def few_segments(ring: Ring) -> range:
-    """Every stage has a layer."""
+    """The numbers of segments to try; every stage has a layer."""
     return range(1, min(MOST_SEGMENTS, ring.num_layers // ring.size) + 1)
 
 

@@ -97,8 +97,8 @@ def block_estimate(
     rows: int,
     seen: int,
 ) -> BlockEstimate:
-    """`shares` are each chip's rank and the bounds of its tiles of heads and of columns. `rows` new rows of
-    each of `batch` sequences attend over `seen` rows.
+    """What one block costs by the paper's model. `shares` are each chip's rank and the bounds of its tiles of
+    heads and of columns. `rows` new rows of each of `batch` sequences attend over `seen` rows.
     """
     busy_s, on_chip_s, off_chip_s, all_s, compute_j, on_chip_j, off_chip_j = [], [], [], [], 0.0, 0.0, 0.0
     for rank, head_tiles, column_tiles in shares:

@@ -93,7 +93,7 @@ class SplitSearch:
         return Bounds(group, bounds_of([unit * count for count in heads]), bounds_of(columns))
 
     def head_unit(self, group: Group) -> int:
-        """Heads are divided in whole KV groups if every device can have one."""
+        """Heads that are divided together: whole KV groups if every device can have one."""
         return self.model.group_size if len(group) <= self.model.num_kv_heads else 1
 
     def exact(self, group: Group) -> list[Bounds]:

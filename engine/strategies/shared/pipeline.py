@@ -64,7 +64,7 @@ def ends_placement(name: str, cluster: ClusterSpec, model: ModelSpec) -> Placeme
 
 
 def stages_placement(ends: Placement, stages: Sequence[Stage], num_layers: int) -> Placement:
-    """The ends and the layers of all stages.
+    """The placement of a pipeline: the ends and the layers of all stages.
 
     Raises `PlanError` unless the stages cover layers [0, num_layers) in order, with one stage per device.
     """

@@ -227,7 +227,7 @@ class Bounds(NamedTuple):
 
 
 def shares_placement(name: str, cluster: ClusterSpec, model: ModelSpec, bounds: Bounds) -> Placement:
-    """The ends and the shares of all members."""
+    """The placement of tensor parallelism: the ends and the shares of all members."""
     cuts: tuple[tuple[Part, Axis, tuple[int, ...]], ...] = (
         ("attention", "heads", bounds.heads),
         ("ffn", "columns", bounds.columns),

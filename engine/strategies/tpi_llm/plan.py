@@ -61,7 +61,9 @@ class SlidingWindowLayout(AllReduceLayout):
 
 
 def split_from_last(total: int, ratios: Sequence[float]) -> tuple[int, ...]:
-    """Each member gets the floor of its part of `total`; what is left goes one by one from the last back."""
+    """Divide `total` by `ratios`: each member gets the floor of its part of `total`; what is left goes one by
+    one from the last back.
+    """
     sizes = [int(total * ratio / sum(ratios) + ROUNDING) for ratio in ratios]
     for index in range(total - sum(sizes)):
         sizes[-1 - index] += 1
@@ -179,8 +181,8 @@ def streams_always(share: MemberShare, window: int, retain_every: int) -> Stream
 
 
 def streams_as_needed(share: MemberShare, window: int, rows: int) -> Streams:
-    """Blocks stay while there is memory; as the cache grows to `rows` rows they begin to stream: the largest
-    part first, feed-forward before attention, from the last layer back.
+    """When which blocks begin to stream: they stay while there is memory; as the cache grows to `rows` rows
+    they begin to stream: the largest part first, feed-forward before attention, from the last layer back.
     """
     order = sorted(share.streamable, key=lambda block: (block % 2 == 0, -block))
     levels = [0, *range(window + 1, len(order) + 1)]

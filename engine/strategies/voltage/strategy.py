@@ -49,7 +49,9 @@ class Voltage(Strategy[VoltageParams, PositionsLayout]):
         return voltage_plan(self.name, cluster, model, demand, params)
 
     def partners(self, cluster: ClusterSpec, plan: Plan[PositionsLayout]) -> frozenset[tuple[int, int]]:
-        """A device without positions may get some later: by a new partition, or as the sequence grows."""
+        """All pairs of devices that may send: one without positions may get some later, by a new partition,
+        or as the sequence grows.
+        """
         shards = plan.layout.shards
         if not plan.layout.repartition and all(shard.size for shard in shards):
             return frozenset()

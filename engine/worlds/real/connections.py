@@ -315,7 +315,7 @@ class Connections:
         return messages, closed
 
     def _end(self, connection: ReceiveConnection, closed: list[int]) -> None:
-        """`connection` was closed by its peer."""
+        """Act on a connection that its peer has closed."""
         self.receiving.remove(connection)
         connection.sock.close()
         closed.append(connection.src)

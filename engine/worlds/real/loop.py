@@ -280,7 +280,7 @@ class DeviceLoop(Device):
         self.watchdog.check(time.monotonic())
 
     def _accept(self, message: Incoming) -> None:
-        """A message has arrived: it is delivered when it may be used."""
+        """Deliver a message that has arrived when it may be used."""
         self._later(self._usable_s(message), message)
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:

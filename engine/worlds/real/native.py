@@ -135,7 +135,9 @@ class NativeDevice(RealDevice):
         return x
 
     def _note(self, op: Op, of_inputs: Any, began_s: float, ended_s: float) -> None:
-        """`op` was computed in the main thread: the program is at its end, the trace gets it later."""
+        """Take note of an operation that the main thread has computed: the program is at its end, the trace
+        gets it later.
+        """
         current, noted = self.current, self.noted
         noted.append((self._computed, op, of_inputs, began_s, ended_s, current.request, current.token))
         if len(noted) > MOST_NOTED:

@@ -79,7 +79,7 @@ class Pacer:
         self.free_s = min(self.free_s, now_s)
 
     def resume(self, now_s: float) -> None:
-        """The device was frozen until `now_s`: what was due earlier is due now."""
+        """Go on after the device was frozen until `now_s`: what was due earlier is due now."""
         self.resumed_s = now_s
 
     def stats(self) -> PacingStats:

@@ -88,6 +88,6 @@ class PeerWatchdog:
             self._report(peer, last_byte_s)
 
     def trust(self, peer: int, now_s: float) -> None:
-        """`peer` has joined (again), or it runs: it may be suspected again, for its silence from now on."""
+        """Trust `peer`, which has joined (again) or runs: it may be suspected for its silence from now on."""
         self._trusted_s[peer] = now_s
         self.suspected.discard(peer)

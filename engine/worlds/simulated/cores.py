@@ -51,7 +51,9 @@ class SharedCores:
         return all(work.core != core for work in self.under_way) if core is not None else not self.under_way
 
     def carry(self, size_bytes: int, core: int | None = None) -> None:
-        """Links begin to carry a message: its sender and its receiver do not wait for this work."""
+        """Let the kernel carry a message over the links: its sender and its receiver do not wait for this
+        work.
+        """
         if self.link_byte_s:
             self.begin(size_bytes * self.link_byte_s, lambda: None, core)
 
@@ -141,7 +143,7 @@ class Threads:
         self.main, self.compute = Thread(cores, core), Thread(cores, core)
 
     def carry(self, size_bytes: int) -> None:
-        """The host's kernel begins to carry a message of this device."""
+        """Let the host's kernel carry a message of this device."""
         self.cores.carry(size_bytes, self.core)
 
     def receive(self, duration_s: float, on_end: Callable[[float], None]) -> None:

@@ -119,7 +119,7 @@ class SimulatedDevice(Device):
         return self.compute_for(op, None, *inputs)
 
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
-        """The handle gets the value `result`, or the result's shape if it was not computed."""
+        """Compute `op`; the handle gets the value `result`, or the result's shape if it was not computed."""
         price, program = self.price(op, inputs), self.current
         if self.threads is not None:
             return self._compute_on(self.threads, op, price, price.output if result is None else result)
@@ -268,7 +268,7 @@ class SimulatedDevice(Device):
         return 1.0 - self.network.waiting_frac
 
     def receive(self, message: SimulatedMessage, use: Callable[[], None]) -> None:
-        """`message` has arrived: `use` it, on shared cores when the main thread has read it."""
+        """`use` a message that has arrived, on shared cores when the main thread has read it."""
         if self.threads is not None:
             cost_s = self._work_frac * receiver_cost_s(self.device, message.size_bytes)
             self.threads.receive(cost_s, lambda start_s: use())

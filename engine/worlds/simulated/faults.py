@@ -82,7 +82,7 @@ class FaultInjector:
             self._watch_frozen(rank)
 
     def schedule_detection_of_frozen_devices(self) -> bool:
-        """A program may wait for a frozen device: declare it failed after `silence_s`. False if no device is
+        """Declare a frozen device that a program may wait for failed after `silence_s`. False if no device is
         frozen.
         """
         frozen = self._frozen_and_not_failed()
@@ -212,7 +212,7 @@ class FaultInjector:
     # failures
 
     def _stop(self, rank: int) -> None:
-        """Device `rank` has failed: end its programs, drop its messages and those to it."""
+        """End the programs of device `rank`, which has failed, and drop its messages and those to it."""
         self.kernel.close_programs(rank)
         self.failed.add(rank)
         self.unsent += self.network.drop_messages_of(rank)

@@ -161,7 +161,8 @@ class SimulationKernel:
             raise Cancelled("The prediction was stopped.", time_s=self.now_s)
 
     def run_ahead(self, operation: Operation) -> bool:
-        """A program is about to wait for `operation`: end it if nothing else is due before. Whether it was.
+        """End an operation that a program is about to wait for, if nothing else is due before. Returns
+        whether it did.
 
         It must be the operation that was begun last, and the present action must have nothing left to do.
         """
@@ -221,8 +222,8 @@ class SimulationKernel:
             self.resume(program, handle)
 
     def nothing_follows(self) -> None:
-        """The present action does nothing more after it has finished one handle: the last program that waits
-        for it may run ahead.
+        """Say that the present action does nothing more after it has finished one handle: the last program
+        that waits for it may run ahead.
         """
         self._is_last = True
 

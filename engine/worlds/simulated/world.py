@@ -146,7 +146,7 @@ class SimulatedWorld:
         return not self.kernel.programs and self.spec.cluster.source_rank not in self.faults.failed
 
     def _when_idle(self) -> bool:
-        """Programs wait and nothing is scheduled: schedule the detection of what keeps them waiting.
+        """Schedule the detection of what keeps programs waiting, as they all wait and nothing is scheduled.
 
         Returns False if only frozen devices have programs left, because no other device waits for them.
         Raises `Deadlock` if no fault explains the wait.

@@ -80,5 +80,7 @@ def test_a_recovery_without_a_later_token_has_parts_and_no_sum() -> None:
 
 
 def test_in_lists_a_run_that_did_not_finish_has_only_its_dilation() -> None:
-    failed = report().model_copy(update={"outcome": Outcome(kind="failed"), "world": "emulated", "dilation": 3.0})
+    failed = report().model_copy(
+        update={"outcome": Outcome(kind="failed"), "world": "emulated", "dilation": 3.0}
+    )
     assert listed_figures(failed) == {"dilation": 3.0}

@@ -26,7 +26,8 @@ class CongestionWindow:
         return in_flight < int(self.cwnd)
 
     def grow(self, acked: int, limited: bool, max_in_flight: int) -> None:
-        """`acked` segments were acknowledged; `limited`: the window was full when they were in flight.
+        """Grow the window, as `acked` segments were acknowledged; `limited`: the window was full when they
+        were in flight.
 
         An unused window does not grow, but for slow start up to twice what was ever in flight.
         """
@@ -66,11 +67,13 @@ class CongestionWindow:
         self.cwnd = self.ssthresh
 
     def on_probe_repaired(self) -> None:
-        """A tail loss probe has repaired a loss: the next ACK halves the window (RFC 8985, section 7.4)."""
+        """Let the next ACK halve the window, as a tail loss probe has repaired a loss (RFC 8985, section
+        7.4).
+        """
         self.owes_reduction = True
 
     def on_new_ack(self) -> None:
-        """An ACK has moved SND.UNA."""
+        """Act on an ACK that has moved SND.UNA."""
         if self.owes_reduction:
             self.halve_ssthresh()
             self.cwnd, self.owes_reduction = self.ssthresh, False

@@ -31,7 +31,7 @@ class Rack:
             self.newest, self.rtt_s = transmission, now_s - transmission.sent_s
 
     def on_timer(self) -> None:
-        """The reordering timer has expired: all that was sent before `newest` is lost."""
+        """Take all that was sent before `newest` as lost: the reordering timer has expired."""
         self.timer_s = math.inf
         self.rtt_s = -math.inf
 
