@@ -68,7 +68,7 @@ async def _next(ctx: Ctx, most: int, others: Sequence[int], source: SourceIO | N
     while not (waiting := source.waiting()):
         if source.closed:
             break
-        await source.news()
+        await source.queue_change()
     batch = tuple(like_first(waiting)[:most]) if waiting else ()
     for rank in others:
         ctx.send(source.nothing(), rank, "admitted", _announcement(batch))

@@ -76,7 +76,7 @@ class SourceIO(Protocol):
         served: people take turns.
         """
 
-    def news(self) -> Handle:
+    def queue_change(self) -> Handle:
         """Done when another request has arrived, or when no more will be taken."""
 
     @property

@@ -140,7 +140,7 @@ COMPUTED_HERE = (
 def computed_here(task: str, arguments: list[Any], person: int, large: bool = False) -> dict[str, Any]:
     if task not in COMPUTED_HERE:
         return asked_as_it_is(task, arguments, person, large)
-    return answers.opened(json.loads(json.dumps(celery.tasks[task].answer(*arguments))))
+    return answers.answer_of(json.loads(json.dumps(celery.tasks[task].answer(*arguments))))
 
 
 @pytest.fixture

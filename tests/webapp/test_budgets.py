@@ -133,7 +133,7 @@ def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) 
     monkeypatch.setattr(tasks, "predict", endless)
     answer = tasks.predict_now.answer(run_spec().model_dump(mode="json"))
     with pytest.raises(HostError, match="takes more than 30 s: ask for fewer requests, tokens or devices"):
-        answers.opened(answer)
+        answers.answer_of(answer)
     assert tasks.predict_now.soft_time_limit == 30 < answers.ANSWER_TIMEOUT_S
 
 

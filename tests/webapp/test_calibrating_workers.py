@@ -49,7 +49,7 @@ def work() -> MachineCalibration:
 def ann(live_redis: redis.Redis, work: MachineCalibration) -> Iterator[workers.Heartbeat]:
     """A worker's heartbeat, which beats when the test says so."""
     live_redis.delete(OWN_QUEUE, calibration.key_of(str(ANN)))
-    heart = workers.Heartbeat(workers.introduction(ANN, "emulate", 1), news=work.now)
+    heart = workers.Heartbeat(workers.introduction(ANN, "emulate", 1), figures=work.now)
     heart.beat()
     yield heart
     fleet.withdraw(heart.announcement)
@@ -270,10 +270,10 @@ def test_a_machine_says_how_and_when_it_was_calibrated_and_how_long_one_takes(
 ) -> None:
     from emulator.calibration.known import keep
 
-    before = tasks.calibration_news()
+    before = tasks.calibration_figures()
     assert before["calibration_takes_s"] > 0 and before["calibrated_at"] == 0
     keep(FOUND, {})
-    after = tasks.calibration_news()
+    after = tasks.calibration_figures()
     assert len(after["calibration"]) == 12 and after["calibrated"] == "now" and after["calibrated_at"] > 0
 
 

@@ -178,7 +178,7 @@ def test_a_run_has_no_path_and_a_worker_finds_its_model(mine: Path, model: str, 
     body = request_body(model=model, workload={"prompt": "Once upon a time", "new_tokens": 2})
     spec = spec_of(RunRequest.parse(body, "test"))
     assert spec.weights.directory == "" and str(mine) not in spec.model_dump_json()
-    report = predict(model_library.here(spec))
+    report = predict(model_library.with_local_weights(spec))
     assert report.outcome.kind == "finished"
     if model != "tiny-gpt2":
         assert report.spec.weights.directory

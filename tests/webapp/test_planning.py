@@ -228,7 +228,7 @@ def test_a_question_that_meets_a_limit_is_answered_with_a_sentence(
     task = celery.tasks["plan.plan_run"]
     monkeypatch.setattr(task, "run", compute)
     with pytest.raises((HostError, PlanError), match=sentence):
-        answers.opened(json.loads(json.dumps(task.answer())))
+        answers.answer_of(json.loads(json.dumps(task.answer())))
 
 
 def test_a_question_that_breaks_its_task_is_answered_and_breaks_it(
@@ -243,7 +243,7 @@ def test_a_question_that_breaks_its_task_is_answered_and_breaks_it(
     finally:
         task.pop_request()
     with pytest.raises(HostError, match=r"The planning worker broke: KeyError\('nothing'\)"):
-        answers.opened(json.loads(str(live_redis.lpop("reply:here"))))
+        answers.answer_of(json.loads(str(live_redis.lpop("reply:here"))))
 
 
 def test_every_task_of_the_planning_queue_has_a_time_limit() -> None:

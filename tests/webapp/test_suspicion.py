@@ -184,7 +184,7 @@ def test_a_lease_that_is_renewed_is_announced(owner: lease.Ownership) -> None:
 
 def test_a_worker_that_waits_for_the_database_goes_on_announcing_itself(live_redis: redis.Redis) -> None:
     waits, beats = threading.Event(), []
-    heart = workers.Heartbeat(introduction(ELSEWHERE, "emulate", 1), news=lambda: beats.append(1) or {})
+    heart = workers.Heartbeat(introduction(ELSEWHERE, "emulate", 1), figures=lambda: beats.append(1) or {})
     heart.keep_house = waits.wait
     heart.start()
     try:

@@ -152,7 +152,7 @@ def portable(weights: WeightsRef) -> WeightsRef:
     return WeightsRef(kind=weights.kind, digest=weights.digest or digest_of(weights.directory))
 
 
-def here(spec: RunSpec) -> RunSpec:
+def with_local_weights(spec: RunSpec) -> RunSpec:
     """The run with the directory on this machine in place of a digest. Raises `HostError`."""
     if not spec.weights.digest:
         return spec

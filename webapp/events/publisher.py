@@ -42,7 +42,7 @@ class Publisher:
         self.behind_since: float | None = None
         self.lost = False
         self.failure: BaseException | None = None
-        self.news = threading.Event()
+        self.to_do = threading.Event()
         self.flushes: deque[threading.Event] = deque()
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self._work, name=f"publisher of run {self.run_id}", daemon=True)
@@ -53,7 +53,7 @@ class Publisher:
 
     def __exit__(self, *exc: object) -> None:
         self.stopping.set()
-        self.news.set()
+        self.to_do.set()
         self.thread.join()
         self._raise_failure()
 
@@ -75,7 +75,7 @@ class Publisher:
         self.pending.extend(events)
         if self.behind_since is None:
             self.behind_since = time.monotonic()
-        self.news.set()
+        self.to_do.set()
 
     def flush(self) -> None:
         """Return when the database has what was published until now, or the publishing thread has ended.
@@ -84,7 +84,7 @@ class Publisher:
         """
         done = threading.Event()
         self.flushes.append(done)
-        self.news.set()
+        self.to_do.set()
         while not done.wait(storage.AGAIN_S) and self.thread.is_alive():
             pass
 
@@ -95,12 +95,12 @@ class Publisher:
     def _work(self) -> None:
         try:
             while not self.stopping.is_set():
-                self.news.wait(storage.AGAIN_S if self._is_behind() else None)
+                self.to_do.wait(storage.AGAIN_S if self._is_behind() else None)
                 self.stopping.wait(BATCH_S)
-                self.news.clear()
+                self.to_do.clear()
                 self._pass_on()
                 self._flush()
-            storage.insist(self._finish)
+            storage.keep_trying(self._finish)
         except Lost as lost:
             logger.warning("%s", lost)
             self.lost = True
@@ -135,7 +135,7 @@ class Publisher:
     def _flush(self) -> None:
         """Store all that waits, and wake those who asked for it. Raises `Lost`."""
         while self.flushes:
-            storage.insist(self._store)
+            storage.keep_trying(self._store)
             self.flushes.popleft().set()
 
     def _store(self) -> None:

@@ -43,7 +43,7 @@ class Tail:
         self.kept_chars = 0
         self.error: Exception | None = None
         self.closing = False
-        self.news = asyncio.Condition()
+        self.changed = asyncio.Condition()
         self.ready = asyncio.Event()
         self.task = asyncio.create_task(self._read())
 
@@ -62,8 +62,8 @@ class Tail:
         Raises Redis' errors.
         """
         try:
-            async with asyncio.timeout(HEARTBEAT_S), self.news:
-                await self.news.wait_for(lambda: self._kept_after(since) or self.archived is not False)
+            async with asyncio.timeout(HEARTBEAT_S), self.changed:
+                await self.changed.wait_for(lambda: self._kept_after(since) or self.archived is not False)
         except TimeoutError:
             pass
         self.check()
@@ -118,8 +118,8 @@ class Tail:
             self.kept_chars -= len(oldest.events)
 
     async def _tell(self) -> None:
-        async with self.news:
-            self.news.notify_all()
+        async with self.changed:
+            self.changed.notify_all()
 
     async def end(self) -> None:
         """Cancel the reading task until it ends, again and again: a cancellation that meets a database call

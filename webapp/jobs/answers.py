@@ -128,13 +128,13 @@ def answers(calls: Sequence[tuple[str, list[Any]]], ends_s: float) -> list[dict[
     while len(found) < len(calls) and time.monotonic() < ends_s:
         text = pop(key, BLOCK_S)
         if text is not None:
-            found.append(opened(json.loads(text)))
+            found.append(answer_of(json.loads(text)))
     if len(found) < len(calls):
         raise Unavailable("No answer in time: the planning workers are busy, try again later.")
     return found
 
 
-def opened(message: dict[str, Any]) -> dict[str, Any]:
+def answer_of(message: dict[str, Any]) -> dict[str, Any]:
     """The answer, or what the task raised."""
     if "error" not in message:
         return message
@@ -153,7 +153,7 @@ class Question(Task):  # type: ignore[misc]
         try:
             reply(key, self.answer(*arguments))
         except Exception as error:
-            reply(key, sealed(HostError(f"The planning worker broke: {error!r}. Its log says more.")))
+            reply(key, error_message(HostError(f"The planning worker broke: {error!r}. Its log says more.")))
             raise
 
     def answer(self, *arguments: Any) -> dict[str, Any]:
@@ -162,11 +162,11 @@ class Question(Task):  # type: ignore[misc]
         try:
             answer: dict[str, Any] = self.run(*arguments)
         except EdgeLoomError as error:
-            return sealed(error)
+            return error_message(error)
         except SoftTimeLimitExceeded:
-            return sealed(HostError(f"This takes more than {self.soft_time_limit} s: {remedy}"))
+            return error_message(HostError(f"This takes more than {self.soft_time_limit} s: {remedy}"))
         except MemoryError:
-            return sealed(HostError(f"This needs more than {MEMORY_BYTES >> 30} GiB: {remedy}"))
+            return error_message(HostError(f"This needs more than {MEMORY_BYTES >> 30} GiB: {remedy}"))
         return answer
 
 
@@ -182,8 +182,8 @@ def reply(key: str, message: dict[str, Any]) -> None:
     push(key, json.dumps(message), ANSWER_TIMEOUT_S)
 
 
-def sealed(error: EdgeLoomError) -> dict[str, Any]:
-    """An error as a message; `opened` raises it again."""
+def error_message(error: EdgeLoomError) -> dict[str, Any]:
+    """An error as a message; `answer_of` raises it again."""
     fields = error.fields if isinstance(error, SpecError) else []
     kind = next((name for name, kind in ERRORS.items() if isinstance(error, kind)), "HostError")
     return {"error": kind, "detail": str(error), "fields": fields}

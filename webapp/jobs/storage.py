@@ -36,7 +36,7 @@ def problem() -> str | None:
     return None if answer is None else str(answer)
 
 
-def insist(
+def keep_trying(
     write: Callable[[], T],
     pause: Callable[[float], object] = NEVER.wait,
     errors: tuple[type[Exception], ...] = ERRORS,

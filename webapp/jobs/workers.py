@@ -139,7 +139,7 @@ class Intake(Protocol):
 class Heartbeat(threading.Thread):
     """Announces one worker of one queue again and again until `stop`, and opens or shuts its intake.
 
-    `news` gives what changes: fields of the announcement. `on_beat` gets the announcement, and may use the
+    `figures` gives what changes: fields of the announcement. `on_beat` gets the announcement, and may use the
     database.
     """
 
@@ -148,14 +148,14 @@ class Heartbeat(threading.Thread):
         introduced: Announcement,
         intake: Intake | None = None,
         on_beat: Callable[[Announcement], None] = lambda announcement: None,
-        news: Callable[[], dict[str, Any]] = dict,
+        figures: Callable[[], dict[str, Any]] = dict,
     ):
         super().__init__(name=f"heartbeat of {introduced.node}", daemon=True)
         self.announcement = introduced
         self.refused = introduced.refused
         self.intake = intake
         self.on_beat = on_beat
-        self.news = news
+        self.figures = figures
         self.stopping = threading.Event()
 
     def run(self) -> None:
@@ -204,7 +204,7 @@ class Heartbeat(threading.Thread):
         """The announcement of this worker with what is true now."""
         now = fleet.present(self.announcement)
         self.announcement = now.model_copy(
-            update={"holds": tuple(held), "refused": self.refused, **self.news()}
+            update={"holds": tuple(held), "refused": self.refused, **self.figures()}
         )
         return self.announcement
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 def publisher_of(owner: lease.Ownership) -> Publisher:
     """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
     with lease.Renewal(owner, lambda: None):
-        publisher = storage.insist(lambda: Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
+        publisher = storage.keep_trying(lambda: Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
     publisher.log.begin()
     return publisher
 
@@ -67,7 +67,7 @@ def is_ending(event: Event) -> bool:
 def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> None:
     """Store the report of a run and publish that it has ended. Raises `Lost`."""
     publisher.flush()
-    status = storage.insist(lambda: closing.finish(owner, report))
+    status = storage.keep_trying(lambda: closing.finish(owner, report))
     ended = StateChanged(state=status, detail=report.outcome.sentence)
     publisher.publish([ended, ReportMade.of(report)])
     # Nothing was predicted before the start if no host was calibrated then.
@@ -79,7 +79,7 @@ def give_up(owner: lease.Ownership, publisher: Publisher, outcome: Outcome) -> N
     """Close a run that has no report, and add the outcome to its events."""
     publisher.flush()
     try:
-        storage.insist(lambda: closing.end(owner, outcome))
+        storage.keep_trying(lambda: closing.end(owner, outcome))
     except lease.Lost as lost:
         logger.warning("%s", lost)
         return

@@ -21,7 +21,7 @@ from webapp import budgets
 from webapp.accounts import rights
 from webapp.celery import LATER
 from webapp.celery import app as celery
-from webapp.clusters.model_library import here
+from webapp.clusters.model_library import with_local_weights
 from webapp.errors import Conflict, Unavailable
 from webapp.events import stream
 from webapp.events.event_log import EventLog
@@ -87,7 +87,7 @@ def planned(spec: RunSpec, profile: HostProfile | None = None) -> Planned:
     """What a run needs before it is queued, computed in this process, which is a worker's; `profile` has the
     times of its machine. Raises `SpecError`, `PlanError`.
     """
-    prepared = prepare(here(spec))
+    prepared = prepare(with_local_weights(spec))
     return Planned(prepared.plan, cores_for(prepared, profile))
 
 

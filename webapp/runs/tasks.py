@@ -28,7 +28,7 @@ from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
 from webapp.celery import app
-from webapp.clusters.model_library import Reachable, here, without_place
+from webapp.clusters.model_library import Reachable, with_local_weights, without_place
 from webapp.jobs import answers, lease, workers
 from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibrating import MachineCalibration
@@ -107,14 +107,14 @@ def spec_to_predict(run: Run) -> RunSpec:
     if run.report is None:
         return with_profile(spec)
     report = read_report(run.report, f"The report of {run}").needed()
-    return here(spec.model_copy(update={"profile": report.spec.profile}))
+    return with_local_weights(spec.model_copy(update={"profile": report.spec.profile}))
 
 
 def with_profile(spec: RunSpec) -> RunSpec:
     """The run with this host's times, where devices are modelled by them and they have been measured, and
     with the directory of its model on this host. Raises `HostError` if that is not to be had.
     """
-    spec = here(spec)
+    spec = with_local_weights(spec)
     paced = spec.model_copy(update={"dilation": 1.0})  # the simulated world has no use for a dilation
     return spec.model_copy(update={"profile": calibrated(paced).profile})
 
@@ -145,7 +145,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
     with lease.Renewal(owner, commands.stop, partial(is_to_stop, run_id)), publisher:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
-                spec = here(read_spec(run.spec, f"The spec of {run}").needed())
+                spec = with_local_weights(read_spec(run.spec, f"The spec of {run}").needed())
                 report = emulate(spec, recording.Watch(owner, publisher), commands.queue)
             recording.keep(owner, publisher, without_place(report))
         except lease.Lost as lost:
@@ -202,7 +202,10 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
         own = [own_queue(str(me))] if queue == "emulate" else []
         heartbeats.append(
             workers.Heartbeat(
-                introduced, QueueIntake(sender, (queue, *own)), partial(look_after, me), partial(news, queue)
+                introduced,
+                QueueIntake(sender, (queue, *own)),
+                partial(look_after, me),
+                partial(present_figures, queue),
             )
         )
         for name in own:
@@ -221,14 +224,14 @@ def abilities(queue: str) -> dict[str, Any]:
     }
 
 
-def news(queue: str) -> dict[str, Any]:
+def present_figures(queue: str) -> dict[str, Any]:
     """What a worker finds out at every beat."""
     lag_s = max((feed.publisher.lag_s() for feed in tuple(in_progress.values())), default=0.0)
-    found = {"event_lag_s": round(lag_s, 3), "models": reachable.digests(), **calibration_news()}
+    found = {"event_lag_s": round(lag_s, 3), "models": reachable.digests(), **calibration_figures()}
     return found | calibration.now() if queue == "emulate" else found
 
 
-def calibration_news() -> dict[str, Any]:
+def calibration_figures() -> dict[str, Any]:
     """The calibration of this machine, which any process on it may have made, and how long a new one takes
     now.
     """

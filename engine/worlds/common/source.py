@@ -35,7 +35,7 @@ class _Source:
         self.cancelled: set[int] = set()
         self.queue: list[Request] = []
         self.closed = False
-        self._news: Handle | None = None
+        self._awaited: Handle | None = None
 
     def arrival_s(self, request: Request) -> float:
         """When `request` arrives; infinite while the answer that it follows is not complete."""
@@ -46,7 +46,7 @@ class _Source:
         return self.finished_s.get(before, math.inf) + workload.think_s
 
     def open(self) -> None:
-        self.queue, self._news = [], None
+        self.queue, self._awaited = [], None
 
     def expect_no_more(self) -> None:
         """Take note that the requests known before have arrived; whether others may come depends on the
@@ -56,18 +56,18 @@ class _Source:
     def waiting(self) -> Sequence[Request]:
         return in_turn(self.queue, self.last_turn)
 
-    def news(self) -> Handle:
-        self._news = Handle("a request")
-        return self._news
+    def queue_change(self) -> Handle:
+        self._awaited = Handle("a request")
+        return self._awaited
 
     def has_ended(self, request: int) -> bool:
         return request in self.cancelled or request in self.finished_s
 
     def _tell(self, time_s: float) -> None:
-        """Resume the program that waits for news."""
-        news, self._news = self._news, None
-        if news is not None:
-            self.device.finish_at(news, time_s)  # in a turn of its own, not within the program that tells
+        """Resume the program that waits for a change of the queue."""
+        awaited, self._awaited = self._awaited, None
+        if awaited is not None:
+            self.device.finish_at(awaited, time_s)  # in a turn of its own, not within the program that tells
 
     def close(self, time_s: float, reason: str = "") -> None:
         """Take no more requests, and cancel those without an answer."""

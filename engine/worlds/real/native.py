@@ -150,7 +150,7 @@ class NativeDevice(RealDevice):
             self.outstanding
             or self.due
             or self.connections.is_writing
-            or (now_s - self.turned_s > TURN_S and self._has_news())
+            or (now_s - self.turned_s > TURN_S and self._loop_has_work())
         )
 
     def _queued(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> Handle:
@@ -211,7 +211,7 @@ class NativeDevice(RealDevice):
             leaves = self.leaves[kind] = hands_over(price.flops, paced=False)
         return leaves
 
-    def _has_news(self) -> bool:
+    def _loop_has_work(self) -> bool:
         """Look whether the loop has something to do, after which it counts as having had its turn."""
         if not self.connections.has_peers:
             self.turned_s = time.monotonic()
