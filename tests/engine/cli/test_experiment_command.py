@@ -79,7 +79,7 @@ def written(folder: Path, more: str = "", values: str = '"single", "megatron"') 
 def test_points_are_predicted_once_shown_and_written(file: Path, tmp_path: Path, capsys: Any) -> None:
     output = ("--output", tmp_path / "out")
     status, shown, progress = run(capsys, "predict", file, *output, "--jobs", 1)
-    assert status == 0 and "2 of 2 simulated finished" in shown
+    assert status == 0 and "2 of 2 predicted finished" in shown
     assert "2 of 2 points" in progress
     status, _, progress = run(capsys, "predict", file, *output)
     assert (status, progress) == (0, "")
@@ -94,7 +94,7 @@ def test_an_added_value_costs_one_point_and_another_experiment_none(tmp_path: Pa
     run(capsys, "predict", written(tmp_path), *output)
     grown = written(tmp_path, values='"single", "megatron", "gpipe"')
     _, shown, progress = run(capsys, "predict", grown, *output)
-    assert "3 of 3 simulated finished" in shown and progress.count("points") == 1
+    assert "3 of 3 predicted finished" in shown and progress.count("points") == 1
     lines = [line for path in (tmp_path / "out/points").iterdir() for line in path.read_text().splitlines()]
     assert len(lines) == 3
 
@@ -105,14 +105,14 @@ def test_emulated_points_are_carried_out_by_whoever_can(tmp_path: Path, capsys: 
     status, _, refusal = run(capsys, "run", both, *output)
     assert status == 2 and "cannot emulate" in refusal  # and the predictions are kept
     status, shown, progress = run(capsys, "run", both, *output, with_emulator=True)
-    assert status == 0 and "2 of 2 simulated, 2 of 2 emulated finished" in shown
+    assert status == 0 and "2 of 2 predicted, 2 of 2 emulated finished" in shown
     assert progress.startswith("3 of 4 points")
 
 
 def test_a_point_without_a_plan_is_shown_with_its_reason(tmp_path: Path, capsys: Any) -> None:
     file = written(tmp_path, values='"single", {label = "no", value = "no", set = {strategy = "magic"}}')
     status, shown, _ = run(capsys, "predict", file, "--output", tmp_path / "out", "--jobs", 1)
-    assert status == 0 and "1 of 2 simulated finished" in shown
+    assert status == 0 and "1 of 2 predicted finished" in shown
     assert "refused" in shown and "strategy is magic" in shown
 
 
@@ -132,7 +132,7 @@ def test_a_plan_by_hand_is_a_value_of_a_factor_written_out_or_in_a_file(tmp_path
     file = written(tmp_path, values=", ".join(values))
     file.write_text(file.read_text().replace('path = "strategy"\n', ""))
     status, shown, _ = run(capsys, "predict", file, "--output", tmp_path / "out", "--jobs", 1)
-    assert status == 0 and "3 of 5 simulated finished" in shown
+    assert status == 0 and "3 of 5 predicted finished" in shown
     times = [line.split()[-1] for line in shown.splitlines() if re.match(" (alone|written|in a file) ", line)]
     assert len(times) == 3 and len(set(times)) == 1
     words = " ".join(shown.split())

@@ -1742,7 +1742,7 @@ export interface components {
             outcome: string;
             valid: boolean | null;
             /** @enum {string} */
-            world: "simulated" | "real";
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         ComparisonOut: {
             baseline: number;
@@ -2014,7 +2014,7 @@ export interface components {
             tables: components["schemas"]["Table"][];
             title: string;
             where: string[];
-            worlds: ("simulated" | "calculated" | "emulated")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
             zipped: string[][];
         };
         ExperimentEdit: {
@@ -2087,7 +2087,7 @@ export interface components {
             points: number;
             repeats: number;
             title: string;
-            worlds: ("simulated" | "calculated" | "emulated")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
         };
         Factor: {
             name: string;
@@ -2151,7 +2151,7 @@ export interface components {
             series: string;
             title: string;
             where: string[];
-            worlds: ("simulated" | "calculated" | "emulated")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
             x: string;
         };
         FigureData: {
@@ -2195,7 +2195,7 @@ export interface components {
             where: string;
             why: string;
             /** @enum {string} */
-            world: "simulated" | "calculated" | "emulated";
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         Filters: {
             cluster?: string | null;
@@ -2459,8 +2459,7 @@ export interface components {
         Line: {
             label: string;
             spots: components["schemas"]["Spot"][];
-            /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native" | "published";
+            world: ("predicted" | "calculated" | "emulated" | "native") | "published";
         };
         LinearScaling: {
             factor: number;
@@ -3098,7 +3097,8 @@ export interface components {
             published_outcome: string;
             unit: string;
             where: string;
-            world: string;
+            /** @enum {string} */
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         QuantisedLayout: {
             /** @enum {integer} */
@@ -3188,7 +3188,7 @@ export interface components {
             with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
-            world: "simulated" | "real";
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         Reproductions: {
             experiments: components["schemas"]["ExperimentSummary"][];
@@ -3262,7 +3262,7 @@ export interface components {
             state: "waiting" | "running" | "done" | "failed" | "problem";
             wall_s: number | null;
             /** @enum {string} */
-            world: "simulated" | "calculated" | "emulated";
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         RowsOut: {
             cursor: number;
@@ -3359,7 +3359,7 @@ export interface components {
             with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
-            world: "simulated" | "real";
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         RunRequest: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
@@ -3742,7 +3742,7 @@ export interface components {
             statistic: "mean" | "median" | "min" | "max" | "std" | "interval";
             title: string;
             where: string[];
-            worlds: ("simulated" | "calculated" | "emulated")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
         };
         TableCell: {
             best: boolean;
@@ -3942,7 +3942,8 @@ export interface components {
             /** @enum {string} */
             verdict: "holds" | "holds in direction" | "does not hold" | "not known";
             where: string;
-            world: string;
+            /** @enum {string} */
+            world: "predicted" | "calculated" | "emulated" | "native";
         };
         VisionSpec: {
             crop: boolean;

@@ -84,9 +84,8 @@ function Details({ summary }: { summary: ReproductionSummary }) {
         </>
       )}
       <Text size="xs" c="dimmed" mt="sm">
-        {points} points, {worlds.join(' and ')},
-        computed by version {code_versions.join(', ')}. From the command line:{' '}
-        <code>./loom reproduce {name}</code>
+        {points} points, {worlds.join(' and ')}, computed by version {code_versions.join(', ')}. From the
+        command line: <code>./loom reproduce {name}</code>
       </Text>
     </div>
   );

@@ -1,5 +1,6 @@
 import { Anchor, Group, MultiSelect, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
+import { WORLDS } from '@/api/worlds';
 import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
