@@ -6,9 +6,13 @@ Both worlds use these sizes.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from engine.domain.errors import EdgeLoomError
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 FRAME_HEADER_BYTES = 112
 MAX_DIMS = 5
@@ -19,6 +23,13 @@ NOTE_BYTES = 8
 _LAYOUT = struct.Struct(f"<qqqddBBBBB{MAX_DIMS}I{MAX_TAG_BYTES}s")
 MAX_NOTE = 255
 EPOCHS = 256
+
+Size = TypeVar("Size", int, float, "NDArray[float64]")
+
+
+def framed_bytes(payload_bytes: Size, note_size: int = 0) -> Size:
+    """Bytes of a message on the wire: its frame header, a note of `note_size` integers, its tensor."""
+    return FRAME_HEADER_BYTES + note_size * NOTE_BYTES + payload_bytes
 
 
 class FrameHeader(NamedTuple):
@@ -43,7 +54,12 @@ class FrameHeader(NamedTuple):
     @property
     def body_bytes(self) -> int:
         """Bytes after the header: note and tensor."""
-        return self.note_size * NOTE_BYTES + self.payload_bytes
+        return self.framed_bytes - FRAME_HEADER_BYTES
+
+    @property
+    def framed_bytes(self) -> int:
+        """Bytes of the whole message."""
+        return framed_bytes(self.payload_bytes, self.note_size)
 
     def pack(self) -> bytes:
         tag = self.tag.encode()

@@ -88,7 +88,7 @@ def make_library() -> str:
     draft = folder / f"{library_name()}.{uuid.uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        command = (found, *options(), "-o", draft, "-x", "c", "-", "-lm")
+        command = (found, *options(), "-o", str(draft), "-x", "c", "-", "-lm")
         subprocess.run(command, input=source(), check=True, capture_output=True)
         ctypes.CDLL(str(draft))
         draft.replace(folder / library_name())

@@ -18,7 +18,7 @@ from engine.domain.units import transfer_s
 from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Residual
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.messages import fixed_s, message_s
 from engine.strategies.shared.shares import pass_s
@@ -41,7 +41,7 @@ class Phase(NamedTuple):
     @property
     def call_bytes(self) -> int:
         """Bytes of a call with the rows, and of its reply."""
-        return payload_bytes(self.x) + FRAME_HEADER_BYTES + NOTE_INTEGERS * NOTE_BYTES
+        return framed_bytes(payload_bytes(self.x), NOTE_INTEGERS)
 
 
 class RequestTime:

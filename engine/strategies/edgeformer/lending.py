@@ -19,6 +19,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.units import BITS_PER_BYTE
 from engine.ops.heads import Attend, kv_of
 from engine.ops.tensors import Meta
+from engine.program.frames import framed_bytes
 from engine.strategies.edgeformer.allocation import allocate
 from engine.strategies.edgeformer.costs import AttentionRows, CostModel, sites_of
 from engine.strategies.edgeformer.layout import OwnedBlocks
@@ -133,13 +134,13 @@ def round_trips(
     several of them cross has its rate for all of them together.
     """
     lent = sorted((rank, heads) for rank, heads in counts.items() if rank != owner and heads)
-    there = {rank: _message_bytes(model, heads, rows, keys=True) for rank, heads in lent}
-    back = {rank: _message_bytes(model, heads, rows, keys=False) for rank, heads in lent}
+    there = {rank: _payload_bytes(model, heads, rows, keys=True) for rank, heads in lent}
+    back = {rank: _payload_bytes(model, heads, rows, keys=False) for rank, heads in lent}
     load: Counter[tuple[int, bool]] = Counter()
     for rank, _ in lent:
         for src, dst, size in ((owner, rank, there[rank]), (rank, owner, back[rank])):
             for hop in cluster.path(src, dst):
-                load[hop.link, hop.forward] += size
+                load[hop.link, hop.forward] += framed_bytes(size)
     trips, sent_s = {}, 0.0
     for rank, heads in lent:
         staged_s = _staging_s(cluster, rank, there[rank]) + _staging_s(cluster, rank, back[rank])
@@ -164,7 +165,7 @@ def _phases(demand: Demand) -> list[tuple[AttentionRows, int]]:
     return phases
 
 
-def _message_bytes(model: ModelSpec, heads: int, rows: AttentionRows, keys: bool) -> int:
+def _payload_bytes(model: ModelSpec, heads: int, rows: AttentionRows, keys: bool) -> int:
     """Queries, keys and values of `heads` heads, or their contexts."""
     stored = len(kv_of(model, tuple(range(heads)))) if keys else 0
     return rows.batch * (heads + 2 * stored) * rows.new * model.head_dim * model.element_bytes

@@ -15,8 +15,9 @@ from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement
-from engine.domain.units import BITS_PER_BYTE
+from engine.domain.units import transfer_s
 from engine.ops.tensors import payload_bytes
+from engine.program.frames import framed_bytes
 from engine.strategies.edgeformer.costs import path_bit_per_s
 from engine.strategies.edgeformer.layout import OwnedBlocks
 from engine.strategies.edgeformer.optimal_blocks import Capacity, Moves, blocks_s, optimal_blocks
@@ -117,7 +118,7 @@ def moves_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> Moves:
     """Seconds of all moves of hidden states between two devices in a run of `demand`. Of a prompt that is
     continued, the source needs the last row alone.
     """
-    row_bits = BITS_PER_BYTE * payload_bytes(hidden(model, demand.batch, 1))
+    row_bytes = payload_bytes(hidden(model, demand.batch, 1))
     tokens = max(0, demand.new_tokens - 1)
     forth, back = demand.rows + tokens, (1 if demand.generates else demand.rows) + tokens
     overheads_s: Mapping[int, float] = {
@@ -128,8 +129,9 @@ def moves_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> Moves:
     def moved_s(src: int, dst: int, rows: int) -> float:
         if src == dst:
             return 0.0
-        each_s = cluster.delay_s(src, dst) + overheads_s[src]
-        return (1 + tokens) * each_s + rows * row_bits / path_bit_per_s(cluster, src, dst)
+        rate, messages = path_bit_per_s(cluster, src, dst), 1 + tokens
+        sent_bytes = rows * row_bytes + messages * framed_bytes(0)
+        return messages * (cluster.delay_s(src, dst) + overheads_s[src]) + transfer_s(sent_bytes, rate)
 
     source = cluster.source_rank
     return Moves(source, lambda src, dst: moved_s(src, dst, forth), lambda src: moved_s(src, source, back))

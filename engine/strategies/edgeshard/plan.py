@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.units import needs_and_has, transfer_s
+from engine.domain.units import needs_and_has
 from engine.ops.tensors import payload_bytes
 from engine.strategies.edgeshard.orders import lower_bound_s, searched_segments
 from engine.strategies.edgeshard.segments import (
@@ -21,6 +21,7 @@ from engine.strategies.edgeshard.segments import (
     join,
 )
 from engine.strategies.shared.demand import Demand, end_passes, hidden
+from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import layer_s, pass_s
 from engine.strategies.shared.stages import Room, Stage, layer_bytes
 
@@ -125,9 +126,7 @@ def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Se
     result = token if demand.generates else prompt
 
     def hop_s(src: int, dst: int, first_bytes: int) -> float:
-        if src == dst:
-            return 0.0
-        return _message_s(cluster, src, dst, first_bytes) + further * _message_s(cluster, src, dst, token)
+        return message_s(cluster, src, dst, first_bytes) + further * message_s(cluster, src, dst, token)
 
     between = [[hop_s(src, dst, prompt) for dst in ranks] for src in ranks]
     return Profile(
@@ -137,14 +136,6 @@ def profile_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, rooms: Se
         return_s=[hop_s(rank, source, result) for rank in ranks],
         max_layers=[room.layers for room in rooms],
     )
-
-
-def _message_s(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> float:
-    """Seconds of one message on a path without other traffic."""
-    path = cluster.path(src, dst)
-    rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
-    delay_s = sum(cluster.links[hop.link].delay(hop.forward) for hop in path)
-    return cluster.devices[src].message_overhead_s + transfer_s(size_bytes, rate) + delay_s
 
 
 def _no_first_layer(cluster: ClusterSpec, model: ModelSpec, demand: Demand, room: Room) -> PlanError:

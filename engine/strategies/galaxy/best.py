@@ -19,7 +19,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.ops.core import Norm
 from engine.ops.tensors import payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.galaxy.plan import (
     Choice,
     GalaxyLayout,
@@ -114,7 +114,7 @@ class GalaxyTime(SplitTime):
         exchange, size = self._exchange(group), len(group)
         up, down = np.zeros((size, size), dtype=bool), np.zeros((size, size), dtype=bool)
         up[1:, 0], down[0, 1:] = True, True
-        sent_bytes, free_s = np.full(size, row_bytes + FRAME_HEADER_BYTES), np.zeros(len(exchange.rate))
+        sent_bytes, free_s = np.full(size, framed_bytes(row_bytes)), np.zeros(len(exchange.rate))
         heads, columns = (zip(group, pairwise(cuts), strict=True) for cuts in (bounds.heads, bounds.columns))
         parts = [
             np.array([self._heads_s(rank, start, stop, 1) for rank, (start, stop) in heads]),

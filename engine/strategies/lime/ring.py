@@ -12,7 +12,7 @@ from engine.domain.units import transfer_s
 from engine.ops.core import Block, Embed
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.lime.allocation import Ring
 from engine.strategies.lime.cost import HopTime, StepTimes, mean_step
 from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
@@ -26,7 +26,7 @@ def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime
         return HopTime()
     path = cluster.path(src, dst)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
-    wire_bytes = FRAME_HEADER_BYTES + size_bytes
+    wire_bytes = framed_bytes(size_bytes)
     sent_s, received_s = (
         wire_bytes / rate if rate else 0.0
         for rate in (cluster.devices[rank].staging_byte_per_s for rank in (src, dst))

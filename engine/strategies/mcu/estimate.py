@@ -158,7 +158,9 @@ def _compute_s(
 
 
 def _tree_s(cluster: ClusterSpec, levels: Sequence[Level], message_bytes: int) -> float:
-    """Up and down once: a leader's messages follow each other, the groups of a level run in parallel."""
+    """Seconds up and down once: a leader's messages follow each other, the groups of a level run in
+    parallel. Sizes are the paper's, without frame headers.
+    """
 
     def pair_s(src: int, dst: int) -> float:
         rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.units import BITS_PER_BYTE
 from engine.program.collectives import AllReduce, chunk_bounds
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -99,7 +99,7 @@ class Exchange:
         if size == 1:
             return start_s
         if how == "direct":
-            message_bytes = np.full(size, float(size_bytes + FRAME_HEADER_BYTES))
+            message_bytes = np.full(size, framed_bytes(float(size_bytes)))
             sent = ~np.eye(size, dtype=bool)
             arrived_s, _ = self.arrivals_s(start_s, message_bytes, sent, np.zeros(len(self.rate)))
             return np.maximum(arrived_s + add_s, start_s + (size - 1) * add_s)
@@ -116,7 +116,7 @@ class Exchange:
         for step in range(2 * (size - 1)):
             first, adds = (me, True) if step < size - 1 else (me + 1, False)
             chunk = share[(first - step % (size - 1)) % size]
-            passed = np.where(chunk > 0, chunk * size_bytes + FRAME_HEADER_BYTES, 0.0)
+            passed = np.where(chunk > 0, framed_bytes(chunk * size_bytes), 0.0)
             free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / rate
             ends_s = self.fixed_s[me, right] + self.byte_s[me, right] * passed
             arrived_s = np.roll(free_s + np.where(passed > 0, ends_s, 0.0), 1)

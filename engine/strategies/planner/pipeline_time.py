@@ -12,7 +12,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.units import transfer_s
 from engine.ops.core import Block
 from engine.ops.tensors import Meta, payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
 from engine.strategies.shared.last_head import last_head_passes
 from engine.strategies.shared.messages import fixed_s
@@ -95,7 +95,7 @@ class PipelineTime:
             for hop in self.cluster.path(src, dst)
         }
         slowest = min(rates, key=lambda link: rates[link])
-        wire_s = transfer_s(size + FRAME_HEADER_BYTES, rates[slowest])
+        wire_s = transfer_s(framed_bytes(size), rates[slowest])
         return [Leg(slowest, wire_s, fixed_s(self.cluster, src, dst))]
 
     def _layer_s(self, rank: int, decodes: bool) -> float:

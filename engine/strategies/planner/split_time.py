@@ -19,7 +19,7 @@ from engine.ops.head_columns import HeadColumns
 from engine.ops.layout import kv_heads
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.collectives import AllReduce
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.planner.exchange import Exchange, Floats
 from engine.strategies.shared.all_reduce_time import AllReduceChoice, cluster_all_reduce_s
 from engine.strategies.shared.demand import Demand, Pass, hidden
@@ -144,7 +144,7 @@ class SplitTime:
         sent[me, : len(group)] = True
         sent[me, me] = False
         exchange = self._exchange(everyone)
-        bytes_of = np.where(np.arange(len(everyone)) == me, row_bytes + FRAME_HEADER_BYTES, 0.0)
+        bytes_of = np.where(np.arange(len(everyone)) == me, framed_bytes(row_bytes), 0.0)
         arrived_s, _ = exchange.arrivals_s(
             np.zeros(len(everyone)), bytes_of, sent, np.zeros(len(exchange.rate))
         )

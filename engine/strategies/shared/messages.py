@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.units import transfer_s
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 
 
 def message_s(cluster: ClusterSpec, src: int, dst: int, payload_bytes: int) -> float:
@@ -12,7 +12,7 @@ def message_s(cluster: ClusterSpec, src: int, dst: int, payload_bytes: int) -> f
     if src == dst:
         return 0.0
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-    return transfer_s(payload_bytes + FRAME_HEADER_BYTES, rate) + fixed_s(cluster, src, dst)
+    return transfer_s(framed_bytes(payload_bytes), rate) + fixed_s(cluster, src, dst)
 
 
 def fixed_s(cluster: ClusterSpec, src: int, dst: int) -> float:

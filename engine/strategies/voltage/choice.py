@@ -22,7 +22,7 @@ from engine.domain.units import transfer_s
 from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.shared.demand import Demand, Pass, block_passes, hidden, working_bytes
 from engine.strategies.shared.ends import end_holdings, layer_slices
@@ -219,7 +219,7 @@ class Chooser:
         )
         for src, dst in ((source, owner), (owner, source)) if owner != source else ():
             rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-            token_s += transfer_s(payload_bytes(x) + FRAME_HEADER_BYTES, rate)
+            token_s += transfer_s(framed_bytes(payload_bytes(x)), rate)
             token_s += cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
         return token_s
 

@@ -18,7 +18,7 @@ import numpy as np
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.ops.tensors import payload_bytes
-from engine.program.frames import FRAME_HEADER_BYTES
+from engine.program.frames import framed_bytes
 from engine.strategies.planner.exchange import Exchange, Flags, Floats
 from engine.strategies.shared.demand import Demand, Pass, hidden
 from engine.strategies.shared.shares import pass_s
@@ -106,7 +106,7 @@ class PassTime:
     def bytes_of(self, sizes: Floats) -> Floats:
         """Bytes of a message with so many rows."""
         row_bytes = payload_bytes(hidden(self.model, self.batch, 1))
-        return np.where(sizes > 0, sizes * row_bytes + FRAME_HEADER_BYTES, 0.0)
+        return np.where(sizes > 0, framed_bytes(sizes * row_bytes), 0.0)
 
     def _gathers(self, sizes: Floats) -> Flags:
         """Flags that say which device sends its rows to which after a layer."""

@@ -21,7 +21,7 @@ from engine.ops.ledger import Ledger, working_bytes
 from engine.ops.operation import Cost, Op, alike_in_cost, costs_of
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
-from engine.program.frames import FRAME_HEADER_BYTES, NOTE_BYTES
+from engine.program.frames import framed_bytes
 from engine.worlds.common.programs import Handle, Program
 
 Emit = Callable[[Span | Mark], None]
@@ -354,7 +354,7 @@ class Device(ABC):
             "name": tag,
             "layer": layer_of(tag),
             "payload_bytes": payload,
-            "bytes": FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + payload,
+            "bytes": framed_bytes(payload, len(note)),
             "message": message,
             "request": self.current.request,
             "token": self.current.token,

@@ -20,7 +20,7 @@ from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, Note
-from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, NOTE_BYTES, FrameHeader, pack_note
+from engine.program.frames import EPOCHS, FrameHeader, framed_bytes, pack_note
 from engine.worlds.common.device import layer_of
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
@@ -123,7 +123,7 @@ class RealDevice(DeviceLoop):
             len(payload),
             (current.request, current.token),
             self.clock.wall(sent_s),
-            self._due_s(dst, FRAME_HEADER_BYTES + len(note) * NOTE_BYTES + len(payload)),
+            self._due_s(dst, framed_bytes(len(payload), len(note))),
             dtype_of(tensor),
             shape_of(tensor),
             tag,
@@ -153,7 +153,7 @@ class RealDevice(DeviceLoop):
                 layer_of(header.tag),
                 start_s,
                 end_s,
-                FRAME_HEADER_BYTES + header.body_bytes,
+                header.framed_bytes,
                 header.payload_bytes,
                 peer=self.cluster.devices[dst].name,
                 request=request,

@@ -26,7 +26,7 @@ from engine.domain.trace import Span
 from engine.models.weights.store import WeightStore
 from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
-from engine.program.frames import EPOCHS, FRAME_HEADER_BYTES, FrameHeader, unpack_note
+from engine.program.frames import EPOCHS, FrameHeader, unpack_note
 from engine.worlds.common.device import Device, Emit, Receipt, layer_of
 from engine.worlds.common.paths import PathTimes, receiver_cost_s
 from engine.worlds.common.programs import Handle, Program
@@ -315,7 +315,7 @@ class DeviceLoop(Device):
         if not self.paced:
             return usable_s
         header = message.header
-        size = FRAME_HEADER_BYTES + header.body_bytes
+        size = header.framed_bytes
         cost_s = receiver_cost_s(self.device, size)
         usable_s += cost_s * self.clock.dilation
         if header.sent_s <= self.paths.changed_s:
@@ -357,7 +357,7 @@ class DeviceLoop(Device):
                 layer_of(header.tag),
                 self.clock.virtual(header.sent_s),
                 at_s,
-                FRAME_HEADER_BYTES + header.body_bytes,
+                header.framed_bytes,
                 header.payload_bytes,
                 peer=self.cluster.devices[src].name,
                 request=request,

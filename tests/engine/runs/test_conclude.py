@@ -23,7 +23,7 @@ THINNED = SetRate(at_s=LATENCY_S / 4, link=SPEC.cluster.links[0].name, bit_per_s
 STATS = {"operations": 9, "late": 0, "errors": (0.0,), "used": (0.1,), "target_s": 1.0}
 
 
-def concluded(changes=(), stretch=1.0):
+def concluded(changes=(), stretch=1.0, spec=SPEC):
     """The report of a run with `changes`, all of whose operations took `stretch` times too long."""
     changed = SPEC.model_copy(update={"scenario": Scenario(changes=changes)})
     trace, _ = simulate(prepare(changed))
@@ -34,7 +34,12 @@ def concluded(changes=(), stretch=1.0):
         for item in trace
     ]
     result = RealResult(trace, Outcome(), changes, {"d0": STATS}, 0.1)
-    return report_of(prepare(SPEC), result, 2.0, [], "loopback", Correctness(), {})
+    return report_of(prepare(spec), result, 2.0, [], "loopback", Correctness(), {})
+
+
+def test_a_paced_run_is_emulated_and_one_without_pacing_native():
+    assert concluded().world == "emulated"
+    assert concluded(spec=SPEC.model_copy(update={"dilation": "native"})).world == "native"
 
 
 def test_an_undisturbed_run_is_predicted_undisturbed():

@@ -21,8 +21,8 @@ FLOPS = {"compute_model": "flops", "message_overhead_s": 0.0}
 ROWS = AttentionRows(1, 32, 32)
 HEAD_S = (4 * 8 + 1) * 32 * 32 / 1e6
 """FLOPs of a head of 8 columns over 32 rows (two products, one pass), at 1 MFLOP/s."""
-THERE_S, BACK_S = (n * 32 * 8 * 4 * 8 / 1e8 for n in (3, 1))
-"""Q, K and V of one head there, its context back, at 100 Mbit/s."""
+THERE_S, BACK_S = ((112 + n * 32 * 8 * 4) * 8 / 1e8 for n in (3, 1))
+"""A frame with Q, K and V of one head there, one with its context back, at 100 Mbit/s."""
 
 
 def test_attention_at_home_takes_the_device_s_own_time():

@@ -26,7 +26,8 @@ BLOCK_OF_PROMPT = (
 BLOCK_OF_TOKEN = 8 * 32**2 + 4 * 13 * 32 + 4 * 32 * 64 + 4 * 32 + 4 * 13 + 64
 EMBED = 2 * 11 * 32  # look up, add positions
 HEAD = 32 + 2 * 32 * 50  # norm of one row, logits
-PROMPT_S, TOKEN_S = 8 * 11 * 32 * 4 / 1e8, 8 * 32 * 4 / 1e8  # hidden states of 4-byte numbers at 100 Mbit/s
+PROMPT_S, TOKEN_S = 8 * (112 + 11 * 32 * 4) / 1e8, 8 * (112 + 32 * 4) / 1e8
+"""A frame header and hidden states of 4-byte numbers, at 100 Mbit/s."""
 MESSAGE_S = OVERHEAD_S + 2 * DELAY_S  # what every message costs besides its bytes: two links to the peer
 
 
