@@ -6,9 +6,13 @@ person spends the time of their own machine.
 
 from __future__ import annotations
 
+import json
 import unicodedata
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from django.db.models import JSONField, QuerySet, Sum, TextField
+from django.db.models.functions import Cast, Length
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
@@ -54,11 +58,15 @@ MAX_EXPERIMENTS_UNDER_WAY = 5
 MAX_EXPERIMENTS = 500
 MAX_CLUSTERS = 500
 """Stored ones of one person."""
+MAX_CLUSTERS_CHARS = 5_000_000
+MAX_EXPERIMENTS_CHARS = 20_000_000
+"""All documents of one person together, with those of the versions that were started: lists read them all."""
 MAX_EXPERIMENT_CHARS = 1_000_000
 MAX_DRAWING_CHARS = 1_000_000
 
 MAX_ADVISED_STEPS = 10_000
 """Layers × devices × requests at once: about the operations of one forward pass."""
+MAX_SMALL_ADVISED_STEPS = 1_000
 
 MAX_NOTES_CHARS = 20_000
 MAX_TAGS = 20
@@ -97,6 +105,21 @@ def check_stored(number: int, limit: int, what: str, person: str) -> None:
     """Check that one more may be stored for `person`; raises `SpecError`."""
     if number >= limit:
         raise SpecError(f"{person} has {number} {what}, and the limit is {limit}: delete some first.")
+
+
+def check_documents(stored: Iterable[QuerySet[Any]], adds: Sequence[Any], limit: int, person: str) -> None:
+    """Before the documents `adds` are stored for `person` beside what the rows `stored` have in columns of
+    JSON. Raises `SpecError`.
+    """
+    number = sum(len(json.dumps(document)) for document in adds)
+    for rows in stored:
+        fields = [field.name for field in rows.model._meta.concrete_fields if isinstance(field, JSONField)]
+        texts = {f"{name}_chars": Sum(Length(Cast(name, TextField()))) for name in fields}
+        number += sum(chars or 0 for chars in rows.order_by().aggregate(**texts).values())
+    if number > limit:
+        raise SpecError(
+            f"{person} would have {number} characters stored, and the limit is {limit}: delete some first."
+        )
 
 
 def check_labels(name: str, notes: str, tags: Sequence[str]) -> None:
@@ -149,14 +172,28 @@ def check_prediction(spec: RunSpec) -> None:
 def check_advice(spec: RunSpec) -> None:
     """Check that all strategies can be assessed for a run while a person waits; raises `SpecError`."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to advise on", "cluster.devices")
-    steps = spec.model.num_layers * len(spec.cluster.devices) * spec.workload.together
-    _at_most(steps, MAX_ADVISED_STEPS, "layers × devices × requests at once to advise on", "workload")
+    _at_most(
+        steps_of_a_pass(spec),
+        MAX_ADVISED_STEPS,
+        "layers × devices × requests at once to advise on",
+        "workload",
+    )
+
+
+def is_large_advice(spec: RunSpec) -> bool:
+    """Whether to assess all strategies takes more than a few seconds, or may: as `is_large_run`."""
+    return steps_of_a_pass(spec) > MAX_SMALL_ADVISED_STEPS or is_large_run(spec)
 
 
 def check_emulation(spec: RunSpec) -> None:
     """Check that a run is not too large to be emulated; raises `SpecError`."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to emulate", "cluster.devices")
     _check_steps(spec, MAX_EMULATED_STEPS, "emulated")
+
+
+def steps_of_a_pass(spec: RunSpec) -> int:
+    """Layers × devices × requests at once."""
+    return spec.model.num_layers * len(spec.cluster.devices) * spec.workload.together
 
 
 def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
@@ -212,9 +249,9 @@ def check_emulated_points(points: int) -> None:
     _at_most(points, MAX_EMULATED_POINTS, "points to emulate", "digests")
 
 
-def check_experiment_text(text: str) -> None:
-    """Check the size of an experiment's file before it is parsed; raises `SpecError`."""
-    _at_most(len(text), MAX_EXPERIMENT_CHARS, "characters", "toml")
+def check_experiment_text(text: str, path: str) -> None:
+    """Check the size of an experiment before it is parsed; raises `SpecError`."""
+    _at_most(len(text), MAX_EXPERIMENT_CHARS, "characters", path)
 
 
 def check_drawing_text(text: str) -> None:

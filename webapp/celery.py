@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Collection
 from typing import Any
 
 from celery import Celery
@@ -59,5 +60,19 @@ def share_memory(**kwargs: Any) -> None:
 
 
 worker_init.connect(share_memory)
+
+
+def of_other_queues(tasks: Collection[str], queues: Collection[str]) -> list[str]:
+    """The tasks that a worker of `queues` has no message for: those of other queues, and Celery's own."""
+    return [name for name in tasks if name.partition(".")[0] not in queues]
+
+
+def know_own_tasks(**kwargs: Any) -> None:
+    """Forget all others: who can write into one queue could else have any task carried out there."""
+    for name in of_other_queues(app.tasks, app.amqp.queues.consume_from):
+        app.tasks.unregister(name)
+
+
+worker_init.connect(know_own_tasks)
 
 app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])

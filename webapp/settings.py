@@ -13,6 +13,8 @@ CSRF_TRUSTED_ORIGINS  none                          https://… origins, behind 
 LOOM_WRITES_PER_MINUTE  600                         requests of one person that change something; 0: any
 LOOM_FILES_PER_MINUTE   60                          exports of one person, each made when asked for; 0: any
 LOOM_RUNS_WAITING  200                              queued runs of one person who is no administrator
+LOOM_MACHINE_HOURS 24                               emulations of one person who is no administrator in a day;
+                                                    0: any
 LOOM_STORED_GB     20                               recorded events of one person who is no administrator
 LOOM_SHARED        off                              every operator may change what others made
 LOOM_METRICS_TOKEN none                             lets other machines read /metrics, as a Bearer token
@@ -135,6 +137,7 @@ AXES_LOCKOUT_CALLABLE = "webapp.accounts.access.locked_out"
 WRITES_PER_MINUTE = env.int("LOOM_WRITES_PER_MINUTE", default=600)
 FILES_PER_MINUTE = env.int("LOOM_FILES_PER_MINUTE", default=60)
 MAX_RUNS_WAITING = env.int("LOOM_RUNS_WAITING", default=200)
+MACHINE_HOURS = env.float("LOOM_MACHINE_HOURS", default=24.0)
 MAX_STORED_BYTES = env.float("LOOM_STORED_GB", default=20.0) * 1e9
 # A small lab may want every operator to stop, change and delete everybody's runs and clusters.
 SHARED = env.bool("LOOM_SHARED", default=False)

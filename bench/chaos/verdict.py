@@ -39,7 +39,7 @@ def judge(one: Trial, report: RunReport, trace: Sequence[Span | Mark] = ()) -> V
             return Verdict("wrong tokens", report.correctness.why or "a request has no or too few tokens")
         why = other_work(one.spec, report, trace) if report.world in MEASURED else ""
         return Verdict("other work", why) if why else Verdict("finished")
-    if outcome.kind == "peer_lost" and _nobody_could(outcome.sentence):
+    if is_clear(outcome.kind, outcome.sentence):
         return Verdict("ended clearly")
     return Verdict("hung" if outcome.kind in ("deadlock", "cancelled") else "failed", outcome.sentence)
 
@@ -111,8 +111,9 @@ def unexplained_failure(spec: RunSpec, faults: Scenario, trace: Sequence[Span | 
     return ""
 
 
-def _nobody_could(sentence: str) -> bool:
-    return "it is the source" in sentence or "cannot go on" in sentence
+def is_clear(kind: str, sentence: str) -> bool:
+    """Whether a run ended because no plan could finish it."""
+    return kind == "peer_lost" and ("it is the source" in sentence or "cannot go on" in sentence)
 
 
 def _complete(spec: RunSpec, report: RunReport) -> bool:

@@ -60,7 +60,8 @@ class Workers:
     def signal(self, number: int, what: signal.Signals) -> None:
         process = self.running[number]
         if process is not None and process.pid is not None and process.is_alive():
-            os.kill(process.pid, what)
+            with suppress(ProcessLookupError):  # who started it has not heard of its end yet
+                os.kill(process.pid, what)
 
     def pids(self) -> set[int]:
         return {process.pid for process in self.running if process is not None and process.pid is not None}

@@ -90,7 +90,7 @@ def _of_the_events(schedule: Schedule, evidence: Evidence) -> Iterator[str]:
         yield f"its lines are not 0, 1, 2, …: {lines}"
     if evidence.run.status == "finished" and len(lines) != LINES:
         yield f"it has {len(lines)} of {LINES} lines"
-    yield from _of_the_ends(evidence.run, events)
+    yield from of_the_ends(evidence.run, events)
 
 
 def follows(before: int, after: int) -> bool:
@@ -104,7 +104,8 @@ def may_forget(schedule: Schedule) -> bool:
     return "redis" in faults and bool(faults & set(ENDS_RUNS))
 
 
-def _of_the_ends(run: Run, events: list[Event]) -> Iterator[str]:
+def of_the_ends(run: Run, events: list[Event]) -> Iterator[str]:
+    """Of a run that is over: its events tell its start and its end once."""
     states = [event.state for event in events if isinstance(event, StateChanged)]
     if states[:1] != ["queued"] or "queued" in states[1:]:
         yield f"its events do not say once, at the start, that it was queued: {states}"

@@ -91,13 +91,18 @@ class Comparison(Value):
     series: tuple[LatencySeries, ...]
 
 
+def check_number(runs: int) -> None:
+    """Raises `SpecError` for fewer or more runs than one comparison has."""
+    if not FEWEST <= runs <= MOST:
+        sentence = f"Got {runs} runs to compare, expected {FEWEST} to {MOST}."
+        raise SpecError(sentence, [("ids", f"expected {FEWEST} to {MOST} runs")])
+
+
 def compare(reports: Sequence[RunReport], baseline: int = 0, grouped: bool | None = False) -> Comparison:
     """Set runs side by side. `baseline` is the index of the run that deltas refer to. `grouped`: a column per
     group of repeats; None: where there are several groups with repeats. Raises `SpecError` on a wrong number.
     """
-    if not FEWEST <= len(reports) <= MOST:
-        sentence = f"Got {len(reports)} runs to compare, expected {FEWEST} to {MOST}."
-        raise SpecError(sentence, [("ids", f"expected {FEWEST} to {MOST} runs")])
+    check_number(len(reports))
     if not 0 <= baseline < len(reports):
         sentence = f"The baseline is {baseline}, expected 0 to {len(reports) - 1}."
         raise SpecError(sentence, [("baseline", "is not among the runs")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.domain.values import Value
 
@@ -62,6 +62,15 @@ def average_of(values: Sequence[float]) -> Average | None:
         most=max(values),
         count=len(values),
     )
+
+
+def averages_of(rows: Iterable[Mapping[str, float]]) -> dict[str, Average]:
+    """Of each name, over the rows that have it."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.items():
+            values.setdefault(name, []).append(value)
+    return {name: known for name, one in values.items() if (known := average_of(one)) is not None}
 
 
 def margin_of(values: Sequence[float]) -> float | None:

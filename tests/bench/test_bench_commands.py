@@ -1,4 +1,4 @@
-"""bench, chaos and fuzz as commands of a checkout."""
+"""bench, chaos, fuzz and soak as commands of a checkout."""
 
 import argparse
 
@@ -36,6 +36,6 @@ def test_a_benchmark_with_the_name_of_a_document_is_one_and_fidelity_stands_for_
 def test_a_checkout_offers_them_and_an_installed_package_does_not() -> None:
     for command in COMMANDS:
         command.add_arguments(argparse.ArgumentParser())
-    assert [command.name for command in COMMANDS] == ["bench", "chaos", "fuzz"]
+    assert [command.name for command in COMMANDS] == ["bench", "chaos", "fuzz", "soak"]
     assert all(command.help for command in COMMANDS)
     assert not {command.name for command in COMMANDS} & {command.name for command in COMMANDS_OF_THE_PACKAGE}

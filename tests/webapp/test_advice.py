@@ -11,7 +11,7 @@ import topologies
 from engine.domain.spec import RunSpec
 from tests.support.web import Browser
 from topologies.showcases import ORDER, showcase
-from webapp.advice import tasks
+from webapp.advice import asking, tasks
 from webapp.advice.requests import AdviceRequest, base_of
 from webapp.clusters.model_library import portable
 from webapp.runs.requests import RunRequest, request_of, spec_of
@@ -123,3 +123,26 @@ def test_a_request_made_of_a_run_means_that_run(db: None) -> None:
 
 def test_advice_needs_a_login(db: None) -> None:
     assert Browser().get("/showcases").status_code == 401
+
+
+# Turns ----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("layers", "together"), [(1, 2), (400, 1)])
+def test_the_parts_of_a_large_question_leave_a_planning_process_to_others(
+    live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch, layers: int, together: int
+) -> None:
+    """lab-3 has three devices: 1,200 layers on devices in a pass are large."""
+    put: list[tuple[int, list[str]]] = []
+
+    def answers_of(calls: list[Any], ends_s: float) -> list[dict[str, Any]]:
+        places = [key for key in map(str, live_redis.scan_iter("planning:*")) if "large" in key]
+        put.append((len(calls), sorted(places)))
+        return [{"rows": []} for _ in calls]
+
+    monkeypatch.setattr(asking.answers, "require_workers", lambda: None)
+    monkeypatch.setattr(asking.answers, "answers", answers_of)
+    base = base_of(AdviceRequest.parse(body(), "request"))
+    spec = base.model_copy(update={"model": base.model.model_copy(update={"num_layers": layers})})
+    asking.assessed(spec, "latency", person=7)
+    places = ["planning:7:large", "planning:large:0"] if together == 1 else []
+    assert put == [(together, places)] * (asking.PARTS // together)
+    assert not list(live_redis.scan_iter("planning:*"))

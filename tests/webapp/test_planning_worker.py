@@ -14,7 +14,10 @@ from tests.support.web import Browser, Worker, recorded, request_body, wait_unti
 from tests.webapp.test_advice import body
 from tests.webapp.test_planning import question
 from webapp.advice.requests import AdviceRequest, base_of
+from webapp.celery import app as celery
+from webapp.celery import of_other_queues
 from webapp.experiments import executions
+from webapp.jobs.workers import QUEUES
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
 
@@ -43,6 +46,23 @@ def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, ali
     devices = [{**device, "memory_bytes": 1000} for device in request_body()["cluster"]["devices"]]
     small = alice.post("/predict", request_body(cluster=request_body()["cluster"] | {"devices": devices}))
     assert small.status_code == 409 or small.json()["report"]["outcome"]["kind"] == "out_of_memory"
+
+
+def test_a_message_that_names_a_task_of_another_queue_is_refused(plan_worker: Worker, alice: Browser) -> None:
+    """Who can write into one queue of Redis could else have an emulation begun by a planning worker."""
+    for name in ("emulate.next", "points.next", "celery.backend_cleanup"):
+        celery.send_task(name, queue="plan")
+    assert alice.post("/predict", request_body()).status_code == 200  # messages come in their order
+    log = plan_worker.log.read_text()
+    for name in ("emulate.next", "points.next", "celery.backend_cleanup"):
+        assert f"unregistered task of type '{name}'" in log
+
+
+def test_every_task_has_its_queue_and_no_other() -> None:
+    tasks = set(celery.tasks)
+    known = {queue: tasks - set(of_other_queues(tasks, {queue})) for queue in QUEUES}
+    assert known["emulate"] == {"emulate.next"} and known["points"] == {"points.next"}
+    assert set().union(*known.values()) == {name for name in tasks if not name.startswith("celery.")}
 
 
 def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, alice: Browser) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import nullcontext
+from threading import Event, Lock, Thread
 from typing import Any
 
 import pytest
@@ -10,11 +13,15 @@ import redis
 from django.contrib.auth.models import User
 from django.test import Client
 
+from engine.domain.stored import to_document
 from tests.support.web import PASSWORD, Browser, person, request_body
 from webapp.accounts import rates
 from webapp.accounts.rates import Rates
+from webapp.clusters import services as clusters
+from webapp.errors import Conflict
 from webapp.events.models import EventSegment
-from webapp.runs import predictions
+from webapp.experiments.models import Experiment
+from webapp.runs import predictions, quotas
 from webapp.runs.models import Run
 from webapp.runs.waiting import in_turn
 
@@ -121,6 +128,52 @@ def test_a_person_keeps_so_many_bytes_of_events(alice: Browser, live_redis: Any,
     assert refused.status_code == 409 and "delete some runs" in refused.json()["detail"]
 
 
+@pytest.mark.redis
+def test_emulations_of_one_person_take_so_many_hours_of_a_day(
+    alice: Browser, live_redis: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.MACHINE_HOURS = 2
+    owner, other = User.objects.get(username="alice"), person("bob", "operator")
+    noon_s = 500_000 * 3600.0
+    for late_s, wall_s in ((0.0, 3600.0), (3599.0, 1800.0), (3600.0, 1799.0)):
+        monkeypatch.setattr(quotas.time, "time", lambda at_s=noon_s + late_s: at_s)
+        quotas.count_machine_time(owner.pk, wall_s)
+        quotas.count_machine_time(other.pk, 1.0)
+    quotas.check_machine_time(owner)  # a second is left
+    quotas.count_machine_time(owner.pk, 1.0)
+    refused = alice.post("/runs", request_body())
+    assert refused.status_code == 409
+    assert "alice took 2.0 h of the last 24, and the limit is 2 h" in refused.json()["detail"]
+    with pytest.raises(Conflict, match="wait until"):
+        quotas.check_machine_time(owner)
+    quotas.check_machine_time(other)
+    assert quotas.machine_s(other.pk) == 3.0
+    monkeypatch.setattr(quotas.time, "time", lambda: noon_s + 24 * 3600.0)  # the first hour counts no more
+    assert quotas.machine_s(owner.pk) == 1800.0
+    quotas.check_machine_time(owner)
+    quotas.count_machine_time(owner.pk, 1.0)  # and what does not count is forgotten
+    assert set(live_redis.hkeys(f"machine:{owner.pk}")) == {"500001", "500024"}
+    monkeypatch.setattr(quotas.time, "time", lambda: noon_s)
+    settings.MACHINE_HOURS = 0
+    quotas.check_machine_time(owner)
+    assert 23 * 3600 < live_redis.ttl(f"machine:{owner.pk}") <= 24 * 3600
+    live_redis.delete(*live_redis.keys("machine:*"))
+
+
+@pytest.mark.redis
+def test_an_experiment_is_emulated_within_the_hours_of_its_owner(
+    alice: Browser, live_redis: Any, settings: Any
+) -> None:
+    settings.MACHINE_HOURS = 1
+    owner = User.objects.get(username="alice")
+    made = alice.post("/experiments", {"experiment": {"name": "hours", "base": request_body()}}).json()["id"]
+    quotas.count_machine_time(owner.pk, 3600.0)
+    refused = alice.post(f"/experiments/{made}/emulate", {"choose": "all"})
+    live_redis.delete(*live_redis.keys("machine:*"))
+    assert refused.status_code == 409 and "the limit is 1 h" in refused.json()["detail"]
+    assert alice.post(f"/experiments/{made}/emulate", {"choose": "all"}).status_code == 202
+
+
 @pytest.mark.parametrize(
     ("limit", "path", "body"),
     [
@@ -135,6 +188,77 @@ def test_a_person_stores_so_many(
     refused = alice.post(path, body)
     assert refused.status_code == 422, refused.content
     assert "and the limit is 0: delete some first" in refused.json()["detail"]
+
+
+def test_a_person_stores_documents_of_so_many_characters(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists read the documents of everybody."""
+    spec = request_body()["cluster"] | {"name": "mine"}
+    made = alice.post("/clusters", {"spec": spec}).json()
+    chars = sum(len(json.dumps(to_document(value))) for value in stored_cluster(made["id"]))
+    monkeypatch.setattr("webapp.budgets.MAX_CLUSTERS_CHARS", 2 * chars + 10)
+    second = alice.post("/clusters", {"spec": spec | {"name": "more"}}).json()
+    refused = alice.post("/clusters", {"spec": spec | {"name": "most"}})
+    assert refused.status_code == 422 and "characters stored, and the limit is" in refused.json()["detail"]
+    place, edit = f"/clusters/{second['id']}", {"version": second["version"]}
+    assert alice.put(place, edit | {"spec": spec | {"name": "move"}}).status_code == 200
+    longer = edit | {"version": 2, "spec": spec | {"name": "move", "title": "x" * 100}}
+    assert alice.put(place, longer).status_code == 422
+    alice.delete(f"/clusters/{made['id']}")
+    assert alice.put(place, longer).status_code == 200
+
+
+def stored_cluster(cluster_id: int) -> tuple[Any, Any]:
+    cluster = clusters.find(cluster_id)
+    return clusters.spec_of(cluster), clusters.layout_of(cluster)
+
+
+def test_versions_of_an_experiment_that_were_started_count_as_stored(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch, nobody_hears: None
+) -> None:
+    fields = {"name": "long", "base": request_body(), "description": "x" * 5000}
+    made = alice.post("/experiments", {"experiment": fields}).json()
+    place = f"/experiments/{made['id']}"
+    chars = len(json.dumps(Experiment.objects.get(pk=made["id"]).document))
+    monkeypatch.setattr("webapp.budgets.MAX_EXPERIMENTS_CHARS", 2 * chars + 10)
+    other = fields | {"description": "y" * 5000}
+    assert alice.post(f"{place}/predict").status_code == 202
+    assert alice.put(place, {"experiment": other, "version": 1}).status_code == 200
+    assert alice.post(f"{place}/predict").status_code == 202
+    refused = alice.put(place, {"experiment": fields, "version": 2})
+    assert refused.status_code == 422 and "delete some first" in refused.json()["detail"]
+    assert alice.post("/experiments", {"experiment": fields}).status_code == 422
+    assert alice.put(place, {"name": "another name", "version": 2}).status_code == 200
+
+
+def test_an_experiment_is_as_long_as_its_file_may_be(alice: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.budgets.MAX_EXPERIMENT_CHARS", 3000)
+    fields = {"name": "long", "base": request_body(), "assumptions": ["x" * 3000]}
+    refused = alice.post("/experiments", {"experiment": fields})
+    assert refused.status_code == 422 and "the limit is 3,000" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/export/csv?ids=1",
+        "/compare?ids=1,2",
+        "/compare/figure?ids=1,2",
+        "/runs/1/critical-path",
+        "/runs/1/trace.json",
+        "/runs/1/report.csv",
+        "/experiments/1/export/pdf",
+        "/experiments/1/analysis",
+    ],
+)
+def test_what_is_computed_when_asked_for_is_in_turns(
+    victor: Browser, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    turns: list[int] = []
+    monkeypatch.setattr(rates, "turn", lambda person: turns.append(person) or nullcontext())
+    victor.get(path)
+    assert turns == [User.objects.get(username="victor").pk]
 
 
 # Rates ----------------------------------------------------------------------------------------------
@@ -217,6 +341,32 @@ def test_one_address_tries_so_many_log_ins_whatever_the_names(db: None, settings
 
 def test_by_default_a_person_who_changes_something_every_second_meets_no_limit(alice: Browser) -> None:
     assert {alice.post("/clusters/import", {"text": ""}).status_code for _ in range(60)} == {422}
+
+
+def test_of_each_person_one_answer_is_computed_at_a_time() -> None:
+    """Four exports at once of one viewer kept another's waiting for all four."""
+    first, in_first, second = Lock(), Event(), Event()
+    first.acquire()
+    done: list[str] = []
+
+    def computed(person: int, name: str, begun: Event, end: Lock) -> None:
+        with rates.turn(person):
+            begun.set()
+            with end:
+                done.append(name)
+
+    never = Lock()
+    threads = [Thread(target=computed, args=(1, "one's first", in_first, first))]
+    threads[0].start()
+    in_first.wait()
+    threads.append(Thread(target=computed, args=(1, "one's second", second, never)))
+    threads[1].start()
+    computed(2, "the other's", Event(), never)
+    assert done == ["the other's"] and not second.is_set()
+    first.release()
+    for thread in threads:
+        thread.join()
+    assert done == ["the other's", "one's first", "one's second"]
 
 
 def test_who_has_many_files_made_waits_and_others_do_not(

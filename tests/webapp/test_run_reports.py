@@ -17,6 +17,7 @@ from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
 from tests.webapp.test_runs import finished, started
+from webapp.runs import api
 from webapp.runs.exports import report_csv
 from webapp.runs.models import Run
 
@@ -153,6 +154,15 @@ def test_a_bad_comparison_is_refused(alice: Browser, live_redis, query: dict[str
     if status == 404:
         filled["ids"] = f"{other + 1},{other + 2}"
     assert alice.get("/compare", **filled).status_code == status
+
+
+def test_of_more_runs_than_are_compared_no_report_is_read(
+    alice: Browser, live_redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api.services, "find", lambda run_id: pytest.fail("a run is read"))
+    for path in ("/compare", "/compare/figure"):
+        refused = alice.get(path, ids=",".join(map(str, range(1, 52))))
+        assert refused.status_code == 422 and "Got 51 runs to compare" in refused.json()["detail"]
 
 
 def test_groups_of_runs_are_averaged_by_the_server(alice: Browser, live_redis) -> None:

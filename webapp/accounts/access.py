@@ -5,14 +5,17 @@ may do.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja.errors import HttpError
+from ninja.operation import Operation
 from ninja.security import APIKeyCookie, HttpBearer
-from ninja.utils import check_csrf
+from ninja.utils import check_csrf, contribute_operation_callback
 
 from webapp.accounts import rates, tokens
 from webapp.accounts.models import Bearer
@@ -135,6 +138,26 @@ class FileToken(Token):
         user = super().authenticate(request, token)
         count_file(user)
         return user
+
+
+View = Callable[..., Any]
+
+
+def one_at_a_time(view: View) -> View:
+    """Below a route: of the requests of one person, one after the other is computed."""
+
+    def in_turn(operation: Operation) -> None:
+        compute = operation.view_func
+
+        @wraps(compute)
+        def computed(request: UserRequest, *arguments: Any, **more: Any) -> Any:
+            with rates.turn(request.auth.pk):
+                return compute(request, *arguments, **more)
+
+        operation.view_func = computed
+
+    contribute_operation_callback(view, in_turn)
+    return view
 
 
 person = Session()

@@ -6,10 +6,13 @@ kept in Redis, for all web processes together; while Redis does not answer, in t
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
+from weakref import WeakValueDictionary
 
 from webapp.errors import TooMany
 from webapp.redis import REDIS_ERRORS, client
@@ -21,7 +24,7 @@ MOST_KEPT = 10_000
 class Rates:
     def __init__(self) -> None:
         self.buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        self.lock = threading.Lock()
+        self.lock = Lock()
 
     def spend(self, who: str, per_minute: int, now_s: float) -> float:
         """Take one request of `who`'s; returns 0, or in how many seconds there is one again."""
@@ -36,6 +39,19 @@ class Rates:
 
 
 rates = Rates()
+
+_turns: WeakValueDictionary[int, Lock] = WeakValueDictionary()
+_taking = Lock()
+
+
+@contextmanager
+def turn(person: int) -> Iterator[None]:
+    """Inside, this process computes nothing else for `person`: only their own other requests wait."""
+    with _taking:
+        mine = _turns.setdefault(person, Lock())
+    with mine:
+        yield
+
 
 SPEND = """
 local time = redis.call('TIME')

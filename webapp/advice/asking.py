@@ -9,12 +9,15 @@ from engine.advice.changes import ranked, told_once
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
+from webapp import budgets
 from webapp.errors import Conflict
 from webapp.jobs import answers
 from webapp.redis import count_up, redis_needed
 
 PARTS = 2
-"""Tasks that share the strategies: a planning worker has as many processes."""
+"""Tasks that share the strategies: a planning worker has as many processes. Those of a large question come
+one after the other.
+"""
 ANSWER_TIMEOUT_S = 30
 TICKET_KEPT_S = 3600
 
@@ -25,7 +28,7 @@ def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...
     shares = [names[part::PARTS] for part in range(PARTS)]
     place, number = _ticket(person)
     calls = [("plan.assess", [_document(base), share, place, number]) for share in shares]
-    rows = [row for answer in _answers(calls) for row in answer["rows"]]
+    rows = [row for answer in _answers(calls, base, person) for row in answer["rows"]]
     found = [Assessment.parse(row, "assessment") for row in rows]
     return told_once(ranked(sorted(found, key=lambda row: names.index(row.strategy)), by))
 
@@ -34,7 +37,7 @@ def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person:
     """Whether several devices are better than one. Raises `Conflict` as `assessed` does."""
     place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
-    (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])])
+    (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])], base, person)
     return Answer.parse(found["answer"], "answer")
 
 
@@ -44,14 +47,15 @@ def changes_tried(
     """What single changes of the cluster do. Raises `Conflict` as `assessed` does."""
     place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
-    (answer,) = _answers([("plan.try_changes", [_document(base), given, by, place, number])])
+    calls = [("plan.try_changes", [_document(base), given, by, place, number])]
+    (answer,) = _answers(calls, base, person)
     return tuple(Change.parse(change, "change") for change in answer["changes"])
 
 
 def explained(spec: RunSpec, person: int) -> Why:
     """What binds each device under the plan of `spec`. Raises `Conflict` as `assessed` does."""
     place, number = _ticket(person, "why")
-    (answer,) = _answers([("plan.explain", [_document(spec), place, number])])
+    (answer,) = _answers([("plan.explain", [_document(spec), place, number])], spec, person)
     return Why.parse(answer["why"], "why")
 
 
@@ -71,11 +75,15 @@ def _document(base: RunSpec) -> dict[str, Any]:
     return base.model_dump(mode="json")
 
 
-def _answers(calls: list[tuple[str, list[Any]]]) -> list[dict[str, Any]]:
-    """The answers of questions, given by name and arguments."""
+def _answers(calls: list[tuple[str, list[Any]]], about: RunSpec, person: int) -> list[dict[str, Any]]:
+    """The answers of questions, given by name and arguments, once it is this person's turn."""
+    large = budgets.is_large_advice(about)
+    ends_s = time.monotonic() + (answers.ANSWER_TIMEOUT_S if large else ANSWER_TIMEOUT_S)
     with redis_needed():
         answers.require_workers()
-        found = answers.answers(calls, time.monotonic() + ANSWER_TIMEOUT_S)
+        with answers.turn(person, ends_s, large):
+            together = [[call] for call in calls] if large else [calls]
+            found = [answer for some in together for answer in answers.answers(some, ends_s)]
     if any("superseded" in answer for answer in found):
         raise Conflict("You have asked for other advice meanwhile: that request is answered instead.")
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.http import Http404
 from django.utils import timezone
 from ninja.errors import HttpError
@@ -60,6 +60,7 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
     if owner is not None:
         stored = Cluster.objects.filter(owner=owner).count()
         budgets.check_stored(stored, budgets.MAX_CLUSTERS, "clusters", owner.username)
+        check_room(Cluster.objects.filter(owner=owner), spec, layout, owner)
     try:
         with transaction.atomic():
             return Cluster.objects.create(
@@ -71,6 +72,12 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
             )
     except IntegrityError as error:
         raise name_taken(spec) from error
+
+
+def check_room(others: QuerySet[Cluster], spec: ClusterSpec, layout: CanvasLayout, owner: User) -> None:
+    """Raises `SpecError` if `owner` would have too much beside `others`."""
+    adds = [to_document(spec), to_document(layout)]
+    budgets.check_documents([others], adds, budgets.MAX_CLUSTERS_CHARS, owner.username)
 
 
 def locked(cluster: Cluster, rights: Rights) -> str | None:
@@ -95,6 +102,10 @@ def update(cluster_id: int, spec: ClusterSpec, layout: CanvasLayout, version: in
     """
     cluster = owned(cluster_id, user)
     budgets.check_cluster(spec, "spec")
+    if cluster.owner is not None:
+        check_room(
+            Cluster.objects.filter(owner=cluster.owner).exclude(pk=cluster_id), spec, layout, cluster.owner
+        )
     try:
         with transaction.atomic():
             changed = Cluster.objects.filter(pk=cluster_id, version=version).update(

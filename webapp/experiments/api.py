@@ -17,7 +17,7 @@ from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
 from webapp import budgets
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, file_reader, operator
+from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, operator
 from webapp.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, services
 from webapp.experiments.design import library
@@ -181,6 +181,7 @@ def list_rows(request: HttpRequest, experiment_id: int, since: float = 0.0) -> R
 
 # Looking at results -------------------------------------------------------------------------------
 @router.get("/{int:experiment_id}/analysis", response=AnalysisOut)
+@one_at_a_time
 def get_analysis(request: HttpRequest, experiment_id: int) -> AnalysisOut:
     """All figures, tables and claims of the experiment, from the rows that it has so far."""
     return analysis.analysis(*answers.value_and_rows(services.find(experiment_id)))
@@ -193,6 +194,7 @@ def get_planners(request: UserRequest, experiment_id: int) -> PlannersOut:
 
 
 @router.post("/{int:experiment_id}/figure", response=FigureData)
+@one_at_a_time
 def make_figure(request: HttpRequest, experiment_id: int, body: FigureIn) -> FigureData:
     """A figure that the experiment does not have; nothing is stored."""
     budgets.check_conditions(body.figure.where)
@@ -201,6 +203,7 @@ def make_figure(request: HttpRequest, experiment_id: int, body: FigureIn) -> Fig
 
 
 @router.post("/{int:experiment_id}/table", response=TableData)
+@one_at_a_time
 def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> TableData:
     """A table that the experiment does not have; nothing is stored."""
     budgets.check_conditions(body.table.where)
@@ -209,6 +212,7 @@ def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> Table
 
 
 @router.get("/{int:experiment_id}/export/{kind}", auth=file_reader)
+@one_at_a_time
 def export_experiment(
     request: HttpRequest,
     experiment_id: int,

@@ -24,6 +24,7 @@ from webapp.experiments.design import sizes
 from webapp.experiments.design.sources import Limits, sources
 from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
 from webapp.jobs import answers
+from webapp.runs import quotas
 from webapp.runs import services as runs
 
 
@@ -130,6 +131,7 @@ def start(experiment: Experiment) -> Execution:
 def emulate(experiment: Experiment, digests: Collection[str] | None) -> Execution:
     """Emulate the points with these digests, or all. Raises `SpecError`, `Conflict`."""
     check_share(experiment.owner, but=experiment)
+    quotas.check_machine_time(experiment.owner)
     execution = execution_of(experiment)
     world = execution.cells.values_list("world", flat=True).first()
     cells = execution.cells.filter(world=world).exclude(digest="").select_related("computation")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -47,10 +48,11 @@ def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
         sentence = "An experiment comes as its fields or as a file: give either experiment or toml."
         raise SpecError(sentence, [("experiment", "give this or toml")])
     if toml is not None:
-        budgets.check_experiment_text(toml)
+        budgets.check_experiment_text(toml, "toml")
         value = read_experiment(toml, "experiment file")
         check_value(value.model_dump(mode="json"))
     else:
+        budgets.check_experiment_text(json.dumps(fields), "experiment")
         value = domain.Experiment.parse(fields, "experiment")
     sizes.check(value)
     return value
@@ -61,19 +63,31 @@ def create(value: domain.Experiment, name: str | None, owner: User | None) -> Ex
     if owner is not None:
         stored = Experiment.objects.filter(owner=owner).count()
         budgets.check_stored(stored, budgets.MAX_EXPERIMENTS, "experiments", owner.username)
+        check_room(value, owner)
     return Experiment.objects.create(
         name=(name or value.title or value.name)[:100], document=to_document(value), owner=owner
     )
 
 
+def check_room(value: domain.Experiment, owner: User, instead_of: Experiment | None = None) -> None:
+    """Raises `SpecError` if `owner` would have too much beside the other experiments and frozen versions."""
+    others = Experiment.objects.filter(owner=owner).exclude(pk=instead_of.pk if instead_of else None)
+    stored = [others, Execution.objects.filter(owner=owner)]
+    budgets.check_documents(stored, [to_document(value)], budgets.MAX_EXPERIMENTS_CHARS, owner.username)
+
+
 def edit(
     experiment: Experiment, value: domain.Experiment | None, name: str | None, version: int
 ) -> Experiment:
-    """Store an edit made to `version`; what was started goes on as it was frozen. Raises `Conflict`."""
+    """Store an edit made to `version`; what was started goes on as it was frozen. Raises `Conflict`, and
+    `SpecError` if the owner has too much.
+    """
     changes: dict[str, Any] = {"updated_at": timezone.now()}
     if name:
         changes["name"] = name
     if value is not None and to_document(value) != experiment.document:
+        if experiment.owner is not None:
+            check_room(value, experiment.owner, instead_of=experiment)
         changes |= {"document": to_document(value), "version": F("version") + 1}
     if not Experiment.objects.filter(pk=experiment.pk, version=version).update(**changes):
         raise Conflict(

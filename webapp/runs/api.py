@@ -17,11 +17,11 @@ from engine.domain.report import RunReport
 from engine.domain.stored import Stored, read_report, to_document
 from engine.experiments.presentation.compared_runs import RunsFigure, figure_of_runs
 from engine.experiments.presentation.compared_view import Chosen
-from engine.reports.compare import compare
-from engine.reports.intervals import Average, average_of
+from engine.reports.compare import check_number, compare
+from engine.reports.intervals import Average, averages_of
 from webapp import budgets
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, file_reader, operator
+from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, operator
 from webapp.accounts.rights import Rights
 from webapp.errors import Conflict
 from webapp.events import archive, past
@@ -107,6 +107,7 @@ def filtered(filters: Filters) -> QuerySet[Run]:
 
 
 @router.get("/runs/export/{kind}", auth=file_reader)
+@one_at_a_time
 def export_runs(request: UserRequest, kind: Literal["csv", "parquet"], ids: str) -> HttpResponse:
     """The rows of these runs, `ids=1,2,3`, newest first."""
     chosen = Run.objects.select_related("owner").defer("request", "spec", "plan", "prediction", "report")
@@ -215,12 +216,14 @@ def get_report_json(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 @router.get("/runs/{int:run_id}/report.csv", auth=file_reader)
+@one_at_a_time
 def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
     report = stored_report(with_report(run_id)).needed()
     return download(exports.report_csv(report), "text/csv; charset=utf-8", f"run-{run_id}.csv")
 
 
 @router.get("/runs/{int:run_id}/trace.json", auth=file_reader)
+@one_at_a_time
 def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
     """Chrome trace JSON: open it in ui.perfetto.dev."""
     run = services.find(run_id)
@@ -230,6 +233,7 @@ def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 @router.get("/runs/{int:run_id}/critical-path", response=list[PathPiece])
+@one_at_a_time
 def get_critical_path(request: HttpRequest, run_id: int) -> list[PathPiece]:
     """The activities that the end of the run waited for, from its end back to the first arrival."""
     run = with_report(run_id)
@@ -243,12 +247,7 @@ def average_runs(request: HttpRequest, body: Grouped) -> list[dict[str, Average]
     wanted = {run_id for group in body.groups for run_id in group}
     rows = Run.objects.filter(pk__in=wanted).only("figures", *FIGURES_IN_COLUMNS)
     figures = {run.pk: run.figures | in_columns(run) for run in rows}
-    found = []
-    for group in body.groups:
-        own = [figures[run_id] for run_id in group if run_id in figures]
-        values = {name: [one[name] for one in own if name in one] for one in own for name in one}
-        found.append({name: known for name, one in values.items() if (known := average_of(one))})
-    return found
+    return [averages_of(figures[run_id] for run_id in group if run_id in figures) for group in body.groups]
 
 
 def with_report(run_id: int) -> Run:
@@ -268,6 +267,7 @@ def download(text: str | bytes, content_type: str, name: str) -> HttpResponse:
 
 
 @router.get("/compare", response=ComparisonOut)
+@one_at_a_time
 def compare_runs(
     request: HttpRequest, ids: str, baseline: int | None = None, grouped: bool | None = None
 ) -> dict[str, Any]:
@@ -283,6 +283,7 @@ def compare_runs(
 
 
 @router.get("/compare/figure", response=RunsFigure | None)
+@one_at_a_time
 def figure_of_compared_runs(request: HttpRequest, query: Query[FigureQuery]) -> RunsFigure | None:
     """The runs as an experiment whose factors are the parameters in which they differ; null where no two of
     them have a figure in common. What is not asked for follows from the runs.
@@ -302,6 +303,7 @@ def figure_of_compared_runs(request: HttpRequest, query: Query[FigureQuery]) -> 
 def chosen_runs(ids: str, baseline: int | None) -> tuple[list[Run], list[RunReport], int]:
     """The runs with their reports, and the id of the baseline."""
     chosen = parse_ids(ids)
+    check_number(len(chosen))  # before their reports are read
     base = chosen[0] if baseline is None else baseline
     if base not in chosen:
         sentence = f"baseline is {base}, which is not among the runs {ids}."

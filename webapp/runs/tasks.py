@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -34,7 +35,8 @@ from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibrating import MachineCalibration
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.jobs.queue import settle_abandoned
-from webapp.runs import predictions, recording, services, waiting
+from webapp.redis import REDIS_ERRORS
+from webapp.runs import predictions, quotas, recording, services, waiting
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import Run
 
@@ -142,6 +144,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         logger.warning("%s", lost)
         return
     commands = CommandFeed(run_id, publisher)
+    began_s = time.monotonic()
     with lease.Renewal(owner, commands.stop, partial(is_to_stop, run_id)), publisher:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
@@ -152,6 +155,8 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
             logger.warning("%s", lost)
         except Exception as error:
             recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
+    with suppress(*REDIS_ERRORS):
+        quotas.count_machine_time(run.owner_id, time.monotonic() - began_s)
     expect_emulations()
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
 
