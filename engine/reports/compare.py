@@ -92,7 +92,7 @@ class Comparison(Value):
 
 
 def check_number(runs: int) -> None:
-    """Raises `SpecError` for fewer or more runs than one comparison has."""
+    """Check that one comparison may have so many runs; raises `SpecError`."""
     if not FEWEST <= runs <= MOST:
         sentence = f"Got {runs} runs to compare, expected {FEWEST} to {MOST}."
         raise SpecError(sentence, [("ids", f"expected {FEWEST} to {MOST} runs")])

@@ -75,7 +75,7 @@ def create(spec: ClusterSpec, layout: CanvasLayout, owner: User | None) -> Clust
 
 
 def check_room(others: QuerySet[Cluster], spec: ClusterSpec, layout: CanvasLayout, owner: User) -> None:
-    """Raises `SpecError` if `owner` would have too much beside `others`."""
+    """Check that `owner` may store this beside `others`; raises `SpecError`."""
     adds = [to_document(spec), to_document(layout)]
     budgets.check_documents([others], adds, budgets.MAX_CLUSTERS_CHARS, owner.username)
 

@@ -70,7 +70,7 @@ def create(value: domain.Experiment, name: str | None, owner: User | None) -> Ex
 
 
 def check_room(value: domain.Experiment, owner: User, instead_of: Experiment | None = None) -> None:
-    """Raises `SpecError` if `owner` would have too much beside the other experiments and frozen versions."""
+    """Check that `owner` may store this beside the other experiments and versions; raises `SpecError`."""
     others = Experiment.objects.filter(owner=owner).exclude(pk=instead_of.pk if instead_of else None)
     stored = [others, Execution.objects.filter(owner=owner)]
     budgets.check_documents(stored, [to_document(value)], budgets.MAX_EXPERIMENTS_CHARS, owner.username)

@@ -76,7 +76,7 @@ def _hour() -> int:
 
 
 def check_machine_time(person: User | None) -> None:
-    """Raises `Conflict` if this person's emulations took too much of the last day."""
+    """Check what this person's emulations took of the last day; raises `Conflict`."""
     if person is None or role(person) == "admin" or not settings.MACHINE_HOURS:
         return
     try:
