@@ -73,7 +73,8 @@ def _in_batches(
     """The plan for one size of batches, and the seconds of a round of requests with it.
 
     A long prompt passes in parts if its working set would take the memory of a block that is streamed then,
-    or of the whole plan. Raises `PlanError`.
+    or of the whole plan; with planner=best wherever that is faster, as with one layer more on a fast device.
+    Raises `PlanError`.
     """
     plans: list[tuple[float, Plan[SegmentsLayout]]] = []
     refused: list[PlanError] = []
@@ -86,6 +87,8 @@ def _in_batches(
             continue
         further = attempts[number + 1 :]
         saved = further and _pass_bytes(model, attempt) - _pass_bytes(model, further[0])
+        if saved and params.planner == "best":
+            continue
         streams = any(plans[-1][1].layout.slots.values())
         if not saved or not streams or saved < min(weight_bytes(model, piece) for piece in layer_slices(0)):
             break
@@ -173,7 +176,14 @@ def _choice(
     if params.plan is not None:
         return given(rings, cluster, params.plan, params.fine_grained, demand.num_batches)
     if params.mode == "joint":
-        return fastest(rings, params.num_segments, params.fine_grained, demand.num_batches, pipeline)
+        return fastest(
+            rings,
+            params.num_segments,
+            params.fine_grained,
+            demand.num_batches,
+            pipeline,
+            params.planner == "best",
+        )
     for ranks in _rings(cluster, model, demand, rings):
         ring = rings.of(ranks)
         placement = best_placement(

@@ -120,6 +120,10 @@ class Rings:
         """The ring of `ranks`, in this order, for a token in the middle of the answer, else the prompt."""
         return self._ring(ranks, self.token.around(ranks))
 
+    def of_part(self, ranks: Sequence[int]) -> Ring:
+        """The ring of `ranks` for the mean part of the prompt."""
+        return self._ring(ranks, self.part.around(ranks))
+
     def mean(self, ranks: Sequence[int]) -> Ring:
         """The ring of `ranks` for the mean of all passes of a request, its prompt's among them."""
         first, token = self.prompt.around(ranks), self.token.around(ranks)

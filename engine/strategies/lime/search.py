@@ -52,20 +52,25 @@ def fastest(
     fine_grained: bool,
     num_micro_batches: int,
     pipeline: Sequence[Stage] = (),
+    freely: bool = False,
 ) -> Choice | None:
     """The plan that finishes a round of requests first; None if the memory is too small.
 
     `num_segments` 0 allows any number. Four kinds of plans are compared: the one with the fastest step, the
     one with the fastest mean pass of prompt and tokens, every device alone, and `pipeline`, which has one
-    segment. A plan whose further tokens take longer than with `pipeline` is no choice.
+    segment. A plan whose further tokens take longer than with `pipeline` is no choice, unless `freely`: then
+    the one with the fastest prompt, whose parts follow each other around the ring, is compared, too.
     """
     orders = list(rings_of(rings.layer_s, rings.free_bytes))
     counts = [few_segments, more_segments]
     if num_segments:
         counts = [lambda ring: range(num_segments, num_segments + 1)]
     found: list[Choice] = []
-    for describe in (rings.of, rings.mean):
-        search = Search(num_micro_batches, fine_grained)
+    searches = [(rings.of, num_micro_batches), (rings.mean, num_micro_batches)]
+    if freely and rings.parts > 1:
+        searches.append((rings.of_part, num_micro_batches * rings.parts))
+    for describe, together in searches:
+        search = Search(together, fine_grained)
         for allowed in counts:
             if search.best is None:
                 search.over(((ranks, describe(ranks)) for ranks in orders), allowed)
@@ -79,7 +84,7 @@ def fastest(
         for one, layers in [*alone, *([(ranks, sizes)] if pipeline else [])]:
             found += plain.resident(one, rings.of(one), layers)
     plans = [_with_tokens(rings, one, num_micro_batches) for one in found]
-    if pipeline and rings.new_tokens > 1:
+    if pipeline and rings.new_tokens > 1 and not freely:
         steps_s = [one.placement.step_s for one in plans if one.ranks == ranks and _sizes(one) == sizes]
         plans = [one for one in plans if one.placement.step_s <= SLOWER * min(steps_s, default=inf)]
     return min(plans, key=lambda one: (request_s(rings, one, num_micro_batches), one.order), default=None)

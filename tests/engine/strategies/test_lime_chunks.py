@@ -5,6 +5,7 @@ import torch
 from test_lime_run import DEEP, GPT, case, layer_bytes, marks, spans, tight
 from test_lime_worlds import operations
 
+from bench.strategies.planners import draw_run, seconds
 from engine.domain.errors import PlanError
 from engine.domain.events import to_json
 from engine.domain.scenario import DropDevice, Scenario
@@ -128,3 +129,16 @@ def test_both_worlds_run_a_prompt_in_the_same_parts(play_for_real):
     assert outcome.kind == "finished" and real["report"]["outcome"]["kind"] == "finished"
     assert real["report"]["correctness"]["ok"], real["report"]["correctness"]
     assert operations(to_json(trace)) == operations(real["trace"])
+
+
+@pytest.mark.parametrize(("index", "first", "rest"), [(6, "d0", "d1"), (10, "d0", "d1")])
+def test_the_best_planner_lets_a_prompt_pass_in_parts_where_a_fast_device_then_has_room_for_one_layer_more(
+    index, first, rest
+):
+    """Five layers fit on the fast device beside a part of the prompt, four beside all of it."""
+    run = draw_run(index).model_copy(update={"strategy": "lime"})
+    by_hand = {"devices": [{"device": first, "layers": 1}, {"device": rest, "layers": 5}]}
+    hand_s = seconds(run, {"planner": "best", "plan": by_hand})
+    assert hand_s is not None
+    assert seconds(run, {"planner": "best"}) <= 1.001 * hand_s
+    assert seconds(run, {"planner": "paper"}) > 1.3 * hand_s
