@@ -1,7 +1,7 @@
 """Errors of the web application: subclasses of the engine's `EdgeLoomError`, with their HTTP status.
 
 EdgeLoomError
-├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/domain/errors.py)
+├── SpecError 422, PlanError 409, HostError 409, RunError 409   (engine/domain/errors.py, with all others)
 ├── Conflict     409  the request does not fit the present state
 ├── TooMany      429  a person has sent more than their share
 └── Unavailable  503  Redis or a worker is not there

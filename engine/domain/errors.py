@@ -4,6 +4,7 @@ EdgeLoomError
 ├── SpecError        bad input: a cluster, model, workload, scenario or parameter   exit 2
 ├── PlanError        no plan exists: which constraint binds on which device          exit 2
 ├── HostError        this machine cannot do it: what is missing and how to get it    exit 2
+│   └── OpsError     a step of `./loom` has failed (webapp/ops/places.py)
 └── RunError         a run that started and has a result other than "finished"       exit 3
     ├── OutOfMemory  a device needs more than its memory_bytes
     ├── OutOfTime    a token takes longer than the workload's limit

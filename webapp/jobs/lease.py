@@ -39,7 +39,10 @@ class Ownership(NamedTuple):
 
 
 class Lost(Exception):
-    """The job belongs to somebody else by now, or was deleted: its former owner writes nothing more."""
+    """The job belongs to somebody else by now, or was deleted: its former owner writes nothing more.
+
+    It is no `EdgeLoomError`, as it is for no person: whoever catches those would write a result of the job.
+    """
 
     def __init__(self, owner: Ownership):
         super().__init__(

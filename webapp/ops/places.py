@@ -1,10 +1,12 @@
-"""The paths that `./loom` uses, its error class, and its output for people."""
+"""The paths that `./loom` uses, its error, and its output for people; needs nothing but Python."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+
+from engine.domain.errors import HostError
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -30,8 +32,8 @@ def state_dir() -> Path:
     return Path(os.environ.get("LOOM_STATE_DIR", SETUP_DIR)).resolve()
 
 
-class OpsError(Exception):
-    """An error whose message says in one sentence what failed, where, and what to do."""
+class OpsError(HostError):
+    """A step of the set-up, a service or a program that this machine runs has failed."""
 
 
 def echo(line: str) -> None:
