@@ -40,6 +40,32 @@ class Decision(Protocol):
         """The simulated world's answer if no real run has recorded one; `inputs` have shapes only."""
 
 
+class ManagedMemory(Protocol):
+    """Memory of a device that a strategy manages by itself, in place of the world: rows of KV caches that wait
+    on disk while memory is short, and what it keeps between operations (EdgeFormer's tables).
+    """
+
+    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
+        """Write the oldest `rows` rows of a KV cache to disk, at disk_byte_per_s, except those already there.
+
+        They stay in memory until `drop_rows`, and must not change until the handle is done.
+        """
+
+    def drop_rows(self, cache: str, layer: int) -> None:
+        """Remove the rows of a KV cache that are on disk from memory, at once."""
+
+    def fetch_rows(self, cache: str, layer: int) -> Handle:
+        """Read dropped rows of a KV cache back into memory, at disk_byte_per_s.
+
+        An operation on the cache raises `PlanError` unless all its rows are in memory.
+        """
+
+    def reserve(self, name: str, size_bytes: int) -> None:
+        """Account for `size_bytes` of memory that the strategy keeps between operations under `name`, in
+        place of what it had there before. Raises `OutOfMemory` when the ledger overflows.
+        """
+
+
 class Ctx(Protocol):
     """One device's view of a run.
 
@@ -55,6 +81,10 @@ class Ctx(Protocol):
     model: ModelSpec
     memory: dict[str, Any]
     """What the strategy keeps on this device between forward passes; a new plan leaves it as it is."""
+
+    @property
+    def managed_memory(self) -> ManagedMemory:
+        """The memory of this device, for strategies that manage a part of it by themselves."""
 
     @property
     def cluster_now(self) -> ClusterSpec:
@@ -99,26 +129,6 @@ class Ctx(Protocol):
 
     def holds(self, piece: Slice) -> bool:
         """Whether exactly this `piece` is in memory or being loaded."""
-
-    def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
-        """Write the oldest `rows` rows of a KV cache to disk, at disk_byte_per_s, except those already there.
-
-        They stay in memory until `drop_rows`, and must not change until the handle is done.
-        """
-
-    def drop_rows(self, cache: str, layer: int) -> None:
-        """Remove the rows of a KV cache that are on disk from memory, at once."""
-
-    def fetch_rows(self, cache: str, layer: int) -> Handle:
-        """Read dropped rows of a KV cache back into memory, at disk_byte_per_s.
-
-        An operation on the cache raises `PlanError` unless all its rows are in memory.
-        """
-
-    def reserve(self, name: str, size_bytes: int) -> None:
-        """Account for `size_bytes` of memory that the strategy keeps between operations under `name`, in
-        place of what it had there before. Raises `OutOfMemory` when the ledger overflows.
-        """
 
     def release(self, cache: str) -> None:
         """Free the KV cache of a finished sequence, and its parts by heads, which are called `cache/…`."""

@@ -145,6 +145,10 @@ class MemoryDevice:
     def holds(self, piece):
         return piece in self.weights.held
 
+    @property
+    def managed_memory(self):
+        return self
+
     def store_rows(self, cache, layer, rows):
         self.ledger.store_rows(cache, layer, rows)
         self.row_files.store(cache, layer, rows)

@@ -138,7 +138,7 @@ class BlockImportance:
 def reserve_table(ctx: Ctx, state: OwnerState, layer: int) -> None:
     """Account for the memory of a layer's mapping table."""
     size_bytes = entry_bytes(ctx.model) * state.tables.num_entries[layer]
-    ctx.reserve(f"mapping table of layer {layer}", size_bytes)
+    ctx.managed_memory.reserve(f"mapping table of layer {layer}", size_bytes)
 
 
 async def scores_of_token(

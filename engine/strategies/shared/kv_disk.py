@@ -54,7 +54,7 @@ class DiskRows:
             await self.fetching.pop(op.layer)
         self._fetch(op.layer + 1)
         result = await self._compute(op, *inputs)
-        self.storing = op.layer, self.ctx.store_rows(op.cache, op.layer, self.leaving)
+        self.storing = op.layer, self.ctx.managed_memory.store_rows(op.cache, op.layer, self.leaving)
         return result
 
     async def settle(self) -> None:
@@ -63,11 +63,11 @@ class DiskRows:
             layer, stored = self.storing
             self.storing = None
             await stored
-            self.ctx.drop_rows(self.step.cache, layer)
+            self.ctx.managed_memory.drop_rows(self.step.cache, layer)
 
     def _fetch(self, layer: int) -> None:
         if self.away and layer in self.layers:
-            self.fetching[layer] = self.ctx.fetch_rows(self.step.cache, layer)
+            self.fetching[layer] = self.ctx.managed_memory.fetch_rows(self.step.cache, layer)
 
 
 def disk_rows(

@@ -19,7 +19,7 @@ from engine.ops.ledger import is_of_cache
 from engine.ops.operation import Op
 from engine.ops.tensors import dtype_of, shape_of
 from engine.ops.torch_kernels import dispatch as arithmetic
-from engine.program.ctx import Decision, Note
+from engine.program.ctx import Decision, ManagedMemory, Note
 from engine.program.frames import EPOCHS, FrameHeader, framed_bytes, pack_note
 from engine.worlds.common.device import layer_of
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
@@ -65,6 +65,10 @@ class RealDevice(DeviceLoop):
     def load(self, piece: Slice) -> Handle:
         size = self.ledger.load(piece)
         return self._disk(lambda: self.weights.load(piece), "load", piece.part, piece.layer, size)
+
+    @property
+    def managed_memory(self) -> ManagedMemory:
+        return self
 
     def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
         size = self.ledger.store_rows(cache, layer, rows)

@@ -18,7 +18,7 @@ from engine.ops.cost import hands_over
 from engine.ops.layers import Layers
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, Tensor, meta_of
-from engine.program.ctx import Decision, Note
+from engine.program.ctx import Decision, ManagedMemory, Note
 from engine.worlds.common.device import Device, Emit, Price, Prices
 from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle, Program
@@ -216,6 +216,10 @@ class SimulatedDevice(Device):
 
     def load(self, piece: Slice) -> Handle:
         return self._use_disk("load", piece.part, piece.layer, self.ledger.load(piece))
+
+    @property
+    def managed_memory(self) -> ManagedMemory:
+        return self
 
     def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
         return self._use_disk("store", "kv_rows", layer, self.ledger.store_rows(cache, layer, rows))

@@ -34,6 +34,10 @@ class LoggingCtx:
         self.log.append(f"compute {op.layer}")
         return Done([], "")
 
+    @property
+    def managed_memory(self):
+        return self
+
     def fetch_rows(self, cache, layer):
         return self._start(f"fetch {layer}")
 

@@ -79,6 +79,10 @@ class Surprised:
             return {"raw": [0.1, 0.2, 0.3, 0.4], "hit": [False] * 4}
         return [1.0] * len(choice.heads)
 
+    @property
+    def managed_memory(self):
+        return self
+
     def reserve(self, what, size_bytes):
         pass
 
