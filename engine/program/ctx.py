@@ -41,8 +41,8 @@ class Decision(Protocol):
 
 
 class ManagedMemory(Protocol):
-    """Memory of a device that a strategy manages by itself, in place of the world: rows of KV caches that wait
-    on disk while memory is short, and what it keeps between operations (EdgeFormer's tables).
+    """Memory of a device that a strategy manages by itself: rows of KV caches that wait on disk while memory
+    is short, and what it keeps between operations (EdgeFormer's tables).
     """
 
     def store_rows(self, cache: str, layer: int, rows: int) -> Handle:
