@@ -7,8 +7,10 @@ A limit of each process (setrlimit) would not do: a run has up to 80, which shar
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -35,16 +37,20 @@ class MemoryGroup:
     def __init__(self, limit_bytes: int):
         self.limit_bytes = limit_bytes
         self.directory: Path | None = None
+        self.in_use: int | None = None
 
     def __enter__(self) -> MemoryGroup:
         _remove_empty_groups()
         for parent, limit in _places():
             directory = parent / f"{PREFIX}{os.getpid()}-{time.monotonic_ns()}"
             try:
-                directory.mkdir()
+                with _locked(parent):
+                    directory.mkdir()
+                    self.in_use = _lock(directory, fcntl.LOCK_SH)
                 with (directory / limit).open("r+") as file:  # where there is none, memory is not limited
                     file.write(str(self.limit_bytes))
             except OSError:
+                self._release()
                 _remove(directory)
                 continue
             self.directory = directory
@@ -53,9 +59,15 @@ class MemoryGroup:
 
     def __exit__(self, *exc: object) -> None:
         """Remove the group, whose processes have been killed; the kernel may need a moment."""
+        self._release()
         until_s = time.monotonic() + GONE_S
         while self.directory is not None and not _remove(self.directory) and time.monotonic() < until_s:
             time.sleep(0.01)
+
+    def _release(self) -> None:
+        if self.in_use is not None:
+            os.close(self.in_use)
+            self.in_use = None
 
     @property
     def procs(self) -> Path | None:
@@ -92,11 +104,38 @@ def _places() -> list[tuple[Path, str]]:
 
 
 def _remove_empty_groups() -> None:
-    """Remove groups that a killed process has left; one with processes stays."""
+    """Remove groups that a killed process has left; one with processes stays.
+
+    Who uses a group holds a lock of its directory, which the kernel releases at the latest when they end: a
+    process may be one of another container, of which nothing else is seen here.
+    """
     for parent, _ in _places():
-        for directory in parent.glob(f"{PREFIX}*"):
-            if not Path(f"/proc/{directory.name.removeprefix(PREFIX).partition('-')[0]}").exists():
-                _remove(directory)
+        with contextlib.suppress(OSError), _locked(parent):
+            for directory in parent.glob(f"{PREFIX}*"):
+                with contextlib.suppress(OSError):  # somebody uses it
+                    os.close(_lock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB))
+                    _remove(directory)
+
+
+@contextlib.contextmanager
+def _locked(parent: Path) -> Iterator[None]:
+    """Inside, nobody else makes or removes groups in `parent`."""
+    lock = _lock(parent, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(directory: Path, how: int) -> int:
+    """The file descriptor that holds the lock; raises `OSError`."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, how)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _remove(directory: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from contextlib import nullcontext
@@ -255,10 +256,33 @@ def test_an_experiment_is_as_long_as_its_file_may_be(alice: Browser, monkeypatch
 def test_what_is_computed_when_asked_for_is_in_turns(
     victor: Browser, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
-    turns: list[int] = []
-    monkeypatch.setattr(rates, "turn", lambda person: turns.append(person) or nullcontext())
+    turns = turns_taken(monkeypatch)
     victor.get(path)
     assert turns == [User.objects.get(username="victor").pk]
+
+
+def turns_taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """By whom, from now on."""
+    turns: list[int] = []
+    monkeypatch.setattr(rates, "turn", lambda person: turns.append(person) or nullcontext())
+    return turns
+
+
+@pytest.mark.parametrize("path", ["/scenarios", "/models", "/models/tiny-vit/picture", "/clusters/import"])
+def test_files_of_one_person_are_read_in_turns(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """One at a time is read for all: eight slow ones of one person kept the others' waiting."""
+    turns, form = (
+        turns_taken(monkeypatch),
+        {"name": "mine", "file": io.BytesIO(b"x"), "files": io.BytesIO(b"x")},
+    )
+    headers = {"X-CSRFToken": alice.client.cookies["csrftoken"].value}
+    if path == "/clusters/import":
+        alice.post(path, {"text": "x"})
+    else:
+        alice.client.post(f"/api{path}", form, headers=headers)
+    assert turns == [User.objects.get(username="alice").pk]
 
 
 # Rates ----------------------------------------------------------------------------------------------

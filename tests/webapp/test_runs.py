@@ -306,9 +306,14 @@ def test_a_change_goes_to_the_run_and_gets_a_number(alice: Browser, live_redis) 
         {"kind": "drop_device"},
         {"kind": "set_rate", "link": "desk--hub", "bit_per_s": -5},
         {"kind": "explode"},
+        {
+            "kind": "set_loss",
+            "link": "desk--hub",
+            "loss_frac": 0.95,
+        },  # as in a scenario: TCP repeats for hours
     ],
 )
-def test_a_change_of_what_is_not_there_is_refused(
+def test_a_change_that_is_not_possible_is_refused(
     alice: Browser, live_redis, command: dict[str, Any]
 ) -> None:
     response = alice.post(f"/runs/{running(alice)}/changes", {"command": command})

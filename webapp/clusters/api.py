@@ -21,7 +21,7 @@ from topologies.layout import CanvasLayout, arrange, placed
 from topologies.shapes import copies, shape
 from webapp import budgets
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.access import UserRequest, one_at_a_time, operator
 from webapp.accounts.rights import Rights
 from webapp.clusters import services
 from webapp.clusters.models import Cluster
@@ -125,6 +125,7 @@ def create_cluster(request: UserRequest, drawing: Drawing) -> Status[ClusterOut]
 
 
 @router.post("/import", response=Drawing, auth=operator)
+@one_at_a_time
 def import_drawing(request: HttpRequest, body: ImportIn) -> Drawing:
     """Read a cluster file or the drawing of another program; nothing is stored."""
     budgets.check_drawing_text(body.text)

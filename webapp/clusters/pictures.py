@@ -9,7 +9,7 @@ from ninja.files import UploadedFile
 from engine.domain.errors import SpecError
 from engine.domain.vision import VisionSpec
 from engine.models.inputs.pictures import MAX_FILE_BYTES, random_encoded
-from webapp.accounts.access import operator
+from webapp.accounts.access import one_at_a_time, operator
 from webapp.clusters.catalogue import resolve_model
 from webapp.files import read_picture
 
@@ -24,6 +24,7 @@ class PictureOut(Schema):
 
 
 @router.post("/models/{name}/picture", response=PictureOut, auth=operator)
+@one_at_a_time
 def prepare_picture(request: HttpRequest, name: str, file: File[UploadedFile]) -> PictureOut:
     """A PNG or JPEG file → the picture as the model sees it. Nothing is stored."""
     vision = _vision_of(name)

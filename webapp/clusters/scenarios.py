@@ -10,7 +10,7 @@ from engine.cli.scenario_file import parse_trace
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from topologies.traces import FOLDER, TRACES
-from webapp.accounts.access import operator
+from webapp.accounts.access import one_at_a_time, operator
 from webapp.files import read_scenario
 
 router = Router(tags=["catalogue"])
@@ -37,6 +37,7 @@ def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
 
 
 @router.post("/scenarios", response=Scenario, auth=operator)
+@one_at_a_time
 def read_scenario_file(request: HttpRequest, file: File[UploadedFile]) -> Scenario:
     """A CSV trace, or a scenario in TOML or JSON → its changes. Nothing is stored."""
     name = str(file.name)

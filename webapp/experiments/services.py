@@ -71,7 +71,9 @@ def create(value: domain.Experiment, name: str | None, owner: User | None) -> Ex
 
 def check_room(value: domain.Experiment, owner: User, instead_of: Experiment | None = None) -> None:
     """Check that `owner` may store this beside the other experiments and versions; raises `SpecError`."""
-    others = Experiment.objects.filter(owner=owner).exclude(pk=instead_of.pk if instead_of else None)
+    others = Experiment.objects.filter(owner=owner)
+    if instead_of is not None:
+        others = others.exclude(pk=instead_of.pk)
     stored = [others, Execution.objects.filter(owner=owner)]
     budgets.check_documents(stored, [to_document(value)], budgets.MAX_EXPERIMENTS_CHARS, owner.username)
 

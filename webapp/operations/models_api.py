@@ -20,7 +20,7 @@ from pydantic import Field
 from engine.domain.errors import SpecError
 from engine.domain.units import human
 from webapp.accounts import audit, rights
-from webapp.accounts.access import UserRequest, operator
+from webapp.accounts.access import UserRequest, one_at_a_time, operator
 from webapp.clusters import model_library
 from webapp.clusters.models import StoredModel
 
@@ -48,6 +48,7 @@ def list_models(request: HttpRequest) -> AddedModels:
 
 
 @router.post("", response={201: AddedModel}, auth=operator)
+@one_at_a_time
 def add_model(request: UserRequest, files: File[list[UploadedFile]], name: Form[str]) -> Status[StoredModel]:
     """Upload the files of a Hugging Face directory: config.json, safetensors, tokenizer.json and the like.
 

@@ -180,6 +180,7 @@ def change(run: Run, command: Value, by: str) -> int:
     given = command.model_dump(mode="json", exclude_none=True)
     cluster = read_spec(run.spec, f"The spec of {run}").needed().cluster
     scenario = Scenario.parse({"changes": [{**given, "at_s": 0.0}]}, "change")
+    budgets.check_scenario(scenario)
     scenario.check(cluster)
     if run.status != "running":
         raise Conflict(f"{run} is {run.status}: only a running run can be changed.")

@@ -12,6 +12,7 @@ from emulator.host.memory import MemoryGroup, machine_bytes
 pytestmark = pytest.mark.root
 ENTER_GROUP = 'echo $$ > "$0" && exec "$@"'
 MEGABYTE = 1 << 20
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def allocate(group: MemoryGroup, megabytes: int) -> int:
@@ -41,6 +42,22 @@ def test_the_group_of_a_process_that_was_killed_is_removed_by_the_next_one() -> 
         with MemoryGroup(MEGABYTE):
             assert not left.exists()
             assert group.directory.exists()
+
+
+ANOTHER = "from emulator.host.memory import MemoryGroup\nwith MemoryGroup(1 << 20): pass"
+CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc")
+
+
+def test_a_group_that_nobody_has_entered_yet_is_left_alone_by_a_container_that_does_not_see_its_owner() -> (
+    None
+):
+    """Else the session, which enters it a moment later, found no such file and its run failed."""
+    with MemoryGroup(MEGABYTE) as group:
+        if group.procs is None:
+            pytest.skip("this machine does not let a process make control groups for memory")
+        subprocess.run((*CONTAINER, sys.executable, "-c", ANOTHER), check=True, cwd=ROOT)
+        assert group.procs.exists()
+    assert not group.procs.parent.exists()
 
 
 def test_where_no_group_can_be_made_nothing_is_limited(
