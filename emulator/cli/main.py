@@ -18,6 +18,7 @@ from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
 from topologies.board_command import BOARD
 from topologies.show_command import SHOW
 from topologies.showcases import showcases
+from topologies.traces import scenario_of
 
 COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, *EMULATOR_COMMANDS)
 
@@ -27,6 +28,7 @@ ENVIRONMENT = Environment(
     presets=topologies.presets,
     with_profile=with_profile,
     showcases=showcases,
+    scenario=scenario_of,
     emulation=emulation,
 )
 

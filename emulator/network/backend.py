@@ -13,7 +13,7 @@ from emulator.network.shaping import Port
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.conditions import changed_link
 from engine.domain.errors import HostError
-from engine.domain.scenario import Change, SetDelay, SetLoss
+from engine.domain.scenario import Change, SetDelay, SetJitter, SetLoss
 
 LOSS_STEPS = 1_000_000  # nft draws one of so many numbers per packet
 
@@ -76,6 +76,11 @@ def check_live(links: Sequence[LinkSpec], changed: int, backend: Backend, has: H
     Raises `HostError` if not: without netem, a link gets its relay before the run starts or never.
     """
     link = links[changed]
+    if link.jitter_s:
+        raise HostError(
+            f"link {link.name} cannot get jitter while the run goes on, without netem: draw the link with "
+            "some, or make it a timed change."
+        )
     others = [each for index, each in enumerate(links) if not backend.in_network(index)]
     if not any(map(is_lossy, others)):
         return
@@ -107,8 +112,8 @@ def _at_worst(cluster: ClusterSpec, changes: Iterable[Change]) -> list[LinkSpec]
     """The links with every impairment that the run ever asks for: a figure is 0 only if it stays 0."""
     links = list(cluster.links)
     for change in changes:
-        figure = getattr(change, "delay_s", 0.0) or getattr(change, "loss_frac", 0.0)
-        if isinstance(change, SetDelay | SetLoss) and figure:
+        figure = any(getattr(change, name, 0.0) for name in ("delay_s", "loss_frac", "jitter_s"))
+        if isinstance(change, SetDelay | SetLoss | SetJitter) and figure:
             index = cluster.link_index(change.link)
             links[index] = changed_link(links[index], change)
     return links

@@ -10,7 +10,7 @@ from emulator.network.relays import Impairment, Relays
 from emulator.network.shaping import Port, Shape, change_shapes
 from engine.domain.cluster import ClusterSpec
 from engine.domain.conditions import changed_link
-from engine.domain.scenario import Change, SetDelay, SetLoss, SetRate
+from engine.domain.scenario import Change, SetDelay, SetJitter, SetLoss, SetRate
 
 
 class Impairments:
@@ -56,7 +56,7 @@ class Impairments:
         """Whether the receiving device waits for this link's delay, present or future."""
         return not self.backend.in_network(link) and not self.has("netem")
 
-    def set(self, change: SetRate | SetDelay | SetLoss) -> None:
+    def set(self, change: SetRate | SetDelay | SetLoss | SetJitter) -> None:
         """Change the settings in `links`. Raises `HostError` if a running network cannot apply the change."""
         index = self.index(change.link)
         links = [*self.links[:index], changed_link(self.links[index], change), *self.links[index + 1 :]]

@@ -33,6 +33,7 @@ from engine.domain.scenario import (
     LinkDown,
     LinkUp,
     SetDelay,
+    SetJitter,
     SetLoss,
     SetRate,
 )
@@ -125,11 +126,11 @@ class MininetNetwork:
     def apply(self, change: Change) -> dict[str, Any]:
         """Apply a live change. Returns the links, and for a rate what the kernel reports (virtual bit/s).
 
-        Raises `HostError` for a delay or loss that this machine cannot add to a running network.
+        Raises `HostError` for a delay, jitter or loss that this machine cannot add to a running network.
         """
         if isinstance(change, SetRate):
             return self._set_rate(change)
-        if isinstance(change, SetDelay | SetLoss):
+        if isinstance(change, SetDelay | SetLoss | SetJitter):
             return self._set_impairment(change)
         if isinstance(change, LinkDown | LinkUp):
             links: Sequence[int] = [self.cluster.link_index(change.link)]
@@ -158,12 +159,13 @@ class MininetNetwork:
         ]
         return {"link": self.cluster.links[link].name, "in_force": in_force}
 
-    def _set_impairment(self, change: SetDelay | SetLoss) -> dict[str, Any]:
+    def _set_impairment(self, change: SetDelay | SetLoss | SetJitter) -> dict[str, Any]:
         link = self.cluster.link_index(change.link)
         self._impairments.set(change)
         if isinstance(change, SetLoss) and change.loss_frac and not self._lossy:
             self._expect_losses()
-        self._impairments.apply([(link, forward) for forward in DIRECTIONS[change.direction]])
+        way = "both" if isinstance(change, SetJitter) else change.direction
+        self._impairments.apply([(link, forward) for forward in DIRECTIONS[way]])
         self.backend = self._impairments.name
         return {"link": self.cluster.links[link].name, "backend": self.backend}
 

@@ -28,14 +28,14 @@ def candidates(cluster: ClusterSpec, rows: Sequence[Assessment]) -> tuple[Candid
     found = []
     links = _often([limit.name for limit in limits if limit.resource in ("link", "delay")])[:MAX_LINKS]
     for name in links:
-        found.append(Candidate("rate", name, f"Twice the rate of {name}", _link(cluster, name, 2.0, 1.0)))
+        found.append(Candidate("rate", name, f"Twice the rate of {name}", with_link(cluster, name, 2.0, 1.0)))
         if cluster.links[cluster.link_index(name)].delay_s:
             words = f"Half the delay of {name}"
-            found.append(Candidate("delay", name, words, _link(cluster, name, 1.0, 0.5)))
+            found.append(Candidate("delay", name, words, with_link(cluster, name, 1.0, 0.5)))
     if links and len(cluster.links) > 1:
         faster = cluster
         for link in cluster.links:
-            faster = _link(faster, link.name, 2.0, 1.0)
+            faster = with_link(faster, link.name, 2.0, 1.0)
         found.append(Candidate("rate", EVERY_LINK, f"Twice the rate of {EVERY_LINK}", faster))
     busy = _often([limit.name for limit in limits if limit.resource == "compute"])
     for name in _unlike(cluster, busy)[:MAX_DEVICES]:
@@ -86,7 +86,7 @@ def _short_of_memory(cluster: ClusterSpec, rows: Sequence[Assessment]) -> list[s
     return list(dict.fromkeys([*named, *_often(full)]))
 
 
-def _link(cluster: ClusterSpec, name: str, rate: float, delay: float) -> ClusterSpec:
+def with_link(cluster: ClusterSpec, name: str, rate: float, delay: float) -> ClusterSpec:
     index = cluster.link_index(name)
     old = cluster.links[index]
     new: LinkSpec = old.model_copy(

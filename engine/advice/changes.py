@@ -84,11 +84,11 @@ def tried(
     for candidate, specs in zip(found, runs, strict=True):
         after = best_of([next(results) for _ in specs], objective)
         if after is not None:
-            changes.append(_change(candidate, before, after, objective))
+            changes.append(change_of(candidate, before, after, objective))
     return tuple(sorted(changes, key=lambda change: -(change.gain or float("inf"))))
 
 
-def _change(
+def change_of(
     candidate: Candidate, before: Assessment | None, after: Assessment, objective: Objective
 ) -> Change:
     new = after.figure(objective) or 0.0

@@ -16,8 +16,10 @@ from rich.text import Text
 from engine.advice.answer import answer
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import best_of, ranked, told_once, tried
+from engine.advice.questions import Asker
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.advice.why import explain
+from engine.cli.advise_questions import add_question_arguments, replied, reply_group
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import check_writable, write_json
@@ -34,6 +36,7 @@ MANY_CHANGES = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_arguments(parser)
     add_why_argument(parser, "the best strategy")
+    add_question_arguments(parser)
     parser.add_argument(
         "--by", choices=get_args(Objective), default="total_s", help="what strategies are ranked by (total_s)"
     )
@@ -46,8 +49,9 @@ def run(args: argparse.Namespace) -> int:
     if args.spec is None and args.showcase is None:
         args.strategy = STRATEGIES[0].name
     base = run_spec_of(args)
-    specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
-    rows = told_once(ranked(_on_all_processors(assess_with_interval, specs), args.by))
+    if args.ask is not None:
+        return _ask(base, args)
+    rows = _rows(base, args.by)
     said = answer(base, rows, args.by, assess_all)
     changes = tried(base, rows, args.by, assess_all)
     why = _why(base, rows, args.by) if args.why else None
@@ -68,6 +72,22 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _rows(base: RunSpec, by: Objective) -> tuple[Assessment, ...]:
+    specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
+    return told_once(ranked(assess_ends(specs), by))
+
+
+def _ask(base: RunSpec, args: argparse.Namespace) -> int:
+    """Answer one of the questions in place of the ranking."""
+    rows = _rows(base, args.by) if args.ask in ("link", "cost") else ()
+    reply = replied(base, rows, args.by, args, Asker(assess_all, assess_ends))
+    if args.json:
+        write_json(reply.model_dump_json(indent=2), args.json)
+    if args.json != "-":
+        console_for(sys.stdout).print(reply_group(reply))
+    return 0
+
+
 def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why | None:
     """The reasons for the best strategy's plan; None if no strategy has one."""
     best = best_of(rows, objective)
@@ -79,6 +99,11 @@ def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
     """All specs, on all processors."""
     return _on_all_processors(assess, specs)
+
+
+def assess_ends(specs: Sequence[RunSpec]) -> list[Assessment]:
+    """As `assess_all`, with both ends of the boards' rates."""
+    return _on_all_processors(assess_with_interval, specs)
 
 
 def _on_all_processors(

@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.scenario import Scenario
 from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
+from engine.experiments.design.sources import no_scenarios
 from engine.experiments.execution.point import Emulation
 
 
 class Environment(NamedTuple):
-    """Functions that the engine needs and may not import: they give clusters, device presets and
-    showcases.
+    """Functions that the engine needs and may not import: they give clusters, device presets,
+    scenarios and showcases.
     """
 
     load_cluster: Callable[[str], ClusterSpec]
@@ -25,6 +27,8 @@ class Environment(NamedTuple):
     with_profile: Callable[[RunSpec], RunSpec] = lambda spec: spec
     """A run with the times of this machine, where it needs them and `loom calibrate` has measured them."""
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
+    scenario: Callable[[str], Scenario] = no_scenarios
+    """An example by its name; raises `SpecError`."""
     emulation: Callable[[], Emulation] | None = None
     """How the points of an experiment are emulated; None where that cannot be done."""
 

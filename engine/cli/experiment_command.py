@@ -119,7 +119,7 @@ def sources_of(environment: Environment) -> Sources:
     return Sources(
         cluster=environment.load_cluster,
         preset=preset,
-        scenario=lambda name: read_scenario(Path(name)),
+        scenario=lambda name: read_scenario(Path(name)) if Path(name).suffix else environment.scenario(name),
         plan=lambda name, cluster, model: plan_in_file(Path(name), cluster, model, "params.plan "),
     )
 

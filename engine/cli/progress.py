@@ -111,6 +111,8 @@ def _describe_mark(mark: Mark) -> str:
 def _link_value(facts: dict[str, Any]) -> str:
     if "delay_s" in facts:
         return f"a delay of {human_s(facts['delay_s'])}"
+    if "jitter_s" in facts:
+        return f"a jitter of {human_s(facts['jitter_s'])}"
     if "loss_frac" in facts:
         return f"a loss of {facts['loss_frac']:.2%}"
     return human(facts["bit_per_s"], "bit/s")

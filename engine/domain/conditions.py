@@ -14,6 +14,7 @@ from engine.domain.scenario import (
     LinkDown,
     Scenario,
     SetDelay,
+    SetJitter,
     SetLoss,
     SetRate,
     SlowDevice,
@@ -37,7 +38,7 @@ class Conditions:
     def apply(self, change: Change) -> None:
         """Apply a change of links or of a speed. `mark_failed` and `join` track failures and joins."""
         self.outages.apply(change)
-        if isinstance(change, SetRate | SetDelay | SetLoss):
+        if isinstance(change, SetRate | SetDelay | SetLoss | SetJitter):
             index = self.cluster.link_index(change.link)
             self._replace_link(index, changed_link(self.cluster.links[index], change))
         elif isinstance(change, SlowDevice):
@@ -81,8 +82,10 @@ class Conditions:
         self.cluster = self.cluster.without(()).model_copy(update={"devices": devices})
 
 
-def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss) -> LinkSpec:
+def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss | SetJitter) -> LinkSpec:
     """`link` after `change` of one direction or both."""
+    if isinstance(change, SetJitter):
+        return link.model_copy(update={"jitter_s": change.jitter_s})
     if isinstance(change, SetRate):
         names, old, new = ("bit_per_s", "reverse_bit_per_s"), link.rate, change.bit_per_s
     elif isinstance(change, SetDelay):

@@ -1,93 +1,122 @@
-"""Timed changes of links and devices during a run, in virtual seconds."""
+"""Timed changes of links and devices during a run: in virtual seconds, or after a part of the run."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field, TypeAdapter, model_validator
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.links import Direction
 from engine.domain.values import Fraction, Name, NonNegative, Positive, Value
 
+TIMES = ("at_s", "at_frac", "after_token")
+"""The fields that say when a change comes: one of them is given."""
 
-class SetRate(Value):
+
+class Timed(Value):
+    """A change at `at_s`; or at the part `at_frac` of the run, or halfway between its token number
+    `after_token` and the next, both by the prediction of the run without changes (`engine/runs/moments.py`).
+    """
+
+    at_s: NonNegative
+    at_frac: Fraction | None = Field(default=None, exclude_if=lambda value: value is None)
+    after_token: int | None = Field(default=None, ge=1, exclude_if=lambda value: value is None)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_time(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        given = [name for name in TIMES[1:] if data.get(name) is not None]
+        if not given:
+            return data
+        if len(given) > 1 or data.get("at_s"):
+            raise ValueError(f"gives two times: give one of {', '.join(TIMES)}")
+        return {**data, "at_s": 0.0}
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether `at_s` is not known yet."""
+        return self.at_frac is not None or self.after_token is not None
+
+
+class SetRate(Timed):
     """Link `link` gets `bit_per_s` in one direction or both."""
 
     kind: Literal["set_rate"] = "set_rate"
-    at_s: NonNegative
     link: str
     bit_per_s: Positive
     direction: Direction = "both"
 
 
-class SetDelay(Value):
+class SetDelay(Timed):
     """Link `link` gets the one-way delay `delay_s`."""
 
     kind: Literal["set_delay"] = "set_delay"
-    at_s: NonNegative
     link: str
     delay_s: NonNegative
     direction: Direction = "both"
 
 
-class SetLoss(Value):
+class SetLoss(Timed):
     """Link `link` loses the fraction `loss_frac` of its packets."""
 
     kind: Literal["set_loss"] = "set_loss"
-    at_s: NonNegative
     link: str
     loss_frac: Fraction
     direction: Direction = "both"
 
 
-class SlowDevice(Value):
+class SetJitter(Timed):
+    """Packets on link `link` are at random up to `jitter_s` sooner or later, in both directions."""
+
+    kind: Literal["set_jitter"] = "set_jitter"
+    link: str
+    jitter_s: NonNegative
+
+
+class SlowDevice(Timed):
     """Let all that the device computes take `factor` times as long as drawn, as beside a busy neighbour."""
 
     kind: Literal["slow_device"] = "slow_device"
-    at_s: NonNegative
     device: Name
     factor: Positive
 
 
-class LinkDown(Value):
+class LinkDown(Timed):
     kind: Literal["link_down"] = "link_down"
-    at_s: NonNegative
     link: str
 
 
-class LinkUp(Value):
+class LinkUp(Timed):
     kind: Literal["link_up"] = "link_up"
-    at_s: NonNegative
     link: str
 
 
-class DropDevice(Value):
+class DropDevice(Timed):
     """The device's process is killed and its links go down."""
 
     kind: Literal["drop_device"] = "drop_device"
-    at_s: NonNegative
     device: Name
 
 
-class FreezeDevice(Value):
+class FreezeDevice(Timed):
     """The device stops computing and sending, but closes no connection."""
 
     kind: Literal["freeze_device"] = "freeze_device"
-    at_s: NonNegative
     device: Name
 
 
-class JoinDevice(Value):
+class JoinDevice(Timed):
     """A device that was dropped, or was absent at the start, joins with empty memory."""
 
     kind: Literal["join_device"] = "join_device"
-    at_s: NonNegative
     device: Name
 
 
-LinkChange = SetRate | SetDelay | SetLoss | LinkDown | LinkUp
+LinkChange = SetRate | SetDelay | SetLoss | SetJitter | LinkDown | LinkUp
 DeviceChange = SlowDevice | DropDevice | FreezeDevice | JoinDevice
 Change = Annotated[LinkChange | DeviceChange, Field(discriminator="kind")]
 CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
@@ -103,9 +132,14 @@ true if the answer so far is the whole one), and `end_service`.
 
 
 class Scenario(Value):
-    """Changes in the order of their times."""
+    """Changes in the order of their times, where these are known."""
 
     changes: tuple[Change, ...] = ()
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether the time of some change is not known before the run without changes is predicted."""
+        return any(change.is_relative for change in self.changes)
 
     def check(self, cluster: ClusterSpec) -> None:
         """Check that `cluster` has every link and device that a change names; raises `SpecError`."""

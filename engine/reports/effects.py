@@ -23,6 +23,7 @@ from engine.domain.scenario import (
     LinkDown,
     LinkUp,
     SetDelay,
+    SetJitter,
     SetLoss,
     SetRate,
     SlowDevice,
@@ -70,6 +71,8 @@ def in_words(change: Change) -> str:
             return f"the delay of {human_s(change.delay_s)} on {named_words(link, way)}"
         case SetLoss(link=link, direction=way):
             return f"the loss of {change.loss_frac * 100:.3g} % on {named_words(link, way)}"
+        case SetJitter(link=link):
+            return f"the jitter of {human_s(change.jitter_s)} on {named_words(link)}"
         case LinkDown():
             return f"the cut of {named_words(change.link)}"
         case LinkUp():

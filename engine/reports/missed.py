@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.domain.report import RunReport
-from engine.domain.scenario import Change
+from engine.domain.scenario import Change, DeviceChange
 from engine.domain.units import human_s
 from engine.reports.effects import in_words
 
@@ -13,6 +13,19 @@ def missed_changes(report: RunReport) -> tuple[Change, ...]:
     if report.outcome.kind != "finished":
         return ()
     return tuple(change for change in report.spec.scenario.changes if change.at_s > report.latency_s)
+
+
+def was_undisturbed(report: RunReport) -> bool:
+    """Whether something that was to change never changed: none of the changes of that kind and place came in
+    time. A curve of rates may go on after the run.
+    """
+    missed = missed_changes(report)
+    came = [change for change in report.spec.scenario.changes if change not in missed]
+    return not {_what(change) for change in missed} <= {_what(change) for change in came}
+
+
+def _what(change: Change) -> tuple[str, str]:
+    return change.kind, change.device if isinstance(change, DeviceChange) else change.link
 
 
 def missed_text(report: RunReport) -> str:

@@ -31,7 +31,7 @@ def calculate(spec: RunSpec) -> RunReport:
     there is no new plan here. Raises `SpecError` and `PlanError`.
     """
     prepared = prepare(spec)
-    plan = prepared.plan
+    spec, plan = prepared.spec, prepared.plan
     trace: list[Span | Mark] = []
     world, chosen = CalculatedWorld(spec, plan, trace.append), strategy(spec.strategy)
     source = RealSource(world.devices[spec.cluster.source_rank])

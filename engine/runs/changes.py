@@ -17,6 +17,7 @@ from engine.domain.scenario import (
     JoinDevice,
     LinkChange,
     SetDelay,
+    SetJitter,
     SetLoss,
     SetRate,
     SlowDevice,
@@ -134,7 +135,7 @@ class ChangeApplier:
     def _apply_to_link(self, change: LinkChange, measured: bool) -> None:
         link = self.run.cluster.link_index(change.link)
         facts = change.model_dump(exclude={"kind", "at_s"}) | self.network.apply(change)
-        by_value = isinstance(change, SetRate | SetDelay | SetLoss)
+        by_value = isinstance(change, SetRate | SetDelay | SetLoss | SetJitter)
         self._record(change, "link_changed" if by_value else change.kind, "", facts)
         if isinstance(change, SetRate) and measured:
             self.live_rate_changes += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,14 @@ from engine.domain.network import Network
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.models.inputs.text import GrowingText, can_decode, label_of
 from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
+from engine.runs.lessons import learn, raised
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
@@ -84,13 +85,15 @@ class _Execution:
             )
         self._state("planning")
         prepared = prepare(spec)
+        spec = self.spec = prepared.spec
         can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, outcome = simulate(undisturbed, should_stop)
         before = before_the_start(prepared, expected_trace, outcome)
         importing = TorchImport()
-        dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
+        chosen = choose_dilation(spec, expected_trace, host=self._host_times(importing))
+        dilation = raised(spec, chosen, expected_trace) if spec.dilation == "auto" else chosen
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
 
@@ -120,10 +123,22 @@ class _Execution:
             correctness = self._verify(prepared, result, outputs)
         self._lap("verifying")
         report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings, before)
+        if dilation != chosen:
+            report = _with_note(report, f"Runs like this one needed a dilation of more than {chosen:g} here.")
+        self._learn(report, expected_trace)
         kind = result.outcome.kind
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
         self.watch(ReportMade.of(report))
         return report
+
+    def _learn(self, report: RunReport, expected_trace: Sequence[Span | Mark]) -> None:
+        """What the verdict recommends, for the next run like this one; also if a person gave the dilation."""
+        needed = report.fidelity.enough_dilation
+        if needed is None:
+            return
+        by_itself = self.spec.model_copy(update={"dilation": "auto"})
+        host = probed_profile(use_host_kernels())
+        learn(by_itself, choose_dilation(by_itself, expected_trace, host=host), needed, expected_trace)
 
     def _host_times(self, importing: TorchImport) -> HostProfile:
         """The times of this host by its table of kernels, where the dilation is to be chosen by them."""
@@ -172,3 +187,8 @@ class _Execution:
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         kept = [request.index for request in prepared.requests]
         return compare_with_reference(prepared.spec, outputs, lossy, kept)
+
+
+def _with_note(report: RunReport, note: str) -> RunReport:
+    fidelity = report.fidelity.model_copy(update={"notes": (*report.fidelity.notes, note)})
+    return report.model_copy(update={"fidelity": fidelity})

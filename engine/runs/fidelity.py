@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from engine.domain.network import LinkMeasurement
 from engine.domain.report import Fidelity, RunReport
-from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetLoss
+from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetJitter, SetLoss
 from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
 from engine.runs.native import Simulated, native_parts
@@ -181,7 +181,9 @@ def _has_failures(report: RunReport) -> bool:
 def _has_random_links(report: RunReport) -> bool:
     links = report.spec.cluster.links
     return any(link.loss(way) or link.jitter_s for link in links for way in (True, False)) or any(
-        isinstance(change, SetLoss) and change.loss_frac for change in report.scenario.changes
+        (isinstance(change, SetLoss) and change.loss_frac)
+        or (isinstance(change, SetJitter) and change.jitter_s)
+        for change in report.scenario.changes
     )
 
 

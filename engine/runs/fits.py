@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.units import human
 from engine.runs.predict import prepare, simulate
@@ -30,7 +31,8 @@ def check_fits(spec: RunSpec, available_bytes: int) -> None:
     requests = spec.workload.requests
     if requests < MANY or spec.workload.is_open:
         return
-    few = prepare(spec.model_copy(update={"workload": spec.workload.model_copy(update={"requests": SAMPLE})}))
+    workload = spec.workload.model_copy(update={"requests": SAMPLE})
+    few = prepare(spec.model_copy(update={"workload": workload, "scenario": Scenario()}))
     trace, _ = simulate(few)
     events = math.ceil(len(trace) / SAMPLE)
     tokens = max(len(request.tokens) for request in few.requests)

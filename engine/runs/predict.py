@@ -13,6 +13,7 @@ from engine.domain.events import Event, PlanMade, ReportMade
 from engine.domain.host_times import RuntimeCosts
 from engine.domain.plan import Plan
 from engine.domain.report import Outcome, RunReport
+from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
@@ -22,6 +23,7 @@ from engine.program.strategy import DivisibleParams
 from engine.reports.fold import fold
 from engine.reports.versions import versions
 from engine.runs.method import method_report
+from engine.runs.moments import timed
 from engine.runs.replan import recover
 from engine.strategies.registry import strategy
 from engine.strategies.shared.by_hand import editable
@@ -53,9 +55,27 @@ class Prepared(NamedTuple):
 
 
 def prepare(spec: RunSpec) -> Prepared:
-    """The run of `spec` with its requests and its plan. Raises `SpecError` and `PlanError`."""
+    """The run of `spec` with its requests and its plan; all times of its scenario are in seconds.
+
+    Raises `SpecError` and `PlanError`.
+    """
     requests = requests_of(spec)
-    return Prepared(spec, requests, plan_of(spec, requests))
+    prepared = Prepared(spec, requests, plan_of(spec, requests))
+    return _with_times(prepared) if spec.scenario.is_relative else prepared
+
+
+def _with_times(prepared: Prepared) -> Prepared:
+    """With the times of changes that are parts of the run without them."""
+    spec = prepared.spec
+    calm, outcome = simulate(prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()})))
+    if outcome.kind != "finished" or spec.workload.is_open:
+        why = "nobody knows its requests" if spec.workload.is_open else f"ended as {outcome.kind}"
+        raise SpecError(
+            f"scenario: a change by at_frac or after_token needs a run that ends without changes, and {why}: "
+            "give at_s."
+        )
+    scenario = timed(spec.scenario, calm)
+    return prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
 
 
 def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
@@ -117,6 +137,7 @@ def predict(
     `PlanError`; a run that cannot finish is an outcome in the report.
     """
     prepared = prepare(spec)
+    spec = prepared.spec
     watch(PlanMade.of(prepared.plan))
     with no_search_for_cycles():
         trace, outcome = simulate(prepared, should_stop, reached=reached)

@@ -11,6 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
+from engine.cli.scenario_file import parse_trace
+from engine.domain.errors import SpecError
+from engine.domain.scenario import Scenario
+
 LINK = "office--hall"
 BASE_BIT_PER_S = 60e6
 DURATION_S = 60.0
@@ -49,6 +53,28 @@ def tunnels(random: Random) -> Iterator[float]:
 
 
 TRACES = {"walk": walk, "neighbours": neighbours, "tunnels": tunnels}
+
+
+CALM = "none"
+"""The name of the scenario without changes, to compare curves with."""
+
+
+def scenario_of(name: str) -> Scenario:
+    """`walk@hub--desk`: the example trace `walk` for the rate of the link `hub--desk`, or `none`. Raises
+    `SpecError`.
+    """
+    trace, _, link = name.partition("@")
+    if name == CALM:
+        return Scenario()
+    if trace not in TRACES or not link:
+        known = ", ".join(f"{one}@LINK" for one in TRACES)
+        raise SpecError(
+            f"There is no scenario {name[:60]}: choose one of {known} and {CALM}.",
+            [("scenario", "unknown name")],
+        )
+    made = parse_trace((FOLDER / f"{trace}.csv").read_text(encoding="utf-8"), f"{trace}.csv")
+    changes = [change.model_copy(update={"link": link}) for change in made.changes]
+    return Scenario(changes=tuple(changes))
 
 
 def rows_of(name: str) -> Iterator[str]:

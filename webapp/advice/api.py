@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from engine.advice.questions import Reply
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.showcase import Claim, Guide, Place, Showcase
 from engine.domain.spec import RunSpec
@@ -16,7 +17,7 @@ from topologies.showcases import showcase, showcases
 from webapp import budgets
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
-from webapp.advice.requests import AdviceRequest, base_of
+from webapp.advice.requests import AdviceRequest, QuestionRequest, base_of
 from webapp.runs.requests import RunRequest, request_of, spec_of
 
 router = Router(tags=["advice"])
@@ -72,6 +73,12 @@ def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
         "simulated_tokens": max(row.simulated_tokens for row in rows),
         "new_tokens": body.workload.new_tokens,
     }
+
+
+@router.post("/advice/question", response=Reply)
+def answer_question(request: UserRequest, body: QuestionRequest) -> Reply:
+    """What to buy, the largest model, the link to upgrade, or what a token costs: in one sentence."""
+    return asking.replied(base_of(body), body, request.auth.pk)
 
 
 @router.post("/advice/changes", response=list[Change])

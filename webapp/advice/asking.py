@@ -6,10 +6,12 @@ import time
 from typing import Any
 
 from engine.advice.changes import ranked, told_once
+from engine.advice.questions import Reply
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from webapp import budgets
+from webapp.advice.requests import QuestionRequest
 from webapp.errors import Conflict
 from webapp.jobs import answers
 from webapp.redis import count_up, redis_needed
@@ -39,6 +41,17 @@ def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person:
     given = [row.model_dump(mode="json") for row in rows]
     (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])], base, person)
     return Answer.parse(found["answer"], "answer")
+
+
+def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
+    """The answer to one of the questions. Raises `SpecError`, and `Conflict` as `assessed` does."""
+    about_rows = asked.question in ("link", "cost")
+    rows = assessed(base, asked.by, person) if about_rows else ()
+    place, number = _ticket(person)
+    given = [row.model_dump(mode="json") for row in rows]
+    request = asked.model_dump(mode="json", include={"question", "by", "tokens_per_s", "prices"})
+    (found,) = _answers([("plan.ask", [_document(base), request, given, place, number])])
+    return Reply.parse(found["reply"], "reply")
 
 
 def changes_tried(

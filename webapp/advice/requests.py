@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from engine.advice.questions import Prices, Question
 from engine.advice.values import Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
-from engine.domain.values import Value
+from engine.domain.values import Positive, Value
 from engine.domain.workload import Workload
 from engine.strategies.registry import STRATEGIES
 from webapp import budgets
@@ -25,6 +26,14 @@ class AdviceRequest(Value):
     workload: Workload = Workload(prompt_tokens=16)
     by: Objective = "total_s"
     answer: bool = False
+
+
+class QuestionRequest(AdviceRequest):
+    """One of the four questions; `tokens_per_s` are wanted by `buy` and `largest`."""
+
+    question: Question
+    tokens_per_s: Positive = 1.0
+    prices: Prices = Prices()
 
 
 def base_of(request: AdviceRequest) -> RunSpec:

@@ -14,13 +14,25 @@ from collections.abc import Callable, Sequence
 from functools import cache, wraps
 from typing import Any
 
+import topologies
 from engine.advice.answer import answer as answered
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import tried
+from engine.advice.questions import (
+    Asker,
+    AssessAll,
+    Prices,
+    Reply,
+    cost_per_token,
+    largest_model,
+    link_to_upgrade,
+    to_buy,
+)
 from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.execution.version import ENGINE, code_version, hash_of
+from engine.models import catalogue
 from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy
 from topologies.showcases import showcase
@@ -29,6 +41,7 @@ from webapp.redis import client
 from webapp.runs.tasks import with_profile
 
 LIMIT_S = 10
+UNFINISHED = f"Not answered within {LIMIT_S} s: ask again, what has been predicted is kept."
 """A task's time. Strategies that are not assessed within it are returned with this as their reason."""
 ASSESSMENT_KEPT_S = 24 * 3600
 
@@ -85,6 +98,43 @@ def answer_first(
     except OutOfTime:
         found = answered(spec, known, by, None)
     return {"answer": found.model_dump(mode="json")}
+
+
+@answers.question("plan.ask", LIMIT_S + 5)
+@unless_superseded
+def ask_question(
+    base: dict[str, Any], request: dict[str, Any], rows: list[dict[str, Any]], place: str, number: int
+) -> dict[str, Any]:
+    """Answer a question of somebody who builds a cluster; `rows` are the strategies' assessments."""
+    spec = with_profile(RunSpec.parse(base, "run"))
+    known = [Assessment.parse(row, "assessment") for row in rows]
+    rate, by, prices = request["tokens_per_s"], request["by"], Prices.parse(request["prices"], "prices")
+    ends_s = time.monotonic() + LIMIT_S
+
+    def assessed(assess_one: Callable[[RunSpec], Assessment]) -> AssessAll:
+        def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+            found = assess_until(specs, place, number, assess_one, ends_s)
+            if time.monotonic() > ends_s:
+                raise OutOfTime
+            return found
+
+        return assess_all
+
+    asker = Asker(assessed(assess), assessed(assess_with_interval))
+    try:
+        match request["question"]:
+            case "buy":
+                reply = to_buy(spec, topologies.presets(), rate, prices, asker)
+            case "largest":
+                models = {name: catalogue.resolve(name) for name in catalogue.names()}
+                reply = largest_model(spec, models, rate, asker)
+            case "link":
+                reply = link_to_upgrade(spec, known, by, asker)
+            case _:
+                reply = cost_per_token(spec, known, prices)
+    except OutOfTime:
+        reply = Reply(question=request["question"], sentence=UNFINISHED, unit="")
+    return {"reply": reply.model_dump(mode="json")}
 
 
 @answers.question("plan.try_changes", LIMIT_S + 5)

@@ -38,11 +38,13 @@ FRONTEND_SOURCES = (
     "src",
     "public",
     "index.html",
+    "replay.html",
     "docs.html",
     "package.json",
     "package-lock.json",
     "tsconfig.json",
     "vite.config.ts",
+    "vite.replay.config.ts",
     "firstPage.ts",
 )
 FETCHED = re.compile(

@@ -77,6 +77,8 @@ def describe(command: LiveCommand) -> str:
             return f"delay {command['link']} by {human_s(command['delay_s'])} ({way_of(command)})"
         case "set_loss":
             return f"lose {command['loss_frac']:.2%} of the packets on {command['link']} ({way_of(command)})"
+        case "set_jitter":
+            return f"delay {command['link']} by up to {human_s(command['jitter_s'])} more or less"
         case "slow_device":
             return f"let {command['device']} take {command['factor']:g} times as long"
         case "link_down" | "link_up" as kind:

@@ -93,6 +93,7 @@ class LiveChange(Value):
         "set_rate",
         "set_delay",
         "set_loss",
+        "set_jitter",
         "link_down",
         "link_up",
         "slow_device",
@@ -104,6 +105,7 @@ class LiveChange(Value):
     device: str | None = None
     bit_per_s: Positive | None = None
     delay_s: NonNegative | None = None
+    jitter_s: NonNegative | None = None
     loss_frac: Fraction | None = None
     factor: Positive | None = None
     direction: Direction | None = None

@@ -11,7 +11,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import RUN_KEYS
 from engine.domain.model import ModelSpec
-from engine.domain.scenario import Scenario
+from engine.domain.scenario import TIMES, Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.values import Value
 from engine.domain.workload import Workload
@@ -75,6 +75,8 @@ class Assembler:
             if path == "scenario" and isinstance(value, str):
                 value = self.sources.scenario(value).model_dump(mode="json")
             set_at(document, path, copy.deepcopy(value))
+            for other in other_times(path):
+                set_at(document, other, None)
         return document
 
     def _cluster(self, settings: Sequence[Setting]) -> ClusterSpec:
@@ -161,6 +163,13 @@ def _below(settings: Iterable[Setting], *fields: str) -> list[Setting]:
 def _shallow_first(settings: Iterable[Setting]) -> list[Setting]:
     """A whole value before what is changed in it."""
     return sorted(settings, key=lambda setting: len(parse_path(setting[0])))
+
+
+def other_times(path: str) -> list[str]:
+    """The paths of a change's other times, where `path` sets one of the three."""
+    before, _, field = path.rpartition(".")
+    is_time = parse_path(path)[0].name == "scenario" and field in TIMES
+    return [f"{before}.{other}" for other in TIMES if other != field] if is_time else []
 
 
 def _order_of_edit(path: str) -> int:

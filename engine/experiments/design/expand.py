@@ -12,7 +12,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.factor import Factor, Level
 from engine.domain.quantity import Coordinates
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.design.assemble import Assembler, Setting
+from engine.experiments.design.assemble import Assembler, Setting, other_times
 from engine.experiments.design.conditions import check_condition, holds
 from engine.experiments.design.paths import check_path, unit_of
 from engine.experiments.design.sources import Sources
@@ -166,9 +166,10 @@ def _check_set_once(experiment: Experiment) -> None:
     setter: dict[str, str] = {}
     for factor in experiment.factors:
         for path in paths_of(factor):
-            if path in setter:
-                sentence = (
-                    f"the factors {setter[path]} and {factor.name} both set {path}: let one of them do it."
-                )
-                raise SpecError(f"{experiment.name}: {sentence}", [("factors", sentence)])
-            setter[path] = factor.name
+            for same in (path, *other_times(path)):
+                other = setter.setdefault(same, factor.name)
+                if other != factor.name:
+                    sentence = (
+                        f"the factors {other} and {factor.name} both set {path}: let one of them do it."
+                    )
+                    raise SpecError(f"{experiment.name}: {sentence}", [("factors", sentence)])

@@ -15,11 +15,11 @@ from engine.domain.world import World
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
 from engine.experiments.results.versions import Versions
-from engine.reports.missed import missed_text
+from engine.reports.missed import missed_text, was_undisturbed
 
-REFUSED, NO_PLAN, FAILED = "refused", "no_plan", "failed"
-"""Outcomes of points without a report, besides those of runs: the spec is refused, the strategy finds no plan
-or cannot, and an error of the program or the machine."""
+REFUSED, NO_PLAN, FAILED, UNDISTURBED = "refused", "no_plan", "failed", "undisturbed"
+"""Outcomes of points besides those of runs: the spec is refused, the strategy finds no plan or cannot, an
+error of the program or the machine; and a run that ended before a change that it is to show."""
 
 REPEATABLE = (FAILED, "cancelled", "peer_lost", "deadlock")
 """Outcomes that another attempt may change."""
@@ -92,7 +92,7 @@ def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Res
     return Result(
         digest=digest,
         world=world,
-        outcome=report.outcome.kind,
+        outcome=UNDISTURBED if was_undisturbed(report) else report.outcome.kind,
         sentence=report.outcome.sentence or missed_text(report),
         metrics=metrics_of(report),
         **about,

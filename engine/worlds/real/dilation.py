@@ -87,7 +87,7 @@ def choose_dilation(
         return 1.0
     if not isinstance(spec.dilation, str):
         return spec.dilation
-    return _step_up(max(1.0, *demands(spec.profile or host, trace, cores).values()))
+    return step_up(max(1.0, *demands(spec.profile or host, trace, cores).values()))
 
 
 def demands(profile: HostProfile, trace: Sequence[Span | Mark], cores: int | None = None) -> dict[str, float]:
@@ -132,17 +132,18 @@ def _needed_at_start(trace: Sequence[Span | Mark]) -> float:
 
 def enough_dilation(dilation: float, used_frac: float) -> float:
     """A dilation at which operations that used so much of their time have room: a quarter more at least."""
-    return _step_up(dilation * max(used_frac / OP_HEADROOM, LEAST_RAISE))
+    return step_up(dilation * max(used_frac / OP_HEADROOM, LEAST_RAISE))
 
 
 def enough_dilation_for_latency(dilation: float, error: float, limit: float) -> float:
     """A dilation at which a run would be at most `limit` longer than predicted, if it was `error` longer at
     `dilation` because this host took so many wall seconds more, which do not grow with the dilation.
     """
-    return _step_up(dilation * max(error / limit, LEAST_RAISE))
+    return step_up(dilation * max(error / limit, LEAST_RAISE))
 
 
-def _step_up(dilation: float) -> float:
+def step_up(dilation: float) -> float:
+    """The next quarter, which a person can read."""
     return math.ceil(dilation / STEP - 1e-6) * STEP
 
 

@@ -13,6 +13,7 @@ from engine.domain.scenario import Scenario
 from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
 from engine.reports.effects import in_words
+from topologies.traces import CALM, TRACES
 from webapp import budgets
 from webapp.clusters.models import Cluster
 from webapp.experiments.design.factor_option import Choice, FactorOption
@@ -171,28 +172,54 @@ LATEST_S = 3600.0
 
 
 def _changes(base: dict[str, Any], cluster: ClusterSpec) -> Iterable[FactorOption]:
-    """When each change of the base's scenario comes, where, how much, and a failure's kind. Raises
-    `SpecError` for a scenario that cannot be read.
+    """A curve of a link's rate; when each change of the base's scenario comes, where, how much, and a
+    failure's kind. Raises `SpecError` for a scenario that cannot be read.
     """
+    yield FactorOption(
+        path="scenario",
+        name="rate_curve",
+        title="Curve of a link's rate",
+        group="Failures and changes",
+        unit="",
+        kind="choice",
+        choices=[
+            Choice(value=CALM, label="no curve"),
+            *(
+                Choice(value=f"{name}@{link.name}", label=f"{name} on {link.name}")
+                for link in cluster.links
+                for name in TRACES
+            ),
+        ],
+        current=CALM,
+    )
     given = base.get("scenario")
     if not isinstance(given, dict):
         return
     scenario: Scenario = Scenario.parse(given, "base.scenario")
+    workload = base.get("workload") if isinstance(base.get("workload"), dict) else {}
+    assert isinstance(workload, dict)
+    tokens = int(workload.get("new_tokens") or 16)
     rates = {field: (title, low, high) for field, _, title, (low, high) in LINK_FIELDS}
     for index, change in enumerate(scenario.changes):
         path, number, what = f"scenario.changes[{index}]", index + 1, in_words(change)
         about: dict[str, Any] = {"group": "Failures and changes"}
-        yield FactorOption(
-            path=f"{path}.at_s",
-            name=f"change_{number}_time",
-            title=f"Time of: {what}",
-            unit="s",
-            kind="number",
-            current=change.at_s,
-            low=0.0,
-            high=LATEST_S,
-            **about,
+        times: tuple[tuple[str, str, str, float, float], ...] = (
+            ("at_s", "time", "Time of", 0.0, LATEST_S),
+            ("at_frac", "part", "Part of the run before", 0.1, 0.9),
+            ("after_token", "token", "Tokens before", 1, max(2, tokens - 1)),
         )
+        for field, name, title, low, high in times:
+            yield FactorOption(
+                path=f"{path}.{field}",
+                name=f"change_{number}_{name}",
+                title=f"{title}: {what}",
+                unit=unit_of(f"{path}.{field}") or "",
+                kind="whole" if field == "after_token" else "number",
+                current=None if field == "at_s" and change.is_relative else getattr(change, field),
+                low=low,
+                high=high,
+                **about,
+            )
         fields = change.model_dump()
         places = {
             "device": [device.name for device in cluster.devices],

@@ -15,6 +15,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.experiments.design.sources import Sources
 from topologies.layout import enabled
+from topologies.traces import scenario_of
 from webapp import budgets
 from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
@@ -23,7 +24,9 @@ from webapp.clusters.models import Cluster
 
 def sources() -> Sources:
     """Looks up every name once."""
-    return Sources(cluster=cache(cluster), preset=cache(preset), model=cache(model))
+    return Sources(
+        cluster=cache(cluster), preset=cache(preset), model=cache(model), scenario=cache(scenario_of)
+    )
 
 
 def cluster(name: str) -> ClusterSpec:

@@ -22,6 +22,21 @@ describe('texts', () => {
     expect(paramTexts('a.b', [null, '–', '"–"'])).toEqual(['–', '"–"', String.raw`"\"–\""`]);
   });
 
+  it('says lists and objects in words', () => {
+    expect(paramText('scenario.changes', [])).toBe('none');
+    expect(paramText('ratio', [1, 2.5])).toBe('1, 2.5');
+    const changes = [
+      { kind: 'drop_device', at_s: 0.5, device: 'desk' },
+      { kind: 'set_rate', at_s: 1, link: 'a--b', bit_per_s: 5e6 },
+    ];
+    expect(paramText('scenario.changes', changes)).toBe(
+      'kind drop_device, at 500 ms, device desk; kind set_rate, at 1 s, link a--b, rate 5 Mbit/s',
+    );
+    expect(paramText('plan', null)).toBe('–');
+    expect(paramTexts('p', [[1, 2], '1, 2'])).toEqual(['1, 2', '"1, 2"']);
+    expect(paramTexts('p', [['a, b'], ['a', 'b']])).toEqual(['["a, b"]', '["a","b"]']);
+  });
+
   it('takes units from names', () => {
     expect(paramText('cluster.links[a--b].bit_per_s', 1e8)).toBe('100 Mbit/s');
     expect(paramText('cluster.devices[a].memory_bytes', 2e9)).toBe('2 GB');

@@ -27,8 +27,24 @@ export function paramText(path: string, value: unknown, digits = 3): string {
     if (path.endsWith('_s')) return seconds(value, digits);
     return String(value);
   }
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  if (typeof value === 'string') return value;
+  return typeof value === 'object' ? inWords(value, digits) : String(value);
 }
+
+/** A list or an object as a person reads it: "none", "1, 2", "device desk, layers 4; device window, layers 2". */
+function inWords(value: object, digits: number): string {
+  if (Array.isArray(value)) {
+    const apart = value.some((item) => typeof item === 'object') ? '; ' : ', ';
+    return value.length > 0 ? value.map((item) => paramText('', item, digits)).join(apart) : 'none';
+  }
+  const parts = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
+  const words = parts.map(([name, item]) => `${nameOf(name)} ${paramText(name, item, digits)}`);
+  return words.length > 0 ? words.join(', ') : 'none';
+}
+
+/** A field's name without its unit, which the number has. */
+const nameOf = (field: string) =>
+  field === 'bit_per_s' ? 'rate' : field.replace(/_(bytes|s)$/, '').replaceAll('_', ' ');
 
 /** A number has no more significant digits. */
 const MOST_DIGITS = 17;
@@ -48,7 +64,10 @@ export function paramTexts(path: string, values: readonly unknown[]): string[] {
     typeof values[at] === 'string' && others.has(text) ? JSON.stringify(values[at]) : text,
   );
   if (tells(some)) return some;
-  return texts.map((text, at) => (typeof values[at] === 'string' ? JSON.stringify(values[at]) : text));
+  const quoted = texts.map((text, at) =>
+    typeof values[at] === 'string' ? JSON.stringify(values[at]) : text,
+  );
+  return tells(quoted) ? quoted : values.map(keyOf);
 }
 
 const isToldBy = (values: readonly number[], textOf: (value: number) => string) =>

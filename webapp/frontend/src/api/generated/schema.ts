@@ -106,6 +106,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/advice/question": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answer Question */
+        post: operations["answer_question"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/advice/why": {
         parameters: {
             query?: never;
@@ -1904,6 +1921,8 @@ export interface components {
             spec: components["schemas"]["ClusterSpec"];
         };
         DropDevice: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             device: string;
             /** @constant */
@@ -2259,6 +2278,8 @@ export interface components {
             source?: string;
         };
         FreezeDevice: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             device: string;
             /** @constant */
@@ -2400,6 +2421,8 @@ export interface components {
             text: string;
         };
         JoinDevice: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             device: string;
             /** @constant */
@@ -2467,6 +2490,8 @@ export interface components {
             kind: "linear";
         };
         LinkDown: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             /** @constant */
             kind: "link_down";
@@ -2526,6 +2551,8 @@ export interface components {
             type: "links";
         };
         LinkUp: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             /** @constant */
             kind: "link_up";
@@ -2537,8 +2564,9 @@ export interface components {
             device?: string | null;
             direction?: ("both" | "forward" | "backward") | null;
             factor?: number | null;
+            jitter_s?: number | null;
             /** @enum {string} */
-            kind: "set_rate" | "set_delay" | "set_loss" | "link_down" | "link_up" | "slow_device" | "drop_device" | "freeze_device" | "join_device";
+            kind: "set_rate" | "set_delay" | "set_loss" | "set_jitter" | "link_down" | "link_up" | "slow_device" | "drop_device" | "freeze_device" | "join_device";
             link?: string | null;
             loss_frac?: number | null;
         };
@@ -2759,6 +2787,13 @@ export interface components {
             number,
             number
         ];
+        Option: {
+            figure: number;
+            high: number | null;
+            low: number | null;
+            strategy: string;
+            words: string;
+        };
         OtherRunOut: {
             name: string;
             request: {
@@ -3038,6 +3073,12 @@ export interface components {
             sentence: string;
             waiting: number;
         };
+        Prices: {
+            boards?: {
+                [key: string]: number;
+            };
+            per_kwh?: number | null;
+        };
         Problem: {
             message: string;
             path: string;
@@ -3109,6 +3150,19 @@ export interface components {
             lossy: boolean;
             speed: number;
         };
+        QuestionRequest: {
+            answer?: boolean;
+            /** @enum {string} */
+            by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            cluster?: components["schemas"]["ClusterSpec"] | null;
+            cluster_id?: number | null;
+            model: string;
+            prices?: components["schemas"]["Prices"];
+            /** @enum {string} */
+            question: "buy" | "largest" | "link" | "cost";
+            tokens_per_s?: number;
+            workload?: components["schemas"]["Workload"];
+        };
         Recovery: {
             at_s: number;
             detect_s: number;
@@ -3149,6 +3203,13 @@ export interface components {
             tags?: string[] | null;
             weights?: "random" | null;
             workload?: components["schemas"]["Workload"] | null;
+        };
+        Reply: {
+            options: components["schemas"]["Option"][];
+            /** @enum {string} */
+            question: "buy" | "largest" | "link" | "cost";
+            sentence: string;
+            unit: string;
         };
         ReportMade: {
             attribution: components["schemas"]["Attribution"];
@@ -3464,7 +3525,7 @@ export interface components {
             wakeup_s: number;
         };
         Scenario: {
-            changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];
+            changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["SetJitter"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];
         };
         SegmentsLayout: {
             chunk_rows: number;
@@ -3503,6 +3564,8 @@ export interface components {
             user: string;
         };
         SetDelay: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             delay_s: number;
             /** @enum {string} */
@@ -3511,7 +3574,18 @@ export interface components {
             kind: "set_delay";
             link: string;
         };
+        SetJitter: {
+            after_token?: number | null;
+            at_frac?: number | null;
+            at_s: number;
+            jitter_s: number;
+            /** @constant */
+            kind: "set_jitter";
+            link: string;
+        };
         SetLoss: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             /** @enum {string} */
             direction: "both" | "forward" | "backward";
@@ -3521,6 +3595,8 @@ export interface components {
             loss_frac: number;
         };
         SetRate: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             bit_per_s: number;
             /** @enum {string} */
@@ -3647,6 +3723,8 @@ export interface components {
             window: number;
         };
         SlowDevice: {
+            after_token?: number | null;
+            at_frac?: number | null;
             at_s: number;
             device: string;
             factor: number;
@@ -4218,6 +4296,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Change"][];
+                };
+            };
+        };
+    };
+    answer_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuestionRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Reply"];
                 };
             };
         };

@@ -5,6 +5,7 @@ import { useCatalogue } from '@/api/queries';
 import type { Objective } from '@/api/types';
 import { AdviceList } from '@/advice/AdviceList';
 import { Changes } from '@/advice/Changes';
+import { AskAdvisor } from '@/advice/AskAdvisor';
 import { GOALS } from '@/advice/objectives';
 import { type AdviceQuestion, useAdvice, useChanges } from '@/advice/useAdvice';
 import { activeSpec } from '@/cluster/drawing';
@@ -109,6 +110,10 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
           </>
         )
       )}
+      <Text size="xs" fw={600} mt="sm">
+        Questions
+      </Text>
+      <AskAdvisor base={question} />
     </div>
   );
 }

@@ -7,12 +7,13 @@ interface Props {
   link: string;
   direction: Direction;
   side: DirectionData;
+  jitter_s: number;
   enabled: boolean;
   submit: (command: Exclude<Command, { kind: 'stop' }>) => void;
 }
 
-/** One-way delay and packet loss of a link. */
-export function LinkConditions({ link, direction, side, enabled, submit }: Props) {
+/** One-way delay, jitter and packet loss of a link. */
+export function LinkConditions({ link, direction, side, jitter_s, enabled, submit }: Props) {
   return (
     <Group gap="xs" grow mt={8}>
       <NumberField
@@ -24,6 +25,16 @@ export function LinkConditions({ link, direction, side, enabled, submit }: Props
         disabled={!enabled}
         testId={`link-delay-${link}`}
         onSet={(ms) => submit({ kind: 'set_delay', link, delay_s: ms / 1e3, direction })}
+      />
+      <NumberField
+        label="Jitter ±"
+        suffix=" ms"
+        value={jitter_s * 1e3}
+        min={0}
+        decimalScale={3}
+        disabled={!enabled}
+        testId={`link-jitter-${link}`}
+        onSet={(ms) => submit({ kind: 'set_jitter', link, jitter_s: ms / 1e3 })}
       />
       <NumberField
         label="Packet loss"

@@ -124,6 +124,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
             link={link.name}
             direction={direction}
             side={side}
+            jitter_s={link.jitter_s}
             enabled={enabled && link.up && !pending}
             submit={(command) => void submit(() => sendChange(runId, command))}
           />

@@ -11,6 +11,7 @@ import { LayerPanel } from '@/run/panels/LayerPanel';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { TokenText } from '@/run/panels/TokenText';
 import { changeOf } from '@/run/scenario/changes';
+import { momentIn, showInAddress } from '@/run/timeline/moment';
 import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import { Topology, type Selection } from '@/run/topology/Topology';
@@ -60,7 +61,13 @@ export function LivePage({ run }: { run: RunDetail }) {
   // The list of marks grows in place: it is another one when it is longer.
   const marks = useMemo(() => store.data.changeMarks.slice(0, changes), [store, changes]);
   const recorded = useMemo(() => marks.flatMap((mark) => changeOf(mark) ?? []), [marks]);
-  const pick = useCallback((instant_s: number | null) => viewport.showInstant(instant_s), [viewport]);
+  const pick = useCallback(
+    (instant_s: number | null) => {
+      viewport.showInstant(instant_s);
+      showInAddress(instant_s);
+    },
+    [viewport],
+  );
   const drawn = clusters.data?.find((cluster) => cluster.spec.name === spec.cluster.name)?.layout;
   const generates = spec.workload.new_tokens > 0;
   const serves = spec.workload.pattern === 'serve';
@@ -226,7 +233,11 @@ function useIsCurrent(store: RunStore, newest: Snapshot): boolean {
 
 /** A viewport that follows the run's virtual clock, and that clock, extrapolated between events. */
 function useLiveViewport(store: RunStore, live: boolean): [Viewport, (wall_ms: number) => number] {
-  const [viewport] = useState(() => new Viewport(true));
+  const [viewport] = useState(() => {
+    const made = new Viewport(true);
+    made.showInstant(momentIn(location.hash));
+    return made;
+  });
   const now = useCallback((wall_ms: number) => store.data.now_s(wall_ms, live), [store, live]);
   return [viewport, now];
 }

@@ -12,7 +12,12 @@ export interface Shown {
   picture: Snapshot;
 }
 
-export function useShown(store: RunStore, newest: Snapshot, viewport: Viewport, dilation: number): Shown {
+export function useShown(
+  store: Pick<RunStore, 'data'>,
+  newest: Snapshot,
+  viewport: Viewport,
+  dilation: number,
+): Shown {
   const instant_s = useSyncExternalStore(viewport.subscribe, () => viewport.instant_s);
   return useMemo(() => {
     if (instant_s === null) return { instant_s, data: store.data, picture: newest };

@@ -4,6 +4,7 @@ import { IconDownload } from '@tabler/icons-react';
 import type { ReactNode, RefObject } from 'react';
 import { api, sentence } from '@/api/client';
 import type { RunDetail } from '@/api/types';
+import { replayFile } from '@/run/feed/replayFile';
 import { standalone } from './standalone';
 
 const FILES = [
@@ -24,15 +25,17 @@ interface Props {
 
 /** The report as files. */
 export function ExportMenu({ run, title, about, body, lacks }: Props) {
-  const write = async () => {
-    if (!body.current) return;
+  const address = `${location.origin}/runs/${run.id}`;
+  const write = async (name: string, text: () => Promise<string>) => {
     try {
-      const json = new TextDecoder().decode(await api.bytes(`/runs/${run.id}/report.json`));
-      const address = `${location.origin}/runs/${run.id}`;
-      save(standalone({ body: body.current, title, about, address, json }), `run-${run.id}.html`);
+      save(await text(), name);
     } catch (error) {
       notifications.show({ title: 'Not exported', message: sentence(error), color: 'red' });
     }
+  };
+  const page = async () => {
+    const json = new TextDecoder().decode(await api.bytes(`/runs/${run.id}/report.json`));
+    return standalone({ body: body.current!, title, about, address, json });
   };
   return (
     <Menu position="bottom-end" width={260}>
@@ -43,11 +46,19 @@ export function ExportMenu({ run, title, about, body, lacks }: Props) {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Item
-          onClick={() => void write()}
+          onClick={() => void write(`run-${run.id}.html`, page)}
           disabled={!run.report || lacks !== null}
           data-testid="export-report.html"
         >
           <Words title="This page, HTML" about={lacks ?? 'one file, to read without the server'} />
+        </Menu.Item>
+        <Menu.Item
+          onClick={() =>
+            void write(`replay-${run.id}.html`, () => replayFile(run, { title, about, address }))
+          }
+          data-testid="export-replay.html"
+        >
+          <Words title="Replay, HTML" about="one file with the slider and the lanes, for lectures" />
         </Menu.Item>
         {FILES.map(({ name, title, about }) => (
           <Menu.Item

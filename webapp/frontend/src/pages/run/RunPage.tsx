@@ -4,6 +4,7 @@ import { useParams, useSearchParams } from '@/components/navigation';
 import { isMissing, sentence } from '@/api/client';
 import { useRun } from '@/api/queries';
 import { isOver, isReadable } from '@/api/types';
+import { momentIn } from '@/run/timeline/moment';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { NotFound } from '@/components/NotFound';
@@ -34,7 +35,8 @@ export function RunPage() {
       </Page>
     );
   }
-  const view = params.get('view') ?? (isOver(run.data.status) && !watched ? 'report' : 'live');
+  const isAtMoment = momentIn(location.hash) !== null;
+  const view = params.get('view') ?? (isOver(run.data.status) && !watched && !isAtMoment ? 'report' : 'live');
   if (view === 'live') return <LivePage key={id} run={run.data} />;
   return (
     <Suspense fallback={<Waiting />}>

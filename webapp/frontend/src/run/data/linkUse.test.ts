@@ -14,6 +14,7 @@ const side = (fields: Partial<DirectionData> = {}): DirectionData => ({
 });
 const link = (forward: DirectionData, backward: DirectionData): LinkView => ({
   name: 'a--b',
+  jitter_s: 0,
   a: 'a',
   b: 'b',
   up: true,
@@ -50,5 +51,6 @@ describe('the words for a link', () => {
     const slow = link(side({ delay_s: 0.02 }), side({ delay_s: 0.02, loss_frac: 0.01 }));
     expect(describeConditions(slow)).toBe('delay 20 ms · packet loss 0 % / 1 %');
     expect(describeConditions(link(side(), side()))).toBe('');
+    expect(describeConditions({ ...link(side(), side()), jitter_s: 0.004 })).toBe('jitter ± 4 ms');
   });
 });

@@ -101,7 +101,7 @@ function wayOf({ direction }: Facts): Direction {
 }
 
 function conditions(facts: Facts): string {
-  const parts = ['bit_per_s', 'delay_s', 'loss_frac'].flatMap((key) =>
+  const parts = ['bit_per_s', 'delay_s', 'jitter_s', 'loss_frac'].flatMap((key) =>
     typeof facts[key] === 'number' ? [quantity(key, facts[key])] : [],
   );
   return parts.join(', ') || 'changed';

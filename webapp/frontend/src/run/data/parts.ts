@@ -34,6 +34,8 @@ export interface LinkData {
   a: string;
   b: string;
   up: boolean;
+  /** By how much a packet's delay varies at random, in both directions. */
+  jitter_s: number;
   forward: DirectionData;
   backward: DirectionData;
   /** Number of applied changes; a control waits until it grows. */
@@ -106,6 +108,7 @@ export function linkData(link: ClusterSpec['links'][number]): LinkData {
     a: link.a,
     b: link.b,
     up: true,
+    jitter_s: link.jitter_s,
     forward: direction(link.bit_per_s, link.delay_s, link.loss_frac),
     backward: direction(
       link.reverse_bit_per_s ?? link.bit_per_s,
@@ -183,6 +186,7 @@ export function applyLinkMark(link: LinkData, name: string, facts: Facts): void 
   if (name === 'link_down') link.up = false;
   if (name === 'link_up') link.up = true;
   if (name !== 'link_changed') return;
+  link.jitter_s = number(facts['jitter_s'], link.jitter_s);
   const which = facts['direction'];
   for (const side of [link.forward, link.backward]) {
     const skipped =

@@ -2,6 +2,7 @@
 import type { Change, ClusterSpec, Mark } from '@/api/types';
 import { text } from '@/run/data/facts';
 import { linkName } from '@/format/links';
+import { duration, percent } from '@/format/units';
 
 export type Kind = Change['kind'];
 
@@ -9,6 +10,7 @@ export const KINDS: readonly { value: Kind; label: string; subject: 'link' | 'de
   { value: 'set_rate', label: 'rate', subject: 'link', unit: 'Mbit/s' },
   { value: 'set_delay', label: 'one-way delay', subject: 'link', unit: 'ms' },
   { value: 'set_loss', label: 'packet loss', subject: 'link', unit: '%' },
+  { value: 'set_jitter', label: 'jitter', subject: 'link', unit: 'ms' },
   { value: 'link_down', label: 'cut', subject: 'link', unit: '' },
   { value: 'link_up', label: 'restore', subject: 'link', unit: '' },
   { value: 'slow_device', label: 'takes × as long', subject: 'device', unit: '×' },
@@ -24,9 +26,10 @@ export function changeOf({ time_s: at_s, name, device, facts }: Mark): Change | 
   const direction = given === 'forward' || given === 'backward' ? given : 'both';
   switch (name) {
     case 'link_changed': {
-      const { bit_per_s, delay_s, loss_frac } = facts;
+      const { bit_per_s, delay_s, loss_frac, jitter_s } = facts;
       if (typeof bit_per_s === 'number') return { kind: 'set_rate', at_s, link, bit_per_s, direction };
       if (typeof delay_s === 'number') return { kind: 'set_delay', at_s, link, delay_s, direction };
+      if (typeof jitter_s === 'number') return { kind: 'set_jitter', at_s, link, jitter_s };
       return typeof loss_frac === 'number' ? { kind: 'set_loss', at_s, link, loss_frac, direction } : null;
     }
     case 'link_down':
@@ -44,6 +47,12 @@ export function changeOf({ time_s: at_s, name, device, facts }: Mark): Change | 
   return null;
 }
 
+/** When a change comes, as a person reads it: in seconds, in parts of the run, or after a token. */
+export function momentOf({ at_s, at_frac, after_token }: Change): string {
+  if (typeof at_frac === 'number') return `after ${percent(at_frac)} of the run`;
+  return typeof after_token === 'number' ? `after token ${after_token}` : duration(at_s);
+}
+
 export function subjectOf(change: Change): string {
   return 'link' in change ? change.link : change.device;
 }
@@ -57,6 +66,8 @@ export function valueOf(change: Change): number | null {
       return Number((change.delay_s * 1e3).toPrecision(6));
     case 'set_loss':
       return Number((change.loss_frac * 100).toPrecision(6));
+    case 'set_jitter':
+      return Number((change.jitter_s * 1e3).toPrecision(6));
     case 'slow_device':
       return change.factor;
     default:
@@ -73,6 +84,8 @@ export function withValue(change: Change, value: number): Change {
       return { ...change, delay_s: Math.max(value, 0) / 1e3 };
     case 'set_loss':
       return { ...change, loss_frac: Math.min(Math.max(value, 0), 99) / 100 };
+    case 'set_jitter':
+      return { ...change, jitter_s: Math.max(value, 0) / 1e3 };
     case 'slow_device':
       return { ...change, factor: Math.max(value, 0.01) };
     default:
@@ -97,6 +110,8 @@ export function withKind(change: Change, kind: Kind, cluster: ClusterSpec): Chan
       return { kind, at_s, link, delay_s: 0.02, direction: 'both' };
     case 'set_loss':
       return { kind, at_s, link, loss_frac: 0.01, direction: 'both' };
+    case 'set_jitter':
+      return { kind, at_s, link, jitter_s: 0.005 };
     case 'link_down':
     case 'link_up':
       return { kind, at_s, link };

@@ -42,6 +42,14 @@ export function undoOf(marks: readonly Mark[], at: number, cluster: ClusterSpec)
     case 'set_delay':
     case 'set_loss':
       return byWay(change, before, cluster);
+    case 'set_jitter': {
+      const link = cluster.links.find((one) => isCalled(linkData(one), change.link));
+      const last = before.findLast(
+        (one) => one.kind === change.kind && link !== undefined && isCalled(linkData(link), one.link),
+      );
+      const jitter_s = last?.kind === 'set_jitter' ? last.jitter_s : (link?.jitter_s ?? 0);
+      return [{ kind: change.kind, link: change.link, jitter_s }];
+    }
     case 'link_down':
       return [{ kind: 'link_up', link: change.link }];
     case 'link_up':

@@ -22,13 +22,13 @@ import { useFactorOptions, usePreview } from '@/experiment/data/queries';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
 import { Base } from './Base';
+import { Changes } from './Changes';
 import { CellProblems } from './CellProblems';
 import classes from './design.module.css';
 import { EmulateBar } from './EmulateBar';
 import { AddFactor, FactorCard, Suggested } from './FactorCard';
 import { Methods } from './Methods';
 import { PreviewNumbers } from './PreviewNumbers';
-import { ScenarioLine } from './ScenarioLine';
 import { ViewControls } from './ViewControls';
 
 interface Props {
@@ -79,11 +79,14 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
             onRun={(patch) => set({ run: { ...run, ...patch } })}
           />
         </Section>
-        {run.scenario.changes.length > 0 && (
-          <Section title="Changes during every run" about="their times, places and kinds can be factors">
-            <ScenarioLine changes={run.scenario.changes} rows={preview.data?.rows ?? []} />
-          </Section>
-        )}
+        <Section title="Changes during every run" about="their times, places and kinds can be factors">
+          <Changes
+            changes={run.scenario.changes}
+            cluster={cluster}
+            rows={preview.data?.rows ?? []}
+            onChange={(changes) => set({ run: { ...run, scenario: { changes } } })}
+          />
+        </Section>
         <Section title="Strategies" about={methods.length > 0 ? `${methods.length} ticked` : undefined}>
           <Methods
             strategies={catalogue.strategies}

@@ -1,0 +1,155 @@
+"""The four questions: each answer holds by whole predictions, and the next cheaper one does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.advice.assess import assess, assess_with_interval
+from engine.advice.changes import ranked, told_once
+from engine.advice.questions import (
+    METHODS,
+    YEAR_S,
+    YEARS,
+    Asker,
+    Prices,
+    cost_per_token,
+    largest_model,
+    link_to_upgrade,
+    to_buy,
+)
+from engine.advice.values import Assessment
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.ops.sizes import model_bytes
+from engine.runs.predict import predict
+
+MODEL, WEIGHTS = catalogue.resolve("demo-lm")
+NO_PRICES = Prices()
+ASKER = Asker(
+    lambda specs: [assess(spec) for spec in specs],
+    lambda specs: [assess_with_interval(spec) for spec in specs],
+)
+
+
+def board(name: str, **changed: Any) -> DeviceSpec:
+    fields = {"memory_bytes": 1e9, "memory_byte_per_s": 2e8, "flop_per_s": 1e11, "watts": 5.0, **changed}
+    return DeviceSpec.model_validate({"name": name, **fields})
+
+
+def base(*devices: DeviceSpec, rates: tuple[float, ...] = ()) -> RunSpec:
+    names = [device.name for device in devices]
+    rates = rates or (1e9,) * len(names)
+    links = [{"a": name, "b": "hub", "bit_per_s": rate} for name, rate in zip(names, rates, strict=True)]
+    cluster = ClusterSpec(
+        name="drawn", source=names[0], devices=devices, switches=[{"name": "hub"}], links=links
+    )
+    work = Workload(prompt_tokens=8, new_tokens=12)
+    return RunSpec(cluster=cluster, model=MODEL, weights=WEIGHTS, strategy="single", workload=work)
+
+
+def rows_of(spec: RunSpec) -> tuple[Assessment, ...]:
+    specs = [spec.model_copy(update={"strategy": name}) for name in METHODS]
+    return told_once(ranked([assess_with_interval(one) for one in specs], "tokens_per_s"))
+
+
+def rate(spec: RunSpec) -> float:
+    found = predict(spec).tokens_per_s
+    assert found
+    return found
+
+
+def test_what_it_says_to_buy_reaches_the_rate_and_half_as_many_do_not() -> None:
+    slow = board("slow")
+    alone = rate(base(slow))
+    found = to_buy(base(slow), [slow], 1.3 * alone, NO_PRICES, ASKER)
+    assert found.sentence.startswith("Buy 2 × slow: gives ") and "at 10 W, the least power" in found.sentence
+    assert found.options[0].figure >= 1.3 * alone
+    assert to_buy(base(slow), [slow], 0.9 * alone, NO_PRICES, ASKER).options[0].words == "1 × slow"
+
+
+def test_the_cheapest_by_price_may_be_another_than_the_one_that_draws_least() -> None:
+    frugal, cheap = board("frugal", watts=2.0), board("cheap", watts=20.0)
+    wanted = 0.9 * rate(base(frugal))
+    by_power = to_buy(base(frugal), [cheap, frugal], wanted, NO_PRICES, ASKER)
+    by_price = to_buy(
+        base(frugal), [cheap, frugal], wanted, Prices(boards={"frugal": 90, "cheap": 35}), ASKER
+    )
+    assert [option.words for option in by_power.options] == ["1 × frugal", "1 × cheap"]
+    assert [option.words for option in by_price.options] == ["1 × cheap", "1 × frugal"]
+    assert "for 35, the cheapest" in by_price.sentence
+
+
+def test_no_board_is_said_where_none_reaches_the_rate() -> None:
+    found = to_buy(base(board("slow")), [board("slow")], 1e6, NO_PRICES, ASKER)
+    assert found.sentence == (
+        "No preset reaches 1e+06 tokens/s of demo-lm, up to 8 of a kind on links of 1 Gbit/s."
+    )
+
+
+def test_a_board_from_a_data_sheet_has_an_interval_around_its_rate() -> None:
+    sheet = board("sheet", basis="data sheet", assumed_efficiency=0.5)
+    (option,) = to_buy(base(sheet), [sheet], 0.9 * rate(base(sheet)), NO_PRICES, ASKER).options
+    assert option.low is not None and option.high is not None
+    assert option.low < option.figure < option.high
+
+
+def test_the_largest_model_reaches_the_rate_and_the_next_larger_does_not() -> None:
+    models = {name: catalogue.resolve(name, "random") for name in ("tiny-gpt2", "demo-lm", "gpt2")}
+    sizes = sorted(model_bytes(model) for model, _ in models.values())
+    assert model_bytes(models["demo-lm"][0]) == sizes[1]
+    spec = base(board("a"), board("b"))
+    rates = {
+        name: max(row.tokens_per_s or 0.0 for row in rows_of(spec.model_copy(update={"model": model})))
+        for name, (model, _) in models.items()
+    }
+    between = (rates["demo-lm"] * rates["gpt2"]) ** 0.5
+    found = largest_model(spec, models, between, ASKER)
+    assert found.options[0].words.startswith("demo-lm")
+    assert found.options[0].figure == pytest.approx(rates["demo-lm"])
+
+
+def test_the_slow_link_is_the_one_to_upgrade() -> None:
+    tight = board("a", memory_bytes=0.7 * model_bytes(MODEL))
+    spec = base(tight, tight.model_copy(update={"name": "b"}), rates=(1e9, 1e6))
+    found = link_to_upgrade(spec, rows_of(spec), "tokens_per_s", ASKER)
+    assert found.sentence.startswith("b--hub with 10 Mbit/s: ")
+    upgraded = base(*spec.cluster.devices, rates=(1e9, 1e7))
+    name = found.options[0].strategy
+    gain = max(row.tokens_per_s or 0 for row in rows_of(upgraded)) / max(
+        row.tokens_per_s or 0 for row in rows_of(spec)
+    )
+    assert name in METHODS and found.options[0].figure == pytest.approx(gain, rel=1e-6)
+
+
+def test_no_link_is_worth_it_where_one_device_does_all() -> None:
+    spec = base(board("a", memory_byte_per_s=1e11), board("b"), rates=(1e6, 1e6))
+    assert link_to_upgrade(spec, rows_of(spec), "tokens_per_s", ASKER).sentence.startswith(
+        "None: no single link"
+    )
+
+
+def test_a_token_costs_the_energy_of_the_run_over_its_tokens() -> None:
+    spec = base(board("a"))
+    found = cost_per_token(spec, rows_of(spec), NO_PRICES)
+    whole = predict(spec)
+    assert found.unit == "J"
+    assert found.options[0].figure == pytest.approx(whole.energy_j / 12, rel=0.02)
+
+
+def test_a_million_tokens_cost_boards_over_three_years_and_energy() -> None:
+    spec = base(board("a"))
+    found = cost_per_token(spec, rows_of(spec), Prices(boards={"a": 100}, per_kwh=0.3))
+    joules = cost_per_token(spec, rows_of(spec), NO_PRICES).options[0].figure
+    by_hand = 1e6 * (100 / (YEARS * YEAR_S * rate(spec)) + joules / 3.6e6 * 0.3)
+    assert found.options[0].figure == pytest.approx(by_hand, rel=0.02)
+
+
+def test_a_device_without_a_price_is_an_error_where_another_has_one() -> None:
+    spec = base(board("a"))
+    with pytest.raises(SpecError, match="prices: a has none"):
+        cost_per_token(spec, rows_of(spec), Prices(boards={"b": 1}))

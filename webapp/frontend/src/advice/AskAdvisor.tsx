@@ -1,0 +1,113 @@
+import { Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
+import { useState } from 'react';
+import { sentence } from '@/api/client';
+import type { AdviceQuestion } from './useAdvice';
+import { type QuestionKind, useQuestion } from './useQuestion';
+
+const QUESTIONS: readonly { value: QuestionKind; label: string }[] = [
+  { value: 'buy', label: 'What must I buy for …?' },
+  { value: 'largest', label: 'Which is the largest model at …?' },
+  { value: 'link', label: 'Which link is worth an upgrade?' },
+  { value: 'cost', label: 'What does a token cost?' },
+];
+
+/** Questions about boards, models, links and costs, each answered in one sentence, then by a short table. */
+export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
+  const [kind, setKind] = useState<QuestionKind>('buy');
+  const [rate, setRate] = useState(10);
+  const [kwh, setKwh] = useState<number | null>(null);
+  const { mutate, data: reply, error, isPending } = useQuestion();
+  const three = (value: number) => Number(value.toPrecision(3));
+  return (
+    <div data-testid="questions">
+      <Select
+        size="xs"
+        aria-label="Question"
+        allowDeselect={false}
+        value={kind}
+        data={QUESTIONS}
+        onChange={(value) => value && setKind(value)}
+        data-testid="question-kind"
+      />
+      <Group gap="xs" mt={4} align="flex-end">
+        {(kind === 'buy' || kind === 'largest') && (
+          <NumberInput
+            size="xs"
+            label="Tokens a second"
+            min={0.01}
+            value={rate}
+            onChange={(value) => typeof value === 'number' && value > 0 && setRate(value)}
+            data-testid="question-rate"
+          />
+        )}
+        {kind === 'cost' && (
+          <NumberInput
+            size="xs"
+            label="Price of a kWh, if any"
+            min={0}
+            value={kwh ?? ''}
+            onChange={(value) => setKwh(typeof value === 'number' ? value : null)}
+          />
+        )}
+        <Button
+          size="xs"
+          variant="default"
+          loading={isPending}
+          disabled={base === null}
+          data-testid="question-ask"
+          onClick={() =>
+            base &&
+            mutate({
+              ...base,
+              answer: false,
+              question: kind,
+              tokens_per_s: rate,
+              prices: { boards: {}, per_kwh: kind === 'cost' ? kwh : null },
+            })
+          }
+        >
+          Ask
+        </Button>
+      </Group>
+      <div aria-live="polite">
+        {error && (
+          <Text size="xs" c="red" mt={6} role="alert">
+            {sentence(error)}
+          </Text>
+        )}
+        {reply && (
+          <Text size="sm" mt={6} data-testid="question-answer">
+            {reply.sentence}
+          </Text>
+        )}
+      </div>
+      {reply && reply.options.length > 0 && (
+        <Table fz="xs" mt={4}>
+          <Table.Thead>
+            <Table.Tr>
+              <Table.Th>option</Table.Th>
+              <Table.Th>{reply.unit}</Table.Th>
+            </Table.Tr>
+          </Table.Thead>
+          <Table.Tbody>
+            {reply.options.map((option) => (
+              <Table.Tr key={option.words}>
+                <Table.Td>{option.words}</Table.Td>
+                <Table.Td>
+                  {three(option.figure)}
+                  {option.low !== null && option.high !== null && (
+                    <Text
+                      span
+                      size="xs"
+                      c="dimmed"
+                    >{` (${three(option.low)} to ${three(option.high)})`}</Text>
+                  )}
+                </Table.Td>
+              </Table.Tr>
+            ))}
+          </Table.Tbody>
+        </Table>
+      )}
+    </div>
+  );
+}
