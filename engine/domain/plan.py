@@ -41,16 +41,16 @@ class Slice(Value):
     bits: Bits = 0
 
 
-class Holding(Value):
-    """`device` (rank) holds the weights of `slice`. Holdings may overlap: replicas and backups."""
+class HeldSlice(Value):
+    """A slice whose weights `device` (rank) holds. Held slices may overlap: replicas and backups."""
 
     device: Count
     slice: Slice
     home: Literal["resident", "offloaded", "backup"] = "resident"
 
 
-class Work(Value):
-    """`device` (rank) computes `slice` in `phase`. Together the works of a phase cover each part once."""
+class ComputedSlice(Value):
+    """A slice that `device` (rank) computes in `phase`. Together those of a phase cover each part once."""
 
     device: Count
     slice: Slice
@@ -76,8 +76,8 @@ class Placement(Value):
     """
 
     strategy: str
-    holdings: tuple[Holding, ...]
-    work: tuple[Work, ...]
+    holdings: tuple[HeldSlice, ...]
+    work: tuple[ComputedSlice, ...]
 
     def held_by(self, device: int) -> tuple[Slice, ...]:
         """Slices in `device`'s memory from the start: its own, and backups of other devices' slices."""
@@ -130,7 +130,7 @@ class Plan(Placement, Generic[LayoutT]):
                         )
 
 
-def _check_cover(works: list[Work], whole: dict[str, int], where: str) -> None:
+def _check_cover(works: list[ComputedSlice], whole: dict[str, int], where: str) -> None:
     if not works:
         raise PlanError(f"{where}: no device computes it.")
     axes = {work.slice.axis for work in works}

@@ -15,7 +15,7 @@ from pydantic import Field
 from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Layout, Placement, Plan, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Placement, Plan
 from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.layers import layers
@@ -25,7 +25,7 @@ from engine.ops.vision import ImagePrompt
 from engine.program.ctx import Ctx
 from engine.program.strategy import DivisibleParams, Step, Strategy
 from engine.strategies.shared.by_hand import of_device, wanted_device
-from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
 from engine.strategies.shared.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
 from engine.strategies.shared.shares import fastest
 
@@ -66,23 +66,23 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
             strategy=self.name,
             holdings=(
                 *(holding.model_copy(update=here) for holding in end_holdings(cluster, model)),
-                *(Holding(slice=piece, **here) for piece in layers),
+                *(HeldSlice(slice=piece, **here) for piece in layers),
             ),
             work=(
                 *(work.model_copy(update=here) for work in end_work(cluster, model)),
-                *(Work(slice=piece, **here) for piece in layers),
+                *(ComputedSlice(slice=piece, **here) for piece in layers),
             ),
         )
         kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
-        passes = [*end_passes(model, demand), *block_passes(model, demand)]
+        ops = [*end_ops(model, demand), *block_ops(model, demand)]
         if demand.generates:
-            passes.append(Pass(Greedy(), (Meta((demand.batch, model.vocab_size), model.dtype),)))
+            ops.append(SizedOp(Greedy(), (Meta((demand.batch, model.vocab_size), model.dtype),)))
         check_memory(
             cluster,
             model,
             placement,
             kv_bytes,
-            {rank: passes},
+            {rank: ops},
             "give it more memory, or name a larger server",
         )
         return placement.with_layout(CloudLayout(device=rank, upload_bytes=params.upload_bytes))

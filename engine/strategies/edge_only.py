@@ -119,7 +119,7 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
         self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits
     ) -> int:
         whole = self._whole(rank, cluster, model, demand, bits)
-        return needed_bytes(model, whole.placement, rank, whole.kv_bytes, whole.passes)
+        return needed_bytes(model, whole.placement, rank, whole.kv_bytes, whole.ops)
 
     def _whole(
         self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, bits: Bits

@@ -20,9 +20,9 @@ from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, Planne
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
-from engine.strategies.shared.demand import Demand, block_passes, check_memory, demand_of
+from engine.strategies.shared.demand import Demand, block_ops, check_memory, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
-from engine.strategies.shared.last_head import HEAD_HELP, HeadPlace, last_head_passes, with_last_head
+from engine.strategies.shared.last_head import HEAD_HELP, HeadPlace, last_head_ops, with_last_head
 from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
 from engine.strategies.shared.stages import Stage, StagesBy, most_layers, source_first, stages_of
 
@@ -121,7 +121,7 @@ def _with_head(
         )
     placement = stages_placement(with_last_head(ends, last), stages, model.num_layers)
     kv_bytes = stages[-1].num_layers * demand.kv_bytes(model, model.num_kv_heads)
-    passes = (*block_passes(model, demand), *last_head_passes(model, demand))
+    ops = (*block_ops(model, demand), *last_head_ops(model, demand))
     remedy = "leave the head on the source, or give the last device fewer layers"
-    check_memory(cluster, model, placement, {last: kv_bytes}, {last: passes}, remedy)
+    check_memory(cluster, model, placement, {last: kv_bytes}, {last: ops}, remedy)
     return placement.with_layout(PipelineLayout(stages=stages, micro_batch=demand.batch, head=last))

@@ -18,7 +18,7 @@ from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Placement, Plan, Slice
 from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
@@ -30,11 +30,11 @@ from engine.program.strategy import DivisibleParams, ParamsT, Step, Strategy
 from engine.strategies.shared.by_hand import of_device, wanted_device
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    block_passes,
+    SizedOp,
+    block_ops,
     check_memory,
     demand_of,
-    end_passes,
+    end_ops,
     hidden,
 )
 from engine.strategies.shared.ends import (
@@ -133,7 +133,7 @@ class WholeModel(NamedTuple):
 
     placement: Placement
     kv_bytes: Mapping[int, int]
-    passes: Mapping[int, Sequence[Pass]]
+    ops: Mapping[int, Sequence[SizedOp]]
 
 
 def whole_model_on(
@@ -149,21 +149,21 @@ def whole_model_on(
     layers = [piece for layer in range(model.num_layers) for piece in slices(layer)]
     placement = Placement(
         strategy=name,
-        holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=s) for s in layers)),
-        work=(*end_work(cluster, model), *(Work(device=rank, slice=s) for s in layers)),
+        holdings=(*end_holdings(cluster, model), *(HeldSlice(device=rank, slice=s) for s in layers)),
+        work=(*end_work(cluster, model), *(ComputedSlice(device=rank, slice=s) for s in layers)),
     )
     kv_bytes = {rank: model.num_layers * demand.kv_bytes(model, model.num_kv_heads)}
-    passes = {cluster.source_rank: [*end_passes(model, demand)]}
-    for one in block_passes(model, demand):
+    ops = {cluster.source_rank: [*end_ops(model, demand)]}
+    for one in block_ops(model, demand):
         assert isinstance(one.op, Block)
-        passes.setdefault(rank, []).append(one._replace(op=block(one.op)))
-    return WholeModel(placement, kv_bytes, passes)
+        ops.setdefault(rank, []).append(one._replace(op=block(one.op)))
+    return WholeModel(placement, kv_bytes, ops)
 
 
 def checked(cluster: ClusterSpec, model: ModelSpec, whole: WholeModel) -> Placement:
     """The placement of a whole model; raises `PlanError` if memory is short."""
     remedy = "give it more memory, or choose a strategy that splits the weights (gpipe, megatron)"
-    check_memory(cluster, model, whole.placement, whole.kv_bytes, whole.passes, remedy)
+    check_memory(cluster, model, whole.placement, whole.kv_bytes, whole.ops, remedy)
     return whole.placement
 
 

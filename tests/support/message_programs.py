@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Plan, Slice
+from engine.domain.plan import HeldSlice, Plan, Slice
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.ops.tensors import Meta
@@ -60,7 +60,7 @@ def world_of(cluster, changes=(), holders=(0, 1), silence_s=20.0):
     held = Slice(layer=0, part="ffn", axis="columns", start=0, stop=1)
     plan = Plan(
         strategy="-",
-        holdings=[Holding(device=d, slice=held) for d in holders],
+        holdings=[HeldSlice(device=d, slice=held) for d in holders],
         work=(),
         layout=SingleLayout(device=0),
     )

@@ -21,7 +21,7 @@ from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan
 from engine.domain.units import human
 from engine.domain.values import Count, Positive
 from engine.domain.workload import Workload
@@ -32,7 +32,7 @@ from engine.program.strategy import DivisibleParams, Step, Strategy
 from engine.strategies.accelerate.device_map import OFFLOAD, balanced, infer_device_map
 from engine.strategies.accelerate.modules import ModuleTree, module_tree
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand, workers_of
-from engine.strategies.shared.demand import Pass, block_passes, check_memory, demand_of, end_passes
+from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
 from engine.strategies.shared.ends import (
     cache_of,
     embed,
@@ -95,19 +95,17 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
             else _homes(self.name, cluster, model, params)
         )
         placement = stages_placement(_ends(self.name, model, homes), homes.stages, model.num_layers)
-        passes: dict[int, list[Pass]] = {
-            stage.device: [*block_passes(model, demand)] for stage in homes.stages
-        }
-        *begin, end = end_passes(model, demand)
-        passes.setdefault(homes.embed, []).extend(begin)
-        passes.setdefault(homes.head, []).append(end)
+        ops: dict[int, list[SizedOp]] = {stage.device: [*block_ops(model, demand)] for stage in homes.stages}
+        *begin, end = end_ops(model, demand)
+        ops.setdefault(homes.embed, []).extend(begin)
+        ops.setdefault(homes.head, []).append(end)
         kv_bytes = demand.kv_bytes(model, model.num_kv_heads)
         check_memory(
             cluster,
             model,
             placement,
             {stage.device: stage.num_layers * kv_bytes for stage in homes.stages},
-            passes,
+            ops,
             "lower memory_frac so that KV caches fit, or add memory",
         )
         return placement.with_layout(DeviceMapLayout(**homes._asdict()))
@@ -153,9 +151,9 @@ def _ends(name: str, model: ModelSpec, homes: Homes) -> Placement:
     pieces = [(homes.head if piece.part == "lm_head" else homes.embed, piece) for piece in end_slices(model)]
     return Placement(
         strategy=name,
-        holdings=tuple(Holding(device=rank, slice=piece) for rank, piece in pieces),
+        holdings=tuple(HeldSlice(device=rank, slice=piece) for rank, piece in pieces),
         work=tuple(
-            Work(device=rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
+            ComputedSlice(device=rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
             for rank, piece in pieces
         ),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engine.strategies.adaptlink.roles import ColumnShard, MemoryBudget, Roles, ffn_passes, ffn_time
+from engine.strategies.adaptlink.roles import ColumnShard, MemoryBudget, Roles, ffn_ops, ffn_time
 
 SWAP_MARGIN = 0.9
 
@@ -63,8 +63,8 @@ def is_saved(roles: Roles, shard: ColumnShard) -> bool:
 
 
 def _times_s(room: MemoryBudget, roles: Roles, ranks: list[int]) -> Mapping[int, float]:
-    passes = ffn_passes(room.model, room.demand)
-    return {rank: ffn_time(room.cluster, room.model, passes, rank, roles.primary).total_s for rank in ranks}
+    ops = ffn_ops(room.model, room.demand)
+    return {rank: ffn_time(room.cluster, room.model, ops, rank, roles.primary).total_s for rank in ranks}
 
 
 def _bytes_of(room: MemoryBudget, roles: Roles, shard: ColumnShard) -> float:

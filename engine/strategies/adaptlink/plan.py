@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan, Slice
 from engine.ops.core import Attention, Residual
 from engine.ops.operation import Op
 from engine.strategies.adaptlink.layout import (
@@ -15,11 +15,11 @@ from engine.strategies.adaptlink.layout import (
     PredictedStep,
     SharesLayout,
 )
-from engine.strategies.adaptlink.roles import ColumnShard, Roles, Spare, ffn_passes, ffn_time
+from engine.strategies.adaptlink.roles import ColumnShard, Roles, Spare, ffn_ops, ffn_time
 from engine.strategies.adaptlink.shares import sides_s
-from engine.strategies.shared.demand import Demand, Pass, block_passes, check_memory, end_passes
+from engine.strategies.shared.demand import Demand, SizedOp, block_ops, check_memory, end_ops
 from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 
 
 def plan_of_roles(
@@ -37,7 +37,7 @@ def plan_of_roles(
     """
     held = _pieces(model, roles)
     copies = [
-        Holding(device=piece.device, slice=_columns(layer, piece), home="backup")
+        HeldSlice(device=piece.device, slice=_columns(layer, piece), home="backup")
         for pieces in roles.backups.values()
         for piece in pieces
         for layer in range(model.num_layers - roles.num_split, model.num_layers)
@@ -49,13 +49,13 @@ def plan_of_roles(
         strategy=ends.strategy,
         holdings=(
             *ends.holdings,
-            *(Holding(device=rank, slice=piece) for rank, pieces in held.items() for piece in pieces),
+            *(HeldSlice(device=rank, slice=piece) for rank, pieces in held.items() for piece in pieces),
             *copies,
         ),
         work=(
             *ends.work,
             *(
-                Work(device=rank, slice=piece)
+                ComputedSlice(device=rank, slice=piece)
                 for rank, pieces in held.items()
                 for piece in pieces
                 if piece.axis == "all" or piece.start < piece.stop
@@ -69,12 +69,12 @@ def plan_of_roles(
         groups[roles.primary] -= moved
     kv_bytes = {rank: count * demand.kv_bytes(model, 1) for rank, count in groups.items()}
     devices = {holding.device for holding in placement.holdings} | set(layout.servers)
-    passes: dict[int, list[Pass]] = {rank: [] for rank in devices | {roles.primary, cluster.source_rank}}
-    passes[roles.primary] += block_passes(model, demand)
-    passes[cluster.source_rank] += end_passes(model, demand)
+    ops: dict[int, list[SizedOp]] = {rank: [] for rank in devices | {roles.primary, cluster.source_rank}}
+    ops[roles.primary] += block_ops(model, demand)
+    ops[cluster.source_rank] += end_ops(model, demand)
     for rank in layout.servers:
-        passes[rank] += ffn_passes(model, demand)
-    check_memory(cluster, model, placement, kv_bytes, passes, "give it more memory, or lower beta")
+        ops[rank] += ffn_ops(model, demand)
+    check_memory(cluster, model, placement, kv_bytes, ops, "give it more memory, or lower beta")
     return placement.with_layout(layout)
 
 
@@ -112,7 +112,7 @@ def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Rol
     Equation 1 repaired: layers follow each other, the sides of a split part run side by side. `eq5` is the
     paper's side, `exact` counts messages of full size.
     """
-    last = max(ffn_passes(model, demand), key=lambda one: -one.inputs[0].shape[1])
+    last = max(ffn_ops(model, demand), key=lambda one: -one.inputs[0].shape[1])
     ranks = [shard.device for shard in roles.shards]
     times = [ffn_time(cluster, model, {last: 1}, rank, roles.primary) for rank in ranks]
     shares = [(shard.stop - shard.start) / model.intermediate_size for shard in roles.shards]
@@ -123,7 +123,7 @@ def predicted(cluster: ClusterSpec, model: ModelSpec, demand: Demand, roles: Rol
         (Residual(0, "attention"), 2, 0),
         (Residual(0, "ffn"), 2, 0),
     ]
-    attention_s = sum(pass_s(primary, model, Pass(op, (x,) * count, rows)) for op, count, rows in others)
+    attention_s = sum(op_s(primary, model, SizedOp(op, (x,) * count, rows)) for op, count, rows in others)
     whole = model.num_layers - roles.num_split
 
     def sides(exact: bool) -> dict[int, float]:

@@ -24,14 +24,14 @@ from engine.ops.tensors import payload_bytes
 from engine.strategies.adaptlink.shares import FfnTime, Primary, Split, split_layers
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    block_passes,
-    end_passes,
+    SizedOp,
+    block_ops,
+    end_ops,
     hidden,
     weights_bytes,
     working_bytes,
 )
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 
 
 class ColumnShard(NamedTuple):
@@ -89,12 +89,12 @@ class MemoryBudget:
     def usable_bytes(self, rank: int) -> float:
         return self.beta * self.cluster.devices[rank].memory_bytes
 
-    def besides_bytes(self, rank: int, passes: Sequence[Pass]) -> int:
-        """Bytes of the source's ends, and of the working set of `passes`."""
+    def besides_bytes(self, rank: int, ops: Sequence[SizedOp]) -> int:
+        """Bytes of the source's ends, and of the working set of `ops`."""
         source = rank == self.cluster.source_rank
-        all_passes = [*passes, *(end_passes(self.model, self.demand) if source else ())]
+        all_ops = [*ops, *(end_ops(self.model, self.demand) if source else ())]
         weights = weights_bytes(self.ends, self.model, rank) if source else 0
-        return weights + working_bytes(self.model, all_passes)
+        return weights + working_bytes(self.model, all_ops)
 
     def rest_bytes(self, part: Part) -> int:
         """Bytes of norm and output bias, which every slice of `part` includes."""
@@ -112,8 +112,8 @@ class MemoryBudget:
         return weights - self.rest_bytes("attention") + self.demand.kv_bytes(self.model, 1)
 
     def primary(self, rank: int) -> Primary:
-        model, passes = self.model, block_passes(self.model, self.demand)
-        fixed = self.besides_bytes(rank, passes) + model.num_layers * (
+        model, ops = self.model, block_ops(self.model, self.demand)
+        fixed = self.besides_bytes(rank, ops) + model.num_layers * (
             weight_bytes(model, Slice(layer=0, part="attention"))
             + self.demand.kv_bytes(model, model.num_kv_heads)
             + self.rest_bytes("ffn")
@@ -122,32 +122,32 @@ class MemoryBudget:
 
     def server_bytes(self, rank: int) -> float:
         """Bytes for slices of layers on a device that computes for the primary."""
-        passes = block_passes(self.model, self.demand)
+        ops = block_ops(self.model, self.demand)
         rests = self.model.num_layers * self.rest_bytes("ffn")
-        return self.usable_bytes(rank) - self.besides_bytes(rank, passes) - rests
+        return self.usable_bytes(rank) - self.besides_bytes(rank, ops) - rests
 
 
-def ffn_passes(model: ModelSpec, demand: Demand) -> Counter[Pass]:
+def ffn_ops(model: ModelSpec, demand: Demand) -> Counter[SizedOp]:
     """A whole feed-forward part over the prompt, then over every further token, and how often."""
     op = FeedForward(0, 0, model.intermediate_size, True, normed=True)
-    passes = Counter([Pass(op, (hidden(model, demand.batch, demand.rows),))])
-    passes[Pass(op, (hidden(model, demand.batch, 1),))] += max(0, demand.new_tokens - 1)
-    return +passes
+    ops = Counter([SizedOp(op, (hidden(model, demand.batch, demand.rows),))])
+    ops[SizedOp(op, (hidden(model, demand.batch, 1),))] += max(0, demand.new_tokens - 1)
+    return +ops
 
 
 def ffn_time(
-    cluster: ClusterSpec, model: ModelSpec, passes: Mapping[Pass, int], rank: int, primary: int
+    cluster: ClusterSpec, model: ModelSpec, ops: Mapping[SizedOp, int], rank: int, primary: int
 ) -> FfnTime:
-    """Seconds that `passes` take on device `rank`, and that their outputs take to `primary`."""
+    """Seconds that `ops` take on device `rank`, and that their outputs take to `primary`."""
     device = cluster.devices[rank]
-    compute_s = sum(times * pass_s(device, model, one) for one, times in passes.items())
+    compute_s = sum(times * op_s(device, model, one) for one, times in ops.items())
     if rank == primary:
         return FfnTime(compute_s)
     path = cluster.path(rank, primary)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
     fixed_s = device.message_overhead_s + cluster.delay_s(rank, primary)
     output_s = sum(
-        times * (transfer_s(payload_bytes(one.inputs[0]), rate) + fixed_s) for one, times in passes.items()
+        times * (transfer_s(payload_bytes(one.inputs[0]), rate) + fixed_s) for one, times in ops.items()
     )
     return FfnTime(compute_s, output_s)
 
@@ -156,8 +156,8 @@ def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
     """The fastest of the workers with the most memory."""
     most = max(cluster.devices[rank].memory_bytes for rank in cluster.workers)
     largest = [rank for rank in cluster.workers if cluster.devices[rank].memory_bytes == most]
-    passes = ffn_passes(model, demand)
-    return min(largest, key=lambda rank: (ffn_time(cluster, model, passes, rank, rank).compute_s, rank))
+    ops = ffn_ops(model, demand)
+    return min(largest, key=lambda rank: (ffn_time(cluster, model, ops, rank, rank).compute_s, rank))
 
 
 def roles_of(
@@ -179,8 +179,8 @@ def roles_of(
     mine = room.primary(primary)
     if mine.over_bytes <= 0:
         return alone_on(room, primary, grid)
-    passes = ffn_passes(model, demand)
-    times = {rank: ffn_time(cluster, model, passes, rank, primary) for rank in cluster.workers}
+    ops = ffn_ops(model, demand)
+    times = {rank: ffn_time(cluster, model, ops, rank, primary) for rank in cluster.workers}
     candidates = sorted(
         (rank for rank in cluster.workers if rank != primary), key=lambda rank: (times[rank].total_s, rank)
     )
@@ -219,9 +219,9 @@ def roles_with_backups(
     shards = shards_of(model, ranks, split, grid)
     saved: dict[int, tuple[ColumnShard, ...]] = {}
     if backups:
-        passes, used = ffn_passes(model, room.demand), {shard.device for shard in shards}
+        ops, used = ffn_ops(model, room.demand), {shard.device for shard in shards}
         idle = [rank for rank in room.cluster.workers if rank not in used]
-        idle.sort(key=lambda one: (ffn_time(room.cluster, model, passes, one, primary).total_s, one))
+        idle.sort(key=lambda one: (ffn_time(room.cluster, model, ops, one, primary).total_s, one))
         column_bytes = split.num_split * room.ffn_bytes / model.intermediate_size
         rests = split.num_split * room.rest_bytes("ffn")
         rooms = {rank: room.server_bytes(rank) for rank in idle}
@@ -243,10 +243,10 @@ def spare_of(room: MemoryBudget, roles: Roles) -> Spare:
         groups = (share.stop - share.start) // room.model.group_size
         left[share.device] -= groups * room.group_bytes + room.rest_bytes("attention")
     serving = {shard.device for shard in roles.shards}
-    passes = ffn_passes(room.model, room.demand)
+    ops = ffn_ops(room.model, room.demand)
 
     def order(rank: int) -> tuple[bool, float, int]:
-        total_s = ffn_time(room.cluster, room.model, passes, rank, roles.primary).total_s
+        total_s = ffn_time(room.cluster, room.model, ops, rank, roles.primary).total_s
         return rank in serving, total_s, rank
 
     enough = column_bytes * room.model.intermediate_size // roles.grid + rest_bytes

@@ -19,9 +19,9 @@ from engine.ops.core import Add, Attention, Block, FeedForward, Norm, Residual
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import framed_bytes
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.messages import fixed_s, message_s
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 
 NOTE_INTEGERS = 6
 """A call carries its kind, step, layer, epoch and columns (`serve.py`)."""
@@ -65,8 +65,8 @@ class RequestTime:
     def op_s(self, rank: int, phase: Phase, op: Op, inputs: int = 1) -> float:
         if (rank, phase, op) not in self._known_s:
             cached = phase.cached if op.cache else 0
-            one = Pass(op, (phase.x,) * inputs, cached)
-            self._known_s[rank, phase, op] = pass_s(self.cluster.devices[rank], self.model, one)
+            one = SizedOp(op, (phase.x,) * inputs, cached)
+            self._known_s[rank, phase, op] = op_s(self.cluster.devices[rank], self.model, one)
         return self._known_s[rank, phase, op]
 
     def columns_s(self, rank: int, phase: Phase, columns: float) -> float:

@@ -18,8 +18,8 @@ from engine.domain.model import ModelSpec
 from engine.ops.heads import Attend, kv_of
 from engine.ops.tensors import Meta
 from engine.strategies.edgeformer.allocation import Site, slots_s
-from engine.strategies.shared.demand import Pass
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import SizedOp
+from engine.strategies.shared.shares import op_s
 
 CostModel = Literal["corrected", "paper", "device"]
 DeadlineMode = Literal["ratio", "forward_s", "block_s", "none"]
@@ -119,4 +119,4 @@ def _attend_s(cluster: ClusterSpec, model: ModelSpec, rank: int, rows: Attention
     attend = Attend(0, numbers, kv_of(model, numbers))
     queries = Meta((rows.batch, heads, rows.new, model.head_dim), model.dtype)
     keys_values = Meta((rows.batch, 2, rows.seen, model.head_dim), model.dtype)
-    return pass_s(cluster.devices[rank], model, Pass(attend, (queries, keys_values)))
+    return op_s(cluster.devices[rank], model, SizedOp(attend, (queries, keys_values)))

@@ -13,8 +13,8 @@ from engine.strategies.edgeformer.choices import Learn, Lookup, Measured
 from engine.strategies.edgeformer.scores import Scores
 from engine.strategies.edgeformer.state import OwnerState
 from engine.strategies.edgeformer.table_size import FEATURE_POINTS, entry_bytes
-from engine.strategies.shared.demand import Pass
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import SizedOp
+from engine.strategies.shared.shares import op_s
 
 
 class Projected(NamedTuple):
@@ -108,16 +108,16 @@ class BlockImportance:
         """Seconds that the features of all heads take on this device."""
         ctx = self.ctx
         packed = Meta(shape_of(self.x.packed), ctx.model.dtype)
-        one = Pass(Features(self.layer, FEATURE_POINTS), (packed,))
-        return pass_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
+        one = SizedOp(Features(self.layer, FEATURE_POINTS), (packed,))
+        return op_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
 
     def _measuring_s(self, heads: Heads) -> float:
         """Seconds that measuring `heads` takes on this device."""
         ctx, stored = self.ctx, kv_of(self.ctx.model, heads)
         batch, _, *rest = shape_of(self.x.queries)
         queries, keys = (Meta((batch, len(some), *rest), ctx.model.dtype) for some in (heads, stored))
-        one = Pass(Importance(self.layer, heads, stored), (queries, keys))
-        return pass_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
+        one = SizedOp(Importance(self.layer, heads, stored), (queries, keys))
+        return op_s(ctx.cluster_now.devices[ctx.rank], ctx.model, one)
 
     async def mixed(self, heads: Heads) -> tuple[Heads, list[Tensor]]:
         """The `heads` whose attention weights were kept, and their contexts [B, h, T, E]."""

@@ -25,8 +25,8 @@ from engine.strategies.edgeformer.costs import AttentionRows, CostModel, sites_o
 from engine.strategies.edgeformer.layout import OwnedBlocks
 from engine.strategies.edgeformer.memory import HeadRooms
 from engine.strategies.edgeformer.params import EdgeFormerParams
-from engine.strategies.shared.demand import Demand, Pass
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import Demand, SizedOp
+from engine.strategies.shared.shares import op_s
 
 GAIN = 0.01
 """Lending must be faster by this share of the attention: estimates are no better."""
@@ -191,4 +191,4 @@ def _attend_s(cluster: ClusterSpec, model: ModelSpec, rank: int, heads: int, row
     stored = kv_of(model, numbers)
     queries = Meta((rows.batch, heads, rows.new, model.head_dim), model.dtype)
     keys_values = Meta((rows.batch, 2 * len(stored), rows.seen, model.head_dim), model.dtype)
-    return pass_s(cluster.devices[rank], model, Pass(Attend(0, numbers, stored), (queries, keys_values)))
+    return op_s(cluster.devices[rank], model, SizedOp(Attend(0, numbers, stored), (queries, keys_values)))

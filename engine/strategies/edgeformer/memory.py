@@ -28,9 +28,9 @@ from engine.strategies.edgeformer.layout import OwnedBlocks
 from engine.strategies.edgeformer.table_size import FEATURE_POINTS, entry_bytes
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
+    SizedOp,
     check_memory,
-    end_passes,
+    end_ops,
     hidden,
     weights_bytes,
     working_bytes,
@@ -75,29 +75,29 @@ def rooms_for_heads(
     kv_bytes = {
         rank: blocks.get(rank, 0) * model.num_kv_heads * kv_of_head for rank in range(len(cluster.devices))
     }
-    passes: dict[int, list[Pass]] = {rank: owner_passes(model, demand, caches) for rank in blocks}
-    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    ops: dict[int, list[SizedOp]] = {rank: owner_ops(model, demand, caches) for rank in blocks}
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
     check_memory(
         cluster,
         model,
         placement,
         kv_bytes,
-        passes,
+        ops,
         "give it more memory, or add devices that own some blocks",
     )
     own, lent, weighed, entries = [], [], [], []
     own_needs, lent_needs = (
         [
-            working_bytes(model, attend_passes(model, demand, heads, caches, owns))
+            working_bytes(model, attend_ops(model, demand, heads, caches, owns))
             for heads in range(model.num_heads + 1)
         ]
         for owns in (True, False)
     )
-    weigh_needs = [working_bytes(model, weigh_passes(model, demand, h)) for h in range(model.num_heads + 1)]
+    weigh_needs = [working_bytes(model, weigh_ops(model, demand, h)) for h in range(model.num_heads + 1)]
     for rank, device in enumerate(cluster.devices):
         free = device.memory_bytes - weights_bytes(placement, model, rank) - kv_bytes[rank]
         mine = _most(own_needs, free) if rank in blocks else 0
-        busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, passes.get(rank, ())))
+        busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, ops.get(rank, ())))
         foreign = (model.num_layers - blocks.get(rank, 0)) * kv_of_head
         needs = [max(busy, need) + foreign * min(m, model.num_kv_heads) for m, need in enumerate(lent_needs)]
         own.append(mine)
@@ -115,7 +115,7 @@ def _most(needs: Sequence[int], free: float) -> int:
     return max((heads for heads, need in enumerate(needs) if need <= free), default=0)
 
 
-def owner_passes(model: ModelSpec, demand: Demand, caches: bool) -> list[Pass]:
+def owner_ops(model: ModelSpec, demand: Demand, caches: bool) -> list[SizedOp]:
     """An owner's operations in the prefill except attention; those of a decode step are smaller."""
     batch, rows, wide = demand.batch, demand.rows, model.head_dim
     heads, keys = tuple(range(model.num_heads)), tuple(range(model.num_kv_heads))
@@ -123,20 +123,20 @@ def owner_passes(model: ModelSpec, demand: Demand, caches: bool) -> list[Pass]:
     queries = Meta((batch, len(heads), rows, wide), model.dtype)
     keys_only = Meta((batch, len(keys), rows, wide), model.dtype)
     packed = Meta((batch, len(heads) + 2 * len(keys), rows, wide), model.dtype)
-    passes = [
-        Pass(Project(0, 0, len(heads)), (x,)),
-        Pass(Features(0, FEATURE_POINTS), (packed,)),
-        Pass(Importance(0, heads, keys), (queries, keys_only)),
-        Pass(Join(0, 0, len(heads), heads, True), (queries,)),
-        Pass(Residual(0, "attention"), (x, x)),
-        Pass(FeedForward(0, 0, model.intermediate_size, True), (x,)),
+    ops = [
+        SizedOp(Project(0, 0, len(heads)), (x,)),
+        SizedOp(Features(0, FEATURE_POINTS), (packed,)),
+        SizedOp(Importance(0, heads, keys), (queries, keys_only)),
+        SizedOp(Join(0, 0, len(heads), heads, True), (queries,)),
+        SizedOp(Residual(0, "attention"), (x, x)),
+        SizedOp(FeedForward(0, 0, model.intermediate_size, True), (x,)),
     ]
     if caches and demand.new_tokens > 1:
-        passes.append(Pass(Recall(0, keys, keys, batch, "plan"), (), demand.cached_rows))
-    return passes
+        ops.append(SizedOp(Recall(0, keys, keys, batch, "plan"), (), demand.cached_rows))
+    return ops
 
 
-def weigh_passes(model: ModelSpec, demand: Demand, heads: int) -> list[Pass]:
+def weigh_ops(model: ModelSpec, demand: Demand, heads: int) -> list[SizedOp]:
     """Measuring `heads` heads of the prompt and attending them by the same attention weights."""
     if not heads:
         return []
@@ -145,13 +145,13 @@ def weigh_passes(model: ModelSpec, demand: Demand, heads: int) -> list[Pass]:
     queries, keys = (Meta((batch, len(h), rows, model.head_dim), model.dtype) for h in (numbers, stored))
     weights = Meta((batch, heads, rows, rows), model.dtype)
     return [
-        Pass(Weigh(0, numbers, stored), (queries, keys)),
-        Pass(Statistics(0), (weights,)),
-        Pass(Mix(0, numbers, stored), (weights, keys)),
+        SizedOp(Weigh(0, numbers, stored), (queries, keys)),
+        SizedOp(Statistics(0), (weights,)),
+        SizedOp(Mix(0, numbers, stored), (weights, keys)),
     ]
 
 
-def attend_passes(model: ModelSpec, demand: Demand, heads: int, caches: bool, owns: bool) -> list[Pass]:
+def attend_ops(model: ModelSpec, demand: Demand, heads: int, caches: bool, owns: bool) -> list[SizedOp]:
     """Attending `heads` heads over the prompt and over the last token, and taking cached heads over.
 
     An owner with caches passes K and V of all heads in, a neighbour those of its heads: one each at most.
@@ -161,13 +161,13 @@ def attend_passes(model: ModelSpec, demand: Demand, heads: int, caches: bool, ow
     sizes = [(demand.rows, 0)]
     if caches and demand.new_tokens > 1:
         sizes.append((1, demand.cached_rows - 1))
-    passes = []
+    ops = []
     for rows, cached in sizes:
         queries = Meta((demand.batch, heads, rows, model.head_dim), model.dtype)
         keys_values = Meta((demand.batch, 2 * len(stored), rows, model.head_dim), model.dtype)
         attend = Attend(0, numbers, stored, "plan" if caches else None)
-        passes.append(Pass(attend, (queries, keys_values), cached))
+        ops.append(SizedOp(attend, (queries, keys_values), cached))
     if caches and demand.new_tokens > 1 and not owns:
         moved = Meta((demand.batch, 2 * len(stored), demand.cached_rows, model.head_dim), model.dtype)
-        passes.append(Pass(Regroup(0, (), stored, "plan"), (moved,), demand.cached_rows))
-    return passes
+        ops.append(SizedOp(Regroup(0, (), stored, "plan"), (moved,), demand.cached_rows))
+    return ops

@@ -20,9 +20,9 @@ from engine.strategies.edgeshard.segments import (
     cost_s,
     join,
 )
-from engine.strategies.shared.demand import Demand, end_passes, hidden
+from engine.strategies.shared.demand import Demand, end_ops, hidden
 from engine.strategies.shared.messages import message_s
-from engine.strategies.shared.shares import layer_s, pass_s
+from engine.strategies.shared.shares import layer_s, op_s
 from engine.strategies.shared.stages import Room, Stage, layer_bytes
 
 FirstLayer = Literal["anywhere", "source"]
@@ -106,9 +106,7 @@ def planned_s_of(
 
 def _ends_s(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> float:
     """Seconds of embedding and output on the source, of one request."""
-    *begin, end = (
-        pass_s(cluster.devices[cluster.source_rank], model, one) for one in end_passes(model, demand)
-    )
+    *begin, end = (op_s(cluster.devices[cluster.source_rank], model, one) for one in end_ops(model, demand))
     return sum(begin) + (1 + max(0, demand.new_tokens - 1)) * end
 
 

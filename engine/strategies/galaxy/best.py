@@ -35,9 +35,9 @@ from engine.strategies.galaxy.time import layer_of_prompt_s
 from engine.strategies.planner.groups import Group
 from engine.strategies.planner.split import SplitSearch
 from engine.strategies.planner.split_time import SplitTime
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.messages import message_s
-from engine.strategies.shared.shares import largest_remainder, pass_s
+from engine.strategies.shared.shares import largest_remainder, op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 
@@ -103,7 +103,7 @@ class GalaxyTime(SplitTime):
         """Seconds of the norm of a single row, which is a pre-norm family's own operation."""
         x = hidden(self.model, self.demand.batch, 1)
         own = self.model.norm_position == "pre"
-        return pass_s(self.cluster.devices[rank], self.model, Pass(Norm(0, "ffn"), (x,))) if own else 0.0
+        return op_s(self.cluster.devices[rank], self.model, SizedOp(Norm(0, "ffn"), (x,))) if own else 0.0
 
     def _tokens_s(self, bounds: Bounds) -> float:
         """Seconds of all further tokens."""

@@ -31,17 +31,17 @@ from engine.strategies.planner.exact import Shares, best_shares, most_granules
 from engine.strategies.shared.by_hand import bounds_by_hand
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    attention_passes,
+    SizedOp,
+    attention_ops,
     beside_rows,
     check_memory,
-    end_passes,
+    end_ops,
     hidden,
     weights_bytes,
     working_bytes,
 )
 from engine.strategies.shared.pipeline import ends_placement
-from engine.strategies.shared.shares import bounds_of, largest_remainder, pass_s
+from engine.strategies.shared.shares import bounds_of, largest_remainder, op_s
 from engine.strategies.shared.stages import source_first
 from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout, kv_bytes_of, shares_placement
 
@@ -197,11 +197,11 @@ def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
             Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns),
         )
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, groups)
-        passes = member_passes(model, demand, heads, columns, sizes, task.tiles)
+        ops = member_ops(model, demand, heads, columns, sizes, task.tiles)
         source = task.group[i] == task.cluster.source_rank
         if source:
-            passes += end_passes(model, demand)
-        return model.num_layers * per_layer + working_bytes(model, passes) + source * task.ends_bytes
+            ops += end_ops(model, demand)
+        return model.num_layers * per_layer + working_bytes(model, ops) + source * task.ends_bytes
 
     return need_bytes
 
@@ -238,8 +238,8 @@ def plan_with(name: str, task: Task, overlap: bool, choice: Choice) -> Plan[Gala
     cluster, model, demand, *_ = task
     bounds, sizes = choice.bounds, largest_remainder(demand.rows, choice.row_weights)
     placement = shares_placement(name, cluster, model, bounds)
-    passes = {
-        rank: member_passes(
+    ops = {
+        rank: member_ops(
             model,
             demand,
             bounds.heads[i + 1] - bounds.heads[i],
@@ -249,8 +249,8 @@ def plan_with(name: str, task: Task, overlap: bool, choice: Choice) -> Plan[Gala
         )
         for i, rank in enumerate(bounds.group)
     }
-    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
-    check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), passes, REMEDY)
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
+    check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), ops, REMEDY)
     return placement.with_layout(
         GalaxyLayout(
             **bounds._asdict(),
@@ -367,15 +367,15 @@ def _capacity(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
     """1 / (t_MHA + t_MLP): the inverse of the seconds of whole parts over the prompt."""
     x = hidden(model, demand.batch, demand.rows)
     parts = Attention(0, 0, model.num_heads, True), FeedForward(0, 0, model.intermediate_size, True)
-    return 1 / sum(pass_s(device, model, Pass(op, (x,))) for op in parts)
+    return 1 / sum(op_s(device, model, SizedOp(op, (x,))) for op in parts)
 
 
-def member_passes(
+def member_ops(
     model: ModelSpec, demand: Demand, heads: int, columns: int, sizes: Sequence[int], tiles: bool
-) -> list[Pass]:
+) -> list[SizedOp]:
     """One member's largest operations: in the prefill, and in the last decode step."""
     cache, keys = "plan" if demand.generates else None, heads // model.group_size
-    prompt, *fed_back = attention_passes(model, demand, 0, heads)
+    prompt, *fed_back = attention_ops(model, demand, 0, heads)
     ffn = FeedForward(0, 0, columns, True)
     tile = hidden(model, demand.batch, max(sizes))
     mine = tuple(range(heads))
@@ -383,26 +383,26 @@ def member_passes(
     def wide(count: int, rows: int) -> Meta:
         return Meta((demand.batch, count, rows, model.head_dim), model.dtype)
 
-    passes = [
-        Pass(Residual(0, "ffn"), (tile, tile)),
-        Pass(Norm(0, "ffn"), (tile,)),
-        Pass(Add(), (tile, tile)),
+    ops = [
+        SizedOp(Residual(0, "ffn"), (tile, tile)),
+        SizedOp(Norm(0, "ffn"), (tile,)),
+        SizedOp(Add(), (tile, tile)),
     ]
     if tiles:
         queries, keys_values = wide(heads, demand.rows), wide(2 * keys, demand.rows)
         inner = Meta((demand.batch, max(sizes), columns), model.dtype)
-        passes += [
-            Pass(Project(0, 0, heads), (tile,)),
-            Pass(Attend(0, mine, tuple(range(keys)), cache), (queries, keys_values)),
-            Pass(Join(0, 0, heads, mine, True), (wide(heads, max(sizes)),)),
-            Pass(Expand(0, 0, columns), (tile,)),
-            Pass(Contract(0, 0, columns, True), (inner,)),
+        ops += [
+            SizedOp(Project(0, 0, heads), (tile,)),
+            SizedOp(Attend(0, mine, tuple(range(keys)), cache), (queries, keys_values)),
+            SizedOp(Join(0, 0, heads, mine, True), (wide(heads, max(sizes)),)),
+            SizedOp(Expand(0, 0, columns), (tile,)),
+            SizedOp(Contract(0, 0, columns, True), (inner,)),
         ]
     if not tiles or demand.rows > demand.kept_rows > 0:
         fed_back = [prompt, *fed_back]
     for attention in fed_back:
         (x,) = attention.inputs
-        passes += [attention, Pass(ffn, (x,))]
+        ops += [attention, SizedOp(ffn, (x,))]
         if demand.evicted_rows:  # this member may have to add all recomputed rows
-            passes.append(Pass(Residual(0, "ffn"), (x, x)))
-    return beside_rows(model, demand, keys, passes)
+            ops.append(SizedOp(Residual(0, "ffn"), (x, x)))
+    return beside_rows(model, demand, keys, ops)

@@ -15,8 +15,8 @@ from engine.ops.heads import Attend, Join, Project, kv_of
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
-from engine.strategies.shared.demand import Demand, Pass, hidden
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 TileTime = Callable[[int], float]
@@ -104,7 +104,7 @@ class MemberTimes:
         return sum(self.ffn_s(i, columns))
 
     def _op_s(self, i: int, op: Op, *inputs: Meta) -> float:
-        return pass_s(self.cluster.devices[self.group[i]], self.model, Pass(op, inputs))
+        return op_s(self.cluster.devices[self.group[i]], self.model, SizedOp(op, inputs))
 
     def _ring_s(self, i: int, product_s: TileTime, gathers: bool) -> float:
         """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the

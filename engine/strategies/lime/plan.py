@@ -12,7 +12,7 @@ from typing import Literal
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan
 from engine.domain.units import human
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.strategies.lime.allocation import Ring
@@ -26,7 +26,7 @@ from engine.strategies.lime.search import Choice, fastest, request_s
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
 from engine.strategies.planner.pipelines import batches
-from engine.strategies.shared.demand import Demand, block_passes, working_bytes
+from engine.strategies.shared.demand import Demand, block_ops, working_bytes
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import layer_s
@@ -114,7 +114,7 @@ def _chunks(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, 
 
 
 def _pass_bytes(model: ModelSpec, demand: Demand) -> int:
-    return working_bytes(model, block_passes(model, demand))
+    return working_bytes(model, block_ops(model, demand))
 
 
 def _plan_for(
@@ -232,8 +232,8 @@ def _plan(ends: Placement, layout: SegmentsLayout) -> Plan[SegmentsLayout]:
             streamed = {piece_at(bounds, block) for block in layout.streamed[rank]} if number else set()
             for piece in (piece for layer in range(*bounds) for piece in layer_slices(layer)):
                 home: Literal["resident", "offloaded"] = "offloaded" if piece in streamed else "resident"
-                holdings.append(Holding(device=rank, slice=piece, home=home))
-                work.append(Work(device=rank, slice=piece))
+                holdings.append(HeldSlice(device=rank, slice=piece, home=home))
+                work.append(ComputedSlice(device=rank, slice=piece))
     return Plan(strategy=ends.strategy, holdings=tuple(holdings), work=tuple(work), layout=layout)
 
 
@@ -341,7 +341,7 @@ def _transfers(
             segment_bytes=largest[source] * row_bytes,
             target_bytes=chosen.layers[target] * row_bytes,
             free_bytes=_kv_room(ring, placement, target),
-            max_rows=working_bytes(model, block_passes(model, demand)) // (2 * demand.batch * row_bytes),
+            max_rows=working_bytes(model, block_ops(model, demand)) // (2 * demand.batch * row_bytes),
         )
         for source, target in pairs_of([plans[0].max_tokens for plans in online])
     )

@@ -15,9 +15,9 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import framed_bytes
 from engine.strategies.lime.allocation import Ring
 from engine.strategies.lime.cost import HopTime, StepTimes, mean_step
-from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, end_ops, hidden
 from engine.strategies.shared.ends import layer_slices
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 
 
 def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime:
@@ -47,11 +47,11 @@ class PassTimes:
         x = hidden(model, demand.batch, rows)
         block = Block(0, cache)
         attention, residual, *_ = block.parts(model)
-        self.layer = (Pass(block, (x,), cached),)
-        self.attention = (Pass(attention, (x,), cached), Pass(residual, (x, x)))
-        *begin, end = end_passes(model, demand)
+        self.layer = (SizedOp(block, (x,), cached),)
+        self.attention = (SizedOp(attention, (x,), cached), SizedOp(residual, (x, x)))
+        *begin, end = end_ops(model, demand)
         if cached:
-            begin = [Pass(Embed(cached), (Meta((demand.batch, rows), "int64"),))]
+            begin = [SizedOp(Embed(cached), (Meta((demand.batch, rows), "int64"),))]
         self.begin_s, self.end_s = self._seconds(self.source, begin), self._seconds(self.source, [end])
         self.hidden_bytes = payload_bytes(x)
         result = payload_bytes(hidden(model, demand.batch, 1))
@@ -59,8 +59,8 @@ class PassTimes:
         self.of_device = lru_cache(maxsize=None)(self._of_device)
         self.hop = lru_cache(maxsize=None)(partial(hop_of, cluster))
 
-    def _seconds(self, rank: int, passes: Sequence[Pass]) -> float:
-        return sum(pass_s(self.cluster.devices[rank], self.model, one) for one in passes)
+    def _seconds(self, rank: int, ops: Sequence[SizedOp]) -> float:
+        return sum(op_s(self.cluster.devices[rank], self.model, one) for one in ops)
 
     def _of_device(self, rank: int) -> tuple[float, float]:
         return self._seconds(rank, self.layer), self._seconds(rank, self.attention)

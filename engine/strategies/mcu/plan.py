@@ -15,7 +15,7 @@ from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Layout, Placement, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Placement, Plan, Slice
 from engine.domain.units import needs_and_has
 from engine.domain.values import Count, Value
 from engine.ops.core import Attention, FeedForward, Norm, Residual
@@ -25,7 +25,7 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.mcu.estimate import BlockEstimate, Regime, block_estimate, block_slice_bytes, regime_of
 from engine.strategies.mcu.tree import Level, serial_hops, split, tree_levels
 from engine.strategies.shared.by_hand import bounds_by_hand
-from engine.strategies.shared.demand import Demand, Pass, check_memory, end_passes, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, check_memory, end_ops, hidden
 from engine.strategies.shared.ends import end_holdings, end_work
 from engine.strategies.shared.shares import bounds_of
 from engine.strategies.shared.stages import source_first
@@ -128,9 +128,9 @@ def make_plan(
         strategy=name,
         holdings=(
             *end_holdings(cluster, model),
-            *(Holding(device=group[0], slice=piece) for piece in root_pieces),
+            *(HeldSlice(device=group[0], slice=piece) for piece in root_pieces),
             *(
-                Holding(device=share.rank, slice=piece, home=_home(share.regime, layer))
+                HeldSlice(device=share.rank, slice=piece, home=_home(share.regime, layer))
                 for share in shares
                 for layer in range(model.num_layers)
                 for piece in share.pieces(layer)
@@ -139,7 +139,7 @@ def make_plan(
         work=(
             *end_work(cluster, model),
             *(
-                Work(device=share.rank, slice=piece)
+                ComputedSlice(device=share.rank, slice=piece)
                 for share in shares
                 for layer in range(model.num_layers)
                 for piece in share.pieces(layer)
@@ -304,7 +304,7 @@ def _check(
 ) -> None:
     """Check resident weights, loaded ones, KV caches and working sets against each chip's memory."""
     kept: dict[int, int] = {}
-    passes: dict[int, list[Pass]] = {
+    ops: dict[int, list[SizedOp]] = {
         rank: [] for rank in (*(share.rank for share in shares), cluster.source_rank)
     }
     for share in shares:
@@ -318,24 +318,22 @@ def _check(
                 f"mcu: {cluster.devices[share.rank].name} {sizes}: give it more on_chip_weight_bytes."
             )
         kept[share.rank] = model.num_layers * demand.kv_bytes(model, last - first) + slots
-        passes[share.rank] += _passes(model, demand, share, is_root=share is shares[0])
-    passes[cluster.source_rank] += end_passes(model, demand)
-    check_memory(
-        cluster, model, placement, kept, passes, "give it more memory, or add chips that take a share"
-    )
+        ops[share.rank] += _ops(model, demand, share, is_root=share is shares[0])
+    ops[cluster.source_rank] += end_ops(model, demand)
+    check_memory(cluster, model, placement, kept, ops, "give it more memory, or add chips that take a share")
 
 
-def _passes(model: ModelSpec, demand: Demand, share: ChipShare, is_root: bool) -> list[Pass]:
+def _ops(model: ModelSpec, demand: Demand, share: ChipShare, is_root: bool) -> list[SizedOp]:
     """One chip's operations: in the prefill, and in the last decode step."""
     cache = "plan" if demand.generates else None
     sizes = [(demand.rows, 0)] + [(1, demand.cached_rows - 1)] * (demand.new_tokens > 1)
-    passes = []
+    ops = []
     for rows, cached in sizes:
         x = hidden(model, demand.batch, rows)
         for first, last in pairwise(share.head_tiles):
-            passes.append(Pass(Attention(0, first, last, False, cache, True), (x,), cached))
+            ops.append(SizedOp(Attention(0, first, last, False, cache, True), (x,), cached))
         for first, last in pairwise(share.tiles):
-            passes.append(Pass(FeedForward(0, first, last, False, True), (x,)))
+            ops.append(SizedOp(FeedForward(0, first, last, False, True), (x,)))
         if is_root:
-            passes += [Pass(Norm(0, "ffn"), (x,)), Pass(Residual(0, "ffn"), (x, x))]
-    return passes
+            ops += [SizedOp(Norm(0, "ffn"), (x,)), SizedOp(Residual(0, "ffn"), (x, x))]
+    return ops

@@ -13,10 +13,10 @@ from engine.domain.units import transfer_s
 from engine.ops.core import Block
 from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import framed_bytes
-from engine.strategies.shared.demand import Demand, Pass, end_passes, hidden
-from engine.strategies.shared.last_head import last_head_passes
+from engine.strategies.shared.demand import Demand, SizedOp, end_ops, hidden
+from engine.strategies.shared.last_head import last_head_ops
 from engine.strategies.shared.messages import fixed_s
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.stages import Stage
 
 PLAYED = 12
@@ -102,19 +102,19 @@ class PipelineTime:
         demand, store = self.demand, "plan" if self.demand.generates else None
         middle = (demand.rows + demand.cached_rows) // 2 if decodes else 0
         x = hidden(self.model, demand.batch, 1 if decodes else demand.rows)
-        return pass_s(self.cluster.devices[rank], self.model, Pass(Block(0, store), (x,), middle))
+        return op_s(self.cluster.devices[rank], self.model, SizedOp(Block(0, store), (x,), middle))
 
     def _ends_s(self, decodes: bool, last: int) -> tuple[float, float]:
         """Seconds of embedding, and of the output: where the source or the last stage computes it."""
         source = self.cluster.devices[self.cluster.source_rank]
-        *begin, end = end_passes(self.model, self.demand)
-        embeds_s = 0.0 if decodes else sum(pass_s(source, self.model, one) for one in begin)
+        *begin, end = end_ops(self.model, self.demand)
+        embeds_s = 0.0 if decodes else sum(op_s(source, self.model, one) for one in begin)
         if self.head_last and last != self.cluster.source_rank:
             device = self.cluster.devices[last]
             return embeds_s, sum(
-                pass_s(device, self.model, one) for one in last_head_passes(self.model, self.demand)
+                op_s(device, self.model, one) for one in last_head_ops(self.model, self.demand)
             )
-        return embeds_s, pass_s(source, self.model, end)
+        return embeds_s, op_s(source, self.model, end)
 
 
 def _passed(way: Sequence[Leg], ready_s: Sequence[float], free_s: dict[Resource, float]) -> list[float]:

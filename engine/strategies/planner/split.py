@@ -19,10 +19,10 @@ from engine.program.collectives import chunk_bounds
 from engine.strategies.planner.exact import best_shares, most_granules
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.planner.split_time import SplitTime
-from engine.strategies.shared.demand import end_passes, weights_bytes, working_bytes
+from engine.strategies.shared.demand import end_ops, weights_bytes, working_bytes
 from engine.strategies.shared.pipeline import ends_placement
 from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_s
-from engine.strategies.shared.tensor_parallel import Bounds, TensorParallelLayout, share_passes
+from engine.strategies.shared.tensor_parallel import Bounds, TensorParallelLayout, share_ops
 
 GRANULES = 64
 """How many parts the columns are divided into."""
@@ -138,12 +138,12 @@ class SplitSearch:
         )
         first, last = kv_heads(model, 0, heads)
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, last - first)
-        passes = share_passes(model, demand, (0, heads), (0, columns))
+        ops = share_ops(model, demand, (0, heads), (0, columns))
         ends_bytes = 0
         if rank == self.cluster.source_rank:
-            passes = [*passes, *end_passes(model, demand)]
+            ops = [*ops, *end_ops(model, demand)]
             ends_bytes = weights_bytes(ends_placement("", self.cluster, model), model, rank)
-        return model.num_layers * per_layer + working_bytes(model, passes) + ends_bytes
+        return model.num_layers * per_layer + working_bytes(model, ops) + ends_bytes
 
 
 def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bounds]:

@@ -22,10 +22,10 @@ from engine.program.collectives import AllReduce
 from engine.program.frames import framed_bytes
 from engine.strategies.planner.exchange import Exchange, Floats
 from engine.strategies.shared.all_reduce_time import AllReduceChoice, cluster_all_reduce_s
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.embedding import EmbeddingChoice, is_worth_a_table
 from engine.strategies.shared.messages import message_s
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 EXACT_LAYERS = 2
@@ -190,14 +190,14 @@ class SplitTime:
         x = hidden(model, self.demand.batch, phase.rows)
         store = "plan" if self.demand.generates else None
         if part == "heads":
-            one = Pass(Attention(0, offset, offset + count, True, store), (x,), phase.cached)
+            one = SizedOp(Attention(0, offset, offset + count, True, store), (x,), phase.cached)
         elif part == "columns":
-            one = Pass(FeedForward(0, 0, count, True), (x,))
+            one = SizedOp(FeedForward(0, 0, count, True), (x,))
         elif part == "residual":
-            one = Pass(Residual(0, "ffn"), (x, x))
+            one = SizedOp(Residual(0, "ffn"), (x, x))
         elif part == "head":
             stop = max(1, round(model.vocab_size * count / model.intermediate_size))
-            one = Pass(HeadColumns(0, stop), (hidden(model, self.demand.batch, 1),))
+            one = SizedOp(HeadColumns(0, stop), (hidden(model, self.demand.batch, 1),))
         else:
-            one = Pass(Add(), (x, x))
-        return pass_s(self.cluster.devices[rank], model, one)
+            one = SizedOp(Add(), (x, x))
+        return op_s(self.cluster.devices[rank], model, one)

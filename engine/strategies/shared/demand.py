@@ -1,7 +1,7 @@
 """Sizes of a workload (batch, rows, tokens) and the check that every device has enough memory. Pure.
 
-`Demand` has the sizes. A `Pass` is one operation with its inputs; the check takes the largest working set of
-a device's passes, its weights and its KV caches.
+`Demand` has the sizes. A `SizedOp` is an operation with the sizes of its inputs; the check takes the largest
+working set of a device's operations, its weights and its KV caches.
 """
 
 from __future__ import annotations
@@ -81,8 +81,10 @@ class Demand(NamedTuple):
         return WHOLE_LAYERS * self.batch * self.offloaded_rows * kv_bytes_per_row(model, num_kv_heads)
 
 
-class Pass(NamedTuple):
-    """One operation for the memory check. `fetched_bytes` of KV rows from disk are in memory beside it."""
+class SizedOp(NamedTuple):
+    """An operation with the sizes of its inputs, to plan memory and time by. `fetched_bytes` of KV rows from
+    disk are in memory beside it.
+    """
 
     op: Op
     inputs: tuple[Meta, ...]
@@ -90,7 +92,7 @@ class Pass(NamedTuple):
     fetched_bytes: int = 0
 
 
-def in_all_layers(model: ModelSpec, one: Pass) -> tuple[tuple[Pass, float], ...]:
+def in_all_layers(model: ModelSpec, one: SizedOp) -> tuple[tuple[SizedOp, float], ...]:
     """`one` in a layer of every kind that `model` has, with the share of layers of this kind."""
     kinds = layer_kinds(model)
     if one.op.layer < 0 or len(kinds) == 1:
@@ -135,72 +137,72 @@ def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
     return Meta((batch, rows, model.hidden_size), model.dtype)
 
 
-def end_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+def end_ops(model: ModelSpec, demand: Demand) -> tuple[SizedOp, ...]:
     """The operations of embedding and output, which the source computes."""
     rows = 1 if demand.generates else demand.rows
-    last = Pass(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
-    return (*prompt_passes(model, demand), last)
+    last = SizedOp(result_op(model, demand.generates), (hidden(model, demand.batch, rows),))
+    return (*prompt_ops(model, demand), last)
 
 
-def prompt_passes(model: ModelSpec, demand: Demand) -> list[Pass]:
+def prompt_ops(model: ModelSpec, demand: Demand) -> list[SizedOp]:
     """The operations that embed the prompt."""
     new, cached = demand.prompt_pass
     tokens = Meta((demand.batch, new), "int64")
     if not model.vision:
-        return [Pass(Embed(cached), (tokens,))]
-    passes, x = [], pixels_meta(model, demand.batch)
+        return [SizedOp(Embed(cached), (tokens,))]
+    ops, x = [], pixels_meta(model, demand.batch)
     for op in image_ops(model):
-        passes.append(Pass(op, (x,)))
+        ops.append(SizedOp(op, (x,)))
         x = op.cost(model, (x,), 0).output
-    return [*passes, Pass(EmbedPrompt(), (tokens, x))] if model.reads_text else passes
+    return [*ops, SizedOp(EmbedPrompt(), (tokens, x))] if model.reads_text else ops
 
 
-def attention_passes(model: ModelSpec, demand: Demand, start: int, stop: int) -> list[Pass]:
+def attention_ops(model: ModelSpec, demand: Demand, start: int, stop: int) -> list[SizedOp]:
     """Attention of query heads [start, stop): in the prefill, and in the last decode step."""
     steps = [(0, demand.rows)] + [(demand.cached_rows - 1, 1)] * (demand.new_tokens > 1)
-    passes = []
+    ops = []
     for position, new in steps:
         evicted = max(0, position + new - demand.kept_rows) if demand.evicted_rows else 0
         x = hidden(model, demand.batch, new + min(position, evicted))
         op: Op = Attention(0, start, stop, True, "plan" if demand.generates else None)
         if evicted:
             op = AttentionAgain(0, start, stop, True, "plan", evicted, max(position, evicted))
-        passes.append(Pass(op, (x,), min(position, demand.kept_rows)))
-    return passes
+        ops.append(SizedOp(op, (x,), min(position, demand.kept_rows)))
+    return ops
 
 
-def beside_rows(model: ModelSpec, demand: Demand, num_kv_heads: int, passes: Iterable[Pass]) -> list[Pass]:
-    """`passes` with the bytes of the KV rows that are fetched from disk on a device with `num_kv_heads`."""
+def beside_rows(model: ModelSpec, demand: Demand, num_kv_heads: int, ops: Iterable[SizedOp]) -> list[SizedOp]:
+    """`ops` with the bytes of the KV rows that are fetched from disk on a device with `num_kv_heads`."""
     fetched_bytes = demand.fetched_bytes(model, num_kv_heads)
-    return [one._replace(fetched_bytes=fetched_bytes) for one in passes]
+    return [one._replace(fetched_bytes=fetched_bytes) for one in ops]
 
 
-def block_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+def block_ops(model: ModelSpec, demand: Demand) -> tuple[SizedOp, ...]:
     """A whole layer: in the prefill, and in the last decode step."""
     cache = "plan" if demand.generates else None
     new, cached = demand.prompt_pass
-    passes = [Pass(Block(0, cache), (hidden(model, demand.batch, new),), cached)]
+    ops = [SizedOp(Block(0, cache), (hidden(model, demand.batch, new),), cached)]
     if demand.new_tokens > 1:
-        passes.append(Pass(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1))
+        ops.append(SizedOp(Block(0, "plan"), (hidden(model, demand.batch, 1),), demand.cached_rows - 1))
     if demand.evicted_rows:
-        for attention in attention_passes(model, demand, 0, model.num_heads):
+        for attention in attention_ops(model, demand, 0, model.num_heads):
             (x,) = attention.inputs
             columns = FeedForward(0, 0, model.intermediate_size, True)
-            passes += [attention, Pass(Residual(0, "ffn"), (x, x)), Pass(columns, (x,))]
-    return tuple(passes)
+            ops += [attention, SizedOp(Residual(0, "ffn"), (x, x)), SizedOp(columns, (x,))]
+    return tuple(ops)
 
 
-def working_bytes(model: ModelSpec, passes: Iterable[Pass]) -> int:
-    """The largest working set of `passes`: inputs, output and temporary tensors of one operation."""
-    return max((_working(model, one) for one in passes), default=0)
+def working_bytes(model: ModelSpec, ops: Iterable[SizedOp]) -> int:
+    """The largest working set of `ops`: inputs, output and temporary tensors of one operation."""
+    return max((_working(model, one) for one in ops), default=0)
 
 
-def _working(model: ModelSpec, one: Pass) -> int:
+def _working(model: ModelSpec, one: SizedOp) -> int:
     """Bytes that an operation works with, in the layer that needs most: it stands for that of every layer."""
     return max(_working_in(model, alike) for alike, _ in in_all_layers(model, one))
 
 
-def _working_in(model: ModelSpec, one: Pass) -> int:
+def _working_in(model: ModelSpec, one: SizedOp) -> int:
     cost = one.op.cost(model, one.inputs, one.cached)
     tensors = sum(payload_bytes(x) for x in one.inputs) + payload_bytes(cost.output)
     return tensors + cost.scratch_bytes + one.fetched_bytes
@@ -219,10 +221,10 @@ def needed_bytes(
     plan: Placement,
     rank: int,
     kv_bytes: Mapping[int, int],
-    passes: Mapping[int, Sequence[Pass]],
+    ops: Mapping[int, Sequence[SizedOp]],
 ) -> int:
     """Weights, KV caches at their largest and the working set of device `rank`."""
-    working = working_bytes(model, passes.get(rank, ()))
+    working = working_bytes(model, ops.get(rank, ()))
     return weights_bytes(plan, model, rank) + kv_bytes.get(rank, 0) + working
 
 
@@ -231,17 +233,17 @@ def check_memory(
     model: ModelSpec,
     plan: Placement,
     kv_bytes: Mapping[int, int],
-    passes: Mapping[int, Sequence[Pass]],
+    ops: Mapping[int, Sequence[SizedOp]],
     remedy: str,
 ) -> None:
     """Weights, KV caches at their largest and working sets against each device's memory.
 
-    `kv_bytes` and `passes` are by rank. Raises `PlanError` with every device that lacks memory.
+    `kv_bytes` and `ops` are by rank. Raises `PlanError` with every device that lacks memory.
     """
     short = []
     for rank in sorted({holding.device for holding in plan.holdings}):
         device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
-        need = needed_bytes(model, plan, rank, kv_bytes, passes)
+        need = needed_bytes(model, plan, rank, kv_bytes, ops)
         if need > have:
             short.append(f"{device.name} {needs_and_has(need, have)}")
     if short:

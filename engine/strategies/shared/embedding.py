@@ -8,10 +8,10 @@ from typing import Literal
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Slice
+from engine.domain.plan import HeldSlice, Placement, Slice
 from engine.ops.tensors import Meta, payload_bytes
 from engine.strategies.shared.all_reduce_time import HOP_S
-from engine.strategies.shared.demand import Demand, Pass, hidden, prompt_passes
+from engine.strategies.shared.demand import Demand, SizedOp, hidden, prompt_ops
 from engine.strategies.shared.messages import message_s
 
 EmbeddingChoice = Literal["source", "members", "auto"]
@@ -50,13 +50,13 @@ def is_worth_a_table(cluster: ClusterSpec, model: ModelSpec, demand: Demand, gro
 def with_tables(placement: Placement, group: Sequence[int]) -> Placement:
     """`placement` with the table on every member. It remains the source's work, which the members repeat."""
     holders = {item.device for item in placement.holdings if item.slice == TABLE}
-    more = (Holding(device=rank, slice=TABLE) for rank in group if rank not in holders)
+    more = (HeldSlice(device=rank, slice=TABLE) for rank in group if rank not in holders)
     return placement.model_copy(update={"holdings": (*placement.holdings, *more)})
 
 
-def with_table_passes(
-    passes: Mapping[int, Sequence[Pass]], model: ModelSpec, demand: Demand, group: Sequence[int]
-) -> dict[int, list[Pass]]:
+def with_table_ops(
+    ops: Mapping[int, Sequence[SizedOp]], model: ModelSpec, demand: Demand, group: Sequence[int]
+) -> dict[int, list[SizedOp]]:
     """The largest operations of every device where all members embed, by rank. Pure."""
-    more = prompt_passes(model, demand)
-    return {rank: [*ones, *(more if rank in group else ())] for rank, ones in passes.items()}
+    more = prompt_ops(model, demand)
+    return {rank: [*ones, *(more if rank in group else ())] for rank, ones in ops.items()}

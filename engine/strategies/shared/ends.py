@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Slice
 from engine.ops.core import Embed, FinalHidden, Head
 from engine.ops.operation import Op
 from engine.ops.tensors import Tensor, narrow, shape_of
@@ -72,14 +72,16 @@ def end_slices(model: ModelSpec) -> tuple[Slice, ...]:
     return (*tower, embedding, head) if has_end else (*tower, embedding)
 
 
-def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[Holding, ...]:
-    return tuple(Holding(device=cluster.source_rank, slice=piece) for piece in end_slices(model))
+def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[HeldSlice, ...]:
+    return tuple(HeldSlice(device=cluster.source_rank, slice=piece) for piece in end_slices(model))
 
 
-def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[Work, ...]:
+def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[ComputedSlice, ...]:
     """The source's work. The vision tower runs only in the prefill."""
     return tuple(
-        Work(device=cluster.source_rank, slice=piece, phase="prefill" if piece.part == "vision" else "both")
+        ComputedSlice(
+            device=cluster.source_rank, slice=piece, phase="prefill" if piece.part == "vision" else "both"
+        )
         for piece in end_slices(model)
     )
 

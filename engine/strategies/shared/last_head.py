@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Literal
 
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Slice
 from engine.ops.core import Head
 from engine.ops.tensors import Meta, Tensor
 from engine.ops.tokens import Greedy
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.ends import wanted_rows
 
 HeadPlace = Literal["source", "last"]
@@ -39,13 +39,13 @@ def with_last_head(placement: Placement, rank: int) -> Placement:
     work = [item for item in placement.work if item.slice != HEAD]
     return placement.model_copy(
         update={
-            "holdings": (*holdings, Holding(device=rank, slice=HEAD)),
-            "work": (*work, Work(device=rank, slice=HEAD)),
+            "holdings": (*holdings, HeldSlice(device=rank, slice=HEAD)),
+            "work": (*work, ComputedSlice(device=rank, slice=HEAD)),
         }
     )
 
 
-def last_head_passes(model: ModelSpec, demand: Demand) -> tuple[Pass, ...]:
+def last_head_ops(model: ModelSpec, demand: Demand) -> tuple[SizedOp, ...]:
     """The operations of the last stage after its layers. Pure."""
     logits = Meta((demand.batch, model.vocab_size), model.dtype)
-    return Pass(Head(), (hidden(model, demand.batch, 1),)), Pass(Greedy(), (logits,))
+    return SizedOp(Head(), (hidden(model, demand.batch, 1),)), SizedOp(Greedy(), (logits,))

@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan
 from engine.domain.values import Count
 from engine.ops.layers import layers
 from engine.ops.tensors import Tensor
@@ -77,8 +77,8 @@ def stages_placement(ends: Placement, stages: Sequence[Stage], num_layers: int) 
     ]
     return Placement(
         strategy=ends.strategy,
-        holdings=(*ends.holdings, *(Holding(device=rank, slice=piece) for rank, piece in pieces)),
-        work=(*ends.work, *(Work(device=rank, slice=piece) for rank, piece in pieces)),
+        holdings=(*ends.holdings, *(HeldSlice(device=rank, slice=piece) for rank, piece in pieces)),
+        work=(*ends.work, *(ComputedSlice(device=rank, slice=piece) for rank, piece in pieces)),
     )
 
 

@@ -13,7 +13,7 @@ from engine.domain.model import ModelSpec
 from engine.ops.core import Block
 from engine.ops.cost import op_time_s
 from engine.ops.operation import cost_of
-from engine.strategies.shared.demand import Demand, Pass, hidden, in_all_layers
+from engine.strategies.shared.demand import Demand, SizedOp, hidden, in_all_layers
 
 
 def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(accumulate(sizes, initial=0))
 
 
-def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
+def op_s(device: DeviceSpec, model: ModelSpec, one: SizedOp) -> float:
     """Seconds of an operation on `device`, for planning: the mean over the layers of `model`, which differ
     where only some have a sliding window.
 
@@ -53,7 +53,7 @@ def pass_s(device: DeviceSpec, model: ModelSpec, one: Pass) -> float:
 
 def prefill_layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
     """Seconds of one whole layer over the prompt."""
-    return pass_s(device, model, Pass(Block(0, None), (hidden(model, demand.batch, demand.rows),)))
+    return op_s(device, model, SizedOp(Block(0, None), (hidden(model, demand.batch, demand.rows),)))
 
 
 def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
@@ -62,7 +62,7 @@ def layer_s(device: DeviceSpec, model: ModelSpec, demand: Demand) -> float:
     if demand.new_tokens > 1:
         token = hidden(model, demand.batch, 1)
         middle = (demand.rows + demand.cached_rows) // 2
-        total_s += (demand.new_tokens - 1) * pass_s(device, model, Pass(Block(0, "plan"), (token,), middle))
+        total_s += (demand.new_tokens - 1) * op_s(device, model, SizedOp(Block(0, "plan"), (token,), middle))
     return total_s
 
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Slice
 from engine.ops.core import Head
 from engine.ops.head_columns import Best, Choose, HeadColumns
 from engine.ops.tensors import Meta, Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
-from engine.strategies.shared.demand import Demand, Pass, hidden
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.ends import tag, wanted_rows
 
 
@@ -56,23 +56,23 @@ def with_split_head(placement: Placement, group: Sequence[int], bounds: Sequence
     work = [item for item in placement.work if item.slice.part != "lm_head"]
     return Placement(
         strategy=placement.strategy,
-        holdings=(*holdings, *(Holding(device=rank, slice=piece) for rank, piece in pieces)),
-        work=(*work, *(Work(device=rank, slice=piece) for rank, piece in pieces)),
+        holdings=(*holdings, *(HeldSlice(device=rank, slice=piece) for rank, piece in pieces)),
+        work=(*work, *(ComputedSlice(device=rank, slice=piece) for rank, piece in pieces)),
     )
 
 
-def with_split_passes(
-    passes: Mapping[int, Sequence[Pass]],
+def with_split_ops(
+    ops: Mapping[int, Sequence[SizedOp]],
     model: ModelSpec,
     demand: Demand,
     group: Sequence[int],
     bounds: Sequence[int],
-) -> dict[int, list[Pass]]:
+) -> dict[int, list[SizedOp]]:
     """The largest operations of every device with the head cut, by rank. Pure."""
-    split = {rank: [one for one in ones if not isinstance(one.op, Head)] for rank, ones in passes.items()}
+    split = {rank: [one for one in ones if not isinstance(one.op, Head)] for rank, ones in ops.items()}
     members, cuts = _members(group, bounds)
     for rank, (start, stop) in zip(members, pairwise(cuts), strict=True):
         logits = Meta((demand.batch, stop - start), model.dtype)
-        split[rank].append(Pass(HeadColumns(start, stop), (hidden(model, demand.batch, 1),)))
-        split[rank].append(Pass(Best(start), (logits,)))
+        split[rank].append(SizedOp(HeadColumns(start, stop), (hidden(model, demand.batch, 1),)))
+        split[rank].append(SizedOp(Best(start), (logits,)))
     return split

@@ -15,9 +15,9 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.shared.demand import (
     Demand,
     beside_rows,
-    block_passes,
+    block_ops,
     check_memory,
-    end_passes,
+    end_ops,
     weights_bytes,
     working_bytes,
 )
@@ -54,12 +54,12 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
     `PlanError` if the source has too little memory for its ends alone.
     """
     ranks = source_first(cluster)
-    passes = {rank: [*block_passes(model, demand)] for rank in ranks}
-    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    ops = {rank: [*block_ops(model, demand)] for rank in ranks}
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
     for rank in ranks:
-        passes[rank] = beside_rows(model, demand, model.num_kv_heads, passes[rank])
-    check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
-    taken = [weights_bytes(ends, model, rank) + working_bytes(model, passes[rank]) for rank in ranks]
+        ops[rank] = beside_rows(model, demand, model.num_kv_heads, ops[rank])
+    check_memory(cluster, model, ends, {}, ops, "the source needs room for embedding and head")
+    taken = [weights_bytes(ends, model, rank) + working_bytes(model, ops[rank]) for rank in ranks]
     return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}
 
 

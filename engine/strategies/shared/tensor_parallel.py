@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Axis, Holding, Part, Placement, Plan, Slice, Work
+from engine.domain.plan import Axis, ComputedSlice, HeldSlice, Part, Placement, Plan, Slice
 from engine.domain.values import Count
 from engine.ops.core import FeedForward, Residual
 from engine.ops.layout import kv_heads
@@ -28,18 +28,18 @@ from engine.program.strategy import ParamsT, Step, Strategy
 from engine.strategies.shared.all_reduce_time import AllReduceChoice, chosen_all_reduce
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    attention_passes,
+    SizedOp,
+    attention_ops,
     beside_rows,
     check_memory,
-    end_passes,
+    end_ops,
     hidden,
 )
 from engine.strategies.shared.embedding import (
     EmbeddingChoice,
     check_choice,
     is_worth_a_table,
-    with_table_passes,
+    with_table_ops,
     with_tables,
 )
 from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, wanted_rows
@@ -47,7 +47,7 @@ from engine.strategies.shared.kv_disk import disk_rows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import attention_op, embed_rows
 from engine.strategies.shared.shares import bounds_of, largest_remainder
-from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_passes
+from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_ops
 
 PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
 """Computes a device's share of a part: `ctx.compute`, or a function that loads the weights before."""
@@ -184,22 +184,22 @@ def bounds_plan(
                 return bounds_plan(name, cluster, model, demand, bounds, how, splits_head, "members")
         embedding = "source"
     placement = shares_placement(name, cluster, model, bounds)
-    passes = passes_of(cluster, bounds, model, demand)
+    ops = passes_of(cluster, bounds, model, demand)
     vocabulary = None
     if splits_head and demand.generates:
         columns = [stop - start for start, stop in pairwise(bounds.columns)]
         vocabulary = bounds_of(largest_remainder(model.vocab_size, columns))
         placement = with_split_head(placement, bounds.group, vocabulary)
-        passes = with_split_passes(passes, model, demand, bounds.group, vocabulary)
+        ops = with_split_ops(ops, model, demand, bounds.group, vocabulary)
     if embedding == "members":
         placement = with_tables(placement, bounds.group)
-        passes = with_table_passes(passes, model, demand, bounds.group)
+        ops = with_table_ops(ops, model, demand, bounds.group)
     check_memory(
         cluster,
         model,
         placement,
         kv_bytes_of(bounds, model, demand),
-        passes,
+        ops,
         "give it more memory, or add devices that take a share",
     )
     chosen = how if isinstance(how, tuple) else (how, how)
@@ -241,10 +241,10 @@ def shares_placement(name: str, cluster: ClusterSpec, model: ModelSpec, bounds: 
     return Placement(
         strategy=name,
         # an empty piece holds the norms that every device computes
-        holdings=(*end_holdings(cluster, model), *(Holding(device=rank, slice=p) for rank, p in pieces)),
+        holdings=(*end_holdings(cluster, model), *(HeldSlice(device=rank, slice=p) for rank, p in pieces)),
         work=(
             *end_work(cluster, model),
-            *(Work(device=rank, slice=p) for rank, p in pieces if p.start < p.stop),
+            *(ComputedSlice(device=rank, slice=p) for rank, p in pieces if p.start < p.stop),
         ),
     )
 
@@ -260,15 +260,15 @@ def kv_bytes_of(bounds: Bounds, model: ModelSpec, demand: Demand) -> dict[int, i
 
 def passes_of(
     cluster: ClusterSpec, bounds: Bounds, model: ModelSpec, demand: Demand
-) -> dict[int, list[Pass]]:
+) -> dict[int, list[SizedOp]]:
     """The largest operations of every device, by rank."""
     heads, columns = bounds.heads, bounds.columns
-    passes = {
-        rank: share_passes(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
+    ops = {
+        rank: share_ops(model, demand, (heads[i], heads[i + 1]), (columns[i], columns[i + 1]))
         for i, rank in enumerate(bounds.group)
     }
-    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
-    return passes
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
+    return ops
 
 
 async def _layers(
@@ -297,15 +297,15 @@ async def _layers(
     return x
 
 
-def share_passes(
+def share_ops(
     model: ModelSpec, demand: Demand, heads: tuple[int, int], columns: tuple[int, int]
-) -> list[Pass]:
+) -> list[SizedOp]:
     """The operations of one device's share: in the prefill, and in the last decode step."""
-    passes = []
-    for attention in attention_passes(model, demand, *heads):
+    ops = []
+    for attention in attention_ops(model, demand, *heads):
         (x,) = attention.inputs
-        passes.append(attention)
-        passes.append(Pass(Residual(0, "attention"), (x, x)))
-        passes.append(Pass(FeedForward(0, *columns, True), (x,)))
+        ops.append(attention)
+        ops.append(SizedOp(Residual(0, "attention"), (x, x)))
+        ops.append(SizedOp(FeedForward(0, *columns, True), (x,)))
     first, last = kv_heads(model, *heads)
-    return beside_rows(model, demand, last - first, passes)
+    return beside_rows(model, demand, last - first, ops)

@@ -14,7 +14,7 @@ from typing import Literal
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Slice
+from engine.domain.plan import HeldSlice, Placement, Plan, Slice
 from engine.domain.units import needs_and_has
 from engine.domain.values import Count, NonNegative
 from engine.ops.core import FeedForward
@@ -24,15 +24,15 @@ from engine.program.collectives import AllReduce
 from engine.strategies.shared.all_reduce_time import cluster_all_reduce_s
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    attention_passes,
+    SizedOp,
+    attention_ops,
     check_memory,
-    end_passes,
+    end_ops,
     weights_bytes,
     working_bytes,
 )
 from engine.strategies.shared.ends import end_holdings
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import (
     AllReduceLayout,
     Bounds,
@@ -125,7 +125,7 @@ def shares_in(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, placement: Placement, bounds: Bounds
 ) -> tuple[MemberShare, ...]:
     """The members' shares, in the group's order."""
-    kv_bytes, passes = kv_bytes_of(bounds, model, demand), passes_of(cluster, bounds, model, demand)
+    kv_bytes, ops = kv_bytes_of(bounds, model, demand), passes_of(cluster, bounds, model, demand)
     shares = []
     for rank in bounds.group:
         blocks = blocks_of(bounds, rank, model.num_layers)
@@ -133,7 +133,7 @@ def shares_in(
             _piece_bytes(model, block.model_copy(update={"layer": 0})) if block.start < block.stop else 0
             for block in blocks
         ]
-        fixed = weights_bytes(placement, model, rank) - sum(sizes) + working_bytes(model, passes[rank])
+        fixed = weights_bytes(placement, model, rank) - sum(sizes) + working_bytes(model, ops[rank])
         if _keeps_norms(model):
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
         kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
@@ -220,20 +220,20 @@ def with_streams(
     placement = shares_placement(name, cluster, model, bounds)
     if source not in bounds.group:
         ends = placement.model_copy(update={"holdings": end_holdings(cluster, model)})
-        passes = {source: end_passes(model, demand)}
-        check_memory(cluster, model, ends, {}, passes, "the source needs room for embedding and head")
+        ops = {source: end_ops(model, demand)}
+        check_memory(cluster, model, ends, {}, ops, "the source needs room for embedding and head")
     shares = shares_in(cluster, model, demand, placement, bounds)
     streams = {share.rank: streams_of(share) for share in shares}
     _check_memory(cluster, name, shares, streams, window, demand)
     away: set[tuple[int, Slice]] = set()
-    norms: list[Holding] = []
+    norms: list[HeldSlice] = []
     for share in shares:
         streaming = sorted(streaming_at(streams[share.rank], demand.rows))
         away |= {(share.rank, share.blocks[block]) for block in streaming[window:]}
         if _keeps_norms(model):
             pieces = (share.blocks[block] for block, _ in streams[share.rank])
             norms += [
-                Holding(device=share.rank, slice=piece.model_copy(update={"start": 0, "stop": 0}))
+                HeldSlice(device=share.rank, slice=piece.model_copy(update={"start": 0, "stop": 0}))
                 for piece in pieces
             ]
     holdings = [
@@ -288,10 +288,10 @@ def _predicted_s(
     devices = []
     for me, share in enumerate(shares):
         device = cluster.devices[share.rank]
-        *_, attention = attention_passes(model, demand, heads[me], heads[me + 1])
+        *_, attention = attention_ops(model, demand, heads[me], heads[me + 1])
         (x,) = attention.inputs
-        ffn = Pass(FeedForward(0, columns[me], columns[me + 1], True), (x,))
-        computes_s = [pass_s(device, model, one) for one in (attention, ffn)]
+        ffn = SizedOp(FeedForward(0, columns[me], columns[me + 1], True), (x,))
+        computes_s = [op_s(device, model, one) for one in (attention, ffn)]
         streaming = streaming_at(streams[share.rank], demand.cached_rows)
         devices.append(
             [

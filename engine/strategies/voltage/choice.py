@@ -24,9 +24,9 @@ from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.program.frames import framed_bytes
 from engine.strategies.planner.groups import Group, best_groups
-from engine.strategies.shared.demand import Demand, Pass, block_passes, hidden, working_bytes
+from engine.strategies.shared.demand import Demand, SizedOp, block_ops, hidden, working_bytes
 from engine.strategies.shared.ends import end_holdings, layer_slices
-from engine.strategies.shared.shares import layer_s, pass_s, prefill_layer_s
+from engine.strategies.shared.shares import layer_s, op_s, prefill_layer_s
 from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
 from engine.strategies.voltage.positions import PositionShard, bounds, search, shard_of
@@ -83,7 +83,7 @@ class Chooser:
     def alone(self) -> Division:
         """The one device with enough memory that computes everything soonest."""
         ranks = self.cluster.workers if self.must is None else (self.must,)
-        working = working_bytes(self.model, block_passes(self.model, self.demand))
+        working = working_bytes(self.model, block_ops(self.model, self.demand))
         able = [rank for rank in ranks if self._room_bytes[rank] >= working] or ranks
         return self.faster(*(self.even([rank]) for rank in able))
 
@@ -214,8 +214,8 @@ class Chooser:
         cluster, source = self.cluster, self.cluster.source_rank
         x = hidden(self.model, self.demand.batch, 1)
         middle = (self.demand.rows + self.demand.cached_rows) // 2
-        token_s = self.model.num_layers * pass_s(
-            cluster.devices[owner], self.model, Pass(Block(0, "plan"), (x,), middle)
+        token_s = self.model.num_layers * op_s(
+            cluster.devices[owner], self.model, SizedOp(Block(0, "plan"), (x,), middle)
         )
         for src, dst in ((source, owner), (owner, source)) if owner != source else ():
             rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))

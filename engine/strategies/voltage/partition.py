@@ -15,8 +15,8 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.program.ctx import Ctx, Note
-from engine.strategies.shared.demand import Pass, hidden, working_bytes
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import SizedOp, hidden, working_bytes
+from engine.strategies.shared.shares import op_s
 from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.positions import (
     OrderChoice,
@@ -104,8 +104,8 @@ def shard_time(
     x = hidden(model, batch, num_positions)
 
     def seconds(index: int, start: int, stop: int) -> float:
-        one = Pass(shard(index, start, stop).op(0, None), (x,))
-        return inf if working_bytes(model, [one]) > room_bytes[index] else pass_s(devices[index], model, one)
+        one = SizedOp(shard(index, start, stop).op(0, None), (x,))
+        return inf if working_bytes(model, [one]) > room_bytes[index] else op_s(devices[index], model, one)
 
     return seconds
 

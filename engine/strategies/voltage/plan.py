@@ -13,15 +13,15 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Holding, Placement, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan, Slice
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.shared.by_hand import ratios_by_hand, workers_of
 from engine.strategies.shared.demand import (
     Demand,
-    Pass,
-    block_passes,
+    SizedOp,
+    block_ops,
     check_memory,
-    end_passes,
+    end_ops,
     hidden,
     weights_bytes,
 )
@@ -94,7 +94,7 @@ def voltage_plan(
     holdings = (
         *end_holdings(cluster, model),
         *(
-            Holding(device=rank, slice=piece)
+            HeldSlice(device=rank, slice=piece)
             for rank in cluster.workers
             for layer in range(model.num_layers)
             for piece in layer_slices(layer)
@@ -103,7 +103,7 @@ def voltage_plan(
     work = [*end_work(cluster, model), *_works(model, params, shards, final)]
     if owner is not None:
         work += [
-            Work(device=owner, phase="decode", slice=piece)
+            ComputedSlice(device=owner, phase="decode", slice=piece)
             for layer in range(model.num_layers)
             for piece in layer_slices(layer)
         ]
@@ -122,7 +122,7 @@ def voltage_plan(
         model,
         placement,
         kv_bytes,
-        _passes(cluster, model, demand, layout),
+        _ops(cluster, model, demand, layout),
         "voltage keeps all layers on every worker: give it more memory, take it out, "
         "or choose a strategy that splits the weights (gpipe, megatron)",
     )
@@ -210,7 +210,7 @@ def _check_params(model: ModelSpec, params: VoltageParams) -> None:
 
 def _works(
     model: ModelSpec, params: VoltageParams, shards: Sequence[PositionShard], final: Sequence[PositionShard]
-) -> list[Work]:
+) -> list[ComputedSlice]:
     """The work of every device. If one row of the last layer is needed, its owner computes that layer."""
     works = []
     for layer in range(model.num_layers):
@@ -223,7 +223,7 @@ def _works(
             for piece in layer_slices(layer)
         ]
         phase: Literal["both", "prefill"] = "both" if params.decode == "recompute" else "prefill"
-        works += [Work(device=device, phase=phase, slice=piece) for device, piece in pieces]
+        works += [ComputedSlice(device=device, phase=phase, slice=piece) for device, piece in pieces]
     return works
 
 
@@ -231,17 +231,17 @@ def _rows_of(piece: Slice, shard: PositionShard) -> Slice:
     return piece.model_copy(update={"axis": "positions", "start": shard.start, "stop": shard.stop})
 
 
-def _passes(
+def _ops(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, layout: PositionsLayout
-) -> dict[int, list[Pass]]:
+) -> dict[int, list[SizedOp]]:
     """Each device's largest operations, for the memory check."""
-    owner, passes = layout.owner, {rank: list[Pass]() for rank in cluster.workers}
-    passes.setdefault(cluster.source_rank, []).extend(end_passes(model, demand))
+    owner, ops = layout.owner, {rank: list[SizedOp]() for rank in cluster.workers}
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
     again = demand.generates and owner is None
     for rows in range(demand.rows, demand.cached_rows + 1) if again else [demand.rows]:
         shards, x = shards_for(model, layout, rows), hidden(model, demand.batch, rows)
         for shard in {*shards, *last_layer(model, layout, shards)}:
-            passes[shard.device].append(Pass(shard.op(0, "plan" if shard.device == owner else None), (x,)))
+            ops[shard.device].append(SizedOp(shard.op(0, "plan" if shard.device == owner else None), (x,)))
     if owner is not None:
-        passes[owner] += block_passes(model, demand)[1:]
-    return passes
+        ops[owner] += block_ops(model, demand)[1:]
+    return ops

@@ -20,8 +20,8 @@ from engine.domain.model import ModelSpec
 from engine.ops.tensors import payload_bytes
 from engine.program.frames import framed_bytes
 from engine.strategies.planner.exchange import Exchange, Flags, Floats
-from engine.strategies.shared.demand import Demand, Pass, hidden
-from engine.strategies.shared.shares import pass_s
+from engine.strategies.shared.demand import Demand, SizedOp, hidden
+from engine.strategies.shared.shares import op_s
 from engine.strategies.voltage.layout import GatherChoice
 from engine.strategies.voltage.positions import PositionShard
 
@@ -86,7 +86,7 @@ class PassTime:
             x = hidden(self.model, self.batch, rows)
             op = shard.op(0, "plan" if shard.device == self.owner else None)
             device = self.cluster.devices[shard.device]
-            self._known_s[shard, rows] = pass_s(device, self.model, Pass(op, (x,)))
+            self._known_s[shard, rows] = op_s(device, self.model, SizedOp(op, (x,)))
         return self._known_s[shard, rows]
 
     def gathered_s(self, computed_s: Floats, sizes: Floats, free_s: Floats) -> tuple[Floats, Floats]:

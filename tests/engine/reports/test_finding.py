@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Plan, Slice
 from engine.domain.report import (
     Attribution,
     Correctness,
@@ -315,8 +315,8 @@ def placed(*ranks: int) -> Plan[PipelineLayout]:
     whole = Slice(layer=0, part="attention")
     return Plan(
         strategy="gpipe",
-        holdings=(Holding(device=ranks[0], slice=whole),),
-        work=tuple(Work(device=rank, slice=whole) for rank in ranks),
+        holdings=(HeldSlice(device=ranks[0], slice=whole),),
+        work=tuple(ComputedSlice(device=rank, slice=whole) for rank in ranks),
         layout=PipelineLayout(stages=()),
     )
 

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.domain.errors import PlanError, SpecError
-from engine.domain.plan import Holding, Plan, Slice, Work
+from engine.domain.plan import ComputedSlice, HeldSlice, Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.domain.workload import Workload
@@ -13,7 +13,7 @@ from engine.ops.sizes import model_bytes, weight_bytes
 from engine.runs.predict import predict, simulate
 from engine.runs.predict import prepare as prepared
 from engine.strategies.registry import STRATEGIES
-from engine.strategies.shared.demand import demand_of, end_passes
+from engine.strategies.shared.demand import demand_of, end_ops
 from tests.support.small_cases import plan_of, star
 from tests.support.small_cases import spec_of as small_spec
 
@@ -89,8 +89,8 @@ def test_a_plan_in_which_no_device_computes_the_tower_is_refused():
         blind.validate_cover(LLAVA, 16, generates=True)
     elsewhere = Plan(
         strategy="x",
-        holdings=(*plan.holdings, Holding(device=1, slice=EMBED)),
-        work=tuple(Work(device=1, slice=TOWER) if w.slice == TOWER else w for w in plan.work),
+        holdings=(*plan.holdings, HeldSlice(device=1, slice=EMBED)),
+        work=tuple(ComputedSlice(device=1, slice=TOWER) if w.slice == TOWER else w for w in plan.work),
         layout=plan.layout,
     )
     with pytest.raises(PlanError, match=r"vision: device 1 computes .* without its weights"):
@@ -131,7 +131,7 @@ def test_the_operations_that_are_checked_for_memory_are_those_that_run(model):
     spec = spec_of("single", model, star([1e10]))
     rows = len(prepared(spec).requests[0].tokens)
     workload = spec.workload.model_copy(update={"prompt_tokens": rows})
-    checked = [one.op.name for one in end_passes(model, demand_of(model, workload, True))]
+    checked = [one.op.name for one in end_ops(model, demand_of(model, workload, True))]
     ran = [span.name for span in spans(spec) if span.layer < 0 and span.token == 0]
     assert checked == ran
 

@@ -292,10 +292,10 @@ def test_every_token_loads_every_streaming_block_once_by_rule():
     spec = spec_of("tpi_llm", DEEP["llama"], star([1e10] * 2), new_tokens=5, requests=2)
     plan = plan_of(spec)
     loads = Counter((s.device, s.name, s.layer) for s in play(spec, plan) if getattr(s, "kind", "") == "load")
-    passes = 2 * 5
+    ops = 2 * 5
     for rank in (0, 1):
         for block, _ in plan.layout.streams[rank]:
-            assert loads[f"d{rank}", ("attention", "ffn")[block % 2], block // 2] == passes
+            assert loads[f"d{rank}", ("attention", "ffn")[block % 2], block // 2] == ops
 
 
 def even_cluster(disk_byte_per_s):

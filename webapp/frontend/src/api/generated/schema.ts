@@ -1771,6 +1771,12 @@ export interface components {
             runs: components["schemas"]["ComparedRun"][];
             series: components["schemas"]["LatencySeries"][];
         };
+        ComputedSlice: {
+            device: number;
+            /** @enum {string} */
+            phase: "both" | "prefill" | "decode";
+            slice: components["schemas"]["Slice"];
+        };
         Correctness: {
             checked: boolean;
             error_over_rounding: number | null;
@@ -2394,7 +2400,7 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        Holding: {
+        HeldSlice: {
             device: number;
             /** @enum {string} */
             home: "resident" | "offloaded" | "backup";
@@ -2903,11 +2909,11 @@ export interface components {
             worker: string;
         };
         Plan: {
-            holdings: components["schemas"]["Holding"][];
+            holdings: components["schemas"]["HeldSlice"][];
             layout: components["schemas"]["Layout"];
             strategy: string;
             version: number;
-            work: components["schemas"]["Work"][];
+            work: components["schemas"]["ComputedSlice"][];
         };
         PlanByHand: {
             backups: components["schemas"]["BackupShare"][] | null;
@@ -2920,13 +2926,13 @@ export interface components {
             split_layers: number | null;
         };
         PlanMade: {
-            holdings: components["schemas"]["Holding"][];
+            holdings: components["schemas"]["HeldSlice"][];
             layout: components["schemas"]["Layout"];
             strategy: string;
             /** @constant */
             type: "plan";
             version: number;
-            work: components["schemas"]["Work"][];
+            work: components["schemas"]["ComputedSlice"][];
         };
         PlannedPipelineLayout: {
             bound_s: number;
@@ -4089,12 +4095,6 @@ export interface components {
             text: string;
             unit: string;
             where: string;
-        };
-        Work: {
-            device: number;
-            /** @enum {string} */
-            phase: "both" | "prefill" | "decode";
-            slice: components["schemas"]["Slice"];
         };
         WorkerOut: {
             available_bytes: number;

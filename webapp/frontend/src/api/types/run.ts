@@ -32,9 +32,9 @@ export type RunState = Schemas['RunRow']['status'];
 export type Slice = Schemas['Slice'];
 export type Part = Slice['part'];
 export type Axis = Slice['axis'];
-export type Holding = Schemas['Holding'];
-export type Work = Schemas['Work'];
-export type Phase = Work['phase'];
+export type HeldSlice = Schemas['HeldSlice'];
+export type ComputedSlice = Schemas['ComputedSlice'];
+export type Phase = ComputedSlice['phase'];
 /** What a strategy decided besides holdings and work, discriminated by `kind`. */
 export type PlanLayout = Schemas['Layout'];
 export type LayoutKind = PlanLayout['kind'];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelSpec, Plan, Slice, Work } from '@/api/types';
+import type { ComputedSlice, ModelSpec, Plan, Slice } from '@/api/types';
 import { model } from '@/run/data/fixtures';
 import { allocate, describeSlice, phasesDiffer } from './cells';
 
@@ -14,14 +14,14 @@ const slice = (fields: Partial<Slice>): Slice => ({
   ...fields,
 });
 
-function plan(work: Work[]): Plan {
+function plan(work: ComputedSlice[]): Plan {
   const holdings = work.map((one) => ({ device: one.device, slice: one.slice, home: 'resident' as const }));
   return { version: 0, strategy: 'test', holdings, work, layout: { kind: 'single', device: 0 } };
 }
 
 describe('allocate', () => {
   it('places heads where they lie in the whole', () => {
-    const work: Work[] = [
+    const work: ComputedSlice[] = [
       { device: 0, phase: 'both', slice: slice({ axis: 'heads', start: 0, stop: 3 }) },
       { device: 1, phase: 'both', slice: slice({ axis: 'heads', start: 3, stop: 4 }) },
     ];
@@ -34,7 +34,7 @@ describe('allocate', () => {
   });
 
   it('takes the number of positions from the plan, and only work of the phase asked for', () => {
-    const work: Work[] = [
+    const work: ComputedSlice[] = [
       { device: 0, phase: 'prefill', slice: slice({ axis: 'positions', start: 0, stop: 6 }) },
       { device: 1, phase: 'prefill', slice: slice({ axis: 'positions', start: 6, stop: 8 }) },
       { device: 1, phase: 'decode', slice: slice({}) },
@@ -51,7 +51,7 @@ describe('allocate', () => {
   });
 
   it('adds the shares of all devices up to one', () => {
-    const work: Work[] = [0, 1].flatMap((layer) => [
+    const work: ComputedSlice[] = [0, 1].flatMap((layer) => [
       { device: 0, phase: 'both' as const, slice: slice({ layer, axis: 'heads', start: 0, stop: 1 }) },
       { device: 1, phase: 'both' as const, slice: slice({ layer, axis: 'heads', start: 1, stop: 4 }) },
       {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Holding, LayoutOf } from '@/api/types';
+import type { HeldSlice, LayoutOf } from '@/api/types';
 import { cluster, model, span } from '@/run/data/fixtures';
 import { RunData } from '@/run/data/runData';
 import { blocksOf } from './slots';
@@ -20,7 +20,7 @@ const segments: LayoutOf<'segments'> = {
 };
 
 describe('blocksOf', () => {
-  const holding = (layer: number, part: 'attention' | 'ffn', home: Holding['home']): Holding => ({
+  const holding = (layer: number, part: 'attention' | 'ffn', home: HeldSlice['home']): HeldSlice => ({
     device: 0,
     home,
     slice: { layer, part, axis: 'all', start: 0, stop: 0, bare: false, bits: 0 },
