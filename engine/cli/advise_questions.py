@@ -33,11 +33,11 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ask",
         choices=get_args(Question),
-        help="answer this instead: what to buy for --rate tokens/s, the largest model at that rate, which "
+        help="answer this instead: what to buy for --tokens-per-s, the largest model at that rate, which "
         "link to upgrade, or what a token costs",
     )
     parser.add_argument(
-        "--rate", type=float, default=TOKENS_PER_S, help="tokens per second that are wanted (1)"
+        "--tokens-per-s", type=float, default=TOKENS_PER_S, help="tokens per second that are wanted (1)"
     )
     parser.add_argument(
         "--price",
@@ -66,15 +66,15 @@ def replied(
     base: RunSpec, rows: Sequence[Assessment], by: Objective, args: argparse.Namespace, asker: Asker
 ) -> Reply:
     """`rows` are the strategies on the cluster, for the questions about it. Raises `SpecError`."""
-    if args.rate <= 0:
-        raise SpecError(f"--rate is {args.rate:g}: expected tokens per second, more than 0.")
+    if args.tokens_per_s <= 0:
+        raise SpecError(f"--tokens-per-s is {args.tokens_per_s:g}: expected tokens per second, more than 0.")
     environment: Environment = args.environment
     match args.ask:
         case "buy":
-            return to_buy(base, environment.presets(), args.rate, prices_of(args), asker)
+            return to_buy(base, environment.presets(), args.tokens_per_s, prices_of(args), asker)
         case "largest":
             models = {name: resolve(name) for name in names()}
-            return largest_model(base, models, args.rate, asker)
+            return largest_model(base, models, args.tokens_per_s, asker)
         case "link":
             return link_to_upgrade(base, rows, by, asker)
         case _:

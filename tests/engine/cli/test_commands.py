@@ -400,3 +400,9 @@ def test_a_plan_from_a_file_is_run_and_a_reports_division_taken(loom: Any, tmp_p
     refused(loom(*run, "--set", f"plan={tmp_path / 'none.json'}"), "cannot be read")
     by_hand.write_text("{")
     refused(loom(*run, "--set", f"plan={by_hand}"), "is no JSON")
+
+
+def test_advise_answers_a_question_in_one_sentence_first(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["lab-3", "--model", "tiny-gpt2", "--ask", "buy", "--tokens-per-s", "10"]
+    assert main(["advise", *arguments], COMMANDS, ENVIRONMENT) == 0
+    assert capsys.readouterr().out.startswith("Buy 1 × ")
