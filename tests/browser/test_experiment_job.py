@@ -120,3 +120,15 @@ def test_a_shipped_experiment_is_copied_and_a_reproduction_opened(page: Page) ->
     page.get_by_test_id("open-reproductions").click()
     page.get_by_test_id("reproduction-voltage-fig4").click()
     expect(page.get_by_test_id("details-voltage-fig4")).to_contain_text("27.9 %")
+
+
+def test_a_result_says_what_the_best_plans_would_give_and_a_click_adds_them(page: Page) -> None:
+    page.goto("/experiments")
+    page.get_by_test_id("copy-methods-by-rate").click()
+    page.wait_for_url(re.compile(r"/experiments/\d+$"))
+    page.get_by_test_id("predict").click()
+    told = page.get_by_test_id("best-planners")
+    expect(told).to_contain_text(re.compile(r"With planner=best, by prediction: .*voltage .* times as fast"))
+    page.get_by_test_id("add-best-planners").click()
+    expect(page.get_by_test_id("method-voltage")).to_contain_text("× 2")
+    expect(page.get_by_test_id("method-single")).not_to_contain_text("×")
