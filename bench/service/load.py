@@ -80,7 +80,7 @@ def measure(directory: Path, viewers: int, stored: int) -> Load:
     )
     from bench.trials.service import Workers
 
-    emulating = Workers(directory, in_a_hurry=False)
+    emulating = Workers(directory, quick=False)
     children = [start(one, directory) for one in (web(port=port), worker("plan"))]
     try:
         emulating.start(0)

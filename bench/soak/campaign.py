@@ -128,7 +128,7 @@ class Soak:
             Person(Api(url, secret), seed, number, self.stopping) for number, secret in enumerate(secrets)
         ]
         self.disturbances: list[Any] = []
-        self.judged: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
         self.seen: set[int] = set()
         self.problems: list[str] = []
         self.most_bytes = 0
@@ -174,7 +174,7 @@ class Soak:
 
         for run in Run.objects.filter(archived=True).exclude(pk__in=self.seen):
             self.seen.add(run.pk)
-            self.judged[run.status] += 1
+            self.outcomes[run.status] += 1
             self.note(*problems(run, list(archive.history(run.pk, 0)), self.disturbances))
             if self.random.random() < 0.3 and not run.computations.exists():
                 services.delete(run)
@@ -231,7 +231,7 @@ class Soak:
         rows = (
             ("wall time", f"{wall_s / 60:.0f} min"),
             ("people", str(len(self.people))),
-            *((f"runs {state}", str(count)) for state, count in sorted(self.judged.items())),
+            *((f"runs {state}", str(count)) for state, count in sorted(self.outcomes.items())),
             *((name, str(count)) for name, count in sorted(did.items())),
             ("requests", str(requests)),
             ("processes ended", ", ".join(f"{count} {name}" for name, count in sorted(ended.items()))),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bench.trials import servers
 from bench.trials.isolated import Found, found_by, hand_over, parser_of
-from bench.trials.judged import Judged, found_in, line_of
+from bench.trials.outcomes import TrialOutcome, found_in, line_of
 from bench.trials.schedule import schedule
 
 
@@ -49,7 +49,7 @@ def environment(directory: Path, redis_url: str, database_url: str) -> dict[str,
     }
 
 
-def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> list[Judged]:
+def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> list[TrialOutcome]:
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     directory.chmod(0o755)
     disk = servers.Disk(directory / "disk", servers.DISK_BYTES[kind])
@@ -62,17 +62,17 @@ def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> 
     from bench.trials.trial import Trials
 
     runner = Trials(redis, database, disk, directory)
-    judged = []
+    outcomes = []
     try:
         for number in range(first, first + trials):
-            judged.append(runner.play(schedule(seed, number)))
-            sys.stdout.write(line_of(judged[-1]))
+            outcomes.append(runner.play(schedule(seed, number)))
+            sys.stdout.write(line_of(outcomes[-1]))
             sys.stdout.flush()
     finally:
         runner.stop()
         redis.kill()
         database.stop()
-    return judged
+    return outcomes
 
 
 def main() -> int:
@@ -84,17 +84,17 @@ def main() -> int:
     args = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="edgeloom-trials-"))
     began_s = time.monotonic()
-    judged: list[Judged] = []
+    outcomes: list[TrialOutcome] = []
     try:
-        judged = campaign(args.database, args.seed, args.first, args.trials, directory)
+        outcomes = campaign(args.database, args.seed, args.first, args.trials, directory)
     finally:
-        bad = [one for one in judged if one.problems]
-        if len(judged) == args.trials and not bad:
+        bad = [one for one in outcomes if one.problems]
+        if len(outcomes) == args.trials and not bad:
             subprocess.run(("umount", "--lazy", str(directory / "disk")), check=False)
             shutil.rmtree(directory, ignore_errors=True)
         else:
             sys.stdout.write(f"The logs of the workers are in {directory}.\n")
-    found = found_in(judged, time.monotonic() - began_s)
+    found = found_in(outcomes, time.monotonic() - began_s)
     return hand_over(found.rows, found.problems, args.result)
 
 

@@ -44,7 +44,7 @@ LONGEST = {
     "duplicate": 0.0,
     "cancel": 0.0,
 }
-"""Seconds. Leases last `hurry.LEASE_S`: pauses and jumps of the clock may be shorter or longer than that."""
+"""Seconds. Leases last `short_times.LEASE_S`: pauses and jumps of the clock may be shorter or longer."""
 
 
 class Step(Value):

@@ -14,7 +14,7 @@ from unittest.mock import patch
 from django.contrib.auth.models import User
 from django.db import connection
 
-from bench.trials import hurry
+from bench.trials import short_times
 from bench.trials.schedule import WORKERS, Step
 from bench.trials.servers import Database, Disk, Redis, wait_for
 from bench.trials.worker_process import Post, work
@@ -36,8 +36,8 @@ processes = multiprocessing.get_context("forkserver")
 class Workers:
     """Three of them. Each process starts from one that has imported everything (a fork server)."""
 
-    def __init__(self, directory: Path, in_a_hurry: bool = True):
-        self.in_a_hurry = in_a_hurry
+    def __init__(self, directory: Path, quick: bool = True):
+        self.quick = quick
         processes.set_forkserver_preload(["bench.trials.django_ready", "bench.trials.worker_process"])
         self.directory = directory
         self.running: list[multiprocessing.process.BaseProcess | None] = [None] * WORKERS
@@ -48,7 +48,7 @@ class Workers:
             return
         place = self.directory / f"worker{number}"
         place.mkdir(exist_ok=True)
-        post = Post(number, self.names[number], place, self.in_a_hurry)
+        post = Post(number, self.names[number], place, self.quick)
         process = processes.Process(target=work, args=(post,), name=f"worker {number}")
         process.start()
         self.running[number] = process
@@ -156,7 +156,7 @@ class Service:
             "full disk": self.disk.fill,
             "redis": self.redis.kill,
             "database": self.database.disturb,
-            "clock": lambda: hurry.jump_to(step.lasts_s),
+            "clock": lambda: short_times.jump_to(step.lasts_s),
             "duplicate": self._more_messages,
             "cancel": lambda: self.cancel(target),
         }
@@ -172,7 +172,7 @@ class Service:
             "full disk": self._free_disk,
             "redis": self._start_redis,
             "database": self.database.mend,
-            "clock": lambda: hurry.jump_to(0.0),
+            "clock": lambda: short_times.jump_to(0.0),
         }
         acts.get(step.fault, lambda: None)()
 
@@ -181,7 +181,7 @@ class Service:
         self.disk.free()
         self._start_redis()
         self.database.mend()
-        hurry.jump_to(0.0)
+        short_times.jump_to(0.0)
         self.workers.heal()
 
     def _free_disk(self) -> None:

@@ -14,12 +14,12 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 
 from bench.trials import servers
-from bench.trials.hurry import hurry
-from bench.trials.judged import Judged
+from bench.trials.outcomes import TrialOutcome
 from bench.trials.requests import request_of_all
 from bench.trials.schedule import Schedule
 from bench.trials.service import Service, Workers, until_over
 from bench.trials.session import set_pace
+from bench.trials.short_times import shorten_times
 from bench.trials.verdict import Evidence, leftovers, problems
 from bench.trials.viewer import Viewers
 from engine.domain.report import RunReport
@@ -44,7 +44,7 @@ SEEDS = 1000
 
 class Trials:
     def __init__(self, redis: servers.Redis, database: servers.Database, disk: servers.Disk, directory: Path):
-        hurry()
+        shorten_times()
         call_command("migrate", interactive=False, verbosity=0)
         owner = User.objects.create_superuser("somebody")
         self.directory = directory
@@ -58,7 +58,7 @@ class Trials:
         self.service.workers.heal()
         self.known = set(pids())
 
-    def play(self, one: Schedule) -> Judged:
+    def play(self, one: Schedule) -> TrialOutcome:
         times_s = [time.monotonic()]
         set_pace(self.directory, "pace", one.run_s)
         (self.directory / "journal").write_text("")
@@ -80,7 +80,7 @@ class Trials:
         names = ("faults", "healing", "until all is over", "judging")
         took_s = [after - before for before, after in pairwise(times_s)]
         phases = ", ".join(f"{name} {one_s:.1f}" for name, one_s in zip(names, took_s, strict=True))
-        return Judged(one, tuple(run.status for run in runs), tuple(wrong), sum(took_s), phases)
+        return TrialOutcome(one, tuple(run.status for run in runs), tuple(wrong), sum(took_s), phases)
 
     def _play(self, one: Schedule) -> None:
         """Do all that the trial has at its time, in one thread: nothing here waits for long."""

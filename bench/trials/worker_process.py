@@ -13,8 +13,8 @@ from typing import NamedTuple
 from unittest.mock import patch
 
 import emulator.session.client as emulator_client
-from bench.trials.hurry import hurry
 from bench.trials.session import DIRECTORY
+from bench.trials.short_times import shorten_times
 from emulator.network.probe import probe
 from emulator.session.isolation import Isolated
 from webapp.celery import app
@@ -29,14 +29,14 @@ release.code_version()
 
 
 class Post(NamedTuple):
-    """`node` is the worker's name, which two may share; `directory` has its log and its records. A hurry is
-    `bench/trials/hurry.py`.
+    """What a worker is given. `node` is its name, which two may share; `directory` has its log and records.
+    A `quick` one has the times of `bench/trials/short_times.py`.
     """
 
     number: int
     node: str
     directory: Path
-    in_a_hurry: bool = True
+    quick: bool = True
 
 
 def work(post: Post) -> None:
@@ -45,8 +45,8 @@ def work(post: Post) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ["EDGELOOM_STATE_DIR"] = str(post.directory / "emulator")
-    if post.in_a_hurry:
-        hurry()
+    if post.quick:
+        shorten_times()
     if post.number:
         patch.object(workers, "home", partial(_home, post.number)).start()
     patch.multiple(emulator_client, Isolated=_isolated, SERVER=SESSION).start()

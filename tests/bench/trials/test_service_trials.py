@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from bench.trials.campaign import service_trials
-from bench.trials.hurry import LEASE_S, hurried
 from bench.trials.schedule import FAULTS, WORKERS, Schedule, Step, schedule
 from bench.trials.session import LINES
+from bench.trials.short_times import LEASE_S, shortened
 from bench.trials.verdict import Evidence, leftovers, problems
 from engine.domain.events import Event, Logged, ReportMade, StateChanged, to_json_text
 from tests.support.web import recorded
@@ -33,7 +33,7 @@ def test_in_two_trials_every_run_ends_once_and_nothing_is_left(capfd: pytest.Cap
 
 def test_what_a_trial_makes_faster_is_there_in_the_product() -> None:
     with ExitStack() as replaced:
-        for one in hurried():
+        for one in shortened():
             replaced.enter_context(one)
         assert Run.LEASE_S == LEASE_S
     assert Run.LEASE_S > LEASE_S

@@ -23,7 +23,7 @@ LOCK_S = 0.5
 CLOCK_FILE = "LOOM_TRIAL_CLOCK"
 
 
-def hurried() -> list[AbstractContextManager[object]]:
+def shortened() -> list[AbstractContextManager[object]]:
     """What stands in the product's place; each refuses to begin where the product has no such name."""
     return [
         patch.object(Job, "LEASE_S", LEASE_S),
@@ -36,9 +36,9 @@ def hurried() -> list[AbstractContextManager[object]]:
     ]
 
 
-def hurry() -> None:
+def shorten_times() -> None:
     """Make leases, beats and attempts in this process as many times faster as LEASE_S is shorter."""
-    for one in hurried():
+    for one in shortened():
         one.__enter__()
     database = connections["default"].settings_dict
     if database["ENGINE"].endswith("sqlite3"):
