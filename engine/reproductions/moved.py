@@ -98,8 +98,8 @@ def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
             if isinstance(claim, Ended):
                 found[figure] = judged[claim.name]
             elif isinstance(claim, Within) and claim.relation == "value":
-                here = chosen(experiment, cells(experiment, rows, claim), claim.at)
-                means = [cell.mean for cell in here if cell.mean is not None]
+                matching = chosen(experiment, cells(experiment, rows, claim), claim.at)
+                means = [cell.mean for cell in matching if cell.mean is not None]
                 found[figure] = statistics.fmean(means) if means else "no value"
     return found
 

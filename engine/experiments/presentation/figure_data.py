@@ -33,13 +33,15 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
     series = _levels(experiment, figure.series, found) if figure.series else [title_of_quantity(figure)]
     panels = []
     for facet in facets[:MAX_PANELS]:
-        here = [cell for cell in found if label_in(experiment, figure.facet, cell) == facet]
+        panel_cells = [cell for cell in found if label_in(experiment, figure.facet, cell) == facet]
         lines = [
-            *own_lines(experiment, figure, here, series, xs),
-            *published_lines(experiment, figure, here, series),
+            *own_lines(experiment, figure, panel_cells, series, xs),
+            *published_lines(experiment, figure, panel_cells, series),
         ]
         panels.append(
-            Panel(label=facet, lines=tuple(lines), crossings=_crossings(experiment, figure, rows, here))
+            Panel(
+                label=facet, lines=tuple(lines), crossings=_crossings(experiment, figure, rows, panel_cells)
+            )
         )
     return FigureData(
         name=figure.name,
@@ -108,7 +110,7 @@ def _levels(experiment: Experiment, name: str, found: Iterable[Cell]) -> list[st
 
 
 def _crossings(
-    experiment: Experiment, figure: Figure, rows: Sequence[Row], here: Sequence[Cell]
+    experiment: Experiment, figure: Figure, rows: Sequence[Row], panel_cells: Sequence[Cell]
 ) -> tuple[Crossing, ...]:
     """Where two levels of the series cross along x, in this panel."""
     if (
@@ -118,7 +120,7 @@ def _crossings(
         or not has_numbers(experiment, figure)
     ):
         return ()
-    facet = {figure.facet: here[0].coordinates[figure.facet]} if figure.facet and here else {}
+    facet = {figure.facet: panel_cells[0].coordinates[figure.facet]} if figure.facet and panel_cells else {}
     found = crossings(experiment, rows, figure, figure.x, figure.series, figure.where, figure.worlds)
     in_panel = [one for one in found if all(one.coordinates.get(name) == at for name, at in facet.items())]
     return tuple(in_panel[:MAX_CROSSINGS])

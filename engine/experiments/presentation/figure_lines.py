@@ -20,7 +20,7 @@ MAX_LINES = 64
 def own_lines(
     experiment: Experiment,
     figure: Figure,
-    here: Sequence[Cell],
+    panel_cells: Sequence[Cell],
     series: Sequence[str],
     xs: dict[object, float],
 ) -> list[Line]:
@@ -29,7 +29,7 @@ def own_lines(
         for world in experiment.worlds:
             own = [
                 cell
-                for cell in here
+                for cell in panel_cells
                 if cell.coordinates["world"] == world
                 and (not figure.series or label_in(experiment, figure.series, cell) == label)
             ]
@@ -75,7 +75,7 @@ def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, f
 
 
 def published_lines(
-    experiment: Experiment, figure: Figure, here: Sequence[Cell], series: Sequence[str]
+    experiment: Experiment, figure: Figure, panel_cells: Sequence[Cell], series: Sequence[str]
 ) -> list[Line]:
     """A paper's values of the same quantity, at the places of our cells."""
     if not figure.published or figure.kind in ("heatmap", "scatter"):
@@ -85,7 +85,7 @@ def published_lines(
     for value in experiment.published:
         if not _same_quantity(value, figure) or not axes <= {*value.coordinates, "world"}:
             continue
-        for cell in chosen(experiment, here, dict(value.coordinates)):
+        for cell in chosen(experiment, panel_cells, dict(value.coordinates)):
             label = label_in(experiment, figure.series, cell) if figure.series else series[0]
             mark = _mark(experiment, figure, value, cell)
             if mark is not None:

@@ -74,11 +74,11 @@ def cells(
     base = named(experiment, quantity.relative_to)
     found = []
     for group in by_place.values():
-        here = group[0].place
-        if worlds and here["world"] not in worlds:
+        place = group[0].place
+        if worlds and place["world"] not in worlds:
             continue
-        if all(holds(condition, here) for condition in where):
-            found.append(_cell(group, by_place.get(place_of({**here, **base}), []), quantity))
+        if all(holds(condition, place) for condition in where):
+            found.append(_cell(group, by_place.get(place_of({**place, **base}), []), quantity))
     return tuple(found)
 
 

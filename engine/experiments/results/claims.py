@@ -172,12 +172,12 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
     unit = unit_of_quantity(claim)
     low = -math.inf if claim.low is None else in_unit(claim.low, claim.unit, unit)
     high = math.inf if claim.high is None else in_unit(claim.high, claim.unit, unit)
-    here = chosen(experiment, found, claim.at)
+    matching = chosen(experiment, found, claim.at)
     if claim.best_of:
-        here = _best_of(claim, here)
-    means = [cell.mean for cell in here if cell.mean is not None]
+        matching = _best_of(claim, matching)
+    means = [cell.mean for cell in matching if cell.mean is not None]
     if not means:
-        return Finding("not known", here[0].problem if here else "There are no such runs.")
+        return Finding("not known", matching[0].problem if matching else "There are no such runs.")
     ends = (
         _shown(means[0], claim)
         if len(means) == 1
@@ -190,13 +190,13 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
     sentence = f"{ends}, claimed {bound}"
     inside = all(low <= value <= high for value in means)
     on_side = _on_claimed_side(claim, low, high, means)
-    return _finding(inside, on_side, sentence, len(means), len(here) - len(means))
+    return _finding(inside, on_side, sentence, len(means), len(matching) - len(means))
 
 
-def _best_of(claim: Within, here: Sequence[Cell]) -> list[Cell]:
+def _best_of(claim: Within, matching: Sequence[Cell]) -> list[Cell]:
     """The best level of factor `best_of` at every place of the others; any where none has a value."""
     highest_first = better_of(claim) == "higher"
-    return [(ranking(group, highest_first) or group)[0] for _, group in groups(here, claim.best_of)]
+    return [(ranking(group, highest_first) or group)[0] for _, group in groups(matching, claim.best_of)]
 
 
 def _on_claimed_side(claim: Within, low: float, high: float, means: Sequence[float]) -> bool:

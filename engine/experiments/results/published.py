@@ -71,12 +71,12 @@ def value_in_metric_unit(value: Published) -> tuple[float | None, float | None, 
 
 
 def _row(experiment: Experiment, value: Published, found: Sequence[Cell], world: World) -> PublishedRow:
-    here = chosen(experiment, found, dict(value.coordinates))
-    means = [cell.mean for cell in here if cell.mean is not None]
-    outcomes = tuple(outcome for cell in here for outcome in cell.outcomes)
+    matching = chosen(experiment, found, dict(value.coordinates))
+    means = [cell.mean for cell in matching if cell.mean is not None]
+    outcomes = tuple(outcome for cell in matching for outcome in cell.outcomes)
     published, low, high = value_in_metric_unit(value)
     ours = (min(means), max(means)) if means else None
-    problem = "" if means or value.outcome else here[0].problem if here else "There is no such point."
+    problem = "" if means or value.outcome else matching[0].problem if matching else "There is no such point."
     return PublishedRow(
         id=value.id,
         where=value.where,
