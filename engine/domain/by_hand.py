@@ -72,7 +72,7 @@ class PlanByHand(Value):
     @model_validator(mode="before")
     @classmethod
     def _of_earlier_form(cls, data: Any) -> Any:
-        """`{"kind": "stages", "stages": [...]}` and its like, which stored runs may have."""
+        """Read `{"kind": "stages", "stages": [...]}` and its like, which stored runs may have."""
         if isinstance(data, dict) and data.get("kind") in EARLIER_KINDS:
             rest = {key: value for key, value in data.items() if key not in ("kind", data["kind"])}
             return {"devices": data.get(data["kind"]), **rest}

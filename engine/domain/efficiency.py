@@ -38,7 +38,9 @@ def check_grid(points: Sequence[Efficiency]) -> None:
 
 @lru_cache(maxsize=4096)
 def efficiency(points: tuple[Efficiency, ...], rows: int, width: int) -> float:
-    """Share of the peak rate, linear in the logarithms of rows and width, and constant beyond the table."""
+    """The share of the peak rate that a product reaches, linear in the logarithms of rows and width, and
+    constant beyond the table.
+    """
     table = {(point.rows, point.width): point.frac for point in points}
     all_rows, widths = (sorted({place[axis] for place in table}) for axis in (0, 1))
     return sum(

@@ -23,7 +23,9 @@ from engine.domain.values import Count, Value, numbers_in
 from engine.domain.world import World
 
 MAX_POINTS = 10_000
-"""Points of one experiment, counted by arithmetic before any is built, and before `where` removes some."""
+"""Most points of one experiment, counted by arithmetic before any is built, and before `where`
+removes some.
+"""
 
 MAX_INTEGER = 2**63 - 1
 """The largest whole number of TOML, and of a column of a database."""
@@ -96,7 +98,9 @@ class Experiment(Value):
     @model_validator(mode="before")
     @classmethod
     def _numbers_of_json(cls, data: Any) -> Any:
-        """Values of factors and of `base` are free, so pydantic does not look at their numbers."""
+        """Check the numbers in factors and in `base`, whose values are free, so that pydantic does not look
+        at them.
+        """
         for path, number in numbers_in(data):
             if isinstance(number, int):
                 if abs(number) > MAX_INTEGER:

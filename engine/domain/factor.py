@@ -102,5 +102,7 @@ class Factor(Value):
 
 
 def same_coordinate(one: Coordinate, other: Coordinate) -> bool:
-    """Equal, and both or neither booleans or texts: in Python `1 == True`; 1 and 1.0 are the same."""
+    """Whether two coordinates are equal, and both or neither booleans or texts: in Python `1 == True`; 1 and
+    1.0 are the same.
+    """
     return one == other and isinstance(one, bool) == isinstance(other, bool)

@@ -26,7 +26,7 @@ class DeviceReport(Value):
 
 
 class LinkReport(Value):
-    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured (real world).
+    """One direction of a link; `rate_bit_per_s` is asked for, `achieved_bit_per_s` measured.
 
     `first_bytes` and `first_busy_s` are the parts of `bytes` and `busy_s` before the first tokens, which the
     prompts take; None in reports of older versions.
@@ -129,7 +129,8 @@ class Attribution(Value):
 
 
 class Correctness(Value):
-    """Against the single-device `transformers` reference. `checked` is False in the simulated world.
+    """How a run's outputs compare with the single-device `transformers` reference. `checked` is False for a
+    prediction.
 
     A lossy run is neither right nor wrong: `ok` is None, unless its numbers are not finite, and the figures
     say how far it is off. They compare its logits with the reference's logits after the same tokens, those
@@ -172,7 +173,7 @@ class NativePart(Value):
 
 
 class Fidelity(Value):
-    """How close the emulation came to what was asked for. `valid` is None in the simulated world.
+    """How close the emulation came to what was asked for. `valid` is None for a prediction.
 
     compute_error_*   lateness of paced operations, relative to their time, in batches: this host's own delay
     model_error_*     durations of operations against the device model's: Σ |took - expected| / Σ expected,
@@ -234,7 +235,7 @@ class Recovery(Value):
 
 
 class Prediction(Value):
-    """The simulated world's figures of a run; `Predictions` says what it knew of the changes."""
+    """The predicted figures of a run; `Predictions` says what it knew of the changes."""
 
     latency_s: float
     ttft_s: float
@@ -260,7 +261,7 @@ class FromHereOn(Value):
 
 
 class Predictions(Value):
-    """What the simulated world said of a run, three times. The names stand on every page and in every export.
+    """What was predicted of a run, three times. The names stand on every page and in every export.
 
     before_the_start        it knows the changes of the spec's scenario, and none that people make later
     from_here_on            made after each change that was not known before the start; one for several that
@@ -274,9 +275,9 @@ class Predictions(Value):
 
 
 class Uncertainty(Value):
-    """How far the same run on real boards may be from its prediction: `basis` says what the rates of the
-    boards are, and each pair has the predicted figure if all of them are as fast, and as slow, as that
-    allows; none where the run is too long to be predicted thrice.
+    """How far real boards may be from the prediction of a run: `basis` says what the rates of the boards are,
+    and each pair has the predicted figure if all of them are as fast, and as slow, as that allows; none where
+    the run is too long to be predicted thrice.
     """
 
     basis: str

@@ -60,7 +60,9 @@ class YarnScaling(Value):
 
 
 def _kind_of(scaling: Any) -> str:
-    """Specs that were stored before there were other kinds have Llama 3's without its name."""
+    """The kind of a scaling: specs that were stored before there were others have Llama 3's
+    without its name.
+    """
     kind = scaling.get("kind", "llama3") if isinstance(scaling, dict) else scaling.kind
     return str(kind)
 

@@ -43,7 +43,7 @@ class Timed(Value):
 
 
 class SetRate(Timed):
-    """Link `link` gets `bit_per_s` in one direction or both."""
+    """Give link `link` the rate `bit_per_s` in one direction or both."""
 
     kind: Literal["set_rate"] = "set_rate"
     link: str
@@ -52,7 +52,7 @@ class SetRate(Timed):
 
 
 class SetDelay(Timed):
-    """Link `link` gets the one-way delay `delay_s`."""
+    """Give link `link` the one-way delay `delay_s`."""
 
     kind: Literal["set_delay"] = "set_delay"
     link: str
@@ -61,7 +61,7 @@ class SetDelay(Timed):
 
 
 class SetLoss(Timed):
-    """Link `link` loses the fraction `loss_frac` of its packets."""
+    """Let link `link` lose the fraction `loss_frac` of its packets."""
 
     kind: Literal["set_loss"] = "set_loss"
     link: str
@@ -70,7 +70,7 @@ class SetLoss(Timed):
 
 
 class SetJitter(Timed):
-    """Packets on link `link` are at random up to `jitter_s` sooner or later, in both directions."""
+    """Let packets on link `link` be up to `jitter_s` sooner or later, at random, in both directions."""
 
     kind: Literal["set_jitter"] = "set_jitter"
     link: str
@@ -96,21 +96,21 @@ class LinkUp(Timed):
 
 
 class DropDevice(Timed):
-    """The device's process is killed and its links go down."""
+    """Kill the device's process, and take its links down."""
 
     kind: Literal["drop_device"] = "drop_device"
     device: Name
 
 
 class FreezeDevice(Timed):
-    """The device stops computing and sending, but closes no connection."""
+    """Let the device stop computing and sending without closing a connection."""
 
     kind: Literal["freeze_device"] = "freeze_device"
     device: Name
 
 
 class JoinDevice(Timed):
-    """A device that was dropped, or was absent at the start, joins with empty memory."""
+    """Let a device join with empty memory that was dropped, or was absent at the start."""
 
     kind: Literal["join_device"] = "join_device"
     device: Name

@@ -97,7 +97,9 @@ def _complaint(error: ValidationError, where: str) -> str:
 
 # Upgrading ----------------------------------------------------------------------------------------
 def upgrade_spec(document: Document) -> Document:
-    """A spec, or the request from which the web application made one: both name a strategy and parameters."""
+    """The present form of a spec, or of the request from which the web application made one: both name a
+    strategy and parameters.
+    """
     return _upgrade(document, _SPEC_STEPS)
 
 
@@ -111,7 +113,9 @@ def upgrade_report(document: Document) -> Document:
 
 
 def upgrade_event(event: Document, schema: int) -> Document:
-    """An event as JSON, stored with version `schema`. Plans and reports are inside some of them."""
+    """The present form of an event as JSON, stored with version `schema`. Plans and reports are inside some
+    of them.
+    """
     if schema >= SCHEMA:
         return event
     upgrade = {"plan": upgrade_plan, "report": upgrade_report}.get(event["type"])
@@ -126,7 +130,9 @@ def upgrade_event(event: Document, schema: int) -> Document:
 
 
 def upgrade_events_text(text: str, schema: int) -> str:
-    """A JSON array of events; the text itself if it has the present form already, or a newer one."""
+    """The present form of a JSON array of events; the text itself if it has the present form already, or a
+    newer one.
+    """
     if schema >= SCHEMA:
         return text
     return json.dumps([upgrade_event(event, schema) for event in json.loads(text)], separators=(",", ":"))
@@ -184,7 +190,9 @@ def _plan_1_to_2(plan: Document) -> Document:
 
 
 def _report_1_to_2(report: Document) -> Document:
-    """A document that is no report stays as it is; `read` then gives the reason."""
+    """Let the plan take its step. A document that is no report stays as it is; `read` then gives
+    the reason.
+    """
     plan = report.get("plan")
     return {**report, "plan": _plan_1_to_2(plan)} if isinstance(plan, dict) else report
 
@@ -202,7 +210,9 @@ PARAMS_2_TO_3: dict[str, dict[str, str | None]] = {}
 
 
 def _plan_2_to_3(plan: Document) -> Document:
-    """A document that is no plan stays as it is; `read` then gives the reason."""
+    """Give a layout the keys that it lacks. A document that is no plan stays as it is; `read` gives the
+    reason.
+    """
     layout = plan.get("layout")
     if not isinstance(layout, dict):
         return plan
@@ -237,7 +247,7 @@ def _report_2_to_3(report: Document) -> Document:
 
 
 def _spec_3_to_4(spec: Document) -> Document:
-    """What `planner` says now, other parameters said, and some methods had only the paper's."""
+    """Say by `planner` what other parameters said, or that a method had only the paper's way."""
     params = spec.get("params")
     if not isinstance(params, dict):
         return spec
