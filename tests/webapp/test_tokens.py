@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import connection
+from django.db import OperationalError, connection
 from django.http import HttpResponse
 from django.test import Client
 from django.utils import timezone
@@ -132,6 +132,21 @@ def test_the_last_use_is_noted_at_most_once_a_minute(alice: Browser) -> None:
     ApiToken.objects.update(last_used_at=timezone.now() - timedelta(minutes=2))
     send("GET", "/runs", secret)
     assert ApiToken.objects.get().last_used_at > first
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_token_reads_also_while_the_database_cannot_be_written(alice: Browser) -> None:
+    """A locked file, a full disk: the time of its use is not worth a refusal."""
+    secret = secret_of(alice)
+
+    def refuse_writes(execute: Any, sql: str, *more: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            raise OperationalError("database is locked")
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(refuse_writes):
+        assert send("GET", "/clusters", secret).status_code == 200
+    assert ApiToken.objects.get().last_used_at is None
 
 
 def test_nobody_has_more_than_twenty_tokens(alice: Browser) -> None:
