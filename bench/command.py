@@ -49,7 +49,9 @@ FIDELITY = "fidelity"
 
 
 class Bench(NamedTuple):
-    """`measure` returns the table of docs/results/`document`.md.
+    """A benchmark of `./loom bench`.
+
+    `measure` returns the table of docs/results/`document`.md.
 
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.

@@ -30,7 +30,7 @@ MEDIA_TYPES: dict[Format, str] = {
 _SUFFIXES: dict[str, Format] = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
 
 MAX_DEPTH = 10
-"""A rate of a device's list of rates lies five tables and lists deep; nothing else lies deeper."""
+"""The deepest place of a value: a rate of a device's list of rates lies five tables and lists deep."""
 MAX_INTEGER = 2**63 - 1
 """What TOML and databases hold."""
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")

@@ -40,8 +40,10 @@ class Group(Value):
 
 
 class CanvasLayout(Value):
-    """`disabled` holds names of nodes, and of links as `a--b`, that are drawn but take no part in a run.
-    `bends` are the points that a link passes between its ends, by the link's name.
+    """How a cluster is drawn.
+
+    `disabled` holds names of nodes, and of links as `a--b`, that are drawn but take no part in a run. `bends`
+    are the points that a link passes between its ends, by the link's name.
     """
 
     positions: dict[str, Position] = Field(default_factory=dict)
@@ -130,7 +132,9 @@ def circle(names: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def radial(neighbours: dict[str, list[str]]) -> dict[str, tuple[float, float]]:
-    """A tree around its node with the most links; each subtree gets an angle in proportion to its leaves."""
+    """Places of a tree around its node with the most links; each subtree gets an angle in proportion to its
+    leaves.
+    """
     root = max(neighbours, key=lambda name: len(neighbours[name]))
     children: dict[str, list[str]] = {root: list(neighbours[root])}
     order = deque(children[root])

@@ -88,7 +88,7 @@ def _links(drawn: Drawn) -> Table:
 
 
 def _plain(text: str) -> str:
-    """Control characters as escapes, which change nothing in a terminal."""
+    """`text` with control characters as escapes, which change nothing in a terminal."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
 
 
@@ -97,7 +97,9 @@ def _both(forward: str, back: str) -> str:
 
 
 def _name(name: str, drawn: Drawn, *names: str) -> str:
-    """`names` are all by which the layout may call it, if it has more than one."""
+    """The first name of a node or link; `names` are all by which the layout may call it, if it has more than
+    one.
+    """
     return f"{name} (off)" if {name, *names} & set(drawn.layout.disabled) else name
 
 

@@ -78,7 +78,7 @@ MAX_DESCRIPTION_CHARS = 10_000
 
 
 def check_cluster(cluster: ClusterSpec, path: str) -> None:
-    """`path` names the cluster in the request. Raises `SpecError`."""
+    """Check the size of a cluster, which `path` names in the request. Raises `SpecError`."""
     _at_most(len(cluster.devices), MAX_DEVICES, "devices", f"{path}.devices")
     _at_most(len(cluster.links), MAX_LINKS, "links", f"{path}.links")
     for index, link in enumerate(cluster.links):
@@ -181,7 +181,7 @@ def check_advice(spec: RunSpec) -> None:
 
 
 def is_large_advice(spec: RunSpec) -> bool:
-    """Whether to assess all strategies takes more than a few seconds, or may: as `is_large_run`."""
+    """Whether assessing all strategies takes more than a few seconds, or may: as `is_large_run`."""
     return steps_of_a_pass(spec) > MAX_SMALL_ADVISED_STEPS or is_large_run(spec)
 
 
@@ -217,7 +217,9 @@ def is_large_run(spec: RunSpec) -> bool:
 
 
 class ExperimentSize(NamedTuple):
-    """`devices` are those of the largest cluster, `settings` the paths that a point sets at most."""
+    """The size of an experiment. `devices` are those of the largest cluster, `settings` the paths that a
+    point sets at most.
+    """
 
     points: int
     devices: int

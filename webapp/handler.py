@@ -15,7 +15,9 @@ from django.http import HttpRequest, HttpResponseBase
 
 
 class OneThreadHandler(ASGIHandler):
-    """An asynchronous view still runs in the event loop."""
+    """Django's handler with all middleware in one thread; an asynchronous view still runs in the
+    event loop.
+    """
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)

@@ -42,7 +42,9 @@ def measure_links() -> Table:
 
 
 def message_times(rate: float) -> list[tuple[int, float, float, float]]:
-    """(size, median, shortest, longest seconds) of every size that is not too long at this rate."""
+    """Times of messages: (size, median, shortest, longest seconds) of every size that is not too long at this
+    rate.
+    """
     from emulator.network.mininet_network import MininetNetwork
 
     results = []

@@ -30,7 +30,9 @@ PREDICTIONS = 20
 
 
 class PacketLossCase(NamedTuple):
-    """`pairs` of devices at once, each with a lossy link on its way there and back; `counts` by size."""
+    """One case of lost packets: `pairs` of devices at once, each with a lossy link on its way there and back;
+    `counts` by size.
+    """
 
     bit_per_s: float
     delay_s: float
@@ -201,7 +203,7 @@ def _received(device: RealDevice, trace: list[Span | Mark]) -> list[tuple[int, f
 
 
 def _durations(trace: Iterable[Span | Mark]) -> list[tuple[int, float]]:
-    """(payload bytes, seconds) of every message that arrived."""
+    """The messages that arrived: (payload bytes, seconds) of each."""
     return [
         (span.payload_bytes, span.end_s - span.start_s)
         for span in trace

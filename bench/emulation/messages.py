@@ -145,7 +145,9 @@ def star(rates: dict[str, float], **more: float) -> ClusterSpec:
 
 
 def one_flow(rate: float, dilation: float, delay_s: float, jitter_s: float) -> list[tuple[Any, ...]]:
-    """(back end, size, ideal, seconds sorted) of every size: from n0 to n1, answered with nothing."""
+    """Times of single messages: (back end, size, ideal, seconds sorted) of every size, from n0 to n1,
+    answered with nothing.
+    """
     from emulator.network.mininet_network import MininetNetwork
 
     cluster = star({"n0": rate, "n1": rate}, delay_s=delay_s / 2, jitter_s=jitter_s)
@@ -184,7 +186,7 @@ def _repeated(rate: float) -> Iterator[int]:
 
 
 def flows_at_once(rates: dict[str, float]) -> list[tuple[str, float, float]]:
-    """(flow, share, got) of every device's stream of messages to the last one."""
+    """Rates of streams at once: (flow, share, got) of every device's stream of messages to the last one."""
     from emulator.network.mininet_network import MininetNetwork
 
     cluster = star(rates)
@@ -237,7 +239,7 @@ def _bit_per_s(spans: Sequence[Any], begin_s: float, end_s: float) -> float:
 
 
 def _received(device: RealDevice, trace: list[Span | Mark]) -> list[Any]:
-    """(bytes, payload bytes, sent, arrived, from) of every message, virtual seconds."""
+    """The messages that a device got: (bytes, payload bytes, sent, arrived, from), virtual seconds."""
     return [
         (span.bytes, span.payload_bytes, span.start_s, span.end_s, span.peer)
         for span in trace

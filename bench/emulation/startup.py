@@ -49,8 +49,8 @@ def measure_startup() -> Table:
 
 
 def _start(count: int) -> tuple[dict[str, float], dict[str, float], float]:
-    """The wall time of each state, the report's set-up times, and the bytes of a device process while it
-    runs.
+    """Start a run: the wall time of each state, the report's set-up times, and the bytes of a device process
+    while it runs.
     """
     model, weights = catalogue.resolve(MODEL)
     spec = RunSpec(

@@ -156,7 +156,9 @@ def over_links(cases: list[list[Any]]) -> list[Figures]:
 
 
 def spec_of(case: Case) -> RunSpec:
-    """A request of 128 tokens and 16 new ones (fewer where the model has no more positions)."""
+    """The run of a case: a request of 128 tokens and 16 new ones (fewer where the model has no more
+    positions).
+    """
     model = model_of(case.model)
     names = [f"d{rank}" for rank in range(case.devices)]
     cluster = ClusterSpec(

@@ -75,8 +75,8 @@ def fit(device: DeviceSpec, rows: Sequence[PublishedRate]) -> DeviceSpec:
 
 
 def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float | None:
-    """The device's own, unless that would leave one row to arithmetic: libraries have kernels for few rows.
-    None: the device's own.
+    """The `half_rows` of a fitted rate: the device's own (None), unless that would leave one row to
+    arithmetic: libraries have kernels for few rows. None: the device's own.
     """
     needed_flop_per_s = 2 * device.memory_byte_per_s * 8 / bits  # while the weights are read
     most = max(0.0, math.floor(100 * (flop_per_s / needed_flop_per_s - 1)) / 100)

@@ -42,7 +42,9 @@ KEPT = re.compile(r"(?i)PATH|LANG|LC_.*|TMPDIR|PIP_.*|npm_config_.*|UV_.*|SSL_.*
 
 
 class Phase(NamedTuple):
-    """`asked_s` is what is promised on two quiet cores, without the time of the network."""
+    """A phase of the first start; `asked_s` is what is promised on two quiet cores, without the time of the
+    network.
+    """
 
     what: str
     took_s: float

@@ -30,7 +30,9 @@ def are_ready(queues: set[str]) -> bool:
 
 
 class Rows:
-    """`body` is what people send to start a run; `viewer` and `operators` are secrets of API tokens."""
+    """What load tests need of the database: `body` is what people send to start a run; `viewer` and
+    `operators` are secrets of API tokens.
+    """
 
     def __init__(self, directory: Path, stored: int, people: int):
         request = request_of_all()

@@ -33,7 +33,9 @@ FASTER_LINKS = (1.0, 10.0, 100.0)
 
 
 class Method(NamedTuple):
-    """`plain` are the parameters of the paper's planner, `best` those of ours and of every plan by hand."""
+    """A method with two planners: `plain` are the parameters of the paper's planner, `best` those of ours and
+    of every plan by hand.
+    """
 
     name: str
     plain: Mapping[str, Any]

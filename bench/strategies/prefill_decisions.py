@@ -24,8 +24,8 @@ T_MAX_S = 1.0
 
 
 class PrefillDecisions:
-    """`compute` runs an operation on tensors. Device 0 of `cluster` owns all blocks; the others are its
-    neighbours.
+    """Plays the decisions of a prefill. `compute` runs an operation on tensors. Device 0 of `cluster` owns
+    all blocks; the others are its neighbours.
     """
 
     def __init__(

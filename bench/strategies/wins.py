@@ -152,7 +152,7 @@ HOMES: tuple[Home, ...] = (
 
 
 def measure_wins(run: Callable[[RunSpec], float | None] | None = None) -> Table:
-    """`run` gives the emulated latency of a spec; None where the run is no proof."""
+    """Where each method wins. `run` gives the emulated latency of a spec; None where the run is no proof."""
     run = run or _emulated_s
     rows = []
     for home in HOMES:

@@ -88,6 +88,6 @@ def as_svg(chart: Chart | Scatter) -> str:
 
 
 def lines(points: Sequence[tuple[str, float, float]]) -> dict[str, tuple[tuple[float, float], ...]]:
-    """(name, x, y) → series, in the order of the first mention."""
+    """Series of points (name, x, y), in the order of the first mention."""
     names = dict.fromkeys(name for name, _, _ in points)
     return {name: tuple((x, y) for own, x, y in points if own == name) for name in names}

@@ -10,7 +10,9 @@ from bench.tables.chart import Chart, Scatter
 
 
 class Table(NamedTuple):
-    """`summary` stands above the table; `raw` is kept beside the document, `files` where they say."""
+    """A table of results. `summary` stands above the table; `raw` is kept beside the document, `files` where
+    they say.
+    """
 
     title: str
     columns: tuple[str, ...]

@@ -48,7 +48,9 @@ LONGEST = {
 
 
 class Step(Value):
-    """`target` is a worker's number, or for `cancel` a run's; other faults ignore it."""
+    """A fault of a trial at its time. `target` is a worker's number, or for `cancel` a run's; other faults
+    ignore it.
+    """
 
     at_s: float
     fault: Fault
@@ -57,7 +59,9 @@ class Step(Value):
 
 
 class Schedule(Value):
-    """`runs_s` are the times at which runs are queued; each emulation takes about `run_s`."""
+    """What happens in a trial. `runs_s` are the times at which runs are queued; each emulation takes about
+    `run_s`.
+    """
 
     seed: int
     number: int

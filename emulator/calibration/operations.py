@@ -34,7 +34,9 @@ SHARDS = 6
 
 
 class TimedOperation(NamedTuple):
-    """`seconds` of one core for an operation on inputs of `rows` rows, and the kernels it is made of."""
+    """An operation that was timed: `seconds` of one core for an operation on inputs of `rows` rows, and the
+    kernels it is made of.
+    """
 
     model: str
     operation: str

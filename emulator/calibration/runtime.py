@@ -181,7 +181,7 @@ def resumes(run: Run) -> list[float]:
 
 
 def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
-    """(fixed seconds, seconds per byte) of a message, both ends together, from the means by size.
+    """What a message costs: (fixed seconds, seconds per byte), both ends together, from the means by size.
 
     The seconds per byte are the slope of a line, errors relative to the time, and none if it falls: a link
     lets the first frames of a message through at once. The fixed seconds are those of the smallest message.

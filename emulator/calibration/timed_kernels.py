@@ -34,7 +34,7 @@ Name = tuple[Any, ...]
 
 
 class Figure(NamedTuple):
-    """`work` to time, alone or each time after `before`."""
+    """What to time: `work`, alone or each time after `before`."""
 
     work: Work
     figure_s: float

@@ -23,7 +23,7 @@ CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 
 class NodeCommand(NamedTuple):
-    """`argv` with `text` on standard input, inside the namespaces of process `pid`."""
+    """A command: `argv` with `text` on standard input, inside the namespaces of process `pid`."""
 
     pid: int
     argv: tuple[str, ...]

@@ -54,8 +54,8 @@ REASONS = (
 
 
 class Rights(NamedTuple):
-    """`own`: an emulation is root in a user namespace only; `root`: it is the machine's root; `none`: it is
-    impossible. `why` and `remedy` say what forbids user namespaces.
+    """What kind of root an emulation can be. `own`: it is root in a user namespace only; `root`: it is the
+    machine's root; `none`: it is impossible. `why` and `remedy` say what forbids user namespaces.
     """
 
     kind: Literal["own", "root", "none"]
@@ -87,7 +87,7 @@ def identity() -> int | None:
 
 @cache
 def rights() -> Rights:
-    """Tried once per process, in some 50 ms; a session has what its starter has found."""
+    """The rights of this process, tried once in some 50 ms; a session has what its starter has found."""
     if STARTER_VARIABLE in os.environ:
         return Rights("own")
     refusal = _refusal(own_users=True)

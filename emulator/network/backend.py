@@ -21,7 +21,8 @@ Has = Callable[[str], bool]
 
 
 class Backend(NamedTuple):
-    """`netem`: the kernel does it on all links. `relayed`: relay processes do it on these links.
+    """What delays and loses packets. `netem`: the kernel, on all links. `relayed`: relay processes do it on
+    these links.
 
     On other links the receiving device waits for the delay, and nft drops packets.
     """

@@ -14,7 +14,8 @@ from engine.domain.scenario import Change, SetDelay, SetJitter, SetLoss, SetRate
 
 
 class Impairments:
-    """`set` changes the wanted `links`; `apply` changes the network. Call `start` first and `close` last.
+    """Delays and losses of all links, by whichever back end there is. `set` changes the wanted `links`;
+    `apply` changes the network. Call `start` first and `close` last.
 
     Raises `HostError` if this machine cannot do what the cluster and its timed `changes` ask for.
     """

@@ -41,7 +41,9 @@ class NodeLayout(NamedTuple):
 
 
 class NetworkLayout(NamedTuple):
-    """`nodes` lists devices in rank order, then switches; `ends[link]` is (interface at a, the one at b)."""
+    """Names of nodes and interfaces. `nodes` lists devices in rank order, then switches; `ends[link]` is
+    (interface at a, the one at b).
+    """
 
     nodes: tuple[NodeLayout, ...]
     ends: tuple[tuple[Interface, Interface], ...]
@@ -64,7 +66,7 @@ class NetworkLayout(NamedTuple):
 
 
 def network_layout(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) -> NetworkLayout:
-    """Names d0, d1, … in rank order and s0, s1, …; interfaces d0-eth0, d0-eth1, … in link order.
+    """Name nodes d0, d1, … in rank order and s0, s1, …, interfaces d0-eth0, d0-eth1, … in link order.
 
     With `dilation` D routes make TCP's retransmission timer D times as long. Where packets may be lost
     (`lossy`) every frame is acknowledged at once: otherwise a window of one frame waits for the delayed

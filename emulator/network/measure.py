@@ -50,7 +50,9 @@ class LinkTransfer(NamedTuple):
 
 
 def measure_links(transfers: Sequence[LinkTransfer], budget_s: float = BUDGET_S) -> Achieved:
-    """(link, forward) → wall payload bit/s achieved; raises `HostError` if a link carries nothing."""
+    """Measure links: (link, forward) → wall payload bit/s achieved; raises `HostError` if a link carries
+    nothing.
+    """
     achieved = _measure(plan_waves(transfers, TOGETHER_BIT_PER_S), budget_s)
     for share in RETRY_SHARES:
         doubtful = [s for s in transfers if abs(achieved[s.link, s.forward] / s.bit_per_s - 1) > RETRY_ERROR]

@@ -13,7 +13,9 @@ Direction = tuple[int, bool]
 
 
 class MeasuredRates:
-    """`bit_per_s` are virtual, by direction; `probe_ends` counts the beginnings and ends of probes."""
+    """The rates of links as last measured. `bit_per_s` are virtual, by direction; `probe_ends` counts the
+    beginnings and ends of probes.
+    """
 
     def __init__(self, dilation: float):
         self.dilation = dilation

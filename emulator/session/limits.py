@@ -29,7 +29,9 @@ LOOK_S = 0.5
 
 
 class Limits(NamedTuple):
-    """`wall_s` from the start of the session; `memory_bytes` of all of its processes together."""
+    """The limits of a session: `wall_s` from the start of the session; `memory_bytes` of all of its processes
+    together.
+    """
 
     wall_s: float
     memory_bytes: int

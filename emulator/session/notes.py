@@ -9,7 +9,9 @@ from engine.domain.events import ReportMade
 
 
 class Notes(NamedTuple):
-    """`always`: a sentence for every report, or "". `if_invalid`: one for reports that are not valid."""
+    """Sentences about this machine for reports. `always`: a sentence for every report, or "". `if_invalid`:
+    one for reports that are not valid.
+    """
 
     always: str = ""
     if_invalid: str = ""

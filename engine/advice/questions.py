@@ -70,7 +70,7 @@ class Reply(Value):
 
 
 class Asker(NamedTuple):
-    """Predictions of runs, and of the same with both ends of the boards' rates."""
+    """Asks for predictions of runs, and of the same with both ends of the boards' rates."""
 
     plainly: AssessAll
     with_interval: AssessAll

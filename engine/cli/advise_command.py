@@ -97,7 +97,7 @@ def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why
 
 
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-    """All specs, on all processors."""
+    """Assess all specs, on all processors."""
     return _on_all_processors(assess, specs)
 
 

@@ -65,7 +65,9 @@ def prices_of(args: argparse.Namespace) -> Prices:
 def replied(
     base: RunSpec, rows: Sequence[Assessment], by: Objective, args: argparse.Namespace, asker: Asker
 ) -> Reply:
-    """`rows` are the strategies on the cluster, for the questions about it. Raises `SpecError`."""
+    """The reply to the questions on the command line. `rows` are the strategies on the cluster, for the
+    questions about it. Raises `SpecError`.
+    """
     if args.tokens_per_s <= 0:
         raise SpecError(f"--tokens-per-s is {args.tokens_per_s:g}: expected tokens per second, more than 0.")
     environment: Environment = args.environment

@@ -7,8 +7,8 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def harmless(value: object) -> object:
-    """Text that a spreadsheet would take for a formula gets an apostrophe before it. Numbers stay, also as
-    text.
+    """`value` as a cell: text that a spreadsheet would take for a formula gets an apostrophe before it.
+    Numbers stay, also as text.
     """
     if not isinstance(value, str) or not value.startswith(FORMULA_STARTS):
         return value

@@ -56,7 +56,7 @@ def per_token_s(request: RequestReport) -> float | None:
 
 
 def waiting_over_time(requests: Sequence[RequestReport]) -> list[tuple[float, int]]:
-    """(virtual time, number of requests that wait from then on), without those in work."""
+    """How many requests wait when: (virtual time, their number from then on), without those in work."""
     steps: dict[float, int] = {}
     for request in requests:
         steps[request.arrival_s] = steps.get(request.arrival_s, 0) + 1

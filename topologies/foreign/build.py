@@ -31,7 +31,9 @@ class Defaults(NamedTuple):
 
 
 class Node(NamedTuple):
-    """`key` is what links call it. `fields` are those of `DeviceSpec` and `preset`; a switch has none."""
+    """A node of a drawing. `key` is what links call it. `fields` are those of `DeviceSpec` and `preset`; a
+    switch has none.
+    """
 
     key: str
     name: str
@@ -41,7 +43,7 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """`fields` are those of `LinkSpec` but its ends."""
+    """A link of a drawing. `fields` are those of `LinkSpec` but its ends."""
 
     a: str
     b: str
@@ -128,7 +130,7 @@ def _names(nodes: Iterable[Node]) -> dict[str, str]:
 
 
 def _slug(text: str) -> str:
-    """`Host 1` → `host-1`: what a name may be, nearest to the text."""
+    """The name nearest to a text that is allowed: `Host 1` → `host-1`."""
     letters = "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
     plain = re.sub(r"[^a-z0-9_-]+", "-", letters.lower()).strip("-") or "node"
     return (plain if plain[0].isalpha() else f"n{plain}")[:31]

@@ -64,7 +64,8 @@ class Session(APIKeyCookie):
 
 
 class Token(HttpBearer):
-    """`Authorization: Bearer loom_…`. No other site can make a browser send that, so no CSRF token is needed.
+    """Logs a request in by `Authorization: Bearer loom_…`. No other site can make a browser send that, so no
+    CSRF token is needed.
 
     A secret that is not valid is refused, also when the request carries a session.
     """

@@ -24,7 +24,9 @@ router = Router(tags=["advice"])
 
 
 class AdviceOut(Schema):
-    """`simulated_tokens` of `new_tokens` were simulated; the others are taken to be like the last."""
+    """The strategies on a cluster, ranked. `simulated_tokens` of `new_tokens` were simulated; the others are
+    taken to be like the last.
+    """
 
     by: Objective
     answer: Answer | None
@@ -34,7 +36,9 @@ class AdviceOut(Schema):
 
 
 class ChangesRequest(AdviceRequest):
-    """`rows` are what the advisor has answered for the same cluster, model and workload."""
+    """A question about single changes. `rows` are what the advisor has answered for the same cluster, model
+    and workload.
+    """
 
     rows: tuple[Assessment, ...] = Field(max_length=2 * len(STRATEGIES))
 
@@ -83,7 +87,7 @@ def answer_question(request: UserRequest, body: QuestionRequest) -> Reply:
 
 @router.post("/advice/changes", response=list[Change])
 def try_changes(request: UserRequest, body: ChangesRequest) -> list[Change]:
-    """Single changes of the cluster, tried by prediction: the largest gain first."""
+    """Try single changes of the cluster by prediction: the largest gain first."""
     return list(asking.changes_tried(base_of(body), body.rows, body.by, request.auth.pk))
 
 

@@ -7,8 +7,8 @@ from django.db import models
 
 
 class Cluster(models.Model):
-    """`spec` is a dumped `ClusterSpec`; `version` counts the edits, for optimistic locking.
-    A `template` comes with every installation and is never changed.
+    """A cluster that somebody drew. `spec` is a dumped `ClusterSpec`; `version` counts the edits, for
+    optimistic locking. A `template` comes with every installation and is never changed.
     """
 
     name = models.CharField(max_length=31, unique=True)

@@ -17,7 +17,7 @@ router = Router(tags=["catalogue"])
 
 
 class PictureOut(Schema):
-    """`image` is what a workload takes: a PNG of the model's size, in base64."""
+    """A picture for a workload. `image` is what a workload takes: a PNG of the model's size, in base64."""
 
     image: str
     image_size: int

@@ -29,7 +29,9 @@ class Problem(Value):
 
 
 class DeviceFit(Value):
-    """`need_bytes` are the weights that the plan places here; KV cache and activations come on top."""
+    """Whether a device has the memory. `need_bytes` are the weights that the plan places here; KV cache and
+    activations come on top.
+    """
 
     need_bytes: int
     memory_bytes: float
@@ -37,7 +39,9 @@ class DeviceFit(Value):
 
 
 class Fits(Value):
-    """`fits` is None if no model was given or the check is impossible."""
+    """Whether a cluster has the memory for a model. `fits` is None if no model was given or the check is
+    impossible.
+    """
 
     model: str = ""
     strategy: str = ""

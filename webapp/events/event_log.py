@@ -27,7 +27,9 @@ eleven hours. Numbers have 31 bits.
 
 
 class EventLog:
-    """`unsent` is what Redis has not got yet, `unstored` what the database has not. For one thread."""
+    """The events of one run on their way to Redis and the database. `unsent` is what Redis has not got yet,
+    `unstored` what the database has not. For one thread.
+    """
 
     def __init__(self, owner: Ownership):
         """Goes on after the events that there are. Raises Redis' errors."""

@@ -29,7 +29,7 @@ for Redis: nobody else writes between check and entry.
 
 
 class Batch(NamedTuple):
-    """`events` is the text of a JSON array, in the present version of events."""
+    """A batch of a run's events. `events` is the text of a JSON array, in the present version of events."""
 
     number: int
     events: str

@@ -97,7 +97,9 @@ def nothing(error: SpecError) -> dict[str, Any]:
 
 
 def checked(points: Sequence[Point], known: dict[str, float]) -> dict[str, Any]:
-    """`known` has the virtual seconds of points that are predicted already, by digest."""
+    """What a check found of the points. `known` has the virtual seconds of points that are predicted already,
+    by digest.
+    """
     limits, pace = Limits(), pace_here()
     rows = []
     guess_s = 0.0

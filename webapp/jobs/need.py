@@ -9,8 +9,9 @@ from webapp.jobs.announcement import Announcement
 
 
 class Need(Value):
-    """`memory_bytes` of the host; `cores`, so many that an emulation keeps the dilation that it asks for;
-    `model`, the digest of the model directory that the worker must be able to get, "" for none.
+    """What a job needs of its worker: `memory_bytes` of the host; `cores`, so many that an emulation keeps
+    the dilation that it asks for; `model`, the digest of the model directory that the worker must be able to
+    get, "" for none.
     """
 
     memory_bytes: int = 0

@@ -13,8 +13,8 @@ from webapp.jobs.suspicion import Suspicion
 
 
 class Kind(NamedTuple):
-    """`settle` brings an abandoned job to its end, or back to those that wait; False if its owner is back or
-    somebody else does it. `suspicion` is what this process has seen of late ones.
+    """A kind of job. `settle` brings an abandoned job to its end, or back to those that wait; False if its
+    owner is back or somebody else does it. `suspicion` is what this process has seen of late ones.
     """
 
     model: type[Job]

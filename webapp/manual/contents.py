@@ -13,7 +13,7 @@ ENTRY = re.compile(r"^- \[(.+?)\]\(([^)#]+\.md)\)")
 
 
 class Page(NamedTuple):
-    """`title` is its name in the list, `path` its Markdown file."""
+    """A page of the manual. `title` is its name in the list, `path` its Markdown file."""
 
     title: str
     path: Path

@@ -15,7 +15,9 @@ AROUND = 90
 
 
 class Found(NamedTuple):
-    """`excerpt` is the text around the first word: before it, the word as it stands there, after it."""
+    """A page that a search found. `excerpt` is the text around the first word: before it, the word as it
+    stands there, after it.
+    """
 
     page: str
     title: str

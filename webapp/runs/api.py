@@ -225,7 +225,7 @@ def get_report_csv(request: HttpRequest, run_id: int) -> HttpResponse:
 @router.get("/runs/{int:run_id}/trace.json", auth=file_reader)
 @one_at_a_time
 def get_trace(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Chrome trace JSON: open it in ui.perfetto.dev."""
+    """The trace of a run as Chrome's JSON: open it in ui.perfetto.dev."""
     run = services.find(run_id)
     with redis_needed():
         trace = exports.perfetto(run)

@@ -27,7 +27,9 @@ HOUR_S, HOURS = 3600, 24
 
 
 class Usage(Value):
-    """`stored_bytes` are those of the recorded events, by far the largest part of a run."""
+    """What a person uses. `stored_bytes` are those of the recorded events, by far the largest
+    part of a run.
+    """
 
     runs_waiting: int
     stored_bytes: int

@@ -44,7 +44,9 @@ def in_turn(queued: QuerySet[Run]) -> QuerySet[Run]:
 
 
 def need_of(run: Run) -> Need:
-    """A run that was stored before needs were noted needs nothing in particular."""
+    """What a run needs of its worker; one that was stored before needs were noted needs nothing in
+    particular.
+    """
     return Need.model_validate(run.need)
 
 
@@ -106,8 +108,9 @@ def claim(run_id: int, worker: workers.Identity) -> Run | None:
 
 # When ---------------------------------------------------------------------------------------------
 class Place(NamedTuple):
-    """`position` counts from 1. `starts_in_s` is None where nothing is known or nobody can do the run:
-    `problem` says why then. `refusals` is for every worker that leaves the run to others.
+    """A run's place in the queue. `position` counts from 1. `starts_in_s` is None where nothing is known or
+    nobody can do the run: `problem` says why then. `refusals` is for every worker that leaves the run to
+    others.
     """
 
     position: int

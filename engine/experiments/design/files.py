@@ -35,7 +35,7 @@ def load_file(path: Path) -> Experiment:
 
 
 def parse_json(text: str, where: str) -> Experiment:
-    """`where` names the text in errors (`SpecError`)."""
+    """The experiment in a JSON text; `where` names the text in errors (`SpecError`)."""
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -49,7 +49,9 @@ def parse_json(text: str, where: str) -> Experiment:
 
 
 def parse_toml(text: str, where: str) -> Experiment:
-    """`where` names the text in errors (`SpecError`): `rates.toml, factor[1].path: …`."""
+    """The experiment in a TOML text; `where` names the text in errors (`SpecError`): `rates.toml,
+    factor[1].path: …`.
+    """
     try:
         data = read_toml(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

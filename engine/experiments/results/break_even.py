@@ -84,7 +84,8 @@ def pairs(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[Pair]:
 
 
 def crossing_points(found: Sequence[Pair]) -> list[tuple[float, float, float, bool]]:
-    """(x, tested value below, tested value above, whether the first side is lower below) of every crossing.
+    """Every crossing as (x, tested value below, tested value above, whether the first side is lower below) of
+    every crossing.
 
     The ratio of both sides is interpolated between neighbouring values: its logarithm over the logarithm of
     the factor, as rates and times are compared; where a number is not positive, the difference over the

@@ -61,7 +61,9 @@ def compare_published(experiment: Experiment, rows: Sequence[Row]) -> tuple[Publ
 
 
 def value_in_metric_unit(value: Published) -> tuple[float | None, float | None, float | None]:
-    """(value, low, high) in the unit of its quantity. Raises `SpecError` for a unit of another kind."""
+    """A published value as (value, low, high) in the unit of its quantity. Raises `SpecError` for a unit of
+    another kind.
+    """
     unit = unit_of_quantity(value)
     return (
         None if value.value is None else in_unit(value.value, value.unit, unit),

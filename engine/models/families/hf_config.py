@@ -49,7 +49,9 @@ def _generates(config: Mapping[str, Any]) -> bool:
 
 
 def _dtype(config: Mapping[str, Any]) -> str:
-    """dtype, or torch_dtype of before transformers 5, or the text model's own. Others become float32."""
+    """The number type of a config: dtype, or torch_dtype of before transformers 5, or the text model's own.
+    Others become float32.
+    """
     places = (config, config.get("text_config") or {})
     stored = [place.get(key) for place in places for key in ("dtype", "torch_dtype")]
     return "bfloat16" if next(filter(None, stored), None) == "bfloat16" else "float32"

@@ -214,7 +214,8 @@ def without_aliases(config: Mapping[str, Any], aliases: Mapping[str, str], where
 def read_keys(
     table: Mapping[str, Key], aliases: Mapping[str, str], config: Mapping[str, Any], where: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(fields, the config without aliases and with the table's defaults). Null gives no field.
+    """What a config gives: (fields, the config without aliases and with the table's defaults). Null gives no
+    field.
 
     Raises `SpecError` with the key for a value of another type, out of range, or not computed here.
     """

@@ -131,7 +131,9 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         workload: Workload,
         params: AdaptLinkParams,
     ) -> Plan[SharesLayout]:
-        """A device that joins gets a shard of the present layout; after a failure all is planned again."""
+        """The plan after a change of devices: one that joins gets a shard of the present layout; after a
+        failure all is planned again.
+        """
         known = set(plan.layout.workers)
         joined = set(cluster.workers) - known
         if params.replan_on_join or params.partition == "summa" or not joined or known - set(cluster.workers):

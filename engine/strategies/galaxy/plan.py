@@ -331,7 +331,7 @@ def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner:
 
 
 def no_tokens_s(i: int, count: int) -> float:
-    """The paper's planner looks at the prompt alone."""
+    """No seconds for tokens: the paper's planner looks at the prompt alone."""
     return 0.0
 
 

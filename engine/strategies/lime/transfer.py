@@ -40,7 +40,8 @@ class Transfer(Value):
 
 
 def pairs_of(max_tokens: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(source, target) by position: the first to be full with the last, and so on inwards.
+    """Pairs of devices that park rows, as (source, target) by position: the first to be full with the last,
+    and so on inwards.
 
     `max_tokens` is how long each device's KV caches can grow before it streams more.
     """

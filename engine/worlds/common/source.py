@@ -250,8 +250,8 @@ class RealSource(_Source):
         save_file(self.tensors(), path)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """One per request: `logits.<i>` [new_tokens, V], `tokens.<i>` [new_tokens] where only ids came, or
-        `hidden.<i>` [T, D], a classifier's [C].
+        """The tensors that the source keeps, one per request: `logits.<i>` [new_tokens, V], `tokens.<i>`
+        [new_tokens] where only ids came, or `hidden.<i>` [T, D], a classifier's [C].
         """
         import torch
 

@@ -114,7 +114,9 @@ class SharedLinks:
                 self._changed.pop(link, None)
 
     def leave(self, flow: Flow, link: DirectedLink) -> None:
-        """`link` has carried all of `flow`, if that is still under way; other links of its route have not."""
+        """Take `flow` off `link`, which has carried all of it, if it is still under way; other links of its
+        route have not.
+        """
         if flow in self.flows:
             flow.route = tuple(other for other in flow.route if other != link)
             del self._users[link][flow]
