@@ -1,4 +1,4 @@
-"""Where the end-to-end time went: one walk back along the critical path.
+"""Attributes the end-to-end time to its causes by one walk back along the critical path.
 
 The walk starts at the source, at the end of the last request. Each step takes the activity that ended last on
 the current device and goes back to its start; a received message leads to its sender, at the time of the call

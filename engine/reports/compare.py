@@ -18,7 +18,7 @@ from engine.reports.parameters import ParamRow, Repeats, parameters_of, repeats_
 
 FEWEST, MOST = 2, 50
 NOTHING = 0.0005
-"""Differences below this fraction are none."""
+"""The fraction below which differences are none."""
 
 
 class RunColumn(Value):

@@ -22,7 +22,7 @@ PARTS = {
     "wait_s": "waiting",
 }
 NAMED_FROM_FRAC = 0.05
-"""Smaller parts of the time are no finding."""
+"""The least part of the time that is a finding."""
 SAME_FRAC = 0.05
 """A change of the time of a token by less is none, and a prediction that is off by less was right."""
 CHANGES_NAMED = 3

@@ -161,7 +161,9 @@ def _named(classes: Sequence[ClassReport]) -> str:
 def fold_devices(
     cluster: ClusterSpec, spans: Iterable[Span], marks: Iterable[Mark]
 ) -> tuple[DeviceReport, ...]:
-    """busy_s: computing. wait_s: a program was blocked on a message and nothing was being computed."""
+    """The figures of every device. busy_s: computing. wait_s: a program was blocked on a message and nothing
+    was being computed.
+    """
     busy: dict[str, list[Interval]] = defaultdict(list)
     waits: dict[str, list[Interval]] = defaultdict(list)
     flops: dict[str, int] = defaultdict(int)
@@ -255,7 +257,7 @@ def fold_links(
 
 
 def fold_layers(spans: Iterable[Span]) -> tuple[LayerReport, ...]:
-    """Per layer and device, the first forward pass: the lowest request's lowest token."""
+    """The first forward pass of each layer on each device: the lowest request's lowest token."""
     computed = [span for span in spans if span.kind == "compute" and span.layer >= 0]
     first = min(map(attrgetter("request", "token"), computed), default=None)
     extent: dict[tuple[int, str], Interval] = {}
@@ -278,7 +280,7 @@ def _append(intervals: list[Interval], start_s: float, end_s: float) -> None:
 
 
 def covered_s(intervals: Iterable[Interval]) -> float:
-    """Length of the union of intervals."""
+    """The length of the union of intervals."""
     total_s, reach_s = 0.0, float("-inf")
     for start_s, end_s in sorted(intervals):
         if end_s > reach_s:

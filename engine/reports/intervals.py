@@ -65,7 +65,7 @@ def average_of(values: Sequence[float]) -> Average | None:
 
 
 def averages_of(rows: Iterable[Mapping[str, float]]) -> dict[str, Average]:
-    """Of each name, over the rows that have it."""
+    """The average of each name, over the rows that have it."""
     values: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.items():

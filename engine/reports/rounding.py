@@ -63,7 +63,8 @@ def measure_rounding(
     wide: Sequence[torch.Tensor],
     emitted: Sequence[Sequence[int]],
 ) -> Rounding:
-    """Outputs per request: of the run, of the library in its dtype, of the library in wider numbers.
+    """Measure rounding errors from outputs per request: of the run, of the library in its dtype, of the
+    library in wider numbers.
 
     `emitted` are the run's tokens, none for a model that generates none.
     """

@@ -80,8 +80,8 @@ def renumbered(got: dict[str, torch.Tensor], kept: Sequence[int]) -> dict[str, t
 def judge(
     spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor], lossy: bool, forced: Forced
 ) -> Correctness:
-    """`forced` computes with `transformers` what follows the run's own tokens; it is asked where tokens
-    differ, and always for bfloat16, whose rounding it measures.
+    """Judge a run by its outputs. `forced` computes with `transformers` what follows the run's own tokens; it
+    is asked where tokens differ, and always for bfloat16, whose rounding it measures.
     """
     got = with_whole_logits(got, spec.model.vocab_size)
     if not all(bool(ours.isfinite().all()) for ours in got.values() if ours.is_floating_point()):

@@ -21,7 +21,7 @@ from engine.domain.workload import Request
 from engine.worlds.common.device import takes_part
 
 Pairs = frozenset[tuple[int, int]]
-"""(sender, receiver) ranks."""
+"""Pairs of ranks: (sender, receiver)."""
 
 
 class ActiveRun:

@@ -55,7 +55,8 @@ class FailureDetector:
         self._last_byte_s: dict[tuple[int, int], float] = {}  # the same, when the doubt was cleared
 
     def suspect(self, reporter: int, rank: int, last_byte_s: float | None = None) -> None:
-        """`reporter` suspects `rank`: kill the one that has failed, but ping the source first.
+        """Act on the suspicion of `reporter` that `rank` has failed: kill the one that has failed, but ping
+        the source first.
 
         `last_byte_s`: `rank` is silent since then; None: its connections are closed.
         """

@@ -15,7 +15,7 @@ SAMPLE = 20
 """Requests that are simulated to count their events."""
 
 MANY = 2000
-"""Fewer requests are not counted first."""
+"""The number of requests from which on events are counted first."""
 
 EVENT_BYTES = 700
 """Memory of a span or a mark in a trace, with its share of the report."""

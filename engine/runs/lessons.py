@@ -45,7 +45,7 @@ LESSONS = TypeAdapter(tuple[Lesson, ...])
 
 
 def lessons_file() -> Path:
-    """Beside the table of this host's kernels, by which `auto` chooses."""
+    """The file of lessons, beside the table of this host's kernels, by which `auto` chooses."""
     return kernels_folder() / "lessons.json"
 
 

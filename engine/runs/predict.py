@@ -65,7 +65,7 @@ def prepare(spec: RunSpec) -> Prepared:
 
 
 def _with_times(prepared: Prepared) -> Prepared:
-    """With the times of changes that are parts of the run without them."""
+    """The run with the times of changes that are given as parts of the run without them."""
     spec = prepared.spec
     calm, outcome = simulate(prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()})))
     if outcome.kind != "finished" or spec.workload.is_open:

@@ -10,7 +10,7 @@ CHECK_S = 0.0005
 
 
 class TorchImport:
-    """Torch is imported in a thread from now on, until `finish`."""
+    """Imports torch in a thread from now on, until `finish`."""
 
     def __init__(self) -> None:
         self._thread = threading.Thread(target=_import_torch, name="import")

@@ -198,7 +198,7 @@ class PartialSumClient:
         self._seek_copies()
 
     def _look_for_failures(self) -> None:
-        """Before a step: say which copies failed with their devices, and replace what has none."""
+        """Say before a step which copies failed with their devices, and replace what has none."""
         coverage = self.coverage
         if coverage.lose(self.ctx.failed):
             self.ctx.mark("copies_lost", epoch=coverage.epoch, **self._covered())

@@ -185,7 +185,9 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         return shares_report(cluster, model, plans, trace)
 
     def continuous(self, plan: Plan[SharesLayout]) -> bool:
-        """Devices answer the primary for a whole wave of requests; its steps run one after the other."""
+        """Whether tokens overlap. Devices answer the primary for a whole wave of requests; its steps run one
+        after the other.
+        """
         return True
 
     async def forward_all(

@@ -227,5 +227,5 @@ def _busy_s(allocation: HeadAllocation, sites: Sequence[Site]) -> dict[int, floa
 
 
 def _least(heads: Sequence[int], scores: Sequence[float | None], importance: Sequence[float]) -> int:
-    """Lowest LiScore, then lowest importance, then highest number."""
+    """The head with the lowest LiScore, then lowest importance, then highest number."""
     return min(heads, key=lambda head: (scores[head] or 0.0, importance[head], -head))

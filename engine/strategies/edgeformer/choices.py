@@ -37,7 +37,7 @@ class MappingTables:
         self.num_entries: Counter[int] = Counter()
 
     def table(self, layer: int, width: int) -> MappingTable:
-        """Made at its first use; `width` is the number of f_sep's components."""
+        """The table of `layer`, made at its first use; `width` is the number of f_sep's components."""
         from engine.strategies.edgeformer.table import MappingTable
 
         if layer not in self.tables:
@@ -59,7 +59,7 @@ class MappingTables:
             table.shrink(capacity)
 
     def count(self, layer: int, learnt: int) -> None:
-        """`learnt` heads of `layer` were entered, in the real world or in a prediction."""
+        """Count heads of `layer` that were entered, in the real world or in a prediction."""
         self.num_entries[layer] = min(self.capacity, self.num_entries[layer] + learnt)
 
 
@@ -139,8 +139,9 @@ def importance_of(statistics: Tensor, scoring: Scoring) -> list[float]:
 
 
 def raw_importance(variance: float, entropy: float, scoring: Scoring) -> float:
-    """Eq. 13 is variance plus entropy ("paper"). That ranks diffuse heads highest, against the paper's own
-    rationale that a head of low variance may go: entropy reaches ln n, variance at most 1/n.
+    """The raw importance of heads. Eq. 13 is variance plus entropy ("paper"). That ranks diffuse heads
+    highest, against the paper's own rationale that a head of low variance may go: entropy reaches ln n,
+    variance at most 1/n.
     """
     if scoring == "var":
         return variance

@@ -65,8 +65,8 @@ def optimal_blocks(devices: Sequence[Capacity], num_layers: int, moves: Moves) -
 
 
 def _best_in_order(devices: Sequence[Capacity], num_layers: int, moves: Moves) -> tuple[Stage, ...]:
-    """Exact for owners in this order. `best[j][n]` is the shortest time of the first n blocks if device j has
-    the last of them.
+    """The best blocks of owners in this order, exactly. `best[j][n]` is the shortest time of the first n
+    blocks if device j has the last of them.
     """
     best: list[list[float]] = []
     before: list[list[tuple[int, int]]] = []  # (device before j or -1, blocks before j's)

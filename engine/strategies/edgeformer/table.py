@@ -102,7 +102,9 @@ class MappingTable:
         return self.raw[nearest].tolist(), hit.tolist()
 
     def learn(self, features: Any, raw: Sequence[float]) -> None:
-        """Heads that were missed, with their exact importance: into the cluster within τ, else a new one."""
+        """Enter heads that were missed, with their exact importance, into the cluster within τ, else a new
+        one.
+        """
         heads = self.scaled(features)
         labels = [self._cluster_of(heads.at(slice(row, row + 1))) for row in range(len(heads))]
         self.entries = heads if self.entries is None else self.entries.and_also(heads)
@@ -129,7 +131,8 @@ class MappingTable:
         return len(self.centroids) - 1
 
     def recluster(self) -> None:
-        """Average-link clusters: on f_sep cut at τ, and inside each on 1 - cos(f_inter) cut at τ/ζ.
+        """Cluster all entries anew by average link: on f_sep cut at τ, and inside each on 1 - cos(f_inter)
+        cut at τ/ζ.
 
         For idle time. The paper gives no rule where to cut.
         """

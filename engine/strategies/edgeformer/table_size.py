@@ -9,7 +9,7 @@ CAPACITY = 4096
 FEATURE_POINTS = 64
 """Values to which f_inter is resampled, so that inputs of any length can be compared."""
 SCALARS = 4
-"""Per entry: squared length, importance, cluster and time of the last hit."""
+"""Scalars per entry: squared length, importance, cluster and time of the last hit."""
 
 
 def entry_bytes(model: ModelSpec) -> int:

@@ -81,7 +81,7 @@ def best_segments(profile: Profile, objective: Objective) -> tuple[Stage, ...] |
 
 
 def segments_s(profile: Profile) -> Any:
-    """[j, i, m]: seconds of layers [i, m) on device j; infinite if none or more than it has memory for."""
+    """Seconds [j, i, m] of layers [i, m) on device j; infinite if none or more than it has memory for."""
     import numpy as np
 
     devices, layers = len(profile.layer_s), len(profile.layer_s[0])

@@ -141,7 +141,7 @@ class GalaxyTime(SplitTime):
 
 
 class GalaxySearch(SplitSearch):
-    """Heads go in whole KV groups; the source is the first member."""
+    """Searches groups and shares for Galaxy. Heads go in whole KV groups; the source is the first member."""
 
     time: GalaxyTime
 

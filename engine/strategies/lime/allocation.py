@@ -232,7 +232,9 @@ def printed(ring: Ring, num_segments: int) -> LayerAllocation | None:
 
 
 def printed_slots(num_layers: int, load_s: Sequence[float], idle: Sequence[float]) -> tuple[int, ...]:
-    """Lines 2 to 11 as printed: delays of different devices add up, equal ones keep the later device's."""
+    """Slots by lines 2 to 11 as printed: delays of different devices add up, equal ones keep the later
+    device's.
+    """
     cost = [max(0.0, num * load_s[0] - idle[0]) for num in range(num_layers + 1)]
     choices: list[list[int]] = [list(range(num_layers + 1))]
     for device in range(1, len(load_s)):

@@ -67,7 +67,9 @@ def order_of(ring: Ring, placement: RingPlacement) -> tuple[float, float, int, t
 
 
 def _segment_counts(ring: Ring, mode: WholeLayers) -> range:
-    """2 ≤ #Seg ≤ ceil(L/D); Algorithm 1 also stops where one slot holds all that is left."""
+    """Numbers of segments to try: 2 ≤ #Seg ≤ ceil(L/D); Algorithm 1 also stops where one slot holds all that
+    is left.
+    """
     most = ceil(ring.num_layers / ring.size)
     if mode != "exact":
         left = ring.num_layers - sum(ring.capacity(device) for device in range(ring.size))

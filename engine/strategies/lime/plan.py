@@ -33,7 +33,9 @@ from engine.strategies.shared.shares import layer_s
 from engine.strategies.shared.stages import Stage, free_bytes
 
 SMALLEST_CHUNK = 8
-"""Smaller parts of a prompt save little memory, and every part takes a turn of its own on every device."""
+"""The fewest tokens of a part of a prompt: smaller ones save little memory, and every part takes a turn of
+its own on every device.
+"""
 
 
 def plan_of(

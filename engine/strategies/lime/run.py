@@ -225,7 +225,7 @@ class Member:
     # growing KV caches
 
     def _adapt(self, steps: Sequence[Step]) -> None:
-        """Before a step: choose the rows to park, and the online plan with which the KV caches fit.
+        """Choose before a step the rows to park, and the online plan with which the KV caches fit.
 
         Raises `OutOfMemory` if no plan is left.
         """
@@ -337,7 +337,7 @@ def _sequences(steps: Sequence[Step]) -> int:
 
 
 def _tokens(steps: Sequence[Step]) -> int:
-    """In the KV caches of all sequences after `steps`."""
+    """Tokens in the KV caches of all sequences after `steps`."""
     return sum(step.batch * (step.start + step.rows) for step in steps)
 
 

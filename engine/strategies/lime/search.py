@@ -23,7 +23,7 @@ Ranks = tuple[int, ...]
 MOST_SEGMENTS = 16
 """The most rounds that are tried where the layers fit with fewer: each costs one more round of hops."""
 EVERY_RING = 6
-"""Up to so many devices, every subset is tried as a ring."""
+"""The most devices of which every subset is tried as a ring."""
 SLOWER = 1.005
 """How much longer a token may take than in the plain pipeline, for the sake of the prompt."""
 MOVES = 40

@@ -172,7 +172,9 @@ class Chip:
     async def _part(
         self, layer: int, part: LayerPart, share: ChipShare, step: Step, x: Tensor | None
     ) -> Tensor | None:
-        """Broadcast, partial sums, reduction: one synchronisation. The skip is added once, on the root."""
+        """Compute a part by broadcast, partial sums and reduction: one synchronisation. The skip is added
+        once, on the root.
+        """
         ctx, model = self.ctx, self.ctx.model
         is_root = ctx.rank == self.root
         own = x

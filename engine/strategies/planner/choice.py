@@ -21,7 +21,7 @@ PLANNER_HELP = (
 
 
 WORTH_NAMING = 1.02
-"""Gains below are no difference."""
+"""The least gain that is worth naming."""
 
 
 class PlannedParams(DivisibleParams):

@@ -107,7 +107,9 @@ class Exchange:
         return self._ring_sum_s(start_s, widths / elements, size_bytes, add_s)
 
     def _ring_sum_s(self, start_s: Floats, share: Floats, size_bytes: int, add_s: Floats) -> Floats:
-        """Around the ring twice, `share` of the tensor in each chunk: to add it up, and to hand it on."""
+        """When each device has the sum that goes around the ring twice, `share` of the tensor in each chunk:
+        to add it up, and to hand it on.
+        """
         size = len(start_s)
         me = np.arange(size)
         right = (me + 1) % size

@@ -10,7 +10,7 @@ from itertools import combinations
 
 Group = tuple[int, ...]
 EVERY_GROUP = 5
-"""Among so many devices every group is tried."""
+"""The most devices of which every group is tried."""
 TRIED = 120
 """How many groups of more devices are tried, or `STEPS` by their number, as large groups take longer."""
 STEPS = 1_500

@@ -20,7 +20,7 @@ from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.stages import Stage
 
 PLAYED = 12
-"""After so many tokens every further one takes as long as the last of them."""
+"""Tokens that are played: every further one takes as long as the last of them."""
 
 Resource = int | tuple[int, bool]
 """A device (rank), or a link in one direction: it does one thing at a time."""

@@ -29,7 +29,7 @@ GRANULES = 64
 REFINED = 3
 """How many of the best groups get exact shares."""
 EXACT_MEMBERS = 8
-"""Larger groups keep shares in proportion to speed within memory."""
+"""The most members that get exact shares. Larger groups keep shares in proportion to speed within memory."""
 CAPS = 32
 """A device's largest share of a layer is found in steps of 1 / CAPS."""
 

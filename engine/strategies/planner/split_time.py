@@ -29,7 +29,7 @@ from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 EXACT_LAYERS = 2
-"""After so many layers each takes as long as the last one."""
+"""Layers that are timed one by one: each further one takes as long as the last."""
 
 
 class Phase(NamedTuple):

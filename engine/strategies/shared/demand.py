@@ -55,7 +55,7 @@ class Demand(NamedTuple):
 
     @property
     def num_batches(self) -> int:
-        """Into how many batches the sequences are divided."""
+        """The number of batches that the sequences are divided into."""
         return -(-self.sequences // self.batch)
 
     @property
@@ -236,7 +236,7 @@ def check_memory(
     ops: Mapping[int, Sequence[SizedOp]],
     remedy: str,
 ) -> None:
-    """Weights, KV caches at their largest and working sets against each device's memory.
+    """Check weights, KV caches at their largest and working sets against each device's memory.
 
     `kv_bytes` and `ops` are by rank. Raises `PlanError` with every device that lacks memory.
     """

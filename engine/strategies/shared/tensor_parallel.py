@@ -81,7 +81,9 @@ class AllReduceLayout(ShareLayout):
     all_reduce: AllReduce
     decode_all_reduce: AllReduce | None = None
     vocabulary: tuple[Count, ...] | None = None
-    """Member i has the tokens [vocabulary[i], vocabulary[i + 1]) of the head; None: the source has all."""
+    """Bounds of the vocabulary: member i has the tokens [vocabulary[i], vocabulary[i + 1]) of the head; None:
+    the source has all.
+    """
     members_embed: bool = False
     """Every member has the table and gets token ids; else the source embeds and sends hidden rows."""
 

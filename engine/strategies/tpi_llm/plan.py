@@ -45,8 +45,9 @@ from engine.strategies.tpi_llm.token_time import BlockTime, steady_token_s
 ROUNDING = 1e-9
 
 Streams = tuple[tuple[int, int], ...]
-"""(block, rows): the block streams in steps after which the KV cache has at least so many rows. In the
-order in which blocks begin to; either none streams or more than a window holds."""
+"""When blocks stream, as (block, rows): the block streams in steps after which the KV cache has at least so
+many rows. In the order in which blocks begin to; either none streams or more than a window holds.
+"""
 
 StreamsOf = Callable[["MemberShare"], Streams]
 

@@ -35,7 +35,7 @@ from engine.strategies.voltage.time import PassTime
 CLIMBED = 4
 """How many of the best groups are improved by moving rows, judged by a layer with its exchange."""
 FEW_DEVICES = 8
-"""Divisions among more devices are not refined."""
+"""The most devices among which divisions are refined."""
 REFINED = 2
 """How many of the best divisions are improved further, by moves of at most `LARGEST_STEP` rows."""
 LARGEST_STEP = 4

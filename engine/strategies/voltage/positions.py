@@ -85,7 +85,9 @@ def shard_of(
     trims: bool,
     owns: bool,
 ) -> PositionShard:
-    """`trims`: keys end where the causal mask hides the rest; `owns`: this device fills a KV cache."""
+    """The shard of a device. `trims`: keys end where the causal mask hides the rest; `owns`: this device
+    fills a KV cache.
+    """
     keys = rows.stop if trims and model.causal else num_positions
     score, value = orders(model, len(rows), keys, choice, owns)
     return PositionShard(

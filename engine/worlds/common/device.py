@@ -391,6 +391,6 @@ def takes_part(cluster: ClusterSpec, plan: Plan, rank: int) -> bool:
 
 @lru_cache(maxsize=65536)
 def layer_of(tag: str) -> int:
-    """Tags that belong to a layer start with `L<number>.`; others have layer -1."""
+    """The layer of a tag, which starts with `L<number>.`; -1 for others."""
     head = tag.partition(".")[0]
     return int(head[1:]) if head[:1] == "L" and head[1:].isdigit() else -1

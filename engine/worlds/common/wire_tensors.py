@@ -8,7 +8,7 @@ from engine.ops.tensors import payload_bytes
 from engine.program.frames import NOTE_BYTES, FrameHeader
 
 AS_ARRAYS = frozenset({torch.float32, torch.int64, torch.uint8, torch.float16})
-"""Types that numpy has, too."""
+"""Number types that numpy has, too."""
 
 
 def bytes_of(tensor: torch.Tensor) -> memoryview:

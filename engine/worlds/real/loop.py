@@ -284,7 +284,7 @@ class DeviceLoop(Device):
         self._later(self._usable_s(message), message)
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
-        """Complete messages, and peers that have closed, within `timeout_s`."""
+        """Wait `timeout_s` at most for complete messages and for peers that have closed."""
         return self.connections.wait(timeout_s)
 
     def _awaited(self) -> dict[int, float]:

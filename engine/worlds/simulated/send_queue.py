@@ -22,7 +22,9 @@ FIRST_BYTES = 10 * SEGMENT_BYTES
 (RFC 6928). Measured: 4 to 8 segments at 5 Mbit/s, 17 to 37 at 50 Mbit/s."""
 
 LONG_BYTES = 1 << 16
-"""Longer messages share from the start: ten segments ahead change their time by a few percent."""
+"""The size above which messages share from the start: ten segments ahead change their time by a
+few percent.
+"""
 
 
 class Turn(NamedTuple):

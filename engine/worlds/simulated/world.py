@@ -28,7 +28,7 @@ from engine.worlds.simulated.message import SimulatedMessage
 from engine.worlds.simulated.network import SimulatedNetwork
 
 Programs = Iterable[tuple[int, Any]]
-"""(rank, coroutine)."""
+"""The programs of a run, as (rank, coroutine)."""
 Recover = Callable[[Exception], Programs]
 """Gets a `PeerFailed` or `DeviceJoined`; returns the programs that continue the run, or raises the error."""
 

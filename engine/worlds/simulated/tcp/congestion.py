@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 INITIAL_CWND = 20.0
-"""10 segments (RFC 6928), doubled by the messages with which a run warms its connections up."""
+"""The initial window: 10 segments (RFC 6928), doubled by the messages with which a run warms its connections
+up.
+"""
 MIN_SSTHRESH = 2.0
 
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 DEVICE_QUEUE_SEGMENTS = 3
-"""TCP Small Queues: the sender waits while more than two segments wait for the link."""
+"""Segments that may wait for the link (TCP Small Queues): with more, the sender waits."""
 
 
 class PathConditions(NamedTuple):

@@ -10,7 +10,7 @@ from engine.worlds.simulated.tcp.path import Transmission
 TIMER_MIN_S = 0.002
 """The least time of a reordering timer or tail loss probe (Linux' TCP_TIMEOUT_MIN)."""
 ROUNDING_S = 1e-9
-"""Times that differ by less are equal: they differ by rounding errors only."""
+"""The difference below which times are equal: they differ by rounding errors only."""
 
 
 class Rack:

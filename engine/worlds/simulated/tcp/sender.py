@@ -163,7 +163,7 @@ class TcpSender:
         self.probed = False
 
     def _detect_losses(self) -> bool:
-        """Have RACK's lost segments sent again; whether there are any.
+        """Have RACK's lost segments sent again; returns whether there are any.
 
         The reordering window is a quarter of the round trip, unless DupThresh segments beyond the gap have
         been acknowledged or a recovery is going on.
