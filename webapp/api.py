@@ -139,7 +139,9 @@ def on_unreadable_form(request: HttpRequest, error: MultiPartParserError) -> Htt
 @api.exception_handler(OverflowError)
 @api.exception_handler(DataError)
 def on_number_out_of_range(request: HttpRequest, error: Exception) -> HttpResponse:
-    """SQLite's and PostgreSQL's ways of refusing a number that no column holds, as in `?offset=10**30`."""
+    """Answer SQLite's and PostgreSQL's ways of refusing a number that no column holds, as in
+    `?offset=10**30`.
+    """
     return refusal(request, 422, "A number or text in the request is larger than the database can hold.", [])
 
 

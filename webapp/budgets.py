@@ -26,7 +26,7 @@ from topologies.files import MAX_DEVICES, MAX_LINKS
 
 MAX_DEVICES_EMULATED = 80
 MAX_LOSS_FRAC = 0.9
-"""Beyond it TCP repeats a packet for hours; 1 is a link that is down."""
+"""The largest loss: beyond it TCP repeats a packet for hours; 1 is a link that is down."""
 LEAST_RATE_PER_S = 1e-3
 """The least rate of devices, links and requests: with less, times become larger than any that is computed
 with.
@@ -35,29 +35,33 @@ MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
 MAX_PREDICTED_STEPS = 2_000_000
 MAX_EMULATED_STEPS = 500_000
-"""Layers × tokens × requests × devices: each is about one operation and one event."""
+"""The most steps of an emulated run, layers × tokens × requests × devices: each is about one operation and
+one event.
+"""
 
 MAX_SMALL_DEVICES = 32
 MAX_SMALL_STEPS = 50_000
 """Most steps of a question for which a planning process is kept free: about a second."""
 
 MAX_POINTS = 2000
-"""Points × worlds of an experiment on the server."""
+"""Most points × worlds of an experiment on the server."""
 MAX_EMULATED_POINTS = 500
 MAX_DEVICES_OF_ALL_POINTS = 100_000
 MAX_VIEWS = 100
-"""Figures, tables and claims of an experiment: each is worked out of all rows whenever somebody looks."""
+"""Most figures, tables and claims of an experiment: each is worked out of all rows whenever
+somebody looks.
+"""
 MAX_VALUES = 2000
-"""Published values and assumptions of an experiment."""
+"""Most published values and assumptions of an experiment."""
 MAX_CONDITIONS = 100
 MAX_CONDITION_CHARS = 500
 MAX_SETTINGS = 200
-"""Paths that one point sets."""
+"""Most paths that one point sets."""
 MAX_EXPERIMENTS_UNDER_WAY = 5
 """Most experiments of one person under way at once."""
 MAX_EXPERIMENTS = 500
 MAX_CLUSTERS = 500
-"""Stored ones of one person."""
+"""Most stored clusters of one person."""
 MAX_CLUSTERS_CHARS = 5_000_000
 MAX_EXPERIMENTS_CHARS = 20_000_000
 """All documents of one person together, with those of the versions that were started: lists read them all."""
@@ -65,7 +69,7 @@ MAX_EXPERIMENT_CHARS = 1_000_000
 MAX_DRAWING_CHARS = 1_000_000
 
 MAX_ADVISED_STEPS = 10_000
-"""Layers × devices × requests at once: about the operations of one forward pass."""
+"""Most layers × devices × requests at once to advise on: about the operations of one forward pass."""
 MAX_SMALL_ADVISED_STEPS = 1_000
 
 MAX_NOTES_CHARS = 20_000
@@ -108,8 +112,8 @@ def check_stored(number: int, limit: int, what: str, person: str) -> None:
 
 
 def check_documents(stored: Iterable[QuerySet[Any]], adds: Sequence[Any], limit: int, person: str) -> None:
-    """Before the documents `adds` are stored for `person` beside what the rows `stored` have in columns of
-    JSON. Raises `SpecError`.
+    """Check that the documents `adds` may be stored for `person` beside what the rows `stored` have in
+    columns of JSON. Raises `SpecError`.
     """
     number = sum(len(json.dumps(document)) for document in adds)
     for rows in stored:
@@ -192,7 +196,7 @@ def check_emulation(spec: RunSpec) -> None:
 
 
 def steps_of_a_pass(spec: RunSpec) -> int:
-    """Layers × devices × requests at once."""
+    """The steps of one forward pass: layers × devices × requests at once."""
     return spec.model.num_layers * len(spec.cluster.devices) * spec.workload.together
 
 

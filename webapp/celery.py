@@ -24,7 +24,9 @@ from django.conf import settings
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
 LATER = 9
-"""Priority of a task that nobody waits for, after all others of its queue; Redis' first is 0, the default."""
+"""The priority of a task that nobody waits for, after all others of its queue; Redis' first is 0, the
+default.
+"""
 
 app = Celery("webapp")
 app.conf.update(

@@ -7,8 +7,8 @@ from django.middleware.gzip import GZipMiddleware
 
 
 class CompressedApi(GZipMiddleware):
-    """Whole answers below /api/. A stream goes out as it comes, and files have their compressed copies
-    already.
+    """Compresses whole answers below /api/. A stream goes out as it comes, and files have their compressed
+    copies already.
 
     Django adds up to 100 random bytes, so the length of an answer does not tell what secrets are in it
     (BREACH).

@@ -29,7 +29,7 @@ class TooMany(EdgeLoomError):
 
 
 class Unavailable(EdgeLoomError):
-    """Redis or a worker does not answer; `retry_s` says when it may, if something is about to start."""
+    """Redis, or a worker, does not answer; `retry_s` says when it may, if something is about to start."""
 
     def __init__(self, sentence: str, retry_s: int | None = None):
         super().__init__(sentence)

@@ -21,7 +21,7 @@ REDIS_ERRORS = (RedisGone, RedisSlow, OperationalError)
 
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 10.0
-"""Longer than any blocking read."""
+"""Seconds to wait for an answer, longer than any blocking read."""
 
 
 def client() -> redis.Redis:

@@ -1,4 +1,5 @@
-"""uvicorn that waits for a request only so long: `python -m webapp.server webapp.asgi:application …`.
+"""Runs uvicorn so that it waits for a request only so long: `python -m webapp.server webapp.asgi:application
+…`.
 
 Its options are uvicorn's. A connection that sends half a request and then nothing would stay open for ever.
 `webapp/accounts/body_limit.py` waits for bodies.

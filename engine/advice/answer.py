@@ -1,4 +1,6 @@
-"""Are several boards better than one, for this model? One sentence, and what it would take if not. Pure."""
+"""Answers whether several boards are better than one for a model: a sentence, and what it would take if not.
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ NO_TIME = 1e6
 """A rate that is so many times as high needs no time."""
 COARSE = tuple(2.0**step for step in range(1, 11))
 FINE = tuple(2.0 ** (step / 8) for step in range(-7, 1))
-"""Times the links' rates: first steps of two, then eight steps between the last two of them."""
+"""Factors of the links' rates that are tried: first steps of two, then eight between the last two of them."""
 PER: dict[Objective, str] = {
     "first_token_s": " to the first token",
     "per_token_s": " per token",

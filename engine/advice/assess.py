@@ -33,7 +33,7 @@ large run one decode step.
 """
 OF_TIME: tuple[Objective, ...] = ("first_token_s", "per_token_s", "total_s", "tokens_per_s")
 LARGE = 128
-"""Layers × devices from which a run is large."""
+"""The number of layers × devices from which a run is large."""
 
 
 class _Played(NamedTuple):
@@ -60,8 +60,8 @@ def shortened(spec: RunSpec) -> Workload:
 
 
 def assess(spec: RunSpec) -> Assessment:
-    """Never raises an `EdgeLoomError`: a strategy without a plan is assessed by its reason, which also says
-    what its best planner would give where its paper's is slower.
+    """How a strategy would do. Never raises an `EdgeLoomError`: a strategy without a plan is assessed by its
+    reason, which also says what its best planner would give where its paper's is slower.
     """
     return _with_best_planner(spec, ())
 

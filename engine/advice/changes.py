@@ -1,4 +1,4 @@
-"""Single changes of a cluster, each tried by prediction: which one helps most?"""
+"""Tries single changes of a cluster by prediction, to find which one helps most."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import by_best
 
 POINTS = 3
-"""Of a method that are planned again: its first, its last, and one between them."""
+"""Most points of a method that are planned again: its first, its last, and one between them."""
 
 
 class PlannerGain(Value):
-    """By prediction `strategy` is `least` to `most` times as fast with planner=best as by its paper's rule,
-    at the points looked at.
+    """What planner=best would gain: by prediction `strategy` is `least` to `most` times as fast with
+    planner=best as by its paper's rule, at the points looked at.
     """
 
     strategy: str
@@ -25,7 +25,9 @@ class PlannerGain(Value):
 
 
 def runs_by_rule(specs: Iterable[RunSpec]) -> tuple[RunSpec, ...]:
-    """Of every method up to `POINTS` of the runs in which it follows its paper's rule, from first to last."""
+    """For every method up to `POINTS` of the runs in which it follows its paper's rule, from
+    first to last.
+    """
     found: dict[str, dict[str, RunSpec]] = {}
     for spec in specs:
         if by_best(spec.strategy, spec.params) is not None:
@@ -42,7 +44,7 @@ def _spread(runs: Sequence[RunSpec]) -> list[RunSpec]:
 def planner_gains(
     specs: Iterable[RunSpec], assess_all: Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 ) -> tuple[PlannerGain, ...]:
-    """By method, in the order of `specs`; without those that gain nothing worth naming."""
+    """Gains by method, in the order of `specs`; without those that gain nothing worth naming."""
     gains: dict[str, list[float]] = {}
     for row in assess_all(runs_by_rule(specs)):
         if row.total_s is not None:

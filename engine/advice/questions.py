@@ -28,7 +28,9 @@ Question = Literal["buy", "largest", "link", "cost"]
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 RATE: Objective = "tokens_per_s"
 METHODS = ("single", "edgeshard", "megatron")
-"""With which boards and models are tried: alone, a pipeline, and every layer on all boards at once."""
+"""The strategies that boards and models are tried with: alone, a pipeline, and every layer on all boards at
+once.
+"""
 COUNTS = (1, 2, 4, 8)
 MOST_OPTIONS = 3
 TIMES = 10.0
@@ -42,7 +44,7 @@ LAN = LinkSpec(a="a", b="b", bit_per_s=1e9, delay_s=1e-4)
 
 
 class Prices(Value):
-    """In any currency: of a board, by the name of its preset (`buy`) or its device (`cost`), and of a
+    """Prices in any currency: of a board, by the name of its preset (`buy`) or its device (`cost`), and of a
     kilowatt-hour.
     """
 
@@ -61,7 +63,7 @@ class Option(Value):
 
 
 class Reply(Value):
-    """`unit` is that of the options' figures; the best option comes first."""
+    """The answer to a question. `unit` is that of the options' figures; the best option comes first."""
 
     question: Question
     sentence: str
@@ -77,7 +79,7 @@ class Asker(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """So many boards of a kind, and what they cost or draw: the fewer the better."""
+    """A number of boards of a kind, and what they cost or draw: the fewer the better."""
 
     board: DeviceSpec
     number: int
@@ -121,7 +123,7 @@ def to_buy(
 def _offers(
     base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, prices: Prices
 ) -> Iterator[Offer]:
-    """From the least expense on, without those whose memory is too small or too slow for the model."""
+    """Offers from the least expense on, without those whose memory is too small or too slow for the model."""
     found = []
     for board in boards:
         each = prices.boards.get(board.name) if prices.boards else board.watts or None
@@ -161,7 +163,7 @@ def largest_model(
     tokens_per_s: float,
     asker: Asker,
 ) -> Reply:
-    """Of `models`, by the bytes of their weights. Raises `SpecError`."""
+    """The largest of `models`, by the bytes of their weights. Raises `SpecError`."""
     # Another model has other tokens: the prompt keeps its length.
     length = base.workload.prompt_tokens or DEFAULT_PROMPT_TOKENS
     workload = base.workload.model_copy(update={"prompt": None, "prompt_tokens": length})
@@ -258,8 +260,8 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
 def _money(
     base: RunSpec, row: Assessment, prices: Prices, joules: float, tokens_per_s: float | None
 ) -> float:
-    """Of a million tokens, on the devices that `row` uses. Raises `SpecError` for one without a price where
-    others have one.
+    """What a million tokens cost, on the devices that `row` uses. Raises `SpecError` for one without a price
+    where others have one.
     """
     total = 0.0
     for name in row.devices if prices.boards else ():
@@ -287,7 +289,7 @@ def _best_on(base: RunSpec, cluster: ClusterSpec, assess_all: AssessAll) -> Asse
 
 
 def _option(base: RunSpec, cluster: ClusterSpec, words: str, best: Assessment, asker: Asker) -> Option:
-    """With the interval, which is predicted only for what is shown."""
+    """An option with its interval, which is predicted only for what is shown."""
     (row,) = asker.with_interval([_run(base, cluster, best.strategy)])
     low, high = sorted(_ends(row)) if len(_ends(row)) == 2 else (None, None)
     return Option(words=words, strategy=best.strategy, figure=best.tokens_per_s or 0.0, low=low, high=high)

@@ -102,7 +102,7 @@ def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
 
 
 def assess_ends(specs: Sequence[RunSpec]) -> list[Assessment]:
-    """As `assess_all`, with both ends of the boards' rates."""
+    """`assess_all` with both ends of the boards' rates."""
     return _on_all_processors(assess_with_interval, specs)
 
 

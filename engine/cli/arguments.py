@@ -192,7 +192,8 @@ def parse_assignments(pairs: list[str]) -> dict[str, Any]:
 
 
 def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec, model: ModelSpec) -> dict[str, Any]:
-    """`plan=FILE` read: a plan made by hand, or a report or plan that is written as if it were one.
+    """The parameters with `plan=FILE` read: a plan made by hand, or a report or plan that is written as if it
+    were one.
 
     Raises `SpecError`, and `PlanError` for a plan of a strategy that takes none made by hand.
     """

@@ -19,11 +19,11 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from engine.domain.units import human_s
 
 AFTER_S = 2.0
-"""Shorter work says nothing on a terminal."""
+"""Seconds: shorter work says nothing on a terminal."""
 
 EVERY_S = 0.1
 LISTENS_S = 0.5
-"""Work that has not asked for so long whether it is to stop would not hear it."""
+"""Seconds after which work that has not asked whether it is to stop would not hear it."""
 
 LINES = 10
 """Lines that a pipe or a file gets over the whole time of countable work."""

@@ -73,8 +73,8 @@ def verdict(report: RunReport) -> str:
 
 
 def exit_status(report: RunReport) -> int:
-    """0 for a run that finished, 3 for any other result. A run that computed and sent must also be proved
-    correct, or lossy as announced, and valid.
+    """The command's exit status: 0 for a run that finished, 3 for any other result. A run that computed and
+    sent must also be proved correct, or lossy as announced, and valid.
     """
     if report.outcome.kind != "finished":
         return 3

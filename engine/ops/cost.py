@@ -29,13 +29,14 @@ from engine.domain.rates import FormatRate, format_bits
 from engine.ops.sizes import STORED_BITS
 
 INLINE_FLOPS = 200_000
-"""Operations with fewer FLOPs run in the main thread of a paced device: passing them to the compute thread
-costs more.
+"""FLOPs below which an operation runs in the main thread of a paced device: passing them to the compute
+thread costs more.
 """
 
 NATIVE_INLINE_FLOPS = 100_000_000
-"""At native speed the main thread also computes what takes a few milliseconds: no other message is due to the
-microsecond then, and passing the operation on and its result back costs a twelfth of a decode step.
+"""The same at native speed, where the main thread also computes what takes a few milliseconds: no other
+message is due to the microsecond then, and passing the operation on and its result back costs a twelfth of a
+decode step.
 """
 
 

@@ -221,7 +221,7 @@ class Ledger:
         self.kv_bytes = self.reserved_bytes = 0
 
     def empty(self) -> None:
-        """Memory as after a restart."""
+        """Make the memory as it is after a restart."""
         self.release_all()
         self.resident.clear()
         self._of_layer.clear()

@@ -1,1 +1,1 @@
-"""Who may do what: viewers read, operators write, the administrator also manages accounts."""
+"""Accounts and their rights: viewers read, operators write, the administrator also manages accounts."""

@@ -145,7 +145,7 @@ View = Callable[..., Any]
 
 
 def one_at_a_time(view: View) -> View:
-    """Below a route: of the requests of one person, one after the other is computed."""
+    """Let a route compute the requests of one person one after the other."""
 
     def in_turn(operation: Operation) -> None:
         compute = operation.view_func

@@ -1,4 +1,4 @@
-"""Session: who am I, log in, log out. Account: password, API tokens."""
+"""The API of accounts: who is logged in, log-in and log-out, passwords, API tokens."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from django.db import models
 
 Role = Literal["viewer", "operator", "admin"]
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
-"""From the least to the most rights."""
+"""Roles from the least to the most rights."""
 
 
 class ApiToken(models.Model):

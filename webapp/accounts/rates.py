@@ -18,7 +18,7 @@ from webapp.errors import TooMany
 from webapp.redis import REDIS_ERRORS, client
 
 MOST_KEPT = 10_000
-"""Buckets; those that were used longest ago are forgotten, which fills them."""
+"""Most buckets that are kept; those that were used longest ago are forgotten, which fills them."""
 
 
 class Rates:
@@ -46,7 +46,9 @@ _taking = Lock()
 
 @contextmanager
 def turn(person: int) -> Iterator[None]:
-    """Inside, this process computes nothing else for `person`: only their own other requests wait."""
+    """Let this process compute nothing else for `person` inside the block: only their own other requests
+    wait.
+    """
     with _taking:
         mine = _turns.setdefault(person, Lock())
     with mine:

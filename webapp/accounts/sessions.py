@@ -1,4 +1,4 @@
-"""Sessions in the database under a digest of their key: who reads the database cannot act as anybody."""
+"""Keeps sessions in the database under a digest of their key: who reads it cannot act as anybody."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class EventLog:
     """
 
     def __init__(self, owner: Ownership):
-        """Goes on after the events that there are. Raises Redis' errors."""
+        """Go on after the events that there are. Raises Redis' errors."""
         self.owner = owner
         self.unsent: deque[Batch] = deque()
         stored = archive.last_stored(owner.id)

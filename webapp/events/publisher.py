@@ -17,17 +17,17 @@ from webapp.jobs import storage
 from webapp.jobs.lease import Lost, Ownership
 
 BATCH_S = 0.04
-"""Events wait this long so that they travel together: as smooth in the browser, for a third of the CPU."""
+"""How long events wait so that they travel together: as smooth in the browser, for a third of the CPU."""
 
 BATCH_EVENTS = 1000
 SEGMENT_EVENTS = 20_000
-"""After so many events the worker stores a segment and cuts the stream."""
+"""How many events the worker stores as a segment; then it cuts the stream."""
 
 logger = logging.getLogger(__name__)
 
 
 class Publisher:
-    """Publishing never waits: not for Redis, not for the database.
+    """Publishes the events of a run without ever waiting: not for Redis, not for the database.
 
     While one of them cannot be written, events are kept here, numbered, and sent later. A context manager:
     leaving it stores everything that is not stored yet, with as many attempts as it takes, and marks the run

@@ -36,7 +36,9 @@ class Batch(NamedTuple):
 
 
 class Unknown(Exception):
-    """Redis knows no owner of this run: it restarted empty. Ask the database, then say `vouched`."""
+    """Raised if Redis knows no owner of this run: it restarted empty. Ask the database, then say
+    `vouched`.
+    """
 
 
 def stream_of(run_id: int) -> str:

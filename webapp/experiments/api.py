@@ -90,7 +90,7 @@ def get_reproduction(request: HttpRequest, name: str) -> list[FigureVerdict]:
 # Storing ------------------------------------------------------------------------------------------
 @router.get("", response=list[ExperimentRow])
 def list_experiments(request: UserRequest) -> list[dict[str, Any]]:
-    """Newest first."""
+    """The stored experiments, newest first."""
     return answers.listed(Experiment.objects.select_related("owner"), request.auth)
 
 

@@ -112,7 +112,7 @@ def is_of(found: Mapping[str, Computation], computation: Computation, code_versi
 
 
 def parts(rows: Sequence[Any], size: int = 500) -> list[Sequence[Any]]:
-    """Databases limit the number of values in one statement."""
+    """`rows` in parts: databases limit the number of values in one statement."""
     return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 

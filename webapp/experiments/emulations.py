@@ -108,7 +108,9 @@ def collect() -> int:
 
 
 def collect_one(computation: Computation, stopped: bool = False) -> bool:
-    """`stopped`: its worker ended, so that the point waits for another one."""
+    """Take the result of one emulated point. `stopped`: its worker ended, so that the point waits for another
+    one.
+    """
     run = computation.run
     assert run is not None
     if stopped and run.status == "cancelled":

@@ -25,7 +25,9 @@ from webapp.experiments.models import Execution
 Kind = TypeVar("Kind", bound=Presented)
 
 DRAWING = threading.Lock()
-"""matplotlib's settings belong to the process, and requests are answered by several threads."""
+"""The lock of drawing: matplotlib's settings belong to the process, and requests are answered by several
+threads.
+"""
 
 
 class File(NamedTuple):

@@ -72,7 +72,7 @@ class Computation(Job):
     """
 
     LEASE_S = 150.0
-    """Longer than a prediction may take: nobody renews it."""
+    """Seconds of a lease, longer than a prediction may take: nobody renews it."""
 
     digest = models.CharField(max_length=64)
     world = models.CharField(max_length=10)

@@ -109,7 +109,7 @@ STATES = ("done", "failed", "running", "waiting", "problem")
 
 
 def slots(queue: str) -> int:
-    """0 without Redis."""
+    """How many tasks the workers of a queue take at once; 0 without Redis."""
     try:
         return workers.slots(queue)
     except REDIS_ERRORS:

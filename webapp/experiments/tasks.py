@@ -43,7 +43,7 @@ SLICE_S = 1.0
 """Seconds of a slice after which no point is begun."""
 
 QUICK_S = 0.05
-"""Points that take less are taken from the database several at a time."""
+"""Seconds: points that take less are taken from the database several at a time."""
 
 MEMORY_BYTES = 3 * 2**30
 """What a process may allocate for a point beyond what it had at its start."""

@@ -127,7 +127,7 @@ def cores() -> int:
 
 
 def _meminfo() -> dict[str, int]:
-    """/proc/meminfo in bytes."""
+    """The lines of /proc/meminfo in bytes."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     fields = (line.replace(":", "").split() for line in lines)
     return {name: int(number) * 1024 for name, number, *_ in fields}

@@ -78,7 +78,7 @@ def require_workers() -> None:
 
 @contextmanager
 def turn(person: int, ends_s: float, large: bool = False) -> Iterator[None]:
-    """Inside, this is one of the `AT_ONCE` questions of `person`, or their large one and one of everybody's
+    """Let the block be one of the `AT_ONCE` questions of `person`, or their large one and one of everybody's
     large ones; a place that is not given back expires.
 
     Raises `TooMany` if no place is free until `ends_s`.

@@ -1,4 +1,4 @@
-"""Django's name for this app; its tables begin with `fleet`, as they did first."""
+"""Django's name for this app, whose tables begin with `fleet`, as they did first."""
 
 from django.apps import AppConfig
 

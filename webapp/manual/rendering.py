@@ -60,7 +60,7 @@ def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
 
 
 def _without_html(_renderer: object, tokens: Sequence[Token], number: int, *_rest: object) -> str:
-    """Nothing for a comment; other HTML is shown as it is written."""
+    """HTML as a page shows it: nothing for a comment, other HTML as it is written."""
     content = tokens[number].content
     return "" if content.lstrip().startswith("<!--") else escape(content)
 

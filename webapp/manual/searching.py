@@ -43,7 +43,9 @@ def search(question: str) -> list[Found]:
 
 
 def _score(words: list[str], page: Page, section: Section) -> float:
-    """0 unless every word is there; words in headings count most, and words in short sections more."""
+    """How well a section fits: 0 unless every word is there; words in headings count most, and words in short
+    sections more.
+    """
     heading, text = f"{page.title} {section.title}".lower(), section.text.lower()
     if not all(word in heading or word in text for word in words):
         return 0

@@ -110,7 +110,7 @@ def _dump(folder: Path, archive: tarfile.TarFile) -> dict[str, int]:
 
 
 class ExactTimes(DjangoJSONEncoder):
-    """Times with their microseconds, which Django's encoder cuts."""
+    """Encodes times with their microseconds, which Django's encoder cuts."""
 
     def default(self, o: Any) -> Any:
         return o.isoformat() if isinstance(o, datetime) else super().default(o)
@@ -227,7 +227,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _reset_sequences() -> None:
-    """PostgreSQL numbers on after the restored rows."""
+    """Let PostgreSQL number on after the restored rows."""
     statements = connection.ops.sequence_reset_sql(no_style(), tables())
     with connection.cursor() as cursor:
         for statement in statements:

@@ -30,7 +30,7 @@ NO_TESTS_COLLECTED = 5
 """pytest's exit status where none of the tests was wanted."""
 
 LONG_S = 20 * 60
-"""About what the campaigns take on two quiet cores."""
+"""Seconds that the campaigns take on two quiet cores, about."""
 
 
 class Check(NamedTuple):

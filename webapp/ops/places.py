@@ -28,7 +28,7 @@ PREPARED = "prepared"
 
 
 def state_dir() -> Path:
-    """Database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""
+    """The directory of database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""
     return Path(os.environ.get("LOOM_STATE_DIR", SETUP_DIR)).resolve()
 
 
@@ -37,7 +37,7 @@ class OpsError(HostError):
 
 
 def echo(line: str) -> None:
-    """Progress goes to stderr, so that stdout stays the command's own."""
+    """Print progress to stderr, so that stdout stays the command's own."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
 

@@ -240,7 +240,9 @@ def _environment_step(title: str, environment: Path, lock_name: str) -> Step:
 
 
 def set_up_frontend() -> bool:
-    """npm packages from the lock file, then the build; looks for Node only when one of them is due."""
+    """Install npm packages from the lock file, then build the front end; looks for Node only when one of them
+    is due.
+    """
     if all(step.is_done() for step in frontend_steps({})):
         return False
     return run_steps(frontend_steps(node_environment()))
@@ -271,7 +273,8 @@ def frontend_steps(environment: dict[str, str]) -> tuple[Step, Step]:
 
 
 def node_environment() -> dict[str, str]:
-    """PATH with a Node that can build the front end in front; installs one where the machine has none.
+    """The environment for npm: PATH with a Node that can build the front end in front; installs one where the
+    machine has none.
 
     It gets an environment of its own: inside .venv it would shadow the machine's Node.
     """
@@ -299,7 +302,7 @@ def node_is_new_enough(node: tuple[int, ...], npm: tuple[int, ...]) -> bool:
 
 
 def version_of(program: str | Path) -> tuple[int, ...]:
-    """`node --version` as numbers; () if the command fails."""
+    """The version that `program --version` prints, as numbers; () if the command fails."""
     try:
         answer = subprocess.run([str(program), "--version"], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

@@ -63,7 +63,7 @@ def predict(request: UserRequest, body: RunRequest) -> dict[str, Any]:
 
 @router.post("/supports", response=dict[str, str | None], auth=operator)
 def get_supports(request: HttpRequest, body: Pair) -> dict[str, str | None]:
-    """Per strategy the sentence why it cannot run this model on this cluster, or null."""
+    """For each strategy the sentence why it cannot run this model on this cluster, or null."""
     return reasons_against(body)
 
 
@@ -74,7 +74,7 @@ def start_run(request: UserRequest, body: RunRequest) -> Status[dict[str, Any]]:
 
 @router.get("/runs", response=list[RunRow])
 def list_runs(request: UserRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
-    """Newest first."""
+    """The runs that fit the filters, newest first."""
     waits = places()
     page = filtered(filters)[filters.offset : filters.offset + filters.limit]
     rights = Rights.of(request.auth)
@@ -182,7 +182,8 @@ def get_events(request: HttpRequest, run_id: int, since: int = 0) -> HttpRespons
 def get_past(
     request: HttpRequest, run_id: int, since: Annotated[int, Query(ge=0, le=2**63 - 1)] = 0
 ) -> HttpResponse:
-    """Binary: the events after the batch `since` as columns, which pages read faster than `events`.
+    """The past in binary form: the events after the batch `since` as columns, which pages read faster than
+    `events`.
 
     Chunks follow each other (webapp/runs/columns.py); four bytes of zeros end the past, without them request
     what comes after the newest cursor.
@@ -243,7 +244,7 @@ def get_critical_path(request: HttpRequest, run_id: int) -> list[PathPiece]:
 
 @router.post("/runs/averages", response=list[dict[str, Average]])
 def average_runs(request: HttpRequest, body: Grouped) -> list[dict[str, Average]]:
-    """Per group of runs and figure the mean with its 95 % interval, the median and the extremes."""
+    """For each group of runs and figure the mean with its 95 % interval, the median and the extremes."""
     wanted = {run_id for group in body.groups for run_id in group}
     rows = Run.objects.filter(pk__in=wanted).only("figures", *FIGURES_IN_COLUMNS)
     figures = {run.pk: run.figures | in_columns(run) for run in rows}
@@ -271,7 +272,7 @@ def download(text: str | bytes, content_type: str, name: str) -> HttpResponse:
 def compare_runs(
     request: HttpRequest, ids: str, baseline: int | None = None, grouped: bool | None = None
 ) -> dict[str, Any]:
-    """2 to 50 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first.
+    """Compare 2 to 50 runs by their ids, `ids=1,2,3`; deltas refer to the run `baseline`, else to the first.
     `grouped`: the columns are groups of repeats; else single runs; if not given, groups where there are
     several with repeats.
     """

@@ -31,7 +31,9 @@ TABLES: Mapping[str, Subject] = MappingProxyType(
 
 
 def report_csv(report: RunReport) -> str:
-    """Long form, one number per row: table, row, column, value. Spreadsheets pivot it, scripts filter it."""
+    """A report as CSV in long form, one number per row: table, row, column, value. Spreadsheets pivot it,
+    scripts filter it.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("table", "row", "column", "value"))
@@ -89,7 +91,7 @@ def _text(value: Any) -> str | None:
 
 
 def runs_csv(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    """Text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Runs as CSV; text that a spreadsheet would take for a formula gets an apostrophe in front."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)

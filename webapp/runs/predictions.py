@@ -71,8 +71,8 @@ class Unwanted:
 
 # What it needs of a worker ------------------------------------------------------------------------
 def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
-    """Weights of all devices, once more for the reference, and a cautious share for every process; `cores` as
-    `cores_for` says.
+    """What a run needs of a host: the weights of all devices, once more for the reference, and a cautious
+    share for every process; `cores` as `cores_for` says.
     """
     held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
     processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)

@@ -23,7 +23,7 @@ from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import Run
 
 HOUR_S, HOURS = 3600, 24
-"""Machine time is counted by the hour in Redis, where deleting a run does not undo it."""
+"""An hour, and the hours by which machine time is counted in Redis, where deleting a run does not undo it."""
 
 
 class Usage(Value):
@@ -44,7 +44,7 @@ def usage(person: User) -> Usage:
 
 @contextmanager
 def one_at_a_time(person: User) -> Iterator[None]:
-    """Inside a transaction: until its end, other requests of this person that come here wait. SQLite lets
+    """Let other requests of this person that come here wait until the end of the transaction. SQLite lets
     them wait from the start of their transactions.
     """
     User.objects.select_for_update().get(pk=person.pk)

@@ -19,7 +19,9 @@ logger = logging.getLogger(__name__)
 
 
 def publisher_of(owner: lease.Ownership) -> Publisher:
-    """Once Redis answers: it may have stopped since this worker asked it who else is there. Raises `Lost`."""
+    """The publisher of a run, once Redis answers: it may have stopped since this worker asked it who else is
+    there. Raises `Lost`.
+    """
     with lease.Renewal(owner, lambda: None):
         publisher = storage.keep_trying(lambda: Publisher(owner), errors=(*storage.ERRORS, *REDIS_ERRORS))
     publisher.log.begin()

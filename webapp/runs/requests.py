@@ -111,7 +111,9 @@ def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunReque
 
 
 def reasons_against(pair: Pair) -> dict[str, str | None]:
-    """Per strategy why it cannot run this model on this cluster; None where it can. Raises `SpecError`."""
+    """For each strategy why it cannot run this model on this cluster; None where it can. Raises
+    `SpecError`.
+    """
     cluster = cluster_of(pair)
     budgets.check_cluster(cluster, "cluster")
     model, _ = resolve_model(pair.model, "random")

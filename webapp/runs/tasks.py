@@ -174,7 +174,7 @@ calibration = MachineCalibration()
 
 @contextmanager
 def stopped_with_the_worker(run_id: int, commands: CommandFeed) -> Iterator[None]:
-    """Inside the block, a worker that shuts down stops the run."""
+    """Stop the run in the block if the worker shuts down."""
     in_progress[run_id] = commands
     try:
         yield

@@ -31,7 +31,8 @@ def queued() -> list[Run]:
 
 
 def in_turn(queued: QuerySet[Run]) -> QuerySet[Run]:
-    """First everybody's first, then everybody's second, …; what a person has running counts as their first.
+    """Waiting runs in turns: first everybody's first, then everybody's second, …; what a person has running
+    counts as their first.
 
     Within a turn, and for one person, the run that was asked for first goes first.
     """

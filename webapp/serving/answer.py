@@ -39,7 +39,7 @@ class Answer:
 
 @dataclass
 class Cut:
-    """Text up to the first of some stop texts. It holds back what may be the beginning of one."""
+    """Cuts a text at the first of some stop texts. It holds back what may be the beginning of one."""
 
     stops: Sequence[str]
     held: str = ""

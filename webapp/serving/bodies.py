@@ -14,7 +14,7 @@ MOST_MESSAGES = 1000
 MOST_STOPS = 4
 MOST_STOP_CHARS = 200
 DEFAULT_TOKENS = 16
-"""OpenAI's default of completions."""
+"""The tokens of a completion by OpenAI's default."""
 
 Stop = Annotated[str, Field(min_length=1, max_length=MOST_STOP_CHARS)]
 

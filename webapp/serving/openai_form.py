@@ -54,7 +54,7 @@ def status_of(error: Exception) -> int:
 
 
 def error_body(error: Exception) -> dict[str, Any]:
-    """`{"error": {…}}`; the sentence of a defect is not shown."""
+    """An error in OpenAI's form, `{"error": {…}}`; the sentence of a defect is not shown."""
     status = status_of(error)
     param = error.fields[0][0] if isinstance(error, SpecError) and error.fields else None
     code = "model_not_found" if isinstance(error, UnknownModel) else None

@@ -124,7 +124,7 @@ async def _answer(user: User, kind: Kind, body: Completion | Chat) -> HttpRespon
 async def _stream(
     feed: AsyncGenerator[str], form: Form, answer: Answer, with_usage: bool
 ) -> AsyncGenerator[str]:
-    """Server-sent events up to [DONE]; an answer that is not completed ends with an error."""
+    """An answer as server-sent events up to [DONE]; an answer that is not completed ends with an error."""
     try:
         yield event(form.piece("", answer, first=True))
         async for text in feed:

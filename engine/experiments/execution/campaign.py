@@ -141,6 +141,6 @@ def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None
 
 
 def _serve_parent() -> None:
-    """Ctrl-C reaches all processes, and only the parent acts on it. This process dies with it."""
+    """Leave Ctrl-C, which reaches all processes, to the parent, and die with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -20,7 +20,7 @@ TICK_POINTS = 7
 """Size of the font of ticks, and of the legend."""
 
 SLANTED_LETTERS = 24
-"""Longer labels stand upright, in lines of so many letters."""
+"""The longest slanted label; longer ones stand upright, in lines of so many letters."""
 
 EM = 0.58
 """Mean width of a letter of DejaVu Sans, of the size of the font; rather too much."""
@@ -103,7 +103,7 @@ def set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis, unit: Unit) -> N
 
 
 def format_ticks(drawn: Any, axis: Axis, unit: Unit) -> None:
-    """Numbers without the unit, which is in the title."""
+    """Format ticks as numbers without the unit, which is in the title."""
     from matplotlib.ticker import FuncFormatter
 
     drawn.set_major_formatter(FuncFormatter(lambda value, _: unit.number(value)))
@@ -112,8 +112,8 @@ def format_ticks(drawn: Any, axis: Axis, unit: Unit) -> None:
 
 
 def _between_decades(drawn: Any, value: float, unit: Unit) -> str:
-    """2 and 5 of a decade have labels, too, where an axis of less than two decades has one or two others; on
-    less than half a decade every one.
+    """Label 2 and 5 of a decade, too, where an axis of less than two decades has one or two others; on less
+    than half a decade every one.
     """
     low, high = sorted(drawn.get_view_interval())
     is_short = low > 0 and high < 100 * low

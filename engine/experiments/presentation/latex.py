@@ -79,7 +79,9 @@ def _caption(table: TableData, unit: str, found: Sequence[TableCell]) -> str:
 
 
 def _runs(table: TableData) -> str:
-    """ "n = 3", with the cells that have another number, and how many runs are left out as not valid."""
+    """How many runs cells have, as "n = 3", with the cells that have another number, and how many runs are
+    left out as not valid.
+    """
     named = [
         (", ".join((*row.headings, *heading)), cell)
         for row in table.rows
@@ -115,7 +117,7 @@ def _decimals(cells: Sequence[TableCell | None], factor: float) -> int:
 
 
 def _format(cells: Sequence[TableCell | None], factor: float, decimals: int) -> str:
-    """siunitx' column of numbers, whose widest value and interval have so many digits."""
+    """The column of siunitx for numbers, whose widest value and interval have so many digits."""
     found = list(_numbers(cells, factor))
     if not found:
         return "c"

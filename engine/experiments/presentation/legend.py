@@ -84,7 +84,7 @@ def entries_of(figure: FigureData, panels: list[Panel]) -> list[tuple[Any, str]]
 
 
 def _handlers() -> dict[type, Any]:
-    """Marks of a tuple lie on each other."""
+    """How the legend draws handles: marks of a tuple lie on each other."""
     from matplotlib.legend_handler import HandlerTuple
 
     return {tuple: HandlerTuple(ndivide=1)}

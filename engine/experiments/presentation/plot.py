@@ -46,7 +46,9 @@ ROOM_INCHES, MOST_LAYOUTS = 4.0, 4
 
 
 def width_of(size: str, num_panels: int) -> float:
-    """Inches; "" is one column, or two for several panels. Raises `SpecError` for an unknown size."""
+    """Inches of a figure's width; "" is one column, or two for several panels. Raises `SpecError` for an
+    unknown size.
+    """
     chosen = size or (ONE_PANEL if num_panels == 1 else MANY_PANELS)
     if chosen not in WIDTHS:
         raise SpecError(
@@ -164,7 +166,7 @@ def _draw_left_out(axes: Axes, figure: FigureData, line: Line, offset: float) ->
 
 
 def _draw_bars(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
-    """Groups of bars per category; a published value is a diamond on its bar."""
+    """Draw groups of bars per category; a published value is a diamond on its bar."""
     categories = list(figure.x.categories or ())
     bars = [line for line in panel.lines if line.world != PUBLISHED]
     width = 0.8 / max(1, len(bars))
@@ -214,7 +216,7 @@ def _draw_bars_of(axes: Axes, figure: FigureData, line: Line, offset: float, wid
 
 
 def _draw_boxes(axes: Axes, figure: FigureData, line: Line, offset: float, width: float) -> None:
-    """Quartiles, with whiskers from the least to the most value."""
+    """Draw quartiles, with whiskers from the least to the most value."""
     known = [(_x(figure, spot) + offset, spot.box) for spot in line.spots if spot.box is not None]
     boxes = [
         {"whislo": box.least, "q1": box.lower, "med": box.median, "q3": box.upper, "whishi": box.most}

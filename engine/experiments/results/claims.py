@@ -1,4 +1,4 @@
-"""Claims against results: does each hold, hold in direction, or not hold, and what was found."""
+"""Judges claims by results: whether each holds, holds in direction, or does not hold, and what was found."""
 
 from __future__ import annotations
 

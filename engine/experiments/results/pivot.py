@@ -89,8 +89,8 @@ class TableData(Value):
 
 
 def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> TableData:
-    """Factors that are neither in rows nor in columns are taken together, worlds never: a prediction and a
-    measurement have no mean. Raises `SpecError` for an unknown factor.
+    """The cells of a pivot table. Factors that are neither in rows nor in columns are taken together, worlds
+    never: a prediction and a measurement have no mean. Raises `SpecError` for an unknown factor.
     """
     check_table(experiment, table)
     found = cells(experiment, rows, table, table.where, table.worlds)

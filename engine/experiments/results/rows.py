@@ -73,7 +73,7 @@ class Row(Value):
 
     @property
     def valid(self) -> bool:
-        """False for an emulation whose times do not agree with their models; a prediction is valid."""
+        """Whether the times count: not of an emulation whose times do not agree with their models."""
         return self.metrics.get("valid") != 0
 
     @property

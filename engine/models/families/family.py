@@ -11,7 +11,9 @@ from engine.domain.model import ModelSpec
 from engine.models.families.keys import Key, expected, read_keys, refused
 
 Step = Callable[[dict[str, Any], Mapping[str, Any], str], dict[str, Any]]
-"""(fields so far, the config with defaults, name of the file) → fields. Raises `SpecError`."""
+"""A step of reading a config: (fields so far, the config with defaults, name of the file) → fields. Raises
+`SpecError`.
+"""
 
 
 class StoredTensor(NamedTuple):

@@ -67,7 +67,9 @@ def _text(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[
 
 
 def _pictures(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """CLIP's image processor scales the shorter edge to the square's and crops the middle."""
+    """How pictures are prepared: CLIP's image processor scales the shorter edge to the square's and crops the
+    middle.
+    """
     stored = an_object(given["vision_config"], where, "vision_config")
     config = UNNAMED_TOWER if given["vision_config"] is None else stored
     kind, place = config.get("model_type", TOWER), f"{where}, vision_config"

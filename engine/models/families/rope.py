@@ -47,8 +47,9 @@ def rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
 
 
 def partial_rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
-    """Phi-3's: a part of every head may turn. Its one scaling, longrope, is refused: a pass longer than the
-    original positions has other frequencies, and a device with some of the rows cannot know its length.
+    """The rotary positions of Phi-3: a part of every head may turn. Its one scaling, longrope, is refused: a
+    pass longer than the original positions has other frequencies, and a device with some of the rows cannot
+    know its length.
     """
     place, settings = _settings(given, where)
     kind = settings.get("rope_type", settings.get("type", "default"))

@@ -19,7 +19,9 @@ PADDING = 128004
 def _some_layers_lack_positions(
     fields: dict[str, Any], given: Mapping[str, Any], where: str
 ) -> dict[str, Any]:
-    """no_rope_layers has a 1 for a layer with rotary positions and a 0 for one without."""
+    """Read which layers lack positions: no_rope_layers has a 1 for a layer with rotary positions and a 0 for
+    one without.
+    """
     count, interval, flags = fields["num_layers"], given["no_rope_layer_interval"], given["no_rope_layers"]
     if interval < 1:
         raise refused(where, "no_rope_layer_interval", interval, "at least 1")

@@ -15,7 +15,9 @@ HALF = (0.5, 0.5, 0.5)
 
 
 def _pictures(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """ViT's image processor scales both edges to the square. Positions are those of the image's rows."""
+    """How pictures are prepared: ViT's image processor scales both edges to the square. Positions are those
+    of the image's rows.
+    """
     sizes = {key: fields.pop(key) for key in ("image_size", "patch_size")}
     settings = {"resample": "bilinear", "crop": False, "mean": HALF, "std": HALF}
     vision: VisionSpec = VisionSpec.parse({**sizes, **settings}, where)
@@ -28,7 +30,7 @@ def _pictures(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> d
 
 
 def _classes(given: Mapping[str, Any], where: str) -> int:
-    """num_labels goes before id2label, and the library's default is two classes."""
+    """The number of classes: num_labels goes before id2label, and the library's default is two classes."""
     kinds = given.get("architectures") or ["ForImageClassification"]
     if not any(kind.endswith("ForImageClassification") for kind in kinds):
         return 0

@@ -22,7 +22,9 @@ WINDOW_KEYS = {
 
 
 def last_layers_slide(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Qwen2: with use_sliding_window the layers from number max_window_layers on have a window."""
+    """The windows of Qwen2: with use_sliding_window the layers from number max_window_layers on have a
+    window.
+    """
     uses, size, first = fields["use_window"], given["sliding_window"], given["max_window_layers"]
     has_window = uses and size is not None
     default = [SLIDING if has_window and i >= first else FULL for i in range(fields["num_layers"])]

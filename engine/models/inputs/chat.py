@@ -59,7 +59,7 @@ def _is_there(directory: str) -> bool:
 
 
 def _rendered(weights: WeightsRef, messages: Messages) -> str:
-    """Jinja's sandbox keeps the template from the program."""
+    """Messages by the chat template, which Jinja's sandbox keeps from the program."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     template, special = _template_of(weights.directory)

@@ -15,7 +15,7 @@ from engine.models.families.keys import NUMBER, Key, an_object, harmless, only, 
 
 FILES = ("preprocessor_config.json", "processor_config.json")
 RESAMPLE = {2: "bilinear", 3: "bicubic"}
-"""Pillow's numbers of filters."""
+"""Names of filters by Pillow's numbers."""
 SIZE = int | dict[str, int] | None
 KEYS: Mapping[str, Key] = {
     "do_resize": only(bool | None, True, None),

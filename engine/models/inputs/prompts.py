@@ -16,7 +16,7 @@ from engine.models.inputs.text import encode
 
 IMAGE = "<image>"
 CONVERSATION = "USER: <image>\n{} ASSISTANT:"
-"""LLaVA-1.5 was tuned on Vicuna's conversations: its model card has this format."""
+"""The format of a conversation: LLaVA-1.5 was tuned on Vicuna's, and its model card has this one."""
 
 
 def requests_of(spec: RunSpec) -> tuple[Request, ...]:

@@ -106,7 +106,9 @@ class Text:
         return cls(torch.tensor(tokens), torch.tensor([start for start in starts if start <= last] or [0]))
 
     def windows(self, end_id: int, generator: torch.Generator) -> Tensor:
-        """[B, NUM_POSITIONS]: END, then text from the beginning of a paragraph on, as prompts begin too."""
+        """A batch [B, NUM_POSITIONS]: END, then text from the beginning of a paragraph on, as prompts begin
+        too.
+        """
         chosen = torch.randint(len(self.starts), (SEQUENCES_PER_STEP,), generator=generator)
         body = self.tokens[self.starts[chosen, None] + torch.arange(NUM_POSITIONS - 1)]
         return torch.cat([torch.full((len(body), 1), end_id), body], 1)
@@ -158,7 +160,7 @@ def descend(
     steps: int,
     what: str,
 ) -> None:
-    """`steps` steps of all optimizers; the learning rates warm up and end at zero."""
+    """Take `steps` steps of all optimizers; the learning rates warm up and end at zero."""
     peaks = [optimizer.param_groups[0]["lr"] for optimizer in optimizers]
     last_line = time.monotonic()
     model.train()
@@ -212,7 +214,9 @@ def complete(model: GPT2LMHeadModel, tokenizer: Tokenizer, prompt: str) -> str:
 
 
 def model_card(score: Score, of_python: Score, facts: dict[str, str], samples: list[str]) -> str:
-    """`of_python`: on what is held out of Python's own documentation."""
+    """The text of the model card. `of_python`: the score on what is held out of Python's own
+    documentation.
+    """
     rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
     texts = "\n\n".join(f"```\n{sample.strip()}\n```" for sample in samples)
     return f"""# demo-lm

@@ -21,7 +21,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class RandomSource:
-    """Drawn from (seed, tensor name, block), so that any slicing gives the same numbers on any machine.
+    """Draws tensors from (seed, tensor name, block), so that any slicing gives the same numbers on any
+    machine.
 
     Matrices have variance 1/inputs: with the customary 0.02, the last token's own embedding wins every argmax
     of a small model, and token identity would prove nothing. Norms and biases are near 1 and 0 but not equal

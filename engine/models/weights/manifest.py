@@ -30,7 +30,7 @@ class Manifest(Value):
 
     @property
     def digest(self) -> str:
-        """64 hexadecimal digits."""
+        """The digest of all files, in 64 hexadecimal digits."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -64,6 +64,8 @@ def stored_file(path: Path) -> StoredFile:
 
 @lru_cache(maxsize=256)
 def _sha256(path: Path, size: int, changed_ns: int) -> str:
-    """`size` and `changed_ns` only tell one state of the file from another."""
+    """The SHA-256 of a file, from a cache. `size` and `changed_ns` only tell one state of the file from
+    another.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class DirectorySource:
-    """Safetensors files of a local directory, mapped read-only: devices on one host share their pages.
+    """Reads safetensors files of a local directory, mapped read-only: devices on one host share their pages.
 
     Raises `SpecError` for a missing or misshapen tensor.
     """
@@ -75,7 +75,8 @@ class DirectorySource:
 
 @lru_cache(maxsize=4)
 def source_of(ref: WeightsRef, seed: int, shared: Path | None = None) -> Source:
-    """Opened once per process; `shared` is where random tensors are kept for the other devices of a run.
+    """The source of some weights, opened once per process; `shared` is where random tensors are kept for the
+    other devices of a run.
 
     Raises `SpecError` for a directory without safetensors.
     """
@@ -214,6 +215,8 @@ class WeightStore:
 
 
 def _within(tensor: Tensor, have: TensorPart, part: TensorPart) -> Tensor:
-    """`part` as a view of `tensor`, which is `have`. An empty part may lie anywhere, also beyond it."""
+    """A view of `tensor`, whose numbers are those of `have`, with only those of `part`. An empty part may lie
+    anywhere, also beyond it.
+    """
     start = min(max(0, part.start - have.start), have.stop - have.start)
     return tensor.narrow(part.dim, start, part.stop - part.start)
