@@ -54,7 +54,9 @@ class Client:
         return Run(self, run_id)
 
     def runs(self, **filters: Any) -> list[dict[str, Any]]:
-        """Rows, newest first. Filters: status, model, strategy, cluster, tag, search, limit, offset."""
+        """Runs as rows, newest first. Filters: status, model, strategy, cluster, tag, search,
+        limit, offset.
+        """
         rows: list[dict[str, Any]] = self.call("GET", "/api/runs?" + urlencode(filters))
         return rows
 

@@ -85,7 +85,7 @@ def _undisturbed(random: Random, number: int) -> RunSpec:
 
 
 def _cluster(random: Random) -> ClusterSpec:
-    """Two to six uneven devices on one switch."""
+    """Draw two to six uneven devices on one switch."""
     names = [f"d{index}" for index in range(random.randint(2, 6))]
     return ClusterSpec(
         name="chaos",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 DEVICES = (1, 2, 4, 8, 16)
 LOAD = 0.75  # of all cores, or of one where one device cannot use more
 OPERATIONS = (("demo-lm", 34), ("minilm", 64), ("bert-base", 128), ("bert-large", 200))
-"""Models and rows of one layer: from less than a millisecond to fifty."""
+"""What is timed, as models and rows of one layer: from less than a millisecond to fifty."""
 
 RUN_S = 3.0  # wall
 MIN_COUNT = 12

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SIZES = (4 << 10, 64 << 10, 1 << 20)
 PREDICTIONS = 20
-"""Seeds: so many predicted runs for each real one."""
+"""How many predicted runs, by their seeds, there are for each real one."""
 
 
 class PacketLossCase(NamedTuple):

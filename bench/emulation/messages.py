@@ -25,7 +25,7 @@ RATES = ((1e6, 1.0), (10e6, 1.0), (100e6, 1.0), (1e9, 4.0))
 
 SIZES = (4 << 10, 64 << 10, 1 << 20, 8 << 20)
 DELAYS = ((0.0, 0.0), (0.02, 0.0), (0.02, 1e-6))
-"""Delay and jitter: the least jitter makes a relay do the delay, where there is no netem."""
+"""Delays and jitters of links: the least jitter makes a relay do the delay, where there is no netem."""
 
 BUDGET_S = 3.0  # virtual, of one size
 LONGEST_S = 9.0  # of one message
@@ -37,7 +37,7 @@ SHARING = (
     ("a slow one among them", {"n0": 4e6, "n1": 40e6, "n2": 40e6, "sink": 20e6}),
     ("two slow ones", {"n0": 2e6, "n1": 5e6, "n2": 40e6, "sink": 20e6}),
 )
-"""Stars by the rate of each device's link: all others send to `sink`, all the time."""
+"""Stars, given by the rate of each device's link: all others send to `sink`, all the time."""
 
 
 class Message(NamedTuple):

@@ -60,7 +60,7 @@ def _device(random: Random, name: str, model: ModelSpec, scarce: bool) -> dict[s
 
 
 def _shape(random: Random, names: list[str]) -> tuple[list[str], Ends]:
-    """Switches, and the pairs that links join."""
+    """Draw the switches, and the pairs that links join."""
     match random.choice(("star", "row", "ring", "mesh", "tree", "two switches")):
         case "row":
             return [], list(pairwise(names))

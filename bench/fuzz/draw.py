@@ -61,6 +61,6 @@ def draw_workload(random: Random, model: ModelSpec) -> Workload:
 
 
 def _params(random: Random, chosen: Strategy, cluster: ClusterSpec) -> dict[str, object]:
-    """Defaults in a quarter of the runs; mostly such that the run is lossless."""
+    """Draw parameters: defaults in a quarter of the runs; mostly such that the run is lossless."""
     params = draw_params(random, chosen.Params, cluster) if random.random() < 0.75 else {}
     return params | (chosen.lossless_params() if random.random() < 0.75 else {})

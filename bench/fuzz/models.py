@@ -79,7 +79,7 @@ def _sizes(random: Random, base: ModelSpec) -> dict[str, Any]:
 
 
 def _layers(random: Random, base: ModelSpec, num_layers: int, hidden_size: int) -> dict[str, Any]:
-    """Windows, layers without positions, caps and scales, drawn anew where `base` has them."""
+    """Draw windows, layers without positions, caps and scales anew where `base` has them."""
     found: dict[str, Any] = {}
     if base.sliding_window:
         everywhere = len(base.sliding_window.layers) == base.num_layers

@@ -50,7 +50,7 @@ CAUSES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("gpipe", {}),
     ("megatron", {"all_reduce": "ring"}),
 )
-"""Measured at the middle rate alone, for what each choice is worth."""
+"""Choices whose worth is measured, at the middle rate alone."""
 
 MODULE = "bench.native.gloo_rank"
 ROOT = Path(__file__).resolve().parents[2]
@@ -189,7 +189,7 @@ def ours(place: Place, strategy: str, params: dict[str, Any], bits: int = 0) -> 
 
 
 def spec_at(place: Place, strategy: str, params: dict[str, Any], requests: int = 1) -> RunSpec:
-    """Requests one after the other, at native speed."""
+    """The run at a place: requests one after the other, at native speed."""
     return RunSpec(
         cluster=star(place.devices, OUR_FLOP_PER_S, place.bit_per_s or RATES[0]),
         model=model_of_105m(),
@@ -201,7 +201,9 @@ def spec_at(place: Place, strategy: str, params: dict[str, Any], requests: int =
 
 
 def model_of_105m() -> ModelSpec:
-    """tinyllama-42m, wider: 8 layers of 768, with a head of its own."""
+    """A model of 105.8 million parameters: tinyllama-42m, wider, with 8 layers of 768 and a head of its
+    own.
+    """
     model, _ = catalogue.resolve("tinyllama-42m", "random")
     wider = {"hidden_size": 768, "num_heads": 12, "num_kv_heads": 12, "intermediate_size": 2048}
     return model.model_copy(update=wider | {"name": "llama-106m", "tied_head": False})

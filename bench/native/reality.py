@@ -83,7 +83,7 @@ class Compared(NamedTuple):
         return statistics.median(seconds)
 
     def error(self, field: str = "total_s") -> float:
-        """predicted / median of the measured - 1."""
+        """The error of a figure: predicted / median of the measured - 1."""
         return self._error(self.predicted, field)
 
     def error_before(self, field: str) -> float:

@@ -28,7 +28,7 @@ from engine.worlds.simulated.world import no_search_for_cycles
 SWEEP_RATES = tuple(1e6 * 1.05**step for step in range(100))
 SWEEP_METHODS = ("single", "gpipe", "megatron", "voltage", "galaxy")
 SWEEP_TOKENS = (8, 16)
-"""100 rates × 5 methods × 2 lengths: 1,000 points."""
+"""The lengths of a sweep of 100 rates × 5 methods × 2 lengths: 1,000 points."""
 SWEEP_PROCESSES = 2
 SHORT = Workload(prompt_tokens=32, new_tokens=16)
 
@@ -73,7 +73,7 @@ def _cases() -> Iterator[tuple[str, RunSpec]]:
 
 
 def lime(new_tokens: int, requests: int = 1) -> RunSpec:
-    """70 billion parameters on five Jetsons, 200 Mbit/s."""
+    """LIME's large run: 70 billion parameters on five Jetsons, 200 Mbit/s."""
     testbed = SETTINGS[0]
     workload = Workload(
         prompt_tokens=128,

@@ -1,4 +1,5 @@
-"""Boards: predicted and published rates of tokens, their errors, and the file of the presets' rates.
+"""Compares predicted and published rates of tokens of boards, their errors, and the file of the presets'
+rates.
 
 How the rates are fitted and tested says `bench/published/fit.py`.
 """

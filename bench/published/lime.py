@@ -17,7 +17,7 @@ from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import by_rule
 
 NEW_TOKENS, PLAYED_TOKENS = 1024, 6
-"""Plans are made for the first number. Few tokens are simulated, because their time hardly changes."""
+"""Tokens that plans are made for, and those that are simulated: few, because their time hardly changes."""
 PATTERNS = ("sporadic", "bursty")
 RATES = {"100 Mbit/s": 1e8, "200 Mbit/s": 2e8}
 OUT_OF_TIME_S = {"sporadic": 40.0, "bursty": 15.0}

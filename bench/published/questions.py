@@ -29,8 +29,9 @@ EVERY = tuple(strategy.name for strategy in STRATEGIES)
 
 
 class Question(NamedTuple):
-    """Rows of published rates by their ids: of one board, and of several. `one` is empty where one board has
-    no room for the model. `board` and `shape` are what the row of several does not name.
+    """A question that published rates answer, by the ids of their rows: of one board, and of several. `one`
+    is empty where one board has no room for the model. `board` and `shape` are what the row of several does
+    not name.
     """
 
     one: str

@@ -1,4 +1,4 @@
-"""Several boards: predicted and published time per token of equal boards on one switch.
+"""Compares predicted and published times per token of several equal boards on one switch.
 
 The boards are presets with the rates that single boards got (`bench/published/fit.py`); their links are the
 Ethernet of such a board (`topologies/links.toml`). Evaluation is the time that the same boards would take if
@@ -35,7 +35,7 @@ LINKS = {
 """The link of a board that is not like `GIGABIT`."""
 GIGABIT = "gigabit-ethernet"
 FITTED = 2
-"""Boards up to which rows say what their runtime adds."""
+"""The number of boards up to which rows say what their runtime adds."""
 LIMIT = 1.25
 
 

@@ -39,7 +39,7 @@ def measure_browser() -> Table:
 
 
 def measure(directory: Path, only: set[str], for_s: float) -> list[tuple[str, str, str]]:
-    """Rows of what was measured, the value, and what is asked."""
+    """Measure and return rows: what was measured, the value, and what is asked."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as error:

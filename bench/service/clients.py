@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 class Api:
-    """HTTP with an API token; `requests` has every request."""
+    """A client with an API token; `requests` has every request."""
 
     def __init__(self, url: str, token: str):
         self.url, self.token = url, token

@@ -63,7 +63,7 @@ class Visitor:
         self.opener.open(f"{url}/login").close()
 
     def ask(self, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and answer: a POST when there is a body."""
+        """Ask the API, and return status and answer: a POST when there is a body."""
         token = next(cookie.value for cookie in self.cookies if cookie.name == "csrftoken")
         headers = {"Content-Type": "application/json", "X-CSRFToken": token or "", "Origin": self.url}
         data = None if body is None else json.dumps(body).encode()
@@ -121,7 +121,7 @@ class Start:
         ]
 
     def stop(self) -> float:
-        """Ctrl-C; seconds until all has ended."""
+        """Stop it as by Ctrl-C; returns the seconds until all has ended."""
         began_s = time.monotonic()
         self.process.send_signal(signal.SIGINT)
         self.process.communicate(timeout=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""GuideLLM as a process, and its figures beside those of the run's report."""
+"""Runs GuideLLM as a process, and its figures beside those of the run's report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ class Tolerance(NamedTuple):
 
 IDLE = Tolerance()
 BATCH_S = 0.08
-"""Tokens travel in batches of events, so the first and the last may each be late by so much."""
+"""Seconds of a batch: tokens travel in batches of events, so the first and the last may each be late by so
+much.
+"""
 
 Figures = dict[str, Any]
 """Figures of one strategy of the load generator, as `guidellm_profiles.figures` makes them."""

@@ -78,7 +78,7 @@ def token_of(role: str, number: int) -> str:
 
 
 def store_runs(count: int, report: RunReport, request: dict[str, Any], owner: User) -> None:
-    """Finished ones, with documents of the usual size: copies of one, which the database makes."""
+    """Store finished runs with documents of the usual size: copies of one, which the database makes."""
     Run.objects.create(
         owner=owner,
         status="finished",

@@ -25,9 +25,9 @@ from webapp.ops.services import Service, web, worker
 WORKERS = 2
 RUNS = 4
 DILATION = 40.0
-"""Two runs at once share the cores of one real machine."""
+"""The dilation of runs, as two at once share the cores of one real machine."""
 SAME = 0.01
-"""Latencies of the same run on two workers may differ so much."""
+"""How much latencies of the same run on two workers may differ."""
 PASSWORD = "between-machines"
 DISK_BYTES = 128_000_000
 
@@ -82,7 +82,7 @@ def start(line: list[str], log: Path, environment: dict[str, str]) -> subprocess
 
 
 def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
-    """Rows of what happened, and what was wrong."""
+    """Play all of it: rows of what happened, and what was wrong."""
     directory.chmod(0o755)
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     subprocess.run(("mount", "-t", "tmpfs", "edgeloom-trial", "/run"), check=True)  # for names of namespaces

@@ -37,7 +37,7 @@ LOOK_EVERY_S = 1.0
 
 
 def soaked(seed: int, minutes: float, people: int) -> Found:
-    """As root. Raises `OpsError` if it broke off."""
+    """Let people use a service for some minutes, as root. Raises `OpsError` if it broke off."""
     return found_by(__name__, "--seed", str(seed), "--minutes", str(minutes), "--people", str(people))
 
 
@@ -70,7 +70,9 @@ class Staff:
             process.wait()
 
     def usages(self) -> list[Usage]:
-        """Of the processes themselves and those that planning workers have forked, not of emulations."""
+        """Usage of the service's processes and of those that planning workers have forked, not of
+        emulations.
+        """
         found = []
         for name, process in self.running.items():
             members = [process.pid] if name == "worker-emulate" else list(family(process.pid))
@@ -204,7 +206,7 @@ class Soak:
         self.note(*(f"the point {point} is {point.state}" for point in wanted.distinct()))
 
     def left_behind(self) -> Iterator[str]:
-        """Once all is deleted and the service has ended."""
+        """What is left once all is deleted and the service has ended."""
         from bench.soak.verdict import defects
         from bench.trials.trial import FOREVER, pids
         from bench.trials.verdict import leftovers

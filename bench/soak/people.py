@@ -1,4 +1,4 @@
-"""Somebody at the service who does one thing after another at random: start runs, change and stop them,
+"""Plays people at the service who do one thing after another at random: start runs, change and stop them,
 predict them, vary one in an experiment, look at everything.
 """
 
@@ -29,7 +29,9 @@ TRIALS_OF_ONE = 10_000
 
 
 class Person(threading.Thread):
-    """Acts until `stopping` is set; `did` counts what was done, `broken` has what nobody expected."""
+    """A person who acts until `stopping` is set; `did` counts what was done, `broken` has what nobody
+    expected.
+    """
 
     def __init__(self, api: Api, seed: int, number: int, stopping: threading.Event):
         super().__init__(name=f"person {number}", daemon=True)
@@ -102,7 +104,7 @@ class Person(threading.Thread):
         return bool(self.api.send("POST", "/api/predict", self.body()))
 
     def experiment(self) -> bool:
-        """Two seeds of a run at two rates, predicted; then perhaps emulated, perhaps deleted."""
+        """Predict two seeds of a run at two rates; then perhaps emulated, perhaps deleted."""
         body = self.body(faults=False)
         base = {name: body[name] for name in RUN_KEYS if name in body and name != "name"}
         rates = {"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": [5e6, 2e7]}

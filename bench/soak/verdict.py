@@ -18,10 +18,10 @@ from webapp.events.stream import Batch
 from webapp.runs.models import OVER, Run
 
 AROUND = timedelta(seconds=15)
-"""So long after a process has ended, runs still end because of that."""
+"""Seconds after the end of a process in which runs still end because of that."""
 
 MOST_BYTES = 1_200_000_000
-"""Resident, of one process of the service."""
+"""Most resident memory of one process of the service."""
 
 DEFECT = 500
 

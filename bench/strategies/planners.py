@@ -23,7 +23,7 @@ from engine.strategies.registry import strategy
 from engine.strategies.shared.shares import largest_remainder
 
 CLUSTERS, DRAWN, MOVES = 40, 40, 24
-"""Clusters; plans drawn on each, and plans tried beside the best of them, per method."""
+"""How many clusters are drawn, plans drawn on each, and plans tried beside the best of them, per method."""
 BEATEN = 1.05
 MODELS, LAYERS = ("gpt2", "tinyllama-42m", "bert-base", "tiny-llama"), 6
 """Models as wide as they are, but with few layers."""
@@ -74,7 +74,7 @@ def measure_planners() -> Table:
 
 
 class Compared(NamedTuple):
-    """Predicted seconds; None without a plan."""
+    """Predicted seconds by both planners; None without a plan."""
 
     paper_s: float | None
     best_s: float | None

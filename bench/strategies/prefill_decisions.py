@@ -84,7 +84,7 @@ class PrefillDecisions:
         ]
 
     def allocate(self) -> list[Any]:
-        """Heads to devices, and their LiScores, by block."""
+        """Allocate heads to devices, with their LiScores, by block."""
         found = []
         for _ in self.packed:
             allocation = allocate(self.supposed, self.sites, T_MAX_S)

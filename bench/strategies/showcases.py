@@ -37,7 +37,7 @@ COLUMNS = (
 
 
 def measure_showcases(run: Callable[[RunSpec], RunReport] | None = None) -> Table:
-    """`run` carries out a spec on emulated devices."""
+    """Check the claims of showcases. `run` carries out a spec on emulated devices."""
     run = run or emulated_until_valid
     rows: list[tuple[str, ...]] = []
     for showcase in showcases():

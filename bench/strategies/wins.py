@@ -19,7 +19,7 @@ from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES, strategy
 
 SAME = 1.005
-"""Methods within half a percent of the fastest one count as equally fast."""
+"""How near to the fastest method another counts as equally fast: half a percent."""
 
 
 class Home(NamedTuple):

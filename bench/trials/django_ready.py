@@ -1,4 +1,4 @@
-"""Imported first by a trial's processes: Django is ready afterwards."""
+"""Makes Django ready: a trial's processes import this first."""
 
 from __future__ import annotations
 

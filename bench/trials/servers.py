@@ -20,7 +20,7 @@ from webapp.ops.places import OpsError
 from webapp.ops.redis_server import RedisServer, free_port, redis_program
 
 START_S = 180.0
-"""Patience, not a measurement: other programs may have the cores."""
+"""Seconds to wait for a server. It is patience, not a measurement: other programs may have the cores."""
 DISK_BYTES = {"sqlite": 16_000_000, "postgresql": 96_000_000}
 
 

@@ -34,7 +34,9 @@ processes = multiprocessing.get_context("forkserver")
 
 
 class Workers:
-    """Three of them. Each process starts from one that has imported everything (a fork server)."""
+    """The three workers of a trial. Each process starts from one that has imported everything (a fork
+    server).
+    """
 
     def __init__(self, directory: Path, quick: bool = True):
         self.quick = quick
@@ -67,7 +69,7 @@ class Workers:
         return {process.pid for process in self.running if process is not None and process.pid is not None}
 
     def forget_names(self) -> None:
-        """Workers that start from now on have names of their own again."""
+        """Let workers that start from now on have names of their own again."""
         self.names = [f"emulate@host{number}" for number in range(WORKERS)]
 
     def heal(self) -> None:
@@ -134,7 +136,7 @@ class Service:
             connection.close()
 
     def look(self) -> dict[int, tuple[str, str]]:
-        """Status and error of every run, as a page asks for them; it also settles abandoned runs."""
+        """Look at status and error of every run, as a page asks for them; it also settles abandoned runs."""
         try:
             with suppress(*REDIS_ERRORS):
                 settle_abandoned()

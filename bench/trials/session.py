@@ -19,7 +19,7 @@ from typing import Any
 LINES = 60
 LIVE_SEED = 1_000_000
 FILLER = {"type": "log", "level": "info", "text": "x" * 180}
-"""About as large as a span."""
+"""A text about as large as a span."""
 STATES = ("planning", "building", "loading", "running")
 DIRECTORY = "LOOM_TRIAL_DIRECTORY"
 
@@ -49,7 +49,7 @@ def main(descriptor: int) -> None:
 
 
 def set_pace(directory: Path, name: str, run_s: float, lines: int = LINES, more: int = 0) -> None:
-    """`more` other events with each line."""
+    """Set how fast an emulation goes, with `more` other events with each line."""
     (directory / name).write_text(json.dumps({"run_s": run_s, "lines": lines, "more": more}))
 
 

@@ -19,7 +19,7 @@ from webapp.jobs.models import Job
 LEASE_S = 4.0
 BEAT_S = 0.4
 LOCK_S = 0.5
-"""SQLite waits so long for another writer, then says that the database is locked."""
+"""Seconds that SQLite waits for another writer before it says that the database is locked."""
 CLOCK_FILE = "LOOM_TRIAL_CLOCK"
 
 

@@ -15,7 +15,7 @@ from webapp.events.stream import Batch
 from webapp.runs.models import OVER, Run
 
 ENDS_RUNS = ("kill", "stop", "rename", "pause")
-"""Faults of the run's own worker. No other fault may end a run."""
+"""The faults that may end a run: those of its own worker."""
 
 
 QUEUES = ("emulate", "plan", "celery.pidbox", "reply.celery.pidbox")
@@ -105,7 +105,7 @@ def may_forget(schedule: Schedule) -> bool:
 
 
 def of_the_ends(run: Run, events: list[Event]) -> Iterator[str]:
-    """Of a run that is over: its events tell its start and its end once."""
+    """Problems of a run that is over, whose events must tell its start and its end once."""
     states = [event.state for event in events if isinstance(event, StateChanged)]
     if states[:1] != ["queued"] or "queued" in states[1:]:
         yield f"its events do not say once, at the start, that it was queued: {states}"

@@ -54,9 +54,10 @@ if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 AGREED_FRAC = 0.02
-"""Everything is timed in rounds, seconds to minutes apart: a shared machine is now and then two or three
-times as slow, for up to some seconds. Of kernels the least counts, of passes the median. No further round is
-needed once the last has changed the medians by no more than this: in the median of all passes.
+"""The change of medians below which rounds agree. Everything is timed in rounds, seconds to minutes apart: a
+shared machine is now and then two or three times as slow, for up to some seconds. Of kernels the least
+counts, of passes the median. No further round is needed once the last has changed the medians by no more than
+this: in the median of all passes.
 """
 
 SMALLEST = (
@@ -280,7 +281,7 @@ def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPa
 
 
 def _pass(times: Times, name: str) -> MeasuredPass:
-    """Overhead and time per element of a pass, from its times on few and on many rows."""
+    """The overhead and the time per element of a pass, from its times on few and on many rows."""
     few, many = (rows * PASS_COLS * passes_in(name) for rows in PASS_ROWS)
     few_s, many_s = (times["pass", name, rows] for rows in PASS_ROWS)
     per_element_s = max(0.0, many_s - few_s) / (many - few)

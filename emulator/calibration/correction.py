@@ -37,7 +37,7 @@ RIDGE = 0.02
 """How strongly a factor is drawn to its prior, as a part of the weight of all passes together."""
 
 CALL_SCALE_S = 40e-6
-"""Fixed costs are drawn to theirs as if this were the unit."""
+"""The unit in which fixed costs are drawn to their priors."""
 
 SHORT_S = 30e-6
 """An error of a pass counts relative to its time plus this: no run depends on the shortest ones."""
@@ -46,7 +46,7 @@ NO_CALL_S = 1e-9
 """Stands for the cost of a product's call alone, which a profile wants above 0."""
 
 LARGE_ERROR = 0.1
-"""Relative errors above this count in proportion, not squared."""
+"""The relative error above which errors count in proportion, not squared."""
 
 REPEATS = 2
 REWEIGHTINGS = 12

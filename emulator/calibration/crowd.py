@@ -37,7 +37,9 @@ def crowd_devices() -> int:
 
 
 def crowd_spec(bit_per_s: float) -> RunSpec:
-    """Tensor parallelism, the method with the most messages, on twice as many devices as cores."""
+    """The run of a crowd: tensor parallelism, the method with the most messages, on twice as many devices as
+    cores.
+    """
     return over_a_switch("megatron", crowd_devices(), bit_per_s)
 
 

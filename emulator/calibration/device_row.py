@@ -18,7 +18,9 @@ SHAPES = ((1, 1), (1, 4), (4, 1))
 """A layer's matrices as multiples of their smaller side: of attention, and of the feed-forward part."""
 
 PEAK_WIDTH = 128
-"""Narrower products take hardly longer than their call, so that their own rate is not known well."""
+"""The width from which on products show the peak rate. Narrower ones take hardly longer than their call, so
+that their own rate is not known well.
+"""
 
 TRAFFIC_BYTES = 8
 """An element-wise pass reads and writes 4 bytes per element."""

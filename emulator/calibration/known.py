@@ -55,7 +55,8 @@ def known_calibration() -> Calibration | None:
 
 
 def time_needed_s(extent: Extent) -> float:
-    """About how long a calibration takes on this machine now: longer where other processes use the cores.
+    """Seconds that a calibration takes, about, on this machine now: longer where other processes use the
+    cores.
 
     It has one process at a time for most of its time, and never more than half of its own cores' worth.
     """

@@ -23,7 +23,7 @@ class TimedPrediction(NamedTuple):
     predicted_s: tuple[float, ...]
 
     def error(self, compute_model: ComputeModel) -> float:
-        """predicted / measured - 1."""
+        """The error of a prediction: predicted / measured - 1."""
         return self.predicted_s[COMPUTE_MODELS.index(compute_model)] / self.seconds - 1
 
 

@@ -103,7 +103,9 @@ def spec_of(
 
 
 def computing_costs(runs: Sequence[Run]) -> RuntimeCosts:
-    """dispatch_s and turn_frac by least squares over the runs, and the mean of hand-over and tokens."""
+    """The costs of computing: dispatch_s and turn_frac by least squares over the runs, and the mean of
+    hand-over and tokens.
+    """
     inline = [_split(run) for run in runs]
     means = [(trimmed_mean(item.operations), trimmed_mean(item.gaps)) for item in inline]
     slope = max(0.0, _slope(means))

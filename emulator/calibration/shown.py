@@ -10,7 +10,7 @@ from emulator.calibration.residuals import COMPUTE_MODELS, TimedPrediction, of_k
 from engine.domain.units import human_s
 
 LONG_S = 1e-3
-"""Operations from this length on make up most of a run's time."""
+"""The length from which on operations make up most of a run's time."""
 
 
 class Shown(NamedTuple):

@@ -63,7 +63,7 @@ class TimedKernels:
         """What runs between two passes of a model, and leaves little of them in the nearest caches."""
 
     def figures(self, rows: Sequence[int], sides: Sequence[int]) -> Iterator[tuple[Name, Figure]]:
-        """Products on a grid of `rows` and of `sides` of the matrices, and everything else."""
+        """What to time: products on a grid of `rows` and of `sides` of the matrices, and everything else."""
         yield ("call",), Figure(self._pass("add", 1), FIGURE_S)
         yield ("call in place",), Figure(self._pass("add", 1), FIGURE_S, self.crowd)
         yield ("memory",), Figure(self._reading(), FIGURE_S)
@@ -90,7 +90,9 @@ class TimedKernels:
         return lambda: linear(x, next(weights))
 
     def _attention(self, rows: int, wide: int, seen: int) -> Work:
-        """Scores, softmax and values of some heads, and their merging: on views, as operations have them."""
+        """The attention of some heads, with scores, softmax, values and their merging: on views, as
+        operations have them.
+        """
         torch, heads = self.torch, ATTENTION_HEADS
         q = torch.randn(1, rows, heads, wide).transpose(1, 2)
         k, v = (torch.randn(1, seen, heads, wide).transpose(1, 2) for _ in range(2))

@@ -119,7 +119,7 @@ def _remove_empty_groups() -> None:
 
 @contextlib.contextmanager
 def _locked(parent: Path) -> Iterator[None]:
-    """Inside, nobody else makes or removes groups in `parent`."""
+    """Let nobody else make or remove groups in `parent` inside the block."""
     lock = _lock(parent, fcntl.LOCK_EX)
     try:
         yield

@@ -19,8 +19,8 @@ def state_directory() -> Path:
 
 
 def queue_name() -> str:
-    """Emulations that wait for one another: all of this machine, whoever starts them, but those with a state
-    directory of their own.
+    """The name of the queue in which emulations wait for one another: all of this machine, whoever starts
+    them, but those with a state directory of their own.
     """
     own = os.environ.get(STATE_VARIABLE)
     return "edgeloom" if not own else f"edgeloom-{hashlib.sha256(own.encode()).hexdigest()[:16]}"

@@ -55,7 +55,7 @@ class MeasuredRates:
         transfer_of: Callable[[int, bool], LinkTransfer | None],
         sent: Callable[[int, bool], int],
     ) -> None:
-        """Drops a figure if the rate was changed meanwhile."""
+        """Measure directions one after the other; a figure is dropped if the rate was changed meanwhile."""
         for direction in directions:
             transfer = transfer_of(*direction)
             if transfer is None:

@@ -21,7 +21,8 @@ from engine.domain.errors import HostError
 
 
 class ClusterTopo(Topo):  # type: ignore[misc]  # Mininet has no types
-    """Devices and switches alike are plain nodes: they forward at layer 3, so no bridge is involved.
+    """Mininet's topology of a cluster. Devices and switches alike are plain nodes: they forward at layer 3,
+    so no bridge is involved.
 
     `ip=None`, because Mininet would otherwise put its own default address on each node's first interface.
     """

@@ -21,7 +21,9 @@ OWN_USERS = "user namespaces"
 
 
 class Capability(NamedTuple):
-    """Emulation needs all `needed` ones. For the others `detail` says what replaces them."""
+    """A capability of this machine. Emulation needs all `needed` ones. For the others `detail` says what
+    replaces them.
+    """
 
     name: str
     ok: bool

@@ -64,7 +64,7 @@ def change_shapes(shapes: Sequence[tuple[Port, Shape]]) -> list[float]:
 
 
 def tc_lines(interface: str, shape: Shape, verb: str) -> tuple[str, ...]:
-    """`tc -batch` lines; `verb` is add or change."""
+    """The lines of `tc -batch` that shape an interface; `verb` is add or change."""
     rate = bucket_bit_per_s(shape.bit_per_s)
     bucket = f"qdisc {verb} dev {interface} root handle 1: tbf rate {rate}bit burst {burst_bytes(rate)}"
     lines = [f"{bucket} limit {LIMIT_BYTES}"]

@@ -224,7 +224,7 @@ def load(name: str, whole: bool) -> None:
 
 
 def run(request: dict[str, Any], parent: int, files: Sequence[int]) -> NoReturn:
-    """Become the session."""
+    """Turn this process into the session."""
     status = 1
     try:
         os.setsid()

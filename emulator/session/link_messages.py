@@ -30,7 +30,7 @@ from engine.domain.cluster import DeviceSpec
 from engine.runs.host_kernels import use_host_kernels
 
 RATE_BIT_PER_S = 1e9
-"""Fast enough that the link does not hide what the runtime costs."""
+"""The rate of the link, fast enough not to hide what the runtime costs."""
 
 LOOPBACK_BIT_PER_S = 1e12
 
@@ -68,8 +68,8 @@ def with_link_messages(
 
 
 class LinkCosts(NamedTuple):
-    """Messages without the time of their link, `resumes` by run, the seconds per token of the crowd, those of
-    a pipeline of few devices and of one of many, and the work of the cores per byte.
+    """What was measured over a link: messages without the time of it, `resumes` by run, the seconds per token
+    of the crowd, those of a pipeline of few devices and of one of many, and the work of the cores per byte.
     """
 
     sent: list[Any]
