@@ -3,7 +3,7 @@ import { api } from '@/api/client';
 import { useSettled } from '@/api/useSettled';
 import type { Advice, AdviceChange, ClusterSpec, Objective, Workload } from '@/api/types';
 
-/** Exactly one of `cluster_id` and `cluster`. */
+/** What a person asks advice on: exactly one of `cluster_id` and `cluster`. */
 export interface AdviceQuestion {
   cluster_id?: number | null;
   cluster?: ClusterSpec;

@@ -13,7 +13,7 @@ export interface Ask extends AdviceQuestion {
   prices?: { boards: Record<string, number>; per_kwh: number | null };
 }
 
-/** Asked when a person presses the button: an answer takes seconds. */
+/** A question that is asked when a person presses the button: an answer takes seconds. */
 export function useQuestion() {
   return useMutation({ mutationFn: (ask: Ask) => api.post<Reply>('/advice/question', ask) });
 }

@@ -35,7 +35,7 @@ function isBelow(path: string, ancestor: string): boolean {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
-/** Called when the server answers that nobody is logged in, for example because the session has ended. */
+/** What to do when the server answers that nobody is logged in, for example because the session has ended. */
 let whenLoggedOut: () => void = () => undefined;
 
 export function onLoggedOut(handler: () => void): void {
@@ -167,7 +167,7 @@ function unlessAborted<T>(promise: Promise<T>, signal?: AbortSignal): Promise<T>
   });
 }
 
-/** JSON, as long as its answer makes progress. */
+/** Reads an answer as JSON, as long as it makes progress. */
 async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return JSON.parse(new TextDecoder().decode(await bytesOf(path, signal))) as T;
 }

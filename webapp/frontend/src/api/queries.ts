@@ -137,7 +137,7 @@ export interface Health {
   storage: string | null;
 }
 
-/** Polled every 5 s, so that every page shows a missing worker. */
+/** The state of the server, polled every 5 s, so that every page shows a missing worker. */
 export function useHealth() {
   return useQuery({
     queryKey: ['health'],

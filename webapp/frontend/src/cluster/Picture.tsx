@@ -167,7 +167,7 @@ function lineWidth(bitPerS: number): number {
   return Math.min(5, Math.max(1, Math.log10(bitPerS) - 5.5));
 }
 
-/** Scaled and centred, never distorted. */
+/** Fits the picture into its room, scaled and centred, never distorted. */
 function fitInto(
   at: Readonly<Record<string, Point>>,
   width: number,

@@ -33,7 +33,7 @@ export interface Route {
   /** Names of the cards. */
   ends: readonly [string, string];
   bends?: readonly Point[];
-  /** Of its label. */
+  /** The size of its label. */
   size?: Size;
 }
 

@@ -101,7 +101,7 @@ function eachLink(drawing: Drawing, names: readonly string[], change: (link: Lin
   return withSpec(drawing, { links });
 }
 
-/** From a point to the nearest point of a segment. */
+/** The distance from a point to the nearest point of a segment. */
 function distance(at: Point, from: Point, to: Point): number {
   const [dx, dy] = [to.x - from.x, to.y - from.y];
   const along = ((at.x - from.x) * dx + (at.y - from.y) * dy) / (dx * dx + dy * dy || 1);

@@ -21,7 +21,7 @@ function valuesOf(preset: LinkPreset, down: boolean) {
   };
 }
 
-/** From a switch to a device is down; between others the first end counts as the device. */
+/** Whether a link leads down: from a switch to a device it does; between others the first end counts as the device. */
 const isDown = ({ spec }: Drawing, link: LinkSpec) => {
   const isSwitch = (end: string) => spec.switches.some(({ name }) => name === end);
   return isSwitch(link.a) && !isSwitch(link.b);

@@ -27,7 +27,7 @@ function normal(from: Point, to: Point): Point {
   return { x: -dy / length, y: dx / length };
 }
 
-/** Liang and Barsky's clipping: whether something of the segment is left inside. */
+/** Whether something of a segment is inside a box (Liang and Barsky's clipping). */
 function enters(from: Point, to: Point, { center, width, height }: Box): boolean {
   let [first, last] = [0, 1];
   for (const [at, step, middle, half] of [
@@ -45,7 +45,7 @@ function enters(from: Point, to: Point, { center, width, height }: Box): boolean
   return first < last;
 }
 
-/** As the data of an SVG path. */
+/** A line as the data of an SVG path. */
 export function pathOf(line: readonly Point[]): string {
   return `M ${line.map(({ x, y }) => `${x} ${y}`).join(' L ')}`;
 }

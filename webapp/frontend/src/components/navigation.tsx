@@ -15,7 +15,7 @@ export { useHistoryState, useParams, useSearchParams };
 
 type Go = () => void;
 
-/** Who is asked before another page is shown; gets what goes there. */
+/** Asked before another page is shown; gets what goes there. */
 let guard: ((go: Go) => void) | null = null;
 
 const askFirst: AroundNavHandler = (navigate, to, options) => {

@@ -14,7 +14,7 @@ interface State {
   error: unknown;
 }
 
-/** In place of a page that failed to load or to render: why, and a button that loads it again. */
+/** Shown in place of a page that failed to load or to render: why, and a button that loads it again. */
 export class PageErrors extends Component<Props, State> {
   override state: State = { path: this.props.path, error: null };
 

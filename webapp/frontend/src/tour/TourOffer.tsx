@@ -4,7 +4,7 @@ import { hasSeenTour, rememberTour } from './remembered';
 import { useTour } from './tour';
 import classes from './tour.module.css';
 
-/** On somebody's first visit: the tour, or no thanks. */
+/** Offers the tour on somebody's first visit. */
 export function TourOffer({ user }: { user: string }) {
   const [offered, setOffered] = useState(() => !hasSeenTour(user));
   const go = useTour((state) => state.go);

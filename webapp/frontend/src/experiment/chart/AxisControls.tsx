@@ -17,7 +17,7 @@ export interface LogSwitch {
   testId: string;
 }
 
-/** Above a figure: what its axes and colours show, and which of the axes are logarithmic. */
+/** Controls above a figure: what its axes and colours show, and which of the axes are logarithmic. */
 export function AxisControls({ picks, logs }: { picks: readonly AxisPick[]; logs: readonly LogSwitch[] }) {
   return (
     <Group gap={8} align="flex-end" mb="xs">

@@ -15,7 +15,7 @@ type Props = Omit<PlotProps, 'yTitle' | 'showsRepeats'>;
 const PALE = '#e4eef9';
 const DEEP = '#1c4a80';
 
-/** x against series, the value as the shade of a cell and as its text. Emulated values replace predicted ones. */
+/** A heat map: x against series, the value as the shade of a cell and as its text. Emulated values replace predicted ones. */
 export function HeatMap({
   data,
   panel,

@@ -199,7 +199,7 @@ function positionOf(event: MouseEvent<SVGGElement>): { x: number; y: number } {
   return { x, y };
 }
 
-/** Selecting by drawing a box; `dragged` says whether the click that follows belongs to a box. */
+/** Lets a person select by drawing a box; `dragged` says whether the click that follows belongs to a box. */
 function useBox(placed: readonly Placed[], onSelect: PlotProps['onSelect']) {
   const [box, setBox] = useState<Box | null>(null);
   const [last, setLast] = useState(false);

@@ -36,7 +36,7 @@ export function Lines({ placed, kind }: { placed: readonly Placed[]; kind: Figur
   );
 }
 
-/** `over`: they lie over bars of the same colour. */
+/** Intervals of marks; `over`: they lie over bars of the same colour. */
 function Intervals({ placed, over = false }: { placed: readonly Placed[]; over?: boolean }) {
   return placed.map(({ key, cx, low, high, place }) =>
     low === null || high === null ? null : (

@@ -3,7 +3,7 @@ import { IconFlag } from '@tabler/icons-react';
 import { LABELS } from './cautions';
 import type { Caution } from './comparison';
 
-/** In which way a run differs from the baseline; its tip says how. `of`: the run. */
+/** A badge for what makes a run differ from the baseline; its tip says how. `of`: the run. */
 export function CautionBadge({ caution: { kind, sentence, decides }, of }: { caution: Caution; of: number }) {
   return (
     <Tooltip label={sentence}>

@@ -24,7 +24,7 @@ import { RunFigure } from './RunFigure';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
 
-/** As many as the server compares. */
+/** The most runs that the server compares. */
 const MOST = 50;
 const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 

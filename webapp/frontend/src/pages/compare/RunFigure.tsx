@@ -170,7 +170,7 @@ function Controls({
   );
 }
 
-/** Which runs cannot simply be set against the baseline, and why. */
+/** Says which runs cannot simply be set against the baseline, and why. */
 function Cautions({ comparison: { runs, baseline } }: { comparison: Comparison }) {
   const lines = cautionLines(runs, baseline);
   if (lines.length === 0) return null;

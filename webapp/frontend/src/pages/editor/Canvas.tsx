@@ -58,7 +58,7 @@ const edgeTypes = { link: LinkLine };
 const CENTRE: [number, number] = [0.5, 0.5];
 /** At a smaller zoom labels and figures could not be read: only names are shown, larger. */
 const FAR = 0.4;
-/** Of so many nodes everything is seen without a map. */
+/** The most nodes of which everything is seen without a map. */
 const FEW = 12;
 const GRID: [number, number] = [8, 8];
 const MIDDLE_AND_RIGHT_BUTTON = [1, 2];

@@ -21,7 +21,7 @@ interface Props {
   onRetry: () => void;
 }
 
-/** The simulated world's prediction of the run: figures, time by cause, peak memory. */
+/** The prediction of the run: figures, time by cause, peak memory. */
 export function PredictionPanel({ data, error, waiting, missing, refused, onRetry }: Props) {
   const report = data?.report;
   return (

@@ -16,7 +16,7 @@ interface Props {
   onClear: () => void;
 }
 
-/** As many as the server compares. */
+/** The most runs that the server compares. */
 const MOST = 50;
 
 /** Actions on the selected runs: compare, tag, repeat, delete. */

@@ -54,7 +54,7 @@ export function predictedTokens(prediction: Pick<RunReport, 'requests'> | null):
     .toSorted((a, b) => a.time_s - b.time_s);
 }
 
-/** `predicted`: before the start, `rests` from there on; `dilation`: wall seconds per virtual second. */
+/** How far a run is. `predicted`: before the start, `rests` from there on; `dilation`: wall seconds per virtual second. */
 export function progressOf(
   tokens: readonly Token[],
   predicted: readonly PredictedToken[],

@@ -58,7 +58,7 @@ export function snapshotAt(then: RunData, whole: RunData, version: number, dilat
   return snapshotOf(then, whole, then.time_s, version, dilation);
 }
 
-/** `whole` has the spans that cover the instant, also those that end after it. */
+/** The state at an instant; `whole` has the spans that cover the instant, also those that end after it. */
 function snapshotOf(
   data: RunData,
   whole: RunData,

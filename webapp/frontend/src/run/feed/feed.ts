@@ -188,7 +188,7 @@ export class Feed {
   }
 }
 
-/** Cursors are numbers of batches, 1, 2, 3, …; 0 is before everything. */
+/** Whether a cursor is after another one: cursors are numbers of batches, 1, 2, 3, …; 0 is before all. */
 export function isAfter(cursor: string, than: string): boolean {
   return Number(cursor) > Number(than);
 }

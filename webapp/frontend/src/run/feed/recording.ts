@@ -33,7 +33,7 @@ export async function loadRecording(
   }
 }
 
-/** Events never change once a run is over. */
+/** The query for a run's recording, which never changes once the run is over. */
 export function recordingQuery(run: Pick<RunDetail, 'id' | 'spec'>) {
   return {
     queryKey: ['recording', run.id],

@@ -147,7 +147,7 @@ export function rateCurve({ link, from_s, to_s, from_bit_per_s, to_bit_per_s, st
   });
 }
 
-/** In the order of their times, as a scenario has them; changes at one time keep their order. */
+/** Changes in the order of their times, as a scenario has them; changes at one time keep their order. */
 export function inOrder(changes: readonly Change[]): Change[] {
   return changes.toSorted((a, b) => a.at_s - b.at_s);
 }

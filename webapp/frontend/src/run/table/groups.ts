@@ -3,7 +3,7 @@ import type { RunRow } from '@/api/types';
 import type { Schemas } from '@/api/types/schemas';
 import { valueOf } from './table';
 
-/** Of one figure of some runs: `margin` is half of the 95 % interval of the mean; null with fewer than two values. */
+/** The average of one figure of some runs: `margin` is half of the 95 % interval of the mean; null with fewer than two values. */
 export type Average = Schemas['Average'];
 
 /** What a table of groups shows of a figure. */

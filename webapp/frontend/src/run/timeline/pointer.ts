@@ -17,7 +17,7 @@ export function useSeen(element: React.RefObject<Element | null>): React.RefObje
   return seen;
 }
 
-/** React's wheel listeners are passive; this one must prevent scrolling. */
+/** A wheel listener that prevents scrolling, as React's passive ones cannot. */
 export function useWheel(
   canvas: React.RefObject<HTMLCanvasElement | null>,
   viewport: Viewport,

@@ -37,7 +37,7 @@ export interface TrackScene {
 }
 
 const PAD = 4;
-/** Above the largest value, for the text that says what it is. */
+/** Pixels above the largest value, for the text that says what it is. */
 const ABOVE = 15;
 const MAX_DOTS = 160;
 /** Corners per pixel of width from which on a line is drawn as columns. */
