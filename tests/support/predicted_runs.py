@@ -40,6 +40,7 @@ def _store(body: Mapping[str, Any]) -> int:
 
     from engine.domain.events import Event, to_json
     from engine.domain.stored import SCHEMA
+    from engine.runs.best_planner import with_best_planner
     from engine.runs.predict import predict
     from webapp.events.models import EventSegment
     from webapp.jobs.lease import Ownership
@@ -50,7 +51,7 @@ def _store(body: Mapping[str, Any]) -> int:
     request = RunRequest.model_validate(body)
     spec = spec_of(request)
     events: list[Event] = []
-    report = predict(spec, events.append)
+    report = with_best_planner(predict(spec, events.append))
     segment = gzip.compress(json.dumps(to_json(events)).encode())
     with transaction.atomic():  # or the server would settle a run that has ended without an archive
         run = services.store(request, spec, services.planned(spec), None)
