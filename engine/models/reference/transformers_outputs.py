@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sys
 import uuid
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.domain.errors import HostError, SpecError
@@ -73,13 +76,15 @@ def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
 
     Raises `HostError` when the process that computes it fails.
     """
-    folder = (cache_dir or default_cache()) / "references"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{_content_hash(spec)}.safetensors"
-    if not path.is_file():
-        _compute_apart(spec, path)
-        prune(folder, "*.safetensors", KEEP_FILES)
-    return _read(path)
+    path = (cache_dir or default_cache()) / "references" / f"{_content_hash(spec)}.safetensors"
+    if path.is_file():
+        return _read(path)
+    with TemporaryDirectory() as folder:
+        made = Path(folder) / path.name
+        run_apart("engine.models.reference.transformers_outputs", spec, made)
+        with suppress(OSError):  # a full disk: then it is computed again
+            _keep(made, path)
+        return _read(made)
 
 
 def _content_hash(spec: RunSpec) -> str:
@@ -109,13 +114,16 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _compute_apart(spec: RunSpec, path: Path) -> None:
-    made = path.with_suffix(f".{uuid.uuid4().hex}.part")  # emulations in PID namespaces have equal PIDs
+def _keep(made: Path, path: Path) -> None:
+    """Put a copy at `path`, whole or not at all; raises `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(f".{uuid.uuid4().hex}.part")  # emulations in PID namespaces have equal PIDs
     try:
-        run_apart("engine.models.reference.transformers_outputs", spec, made)
-        made.rename(path)
+        shutil.copyfile(made, part)
+        part.rename(path)
     finally:
-        made.unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
+    prune(path.parent, "*.safetensors", KEEP_FILES)
 
 
 def _read(path: Path) -> Reference:

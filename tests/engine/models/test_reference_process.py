@@ -1,5 +1,6 @@
 """One process for many references: it starts once, reports why a reference fails, continues, and ends."""
 
+import errno
 import os
 
 import pytest
@@ -68,17 +69,50 @@ def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
     assert {path.name for path in tmp_path.iterdir()} == {"first", "second"}
 
 
-def test_two_emulations_with_equal_pids_may_compute_the_same_reference_at_once(tmp_path, monkeypatch):
-    """Each is in a PID namespace of its own, and the cache is one."""
-    path, drafts = tmp_path / "known.safetensors", []
+@pytest.fixture
+def written(monkeypatch):
+    """References are as many bytes as were written before, and are read as what the file has."""
+    drafts = []
 
     def compute(module, spec, draft):
         drafts.append(draft)
-        draft.write_bytes(b"logits")
-        if len(drafts) == 1:
-            transformers_outputs._compute_apart(spec, path)
+        draft.write_bytes(b"x" * len(drafts))
+
+    monkeypatch.setattr(transformers_outputs, "run_apart", compute)
+    monkeypatch.setattr(transformers_outputs, "_read", lambda path: path.read_bytes())
+    return drafts
+
+
+def test_two_emulations_with_equal_pids_may_compute_the_same_reference_at_once(
+    tmp_path, monkeypatch, written
+):
+    """Each is in a PID namespace of its own, and the cache is one."""
+    compute, spec = transformers_outputs.run_apart, spec_of("tiny-gpt2")
+
+    def compute_beside_another(*given):
+        compute(*given)
+        if len(written) == 1:
+            transformers_outputs.load_or_compute(spec, tmp_path)
 
     monkeypatch.setattr(os, "getpid", lambda: 1)
-    monkeypatch.setattr(transformers_outputs, "run_apart", compute)
-    transformers_outputs._compute_apart(spec_of("tiny-gpt2"), path)
-    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.setattr(transformers_outputs, "run_apart", compute_beside_another)
+    assert transformers_outputs.load_or_compute(spec, tmp_path) == b"x"
+    (kept,) = (tmp_path / "references").iterdir()
+    assert kept.read_bytes() == b"x" and len({*written, kept}) == 3
+
+
+@pytest.mark.parametrize("full", ["copyfile", "mkdir"])
+def test_a_cache_that_cannot_be_written_costs_a_run_nothing_but_time(tmp_path, monkeypatch, written, full):
+    """A healthy run failed at its end because the disk was full."""
+
+    def refuse(*given, **more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        place = transformers_outputs.shutil if full == "copyfile" else transformers_outputs.Path
+        disk.setattr(place, full, refuse)
+        assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"x"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
+    assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
+    assert not any(draft.exists() for draft in written)
