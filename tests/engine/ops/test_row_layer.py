@@ -9,6 +9,7 @@ from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import core
 from engine.ops.torch_kernels.linear import use
 from engine.ops.torch_kernels.linear_table import LinearTable
+from engine.ops.torch_kernels.row_layer import alike
 from engine.ops.torch_kernels.row_library import compiler, make_library
 from engine.ops.torch_kernels.row_products import _functions
 from tests.support.one_device import model_of, relative_error, run, store_of
@@ -88,6 +89,27 @@ def test_what_is_made_in_another_way_goes_on_as_before(name, own_cache, monkeypa
     assert all(map(torch.equal, answers(store, [ops.Block(0, "a")]), expected))
     assert calls == []
     store._forget()
+
+
+OTHERWISE = {
+    "norm": "layernorm",
+    "norm_position": "post",
+    "norm_adds_one": True,
+    "sublayer_norm": True,
+    "qk_norm": True,
+    "score_softcap": 50.0,
+    "causal": False,
+    "gated_ffn": False,
+    "activation": "gelu",
+    "dtype": "bfloat16",
+}
+
+
+@pytest.mark.parametrize("field", OTHERWISE)
+def test_a_part_with_one_thing_made_otherwise_is_not_alike(field):
+    model = model_of("tiny-llama")
+    assert alike(model)
+    assert not alike(model.model_copy(update={field: OTHERWISE[field]}))
 
 
 def test_a_cache_grows_and_keeps_its_rows(own_cache):

@@ -31,6 +31,7 @@ def test_figures_are_sums_percentiles_and_shares() -> None:
     assert (found["token_p50_s"], found["token_p95_s"]) == pytest.approx((2.0, 3.8))
     assert found["link_frac"] == 0.25
     assert (found["flops"], found["busy_s"], found["peak_memory_bytes"]) == (30, 3, 70)
+    assert (found["link_bytes"], found["payload_bytes"]) == (100, 90)
     assert (found["energy_j"], found["edp_j_s"]) == (3.0, 6.0)
     assert not {"dilation", "queue_p95_s", "recovery_s", "tokens_lost"} & set(found)
     assert listed_figures(made).keys() == found.keys() & {one.name for one in shown_in("list")}
@@ -42,6 +43,8 @@ def test_tokens_are_lost_of_those_that_each_request_asked_for() -> None:
 
     def lost(pattern: str, *came: int) -> float | None:
         asked = {"pattern": pattern, "trace": rows} | (SERVED if pattern == "serve" else {})
+        if pattern == "sporadic":
+            asked = {"pattern": pattern, "requests": 2, **SERVED}
         made = report(2.0)
         spec = made.spec.model_copy(update={"workload": Workload.parse(asked, "test"), "scenario": drop})
         requests = tuple(
@@ -52,7 +55,18 @@ def test_tokens_are_lost_of_those_that_each_request_asked_for() -> None:
         return values_of(made, metrics_of_a("run")).get("tokens_lost")
 
     assert (lost("trace", 2, 5), lost("trace", 2, 1)) == (0, 4)
+    assert lost("sporadic", 4, 5) == 1
     assert lost("serve", 2, 1) is None, "nobody knows what people will have asked for"
+
+
+def test_a_run_has_a_rate_of_tokens_if_any_request_has_one() -> None:
+    made = report(2.0)
+    none = RequestReport(index=1, arrival_s=0, ttft_s=0, token_s=(), output_tokens=())
+    assert values_of(made, metrics_of_a("run"))["tokens_per_s"] == 1
+    both = made.model_copy(update={"requests": (*made.requests, none)})
+    assert values_of(both, metrics_of_a("run"))["tokens_per_s"] == 1
+    neither = made.model_copy(update={"requests": (none,)})
+    assert "tokens_per_s" not in values_of(neither, metrics_of_a("run"))
 
 
 def test_of_a_request_each_later_token_has_the_mean_time() -> None:

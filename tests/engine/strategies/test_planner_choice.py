@@ -50,3 +50,17 @@ def test_all_parameters_written_out_mean_the_same(chosen):
     for given in ({}, {"planner": "best"}, {"planner": "paper"}):
         params = chosen.Params.model_validate(given)
         assert chosen.Params.model_validate(params.model_dump()) == params
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES)
+def test_the_best_in_place_of_a_rule_leaves_the_rule_out(name, rule):
+    kind = strategy(name).Params
+    assert kind.with_best({rule: another(name, rule)}) == {"planner": "best"}
+    assert kind.with_best({"planner": "best"}) is None
+
+
+@pytest.mark.parametrize("chosen", PLANNED)
+def test_a_plan_made_by_hand_has_no_best_in_its_place(chosen):
+    plan = {"devices": [{"device": "a"}]}
+    assert chosen.Params.with_best({"planner": "paper", "plan": plan}) is None
+    assert chosen.Params.with_best({"planner": "paper"}) == {"planner": "best"}
