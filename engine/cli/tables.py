@@ -14,7 +14,7 @@ from engine.domain.numbers_as_text import shown
 from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
 from engine.reports.finding import finding_of
-from engine.reports.metrics import shown_in
+from engine.reports.metrics import shown_in, title_of
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
 BAR_CELLS = 24
@@ -189,13 +189,14 @@ def _from_here_on(made: Sequence[FromHereOn]) -> Table:
 def _load(load: LoadReport) -> list[RenderableType]:
     """What users whose requests wait in a queue see."""
     result = table("of all requests", "mean", "median", "95 %", "99 %")
-    for label, over in (
-        ("in the queue", load.queue_s),
-        ("until the first token", load.first_token_s),
-        ("each later token", load.per_token_s),
-        ("until the whole answer", load.answer_s),
+    for figure, over in (
+        ("queue_s", load.queue_s),
+        ("ttft_s", load.first_token_s),
+        ("per_token_s", load.per_token_s),
+        ("answered_s", load.answer_s),
     ):
         if over is not None:
+            label = title_of("request", figure)
             result.add_row(label, *(human_s(value) for value in (over.mean, over.p50, over.p95, over.p99)))
     line = (
         f"{load.answered} of {load.arrived} requests answered, {load.answered_per_s:.3g} a second; "
@@ -229,7 +230,10 @@ def _native(parts: Sequence[NativePart]) -> Table:
 
 
 def _devices(report: RunReport) -> Table:
-    result = table("device", "busy", "", "waiting", "work", "peak memory", "of")
+    busy, waiting, work, memory = (
+        title_of("device", name) for name in ("busy_s", "wait_s", "flops", "peak_memory_bytes")
+    )
+    result = table("device", busy, "", waiting, work, memory, "of")
     for device in report.devices:
         share = device.busy_s / report.latency_s if report.latency_s > 0 else 0.0
         result.add_row(
@@ -246,7 +250,8 @@ def _devices(report: RunReport) -> Table:
 
 def _links(report: RunReport) -> Table:
     is_measured = any(link.achieved_bit_per_s is not None for link in report.links)
-    result = table("link", "bytes", "busy", "", "rate", *(["achieved"] if is_measured else []))
+    carried, busy = (title_of("link", name) for name in ("bytes", "busy_s"))
+    result = table("link", carried, busy, "", "rate", *(["achieved"] if is_measured else []))
     for link in report.links:
         if not link.bytes:
             continue

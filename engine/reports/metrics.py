@@ -357,6 +357,11 @@ def metrics_of_a(subject: Subject) -> tuple[Metric, ...]:
     return tuple(metric for metric in METRICS if metric.of == subject)
 
 
+def title_of(subject: Subject, name: str) -> str:
+    """The title of a figure, as the head of a table writes it."""
+    return next(metric.title for metric in metrics_of_a(subject) if metric.name == name).lower()
+
+
 def shown_in(place: Place) -> tuple[Metric, ...]:
     """The figures of runs that have a place there."""
     return tuple(metric for metric in METRICS if place in metric.shown)

@@ -50,7 +50,8 @@ def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
     place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
     request = asked.model_dump(mode="json", include={"question", "by", "tokens_per_s", "prices"})
-    (found,) = _answers([("plan.ask", [_document(base), request, given, place, number])])
+    call = ("plan.ask", [_document(base), request, given, place, number])
+    (found,) = _answers([call], base, person)
     return Reply.parse(found["reply"], "reply")
 
 

@@ -47,6 +47,12 @@ export const useMetrics = (): readonly Metric[] =>
   useQuery({ ...METRICS, select: OF_RUNS }).data ?? NO_METRICS;
 const NO_METRICS: readonly Metric[] = [];
 
+/** The titles of a device's, a link's or a request's figures, by their names; "" until the server has answered. */
+export function useTitles(of: Metric['of']): (name: string) => string {
+  const all = useQuery(METRICS).data ?? NO_METRICS;
+  return (name) => all.find((metric) => metric.of === of && metric.name === name)?.title ?? '';
+}
+
 export interface Session {
   user: string;
   role: 'viewer' | 'operator' | 'admin';

@@ -1,4 +1,5 @@
 import { Table, Text } from '@mantine/core';
+import { useTitles } from '@/api/queries';
 import type { RunReport } from '@/api/types';
 import { bytes, human, joules, percent, seconds } from '@/format/units';
 import { Panel } from '@/components/Panel';
@@ -8,6 +9,8 @@ import classes from './report.module.css';
 
 /** One row per device: busy and waiting time, peak memory, operations, energy. */
 export function DeviceTable({ report }: { report: RunReport }) {
+  const titles = useTitles('device');
+  const head = (name: string) => titles(name).toLowerCase();
   const longest = Math.max(report.latency_s, ...report.devices.map((device) => device.busy_s)) || 1;
   return (
     <Panel title="Devices" testId="device-table" flush>
@@ -16,12 +19,12 @@ export function DeviceTable({ report }: { report: RunReport }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>device</Table.Th>
-              <Table.Th w="22%">busy</Table.Th>
-              <Table.Th ta="right">waiting</Table.Th>
-              <Table.Th w="26%">peak memory</Table.Th>
+              <Table.Th w="22%">{head('busy_s')}</Table.Th>
+              <Table.Th ta="right">{head('wait_s')}</Table.Th>
+              <Table.Th w="26%">{head('peak_memory_bytes')}</Table.Th>
               <Table.Th ta="right">predicted peak</Table.Th>
-              <Table.Th ta="right">work</Table.Th>
-              {report.energy_j > 0 && <Table.Th ta="right">energy</Table.Th>}
+              <Table.Th ta="right">{head('flops')}</Table.Th>
+              {report.energy_j > 0 && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

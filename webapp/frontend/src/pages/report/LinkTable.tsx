@@ -1,4 +1,5 @@
 import { Table } from '@mantine/core';
+import { useTitles } from '@/api/queries';
 import type { LinkReport, RunReport } from '@/api/types';
 import { linkName, linkWords } from '@/format/links';
 import { bytes, joules, maybe, percent, rate, seconds, signedPercent } from '@/format/units';
@@ -9,6 +10,8 @@ import classes from './report.module.css';
 
 /** One row per direction of a link: bytes, busy time, set and measured rate, energy. */
 export function LinkTable({ report }: { report: RunReport }) {
+  const titles = useTitles('link');
+  const head = (name: string) => titles(name).toLowerCase();
   if (report.links.length === 0) return null;
   const total = report.latency_s || Math.max(...report.links.map((link) => link.busy_s)) || 1;
   const uses = report.links.some((link) => link.energy_j > 0);
@@ -28,15 +31,15 @@ export function LinkTable({ report }: { report: RunReport }) {
           <Table.Thead>
             <Table.Tr>
               <Table.Th>direction</Table.Th>
-              <Table.Th ta="right">payload</Table.Th>
-              <Table.Th ta="right">bytes</Table.Th>
+              <Table.Th ta="right">{head('payload_bytes')}</Table.Th>
+              <Table.Th ta="right">{head('bytes')}</Table.Th>
               {phases && <Table.Th ta="right">for first tokens</Table.Th>}
               {phases && <Table.Th ta="right">for later ones</Table.Th>}
-              <Table.Th w="20%">busy</Table.Th>
+              <Table.Th w="20%">{head('busy_s')}</Table.Th>
               <Table.Th ta="right">set rate</Table.Th>
               <Table.Th ta="right">measured rate</Table.Th>
               <Table.Th ta="right">error</Table.Th>
-              {uses && <Table.Th ta="right">energy</Table.Th>}
+              {uses && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -1,4 +1,5 @@
 import { Group, Table, Text } from '@mantine/core';
+import { useTitles } from '@/api/queries';
 import type { RunReport } from '@/api/types';
 import { Panel } from '@/components/Panel';
 import { seconds } from '@/format/units';
@@ -7,12 +8,13 @@ import classes from './report.module.css';
 type Load = NonNullable<RunReport['load']>;
 type Percentiles = NonNullable<Load['queue_s']>;
 
-const ROWS: { key: 'queue_s' | 'first_token_s' | 'per_token_s' | 'answer_s'; label: string }[] = [
-  { key: 'queue_s', label: 'In the queue' },
-  { key: 'first_token_s', label: 'Until the first token' },
-  { key: 'per_token_s', label: 'Each later token' },
-  { key: 'answer_s', label: 'Until the whole answer' },
-];
+/** The figure of a request that each row is about. */
+const ROWS = [
+  { key: 'queue_s', figure: 'queue_s' },
+  { key: 'first_token_s', figure: 'ttft_s' },
+  { key: 'per_token_s', figure: 'per_token_s' },
+  { key: 'answer_s', figure: 'answered_s' },
+] as const;
 const COLUMNS: { key: keyof Percentiles; label: string }[] = [
   { key: 'mean', label: 'mean' },
   { key: 'p50', label: 'median' },
@@ -22,6 +24,7 @@ const COLUMNS: { key: keyof Percentiles; label: string }[] = [
 
 /** What users see whose requests wait for each other: percentiles, throughput, goodput and the queue. */
 export function LoadTable({ report }: { report: RunReport }) {
+  const title = useTitles('request');
   const { load } = report;
   if (!load) return null;
   const { slo_first_token_s: first, slo_per_token_s: each } = report.spec.workload;
@@ -60,12 +63,12 @@ export function LoadTable({ report }: { report: RunReport }) {
               </Table.Tr>
             </Table.Thead>
             <Table.Tbody>
-              {ROWS.map(({ key, label }) => {
+              {ROWS.map(({ key, figure }) => {
                 const over = load[key];
                 return (
                   over && (
                     <Table.Tr key={key}>
-                      <Table.Td>{label}</Table.Td>
+                      <Table.Td>{title(figure)}</Table.Td>
                       {COLUMNS.map((column) => (
                         <Table.Td key={column.key} ta="right">
                           {seconds(over[column.key])}
