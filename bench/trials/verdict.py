@@ -1,4 +1,6 @@
-"""Whether a trial ended well: each run in one true state, its events whole and once, nothing left behind."""
+"""Judges whether a trial ended well: each run in one true state, its events whole and once, nothing left
+behind.
+"""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _lock(directory: Path, how: int) -> int:
 
 
 def _remove(directory: Path) -> bool:
-    """Whether the group is gone."""
+    """Remove a group; returns whether it is gone."""
     with contextlib.suppress(OSError):
         directory.rmdir()
     return not directory.exists()

@@ -16,7 +16,7 @@ from engine.strategies.planner.choice import WORTH_NAMING
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 NO_TIME = 1e6
-"""A rate that is so many times as high needs no time."""
+"""How many times as high a rate is that needs no time."""
 COARSE = tuple(2.0**step for step in range(1, 11))
 FINE = tuple(2.0 ** (step / 8) for step in range(-7, 1))
 """Factors of the links' rates that are tried: first steps of two, then eight between the last two of them."""

@@ -203,7 +203,9 @@ def with_plan_of_file(params: dict[str, Any], cluster: ClusterSpec, model: Model
 
 
 def plan_in_file(file: Path, cluster: ClusterSpec, model: ModelSpec, before: str) -> dict[str, Any]:
-    """The parameter `plan`. Raises as `with_plan_of_file` does; `before` stands before the file in errors."""
+    """The parameter `plan` that a file has. Raises as `with_plan_of_file` does; `before` stands before the
+    file in errors.
+    """
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:

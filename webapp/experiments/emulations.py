@@ -1,4 +1,4 @@
-"""Points that are to be emulated become ordinary runs, one at a time per free worker.
+"""Makes ordinary runs of the points that are to be emulated, one at a time per free worker.
 
 A run of an experiment is made only when a worker is free and no run waits. So the run that somebody asks for
 waits at most for the one that goes on, never for the rest of an experiment.

@@ -1,4 +1,4 @@
-"""Whether the web server answers: `python -m webapp.ops.health URL` exits 0 if it does."""
+"""Says whether the web server answers: `python -m webapp.ops.health URL` exits 0 if it does."""
 
 from __future__ import annotations
 

@@ -193,7 +193,9 @@ def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
 
 
 def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
-    """Every token as a prefill of all rows so far: as large as the last one, and nothing cached."""
+    """The demand of a run whose every token is a prefill of all rows so far: as large as the last one, and
+    nothing cached.
+    """
     if model.vision:
         raise PlanError(
             f"edgeformer: decode=recompute feeds all tokens again, and {model.name} sees a picture: "

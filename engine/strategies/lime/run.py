@@ -197,7 +197,9 @@ class Member:
         return await ctx.compute_layers(layers(at + 1, stop, cache_of(step)), x)
 
     def _streamed(self, layer: int, cache: str | None) -> StreamedLayer:
-        """The same operations in every step, so that their prices are found at once."""
+        """The operations of a streamed layer, the same in every step, so that their prices are
+        found at once.
+        """
         found = self.streamed.get((layer, cache))
         if found is None:
             block = Block(layer, cache)

@@ -20,7 +20,7 @@ TARGET_TOKENS_PER_SOURCE_TOKEN = 1.5
 
 
 NOTE_BYTES = 5 * 8
-"""A message's kind, request, segment and rows."""
+"""The bytes of a message's note: its kind, request, segment and rows."""
 
 
 class Transfer(Value):
