@@ -47,6 +47,17 @@ def test_gains_are_those_of_whole_predictions_at_the_first_and_last_point() -> N
     assert found.most > 2 * found.least > 2, "a case with two ends"
 
 
+def test_a_point_at_which_the_rule_is_as_good_counts_as_no_gain() -> None:
+    def gained(specs: Sequence[RunSpec]) -> list[Assessment]:
+        return [
+            Assessment(strategy=spec.strategy, lossless=True, reason="", total_s=2.0, best_planner_s=best_s)
+            for spec, best_s in zip(specs, (0.5, None), strict=True)
+        ]
+
+    (found,) = planner_gains([spec_of("galaxy", rate) for rate in (1, 2)], gained)
+    assert (found.least, found.most) == (1.0, 4.0)
+
+
 def test_of_every_method_at_most_three_runs_are_planned_again_each_once() -> None:
     specs = [spec_of("galaxy", rate) for rate in (1, 1, 2, 4, 8, 16)]
     specs += [spec_of("galaxy", 1, planner="best"), spec_of("single", 1), spec_of("deepspeed", 2)]

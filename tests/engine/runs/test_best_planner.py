@@ -8,7 +8,7 @@ import pytest
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.report import Correctness, Outcome, RunReport
-from engine.domain.scenario import DropDevice, Scenario
+from engine.domain.scenario import DropDevice, Scenario, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -90,6 +90,14 @@ def test_the_best_plan_meets_the_changes_of_the_run() -> None:
         predict(spec_of("single", new_tokens=6)).latency_s, rel=0.01
     )
     assert report.with_best_planner_s < known.latency_s
+
+
+def test_what_slows_the_run_slows_the_best_plan_too() -> None:
+    slowed = Scenario(changes=(SlowDevice(at_s=0.0, device="a", factor=5.0),))
+    alone = spec_of("single").model_copy(update={"scenario": slowed})
+    report = concluded(spec_of("galaxy"), slowed)
+    assert report.with_best_planner_s == pytest.approx(predict(alone).latency_s, rel=0.01)
+    assert predict(alone).latency_s > 2 * predict(spec_of("single")).latency_s
 
 
 def test_a_long_run_is_not_predicted_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,3 +142,13 @@ def test_the_best_planner_lets_a_prompt_pass_in_parts_where_a_fast_device_then_h
     assert hand_s is not None
     assert seconds(run, {"planner": "best"}) <= 1.001 * hand_s
     assert seconds(run, {"planner": "paper"}) > 1.3 * hand_s
+
+
+def test_the_best_planner_takes_slower_tokens_for_a_faster_prompt():
+    """Two devices share a prompt, whose parts overlap; one alone has the faster tokens."""
+    run = draw_run(33).model_copy(update={"strategy": "lime"})
+    shared = {"devices": [{"device": "d2", "layers": 4}, {"device": "d0", "layers": 2}]}
+    hand_s = seconds(run, {"planner": "best", "plan": shared})
+    assert hand_s is not None
+    assert seconds(run, {"planner": "best"}) <= 1.1 * hand_s
+    assert seconds(run, {"planner": "paper"}) > 1.25 * hand_s

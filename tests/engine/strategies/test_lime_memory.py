@@ -16,6 +16,7 @@ from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_onl
 from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, longest_idle_s
 from engine.strategies.lime.transfer import num_rows, pairs_of, round_trip, rows_to_park
 from engine.strategies.registry import strategy
+from engine.strategies.shared.demand import block_passes, demand_of, working_bytes
 from tests.support.small_cases import GPT2, plan_of, play, sends, spec_of, star
 
 MB = 1e6
@@ -306,3 +307,14 @@ def test_where_no_plan_for_an_assumed_length_lasts_the_true_length_is_planned_fo
     cluster = star([1e9] * 2, memory_bytes=160e3)
     spec = spec_of("lime", model, cluster, rows=20, new_tokens=40, assumed_tokens=4)
     assert predict(spec).outcome.kind == "finished"
+
+
+def test_a_message_of_parked_rows_of_a_batch_is_no_larger_than_a_layer_needs_for_it():
+    """Beside the batch's own hidden states, so that no device needs more memory for the message."""
+    spec = growing(3.7, requests=2, pattern="bursty", planner="best", new_tokens=10)
+    layout = plan_of(spec).layout
+    (transfer,), batch = layout.transfers, layout.micro_batch
+    demand = demand_of(spec.model, spec.workload, False)._replace(batch=batch)
+    row_bytes = kv_bytes_per_row(spec.model, spec.model.num_kv_heads)
+    room = working_bytes(spec.model, block_passes(spec.model, demand))
+    assert batch == 2 and 0 < 2 * batch * transfer.max_rows * row_bytes <= room

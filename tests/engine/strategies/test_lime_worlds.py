@@ -25,7 +25,7 @@ CASES = {
     "parked-rows": growing(fluctuation_rows=1, new_tokens=28),
     "burst-in-batches": case(new_tokens=4, requests=4, pattern="bursty", planner="best"),
     "parked-rows-of-batches": growing(
-        4.0, requests=2, pattern="bursty", planner="best", fluctuation_rows=1, new_tokens=10
+        3.7, requests=2, pattern="bursty", planner="best", fluctuation_rows=1, new_tokens=10
     ),
     "parked-rows-of-a-burst": growing(requests=2, pattern="bursty", fluctuation_rows=1, new_tokens=10),
 }
