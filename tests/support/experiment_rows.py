@@ -21,6 +21,18 @@ RATES = {
     "values": [1e6, 1e7, 1e8],
 }
 
+FALLING = {
+    ("single", 1e6): 2.0,
+    ("single", 1e7): 2.0,
+    ("single", 1e8): 2.0,
+    ("voltage", 1e6): 8.0,
+    ("voltage", 1e7): 4.0,
+    ("voltage", 1e8): 1.0,
+}
+"""Voltage crosses single's 2 s between 1e7 and 1e8: log(4/2) = log 2 above, log(1/2) = -log 2 below: half way
+on the logarithm, at 10^7.5.
+"""
+
 
 def experiment_of(*factors: Mapping[str, Any], **fields: Any) -> Experiment:
     made: Experiment = Experiment.parse(
