@@ -16,7 +16,7 @@ from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_onl
 from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, longest_idle_s
 from engine.strategies.lime.transfer import num_rows, pairs_of, round_trip, rows_to_park
 from engine.strategies.registry import strategy
-from engine.strategies.shared.demand import block_passes, demand_of, working_bytes
+from engine.strategies.shared.demand import block_ops, demand_of, working_bytes
 from tests.support.small_cases import GPT2, plan_of, play, sends, spec_of, star
 
 MB = 1e6
@@ -316,5 +316,5 @@ def test_a_message_of_parked_rows_of_a_batch_is_no_larger_than_a_layer_needs_for
     (transfer,), batch = layout.transfers, layout.micro_batch
     demand = demand_of(spec.model, spec.workload, False)._replace(batch=batch)
     row_bytes = kv_bytes_per_row(spec.model, spec.model.num_kv_heads)
-    room = working_bytes(spec.model, block_passes(spec.model, demand))
+    room = working_bytes(spec.model, block_ops(spec.model, demand))
     assert batch == 2 and 0 < 2 * batch * transfer.max_rows * row_bytes <= room
