@@ -243,7 +243,7 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
         joules = (row.energy_j or 0.0) / tokens
         money = [_money(base, row, prices, joules, one) for one in (row.tokens_per_s, *_ends(row))]
         figure, *ends = money if is_priced else [joules]
-        low, high = (min(ends), max(ends)) if ends else (None, None)
+        low, high = (min(ends), max(ends)) if ends and prices.boards else (None, None)
         words = f"{row.strategy} on {', '.join(row.devices)}"
         options.append(Option(words=words, strategy=row.strategy, figure=figure, low=low, high=high))
     options.sort(key=lambda option: option.figure)
@@ -251,7 +251,9 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     unit = "per million tokens" if is_priced else "J"
     said = f"{best.figure:.3g} per million tokens" if is_priced else human_j(best.figure)
     between = f" ({best.low:.3g} to {best.high:.3g} on real boards)" if best.low is not None else ""
-    what = f"boards over {YEARS:g} years and energy, " if is_priced else "energy of computing and sending, "
+    what = "energy of computing and sending, "
+    if prices.boards:
+        what = f"boards over {YEARS:g} years" + (" and energy, " if prices.per_kwh is not None else ", ")
     text = f"A token of {base.model.name} costs least with {best.words}: {said}{between}, {what}"
     text += f"at {_of(able, best).tokens_per_s:.3g} tokens/s."
     return Reply(question="cost", sentence=text, unit=unit, options=tuple(options[:MOST_OPTIONS]))

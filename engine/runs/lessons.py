@@ -21,10 +21,14 @@ from engine.domain.values import NonNegative, Positive, Value
 from engine.ops.torch_kernels.row_library import kernels_folder
 from engine.worlds.real.dilation import step_up
 
-KEPT_S = 3600.0
+KEPT_S = 1800.0
 """How long a lesson counts: the other work on a machine comes and goes."""
 MOST = 100
 """Lessons that are kept."""
+MOST_TIMES = 8.0
+"""No lesson raises a dilation to more than so many times: a run that was held up for a moment asks for as
+much as if it had been so all the time, and whoever comes next would wait for nothing.
+"""
 
 
 class Lesson(Value):
@@ -59,7 +63,7 @@ def raised(spec: RunSpec, chosen: float, trace: Sequence[Span | Mark]) -> float:
     virtual_s = _end_s(trace)
     for lesson in _fresh(time.time()):
         if (lesson.strategy, lesson.model, lesson.devices) == _kind(spec):
-            by_factor = chosen * lesson.needed / lesson.chosen
+            by_factor = chosen * min(MOST_TIMES, lesson.needed / lesson.chosen)
             by_time = lesson.needed * lesson.virtual_s / virtual_s if virtual_s else math.inf
             found.append(min(by_factor, by_time))
     return chosen if max(found) == chosen else step_up(max(found))

@@ -69,7 +69,12 @@ def test_runs_that_are_not_alike_learn_nothing_from_each_other(other):
     assert lessons.raised(other, 1.75, lasting(1.0)) == 1.75
 
 
-def test_after_an_hour_a_lesson_is_forgotten(monkeypatch):
+def test_a_run_that_was_held_up_for_a_moment_does_not_slow_the_next_one_without_bound():
+    lessons.learn(SPEC, 2.0, 160.0, lasting(1.0))
+    assert lessons.raised(SPEC, 2.0, lasting(1.0)) == 16.0
+
+
+def test_after_half_an_hour_a_lesson_is_forgotten(monkeypatch):
     lessons.learn(SPEC, 1.75, 12.5, lasting(1.0))
     now_s = lessons.time.time()
     monkeypatch.setattr(lessons.time, "time", lambda: now_s + lessons.KEPT_S)

@@ -205,7 +205,7 @@ def _changes(base: dict[str, Any], cluster: ClusterSpec) -> Iterable[FactorOptio
         about: dict[str, Any] = {"group": "Failures and changes"}
         times: tuple[tuple[str, str, str, float, float], ...] = (
             ("at_s", "time", "Time of", 0.0, LATEST_S),
-            ("at_frac", "part", "Part of the run before", 0.1, 0.9),
+            ("at_frac", "part", "Percent of the run before", 0.1, 0.9),
             ("after_token", "token", "Tokens before", 1, max(2, tokens - 1)),
         )
         for field, name, title, low, high in times:
