@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import settings as django_settings
+from django.contrib.auth.models import User
 from django.db import connections
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -99,6 +100,11 @@ def models_dir(settings: Any, tmp_path: Path) -> Path:
 
 
 # People -------------------------------------------------------------------------------------------
+@pytest.fixture
+def anna(db: None) -> User:
+    return User.objects.create_user("anna")
+
+
 @pytest.fixture
 def alice(db: None) -> Browser:
     """An operator, logged in."""

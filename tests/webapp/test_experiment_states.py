@@ -2,60 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
 import pytest
 from django.contrib.auth.models import User
-from django.db.models.functions import Now
-from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from engine.domain.errors import PlanError
 from engine.domain.report import Fidelity
 from engine.domain.stored import to_document
-from engine.experiments.results.rows import Result, failure
 from engine.runs.predict import predict
 from tests.support.experiments import BASE, RATES, STRATEGIES, fields
+from tests.support.waiting_points import ME, result, states, stored
 from tests.support.web import Browser
 from webapp.errors import Conflict
 from webapp.experiments import computations, emulations, executions, services, versions
-from webapp.experiments.models import Cell, Computation, Execution, Experiment
+from webapp.experiments.models import Cell, Computation, Execution
 from webapp.experiments.progress import Pace
-from webapp.jobs import answers, lease, suspicion, workers
+from webapp.jobs import answers
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
-ME = workers.this_worker("points@here")
-OTHER = workers.Identity("points@elsewhere", "elsewhere", 1, 1)
-DEAD = workers.Identity("points@here", workers.home(), 2**22 + 1, 1)
-"""No process has this id: it is above the kernel's largest."""
 
 
-@pytest.fixture
-def anna(db: None) -> User:
-    return User.objects.create_user("anna")
-
-
-def stored(owner: User, **changes: Any) -> Experiment:
-    return services.create(services.parse(fields(**changes), None), None, owner)
-
-
-def result(computation: Computation) -> Result:
-    return Result(
-        digest=computation.digest, world="predicted", outcome="finished", metrics={"latency_s": 1.0}
-    )
-
-
-def states(experiment: Experiment) -> list[str]:
-    execution = services.last_execution(experiment)
-    assert execution is not None
-    cells = execution.cells.select_related("computation")
-    return [cell.computation.state if cell.computation else "problem" for cell in cells]
-
-
-# Starting -----------------------------------------------------------------------------------------
+# Starting ----------------------------------------------------------------------------------------
 def test_every_point_waits_for_a_prediction_once_the_experiment_is_started(anna: User) -> None:
     experiment = stored(anna)
     executions.start(experiment)
@@ -97,134 +63,7 @@ def test_a_point_that_cannot_be_run_has_a_sentence_and_the_others_go_on(anna: Us
     assert "no-such-model" in problem and problem.endswith(".")
 
 
-# Taking and ending --------------------------------------------------------------------------------
-def test_a_computation_is_taken_once(anna: User) -> None:
-    executions.start(stored(anna))
-    first, second = computations.take(ME, 3), computations.take(OTHER, 3)
-    assert (len(first), len(second)) == (3, 1)
-    assert not {one.pk for one in first} & {one.pk for one in second}
-    assert computations.take_one(first[0].pk, OTHER) is None
-
-
-def test_experiments_take_turns(anna: User) -> None:
-    executions.start(stored(anna))
-    executions.start(stored(anna, base=fields()["base"] | {"workload": {"prompt_tokens": 4}}))
-    owners = [
-        Cell.objects.get(computation=computations.take(ME, 1)[0]).execution.experiment_id for _ in range(4)
-    ]
-    assert owners[0] == owners[2] != owners[1] == owners[3]
-
-
-def test_a_preview_goes_first_since_somebody_looks_at_it(anna: User) -> None:
-    executions.start(stored(anna))
-    rates = RATES | {"values": [5e6]}
-    preview = executions.preview(services.parse(fields(factors=[STRATEGIES, rates]), None), anna)
-    for _ in range(2):
-        assert Cell.objects.get(computation=computations.take(ME, 1)[0]).execution == preview
-    assert Cell.objects.get(computation=computations.take(ME, 1)[0]).execution != preview
-
-
-def test_what_nobody_wants_any_more_is_forgotten_after_an_hour(anna: User) -> None:
-    for rate in (5e6, 6e6):
-        factors = [STRATEGIES, RATES | {"values": [rate]}]
-        executions.preview(services.parse(fields(factors=factors), None), anna)
-    assert Computation.objects.count() == 4
-    computations.forget()
-    assert Computation.objects.count() == 4
-    computations.forget(timezone.now() + timedelta(hours=2))
-    assert Computation.objects.count() == 2 and not Computation.objects.filter(cells=None).exists()
-
-
-def late(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """The database's clock goes on."""
-    monkeypatch.setattr(lease, "now", lambda: Now() + timedelta(seconds=seconds))
-
-
-def reaped() -> int:
-    """How many points are given back because their worker is gone, without the grace of `Suspicion`."""
-    here = workers.home()
-    gone = {one.pk: one for one in (*suspicion.dead(Computation, here), *suspicion.late(Computation))}
-    return sum(computations.settle(one) for one in gone.values())
-
-
-def test_a_worker_that_was_paused_keeps_nothing_even_if_the_point_is_its_own_again(
-    anna: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    executions.start(stored(anna))
-    (before,) = computations.take(ME, 1)
-    late(monkeypatch, Computation.LEASE_S + 1)
-    assert reaped() == 1
-    again = computations.take_one(before.pk, ME)
-    assert again is not None
-    assert not computations.keep(before, result(before), 0.1)
-    assert not computations.fail(before, "too late")
-    computations.release(before)
-    again.refresh_from_db()
-    assert (again.state, again.worker, again.attempts) == ("running", str(ME), 2)
-    assert computations.keep(again, result(again), 0.1)
-
-
-def test_only_its_holder_ends_a_computation_and_only_once(anna: User) -> None:
-    executions.start(stored(anna))
-    (taken,) = computations.take(ME, 1)
-    assert computations.keep(taken, result(taken), 0.1)
-    assert not computations.fail(taken, "too late")
-    taken.refresh_from_db()
-    assert (taken.state, taken.result["metrics"]) == ("done", {"latency_s": 1.0})
-
-
-def test_a_run_without_a_plan_is_a_result_with_its_reason(anna: User) -> None:
-    executions.start(stored(anna))
-    (taken,) = computations.take(ME, 1)
-    computations.keep(taken, failure(PlanError("It does not fit."), taken.digest, "predicted"), 0.1)
-    taken.refresh_from_db()
-    assert (taken.state, taken.result["outcome"], taken.result["sentence"]) == (
-        "done",
-        "no_plan",
-        "It does not fit.",
-    )
-
-
-@pytest.mark.parametrize(
-    ("holder", "later_s", "lost"),
-    [(ME, 0, 0), (OTHER, 0, 0), (DEAD, 0, 1), (OTHER, 1000, 1), (ME, 1000, 1)],
-)
-def test_what_a_dead_worker_held_waits_again(
-    anna: User, monkeypatch: pytest.MonkeyPatch, holder: workers.Identity, later_s: int, lost: int
-) -> None:
-    """A worker elsewhere is dead once its lease is over; one of this host once its process is gone."""
-    executions.start(stored(anna))
-    (taken,) = computations.take(holder, 1)
-    late(monkeypatch, later_s)
-    assert reaped() == lost
-    taken.refresh_from_db()
-    assert taken.state == ("waiting" if lost else "running")
-    assert reaped() == 0
-
-
-def test_a_point_that_kills_its_workers_is_given_up_after_the_third(anna: User) -> None:
-    experiment = stored(anna)
-    executions.start(experiment)
-    Cell.objects.exclude(index=0).delete()
-    for attempt in range(3):
-        assert [one.attempts for one in computations.take(DEAD, 1)] == [attempt + 1]
-        reaped()
-    assert computations.take(DEAD, 1) == [] and states(experiment) == ["failed"]
-    sentence = Computation.objects.get(state="failed").sentence
-    assert sentence == "Given up after 3 attempts: its worker died in the middle of it."
-    assert executions.retry(experiment, stale=False) == 1
-    assert [one.attempts for one in computations.take(ME, 1)] == [1]
-
-
-def test_what_was_taken_but_not_begun_is_released_as_if_it_had_not_been_taken(anna: User) -> None:
-    executions.start(stored(anna))
-    (taken,) = computations.take(ME, 1)
-    computations.release(taken)
-    taken.refresh_from_db()
-    assert (taken.state, taken.attempts, taken.lease_until) == ("waiting", 0, None)
-
-
-# Pausing, cancelling, upgrading -------------------------------------------------------------------
+# Pausing, cancelling, upgrading ------------------------------------------------------------------
 def test_a_paused_experiment_starts_no_point_until_it_is_resumed(anna: User) -> None:
     experiment = stored(anna)
     executions.start(experiment)
@@ -305,112 +144,7 @@ def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experime
     assert executions.preview(value, User.objects.create_user("bea")).pk != first.pk
 
 
-# Any order ----------------------------------------------------------------------------------------
-STEPS = st.lists(
-    st.sampled_from(
-        [
-            "start",
-            "edit",
-            "take",
-            "take by the dead",
-            "keep",
-            "fail",
-            "reap",
-            "pause",
-            "resume",
-            "cancel",
-            "retry",
-            "emulate",
-        ]
-    ),
-    max_size=12,
-)
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(steps=STEPS)
-def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps: list[str]) -> None:
-    Experiment.objects.all().delete()
-    Computation.objects.all().delete()
-    experiment = stored(anna, factors=[STRATEGIES])
-    for step in steps:
-        experiment.refresh_from_db()
-        one_step(experiment, step)
-        assert invariants_hold()
-    experiment.refresh_from_db()
-    executions.start(experiment)
-    for computation in Computation.objects.filter(state="running"):
-        computations.give_back(computation, "its worker ended.")
-    executions.retry(experiment, stale=False)
-    while taken := computations.take(ME, 10):
-        for computation in taken:
-            computations.keep(computation, result(computation), 0.1)
-    execution = services.last_execution(experiment)
-    assert execution is not None
-    predicted = execution.cells.filter(world="predicted").values_list("computation__state", flat=True)
-    assert list(predicted) == 2 * ["done"]
-
-
-def one_step(experiment: Experiment, step: str) -> None:
-    """Steps that do not fit the present state refuse, and change nothing."""
-    running = Computation.objects.filter(state="running", world="predicted").first()
-    try:
-        match step:
-            case "start":
-                executions.start(experiment)
-            case "emulate":
-                executions.emulate(experiment, None)
-            case "edit":
-                rates = RATES | {"values": [1e6 * (experiment.version + 1)]}
-                value = services.parse(fields(factors=[STRATEGIES, rates]), None)
-                services.edit(experiment, value, None, experiment.version)
-            case "take":
-                computations.take(ME, 1)
-            case "take by the dead":
-                computations.take(DEAD, 1)
-            case "keep" if running:
-                computations.keep(running, result(running), 0.1)
-            case "fail" if running:
-                computations.fail(running, "why")
-            case "reap":
-                reaped()
-            case "pause":
-                executions.pause(experiment)
-            case "resume":
-                executions.resume(experiment)
-            case "cancel":
-                executions.cancel(experiment, "anna")
-            case "retry":
-                executions.retry(experiment, stale=False)
-    except Conflict:
-        pass
-
-
-def invariants_hold() -> bool:
-    for computation in Computation.objects.all():
-        held = computation.worker != "" and computation.lease_until is not None
-        assert held == (computation.state == "running") or computation.state in ("done", "failed")
-        assert (computation.result is not None) == (computation.state == "done")
-        assert bool(computation.sentence) == (computation.state == "failed")
-    cells = Cell.objects.filter(problem="")
-    return not cells.filter(computation=None).exists()
-
-
-def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> None:
-    experiment = stored(anna, factors=[STRATEGIES])
-    executions.start(experiment)
-    (taken,) = computations.take(ME, 1)
-    computations.fail(taken, "It broke.")
-    answer = alice.get(f"/experiments/{experiment.pk}/rows").json()
-    assert [(row["state"], row["reason"]) for row in answer["rows"]] == [
-        ("failed", "It broke."),
-        ("waiting", ""),
-    ]
-    assert answer["state"] == "running"
-    assert answer["progress"]["predicted"]["failed"] == 1
-
-
-# Time left ----------------------------------------------------------------------------------------
+# Time left ---------------------------------------------------------------------------------------
 def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says_so(
     anna: User, alice: Browser
 ) -> None:
