@@ -114,6 +114,11 @@ def soak(seed: int, minutes: float, people: int, directory: Path) -> Found:
         redis.kill()
 
 
+def interfaces() -> set[str]:
+    """Of the machine's networks that this process sees."""
+    return {path.name for path in Path("/sys/class/net").iterdir()}
+
+
 class Soak:
     """The people and what is known of their runs. Made once settings are read."""
 
@@ -134,6 +139,7 @@ class Soak:
         self.seen: set[int] = set()
         self.problems: list[str] = []
         self.most_bytes = 0
+        self.interfaces = interfaces()
 
     def play(self, lasts_s: float) -> Found:
         began_s = time.monotonic()
@@ -191,19 +197,26 @@ class Soak:
         self.problems += problems
 
     def settle(self) -> None:
-        """Wait until every run has ended and every point is computed."""
-        from webapp.experiments.models import OPEN, Computation
+        """Wait until every run has ended, every point that a worker has is computed, and no message is left.
+
+        Experiments start no more points. The machine may be busy: it only has to go on.
+        """
+        from webapp.experiments.models import Computation, Execution
+        from webapp.redis import client
         from webapp.runs.models import Run
 
-        until_s = time.monotonic() + SETTLED_WITHIN_S
-        wanted = Computation.objects.filter(state__in=OPEN, cells__execution__state="active")
-        while time.monotonic() < until_s:
+        Execution.objects.update(state="paused")
+        begun, open_runs = Computation.objects.filter(state="running"), Run.objects.filter(archived=False)
+        seen, until_s = -1, 0.0
+        while open_runs.exists() or begun.exists() or client().llen("emulate"):
             self.look()
-            if not Run.objects.filter(archived=False).exists() and not wanted.exists():
+            if len(self.seen) > seen:
+                seen, until_s = len(self.seen), time.monotonic() + SETTLED_WITHIN_S
+            if time.monotonic() > until_s:
                 break
             time.sleep(LOOK_EVERY_S)
-        self.note(*(f"{run} has not ended: {run.status}" for run in Run.objects.filter(archived=False)))
-        self.note(*(f"the point {point} is {point.state}" for point in wanted.distinct()))
+        self.note(*(f"run {run.pk} has not ended: {run.status}" for run in open_runs))
+        self.note(*(f"the point {point} is still running" for point in begun))
 
     def left_behind(self) -> Iterator[str]:
         """What is left once all is deleted and the service has ended."""
@@ -223,8 +236,7 @@ class Soak:
         strangers = [(pid, words) for pid, words in pids().items() if redis is None or pid != redis.pid]
         keys = [str(key) for key in client().scan_iter(count=1000) if client().ttl(key) == FOREVER]
         yield from leftovers(keys, strangers, self.staff.directory)
-        interfaces = {path.name for path in Path("/sys/class/net").iterdir()} - {"lo"}
-        yield from (f"there is the interface {name}" for name in sorted(interfaces))
+        yield from (f"there is the interface {name}" for name in sorted(interfaces() - self.interfaces))
 
     def found(self, wall_s: float) -> Found:
         did = sum((person.did for person in self.people), Counter[str]())

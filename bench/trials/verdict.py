@@ -20,7 +20,7 @@ ENDS_RUNS = ("kill", "stop", "rename", "pause")
 """The faults that may end a run: those of its own worker."""
 
 
-QUEUES = ("emulate", "plan", "celery.pidbox", "reply.celery.pidbox")
+QUEUES = ("emulate", "plan", "points", "celery.pidbox", "reply.celery.pidbox")
 BROKER_KEYS = (
     "plan",  # nobody plans in a trial: the messages to planning workers stay
     "unacked",
