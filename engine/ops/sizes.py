@@ -32,16 +32,17 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
     A tied head includes its table: the caller subtracts it once for a device that also has `embed`.
     """
     bits = bits_of(model, piece)
-    return sum(_part_bytes(model, part, bits) for part in tensor_parts(model, piece))
+    return sum(part_bytes(model, part, bits) for part in tensor_parts(model, piece))
 
 
 def table_bytes(model: ModelSpec, rows: int) -> int:
     """Bytes of so many rows of a tied table."""
     matrix = TensorPart("", "", (rows, model.hidden_size), 0, 0, rows, 1)
-    return _part_bytes(model, matrix, bits_of(model, Slice(layer=-1, part="embed")))
+    return part_bytes(model, matrix, bits_of(model, Slice(layer=-1, part="embed")))
 
 
-def _part_bytes(model: ModelSpec, part: TensorPart, bits: Bits) -> int:
+def part_bytes(model: ModelSpec, part: TensorPart, bits: Bits) -> int:
+    """Bytes of a tensor, as `bits_of` its piece says."""
     if not part.is_matrix:
         return model.element_bytes * part.num_elements
     if bits:
@@ -72,5 +73,7 @@ def num_parameters(model: ModelSpec) -> int:
 
 
 def model_bytes(model: ModelSpec) -> int:
-    """Bytes of the whole model on one device."""
-    return num_parameters(model) * model.element_bytes
+    """Bytes of the whole model on one device; a tied table counts once."""
+    bits = bits_of(model, Slice(layer=-1, part="embed"))
+    parts = {part.name: part for piece in whole_model(model) for part in tensor_parts(model, piece)}
+    return sum(part_bytes(model, part, bits) for part in parts.values())

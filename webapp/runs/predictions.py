@@ -13,7 +13,7 @@ from engine.domain.host_times import HostProfile
 from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
-from engine.ops.sizes import model_bytes, weight_bytes
+from engine.ops.sizes import num_parameters, weight_bytes
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from webapp import budgets
@@ -75,9 +75,10 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
     share for every process; `cores` as `cores_for` says.
     """
     held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
+    reference = num_parameters(spec.model) * spec.model.element_bytes
     processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
     return Need(
-        memory_bytes=held + model_bytes(spec.model) + processes,
+        memory_bytes=held + reference + processes,
         cores=cores,
         model=spec.weights.digest,
         model_name=spec.model.name,

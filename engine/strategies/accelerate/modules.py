@@ -15,6 +15,7 @@ from engine.domain.plan import Part, Slice
 from engine.models.families.registry import family
 from engine.models.families.tensor_names import stored_as
 from engine.ops.layout import tensor_parts
+from engine.ops.sizes import bits_of, part_bytes
 from engine.strategies.accelerate.device_map import Module
 
 INT64_BYTES, FLOAT32_BYTES = 8, 4
@@ -91,7 +92,7 @@ def _stored(model: ModelSpec, pieces: Iterable[Slice]) -> Iterator[tuple[str, in
                 continue
             name = stored_as(model, part.name).name
             prefix = "" if name.startswith(OUTSIDE) else wrapped
-            yield prefix + name, part.num_elements * model.element_bytes
+            yield prefix + name, part_bytes(model, part, bits_of(model, piece))
 
 
 def _tensor_bytes(model: ModelSpec) -> dict[str, int]:

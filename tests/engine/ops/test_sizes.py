@@ -4,6 +4,7 @@ import pytest
 
 from engine.domain.plan import Slice
 from engine.ops.layout import TensorPart
+from engine.ops.layout import whole_model
 from engine.ops.sizes import kv_bytes_per_row, model_bytes, num_parameters, quantised_bytes, weight_bytes
 from tests.support.hand_model import HAND
 
@@ -63,3 +64,10 @@ def test_a_tied_table_counts_once_in_the_whole_model():
     assert num_parameters(HAND) == 42 + 2 * layer + NORM + 42
     assert num_parameters(TIED) == 42 + 2 * layer + NORM
     assert model_bytes(TIED.model_copy(update={"dtype": "bfloat16"})) == 2 * (42 + 2 * layer + NORM)
+
+
+def test_a_whole_model_in_8_or_4_bits_has_the_bytes_of_its_parts():
+    for bits in (8.0, 4.0, 4.5):
+        model = HAND.model_copy(update={"weight_bits": bits})
+        assert model_bytes(model) == sum(weight_bytes(model, piece) for piece in whole_model(model))
+    assert model_bytes(HAND.model_copy(update={"weight_bits": 4.0})) < model_bytes(HAND) / 2

@@ -165,3 +165,13 @@ def test_the_buffer_is_a_quarter_more_than_the_larger_of_a_block_and_a_mean_leaf
     # half of 100 bytes, and 1.25 times 20 or 10
     assert balanced({"0": 100, "1": 100}, 100, 10, 20) == {"0": 75, "1": 100}
     assert balanced({"0": 100, "1": 100}, 100, 20, 10) == {"0": 75, "1": 100}
+
+
+@pytest.mark.parametrize("bits", [8.0, 4.0])
+def test_modules_of_quantised_weights_are_as_small_as_the_devices_hold_them(bits):
+    model = LLAMA.model_copy(update={"weight_bits": bits})
+    tree = module_tree(model)
+    pieces = [[Slice(layer=n, part=part) for part in ("attention", "ffn")] for n in range(model.num_layers)]
+    held = [sum(weight_bytes(model, piece) for piece in both) for both in pieces]
+    assert [atom.bytes for atom in tree.layers_only.atoms] == held
+    assert tree.bytes < module_tree(LLAMA).bytes / 2
