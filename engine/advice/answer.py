@@ -36,7 +36,12 @@ def answer(
     """The answer that the assessments of every strategy on the cluster of `base` give; `assess_all` predicts
     a few runs. Without it the answer does not say what binds, nor what a yes would need.
     """
-    planned = [row for row in rows if row.devices]
+    names = {base.cluster.devices[rank].name for rank in base.cluster.workers}
+    planned = [
+        row.model_copy(update={"devices": tuple(device for device in row.devices if device in names)})
+        for row in rows
+        if row.devices  # a terminal, which may look up tokens and compute the head, is none that one adds
+    ]
     alone = best_of([row for row in planned if len(row.devices) == 1], objective)
     together = best_of([row for row in planned if len(row.devices) > 1], objective)
     workers = len(base.cluster.workers)

@@ -102,9 +102,10 @@ def test_a_model_that_no_single_board_holds_is_a_yes() -> None:
 
 def test_one_device_leaves_nothing_to_choose() -> None:
     spec = base(1e9)
-    alone = spec.cluster.without((1, 2, 3))
-    found = asked(spec.model_copy(update={"cluster": alone}))
-    assert found.yes is None and found.sentence.startswith("There is one device to compute")
+    for others in ((1, 2, 3), (0, 2, 3)):  # also where the source is a terminal, which computes the head
+        alone = spec.cluster.without(others)
+        found = asked(spec.model_copy(update={"cluster": alone}))
+        assert found.yes is None and found.sentence.startswith("There is one device to compute")
 
 
 def test_boards_of_a_data_sheet_give_an_interval_and_say_whether_the_answer_holds() -> None:
