@@ -3,8 +3,7 @@
 import pytest
 
 from engine.domain.plan import Slice
-from engine.ops.layout import TensorPart
-from engine.ops.layout import whole_model
+from engine.ops.layout import TensorPart, whole_model
 from engine.ops.sizes import kv_bytes_per_row, model_bytes, num_parameters, quantised_bytes, weight_bytes
 from tests.support.hand_model import HAND
 
