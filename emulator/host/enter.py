@@ -140,7 +140,9 @@ def own_users() -> None:
 def become(identity: int) -> None:
     """Drop root: enter a user namespace whose root is the user `identity` outside."""
     os.setgroups([])
-    call("setns", users(0, 0, identity), NEWUSER)
+    own = users(0, 0, identity)
+    call("setns", own, NEWUSER)
+    os.close(own)
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
     call("prctl", PR_SET_DUMPABLE, 1, 0, 0, 0)  # or its files in /proc would be the machine's root's
@@ -185,6 +187,8 @@ def arrange(room: Room) -> None:
         elif Path(place).is_dir():  # not hidden by what covers a directory above
             cover(place, room.identity)
             laid.append(place)
+    for descriptor in shown_as.values():  # a session that is forked, and becomes no program, would keep it
+        os.close(descriptor)
     if room.identity is not None and room.own_users:
         open_tun()
     for path in laid:
@@ -221,6 +225,7 @@ def show(view: View, tree: int) -> None:
         if not is_directory:
             path.touch()
     syscall(MOVE_MOUNT, tree, "", AT_FDCWD, view.path, MOVE_MOUNT_F_EMPTY_PATH)
+    os.close(tree)
 
 
 def cover(path: str, identity: int | None) -> None:

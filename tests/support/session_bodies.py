@@ -8,6 +8,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from emulator.host.priority import run_in_real_time
 from tests.support.network_bodies import opened
@@ -46,6 +47,15 @@ def kinds_of_sockets() -> list[int]:
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(int(name))) as held:
             found.append(int(held.type))
     return found
+
+
+def open_places() -> list[str]:
+    """The directories and namespaces that this process holds open."""
+    found = []
+    for file in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the descriptor that listed them
+            found.append(str(file.readlink()))
+    return [link for link in found if link.startswith(("/", "user:", "mnt:")) and link != "/dev/null"]
 
 
 def cores() -> list[int]:

@@ -57,6 +57,12 @@ def test_a_session_does_not_hold_its_servers_connection() -> None:
     assert socket.SOCK_SEQPACKET not in call(session_bodies.kinds_of_sockets)
 
 
+def test_a_session_holds_no_directory_or_namespace_of_its_start() -> None:
+    """It becomes no program, at whose start the kernel would close them."""
+    held = call(session_bodies.open_places)
+    assert all(place.endswith("(deleted)") for place in held), "its output is a file without a name"
+
+
 def test_a_server_that_has_died_is_replaced() -> None:
     call(session_bodies.cores)
     before = own_server()
