@@ -1,16 +1,43 @@
-"""EdgeLoom's server from Python: runs, experiments, live events, and requests to runs that serve.
+"""EdgeLoom from Python: runs and experiments in this process, methods of your own, and a client for a server.
 
 ```python
-from edgeloom import Client
+import edgeloom
 
-client = Client("http://localhost:8000", token="loom_…")  # an API token of the account page
-run = client.start(cluster_id=1, model="demo-lm", strategy="voltage")
-for event in run.events():
-    print(event["type"])
-print(run.report()["latency_s"], client.runs_frame()[["name", "latency_s"]])
+report = edgeloom.predict("lab-3", "demo-lm", "voltage", prompt="The with statement")  # simulated
+report = edgeloom.run("lab-3", "demo-lm", "voltage", prompt="The with statement")  # real processes
+client = edgeloom.Client("http://localhost:8000", token="loom_…")  # an API token of the account page
 ```
+
+`edgeloom.method` has what a method needs, `edgeloom.testing` checks one, `edgeloom.cluster` has clusters and
+devices. What stands in the lists `__all__` of these modules stays as it is until the next minor version.
 """
 
-from edgeloom.client import Client, Experiment, Refused, Run
+from __future__ import annotations
 
-__all__ = ["Client", "Experiment", "Refused", "Run"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from edgeloom.client import Client, Experiment, Refused, Run
+    from edgeloom.here import compare, experiment, predict, run, spec
+
+_MODULES = {
+    "edgeloom.client": ("Client", "Experiment", "Refused", "Run"),
+    "edgeloom.here": ("compare", "experiment", "predict", "run", "spec"),
+}
+"""A name is imported when it is first used: the client needs none of the engine."""
+
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+_PACKAGES = ("cluster", "method", "testing")
+
+__all__ = ["Client", "Experiment", "Refused", "Run", "compare", "experiment", "predict", "run", "spec"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"edgeloom.{name}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'edgeloom' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return found

@@ -19,6 +19,7 @@ LOOM_STORED_GB     20                               recorded events of one perso
 LOOM_SHARED        off                              every operator may change what others made
 LOOM_METRICS_TOKEN none                             lets other machines read /metrics, as a Bearer token
 LOOM_LOG_FORMAT    line                             json: one JSON object a line, with the run's id
+LOOM_METHODS       none                             installed methods that are used, by name, comma-separated
 LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
 DEBUG              off
 """
@@ -50,6 +51,9 @@ CALIBRATION_FILE = (
 )
 """The file in which `./loom calibrate` keeps the times of this machine."""
 
+
+# Read by `engine/strategies/outside.py`: on a server no installed method is used unless it is named.
+os.environ.setdefault("LOOM_METHODS", "")
 
 private.close(STATE_DIR)
 

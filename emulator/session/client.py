@@ -24,6 +24,7 @@ from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
+from engine.strategies.registry import folder_of, source_of
 
 OnEvents = Callable[[list[Event]], None]
 
@@ -74,8 +75,10 @@ def emulate(
 
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
-    """What the session reads besides its program."""
-    return (Path(spec.weights.directory),) if spec.weights.directory else ()
+    """What the session reads besides its program: weights, and the code of a method from outside."""
+    weights, method = spec.weights.directory, folder_of(spec.strategy)
+    code = () if method is None else (method if method.is_dir() else method.parent,)
+    return (*((Path(weights),) if weights else ()), *code)
 
 
 class _SessionClient:
@@ -94,7 +97,7 @@ class _SessionClient:
         self.stop_heard = False
 
     def run(self, spec: RunSpec) -> RunReport:
-        self.lines.send({"spec": spec.model_dump(mode="json")})
+        self.lines.send({"spec": spec.model_dump(mode="json"), "source": source_of(spec.strategy)})
         try:
             self._relay()
         except KeyboardInterrupt:

@@ -30,6 +30,7 @@ KEPT = (
     "LC_ALL",
     "LC_CTYPE",
     "LD_LIBRARY_PATH",
+    "LOOM_METHODS",
     "LOOM_READY_S",
     "LOOM_RUNS_AT_ONCE",
     "LOOM_TRIAL_DIRECTORY",

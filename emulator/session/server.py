@@ -35,6 +35,7 @@ from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.runs.execute import execute
 from engine.runs.readiness import READY_S
+from engine.strategies.registry import add_source
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
     from emulator.network.mininet_network import MininetNetwork
@@ -66,7 +67,10 @@ class Session:
         self.network: MininetNetwork | None = None
 
     def run(self) -> None:
-        spec = RunSpec.parse(self._first()["spec"], "run")
+        first = self._first()
+        spec = RunSpec.parse(first["spec"], "run")
+        if spec.method is not None and first["source"]:
+            add_source(first["source"], spec.method)
         self.paced = spec.dilation != "native"
         execute(
             spec,

@@ -22,8 +22,8 @@ SERVER_STATE = ".loom"
 STATE_VARIABLE = "LOOM_STATE_DIR"
 """The variable that moves the directory where the server keeps its database and its keys."""
 
-SESSION_CODE = ("emulator", "engine", "topologies")
-"""What a session imports of this checkout."""
+SESSION_CODE = ("edgeloom", "emulator", "engine", "topologies")
+"""What a session imports of this checkout; `edgeloom` is what methods from outside import."""
 
 OTHER_CODE = ("webapp", "tests")  # trials and tests have sessions of their own
 CODE = tuple(ROOT / name for name in (*SESSION_CODE, *OTHER_CODE))

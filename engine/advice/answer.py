@@ -13,6 +13,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_j, human_s
 from engine.strategies.planner.choice import WORTH_NAMING
+from engine.strategies.registry import with_strategy
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 NO_TIME = 1e6
@@ -118,7 +119,7 @@ def _why(base: RunSpec, alone: Assessment, objective: Objective, assess_all: Ass
     """What one board has too little of: the rate that would save most if it took no time."""
     if assess_all is None or objective in ("peak_memory_bytes", "energy_j"):
         return ""
-    run = base.model_copy(update={"strategy": alone.strategy, "params": {}})
+    run = with_strategy(base, alone.strategy, params={})
     without: dict[str, dict[str, Callable[[Any], Any]]] = {
         "memory bandwidth binds": {"memory_byte_per_s": _no_time},
         "arithmetic binds": {
@@ -165,7 +166,7 @@ def _remedy(
     if assess_all is None or objective in ("peak_memory_bytes", "energy_j"):
         return ""
     names = dict.fromkeys(row.strategy for row in planned if row.lossless)
-    runs = [base.model_copy(update={"strategy": name, "params": {}}) for name in names]
+    runs = [with_strategy(base, name, params={}) for name in names]
 
     def wins(row: Assessment) -> bool:
         gain = _gain(alone.figure(objective), row.figure(objective), objective)
@@ -180,7 +181,7 @@ def _remedy(
         if best(0.0) is not None:
             return "; no rate of the links changes that, their delay would have to be smaller"
         return "; not even links that need no time would change that"
-    run = base.model_copy(update={"strategy": winner.strategy, "params": {}})
+    run = with_strategy(base, winner.strategy, params={})
 
     def first_of(factors: Sequence[float]) -> float | None:
         found = assess_all([_with_links(run, factor) for factor in factors])

@@ -8,6 +8,7 @@ from engine.advice.candidates import Candidate, candidates
 from engine.advice.values import Assessment, Change, Objective
 from engine.domain.spec import RunSpec
 from engine.strategies.planner.choice import WORTH_NAMING
+from engine.strategies.registry import with_strategy
 
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 TRIED_STRATEGIES = 3
@@ -68,8 +69,7 @@ def specs_to_try(
     if candidate.kind in ("memory", "more") or not names:
         refused = [row.strategy for row in rows if row.total_s is None]
         names += refused if not names else refused[:TRIED_STRATEGIES]
-    update = {"cluster": candidate.cluster}
-    return tuple(base.model_copy(update={**update, "strategy": name, "params": {}}) for name in names)
+    return tuple(with_strategy(base, name, params={}, cluster=candidate.cluster) for name in names)
 
 
 def tried(

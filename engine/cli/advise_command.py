@@ -28,7 +28,7 @@ from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_j, human_s
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, with_strategy
 
 MANY_CHANGES = 8
 
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(base: RunSpec, by: Objective) -> tuple[Assessment, ...]:
-    specs = [base.model_copy(update={"strategy": each.name, "params": {}}) for each in STRATEGIES]
+    specs = [with_strategy(base, each.name, params={}) for each in STRATEGIES]
     return told_once(ranked(assess_ends(specs), by))
 
 
@@ -93,7 +93,7 @@ def _why(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Why
     best = best_of(rows, objective)
     if best is None:
         return None
-    return explain(base.model_copy(update={"strategy": best.strategy, "params": {}}), assess_all)
+    return explain(with_strategy(base, best.strategy, params={}), assess_all)
 
 
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:

@@ -18,7 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
-from engine.strategies.registry import strategy
+from engine.strategies.registry import named, origin_of, strategy
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         choices=(8, 4),
         help="all matrices in so many bits; transformers, too, computes with what they round to",
     )
-    parser.add_argument("--strategy", metavar="NAME", help="how the work is split")
+    parser.add_argument(
+        "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"
+    )
     parser.add_argument(
         "--set",
         dest="params",
@@ -98,10 +100,9 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def run_spec_of(args: argparse.Namespace) -> RunSpec:
     """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
     if args.spec is not None:
-        _alone(args, "spec", f"--spec {args.spec}")
-        return _spec_in(Path(args.spec))
+        return _with_its_method(args, _spec_in(Path(args.spec)))
     if args.showcase is not None:
-        _alone(args, "showcase", f"--showcase {args.showcase}")
+        _alone(args, ("showcase",), f"--showcase {args.showcase}")
         return _spec_of_showcase(args.showcase, args.environment)
     for value, name in ((args.cluster, "CLUSTER"), (args.model, "--model"), (args.strategy, "--strategy")):
         if value is None:
@@ -115,7 +116,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     if args.weight_bits:
         model = model.model_copy(update={"weight_bits": float(args.weight_bits)})
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
-    strategy(args.strategy).Params.parse(params, f"--set of strategy {args.strategy}")
+    chosen = named(args.strategy)
+    chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:
         scenario = read_scenario(Path(args.scenario))
@@ -128,7 +130,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
             "model": model,
             "weights": weights,
             "workload": workload,
-            "strategy": args.strategy,
+            "strategy": chosen.name,
+            "method": origin_of(chosen.name),
             "params": params,
             "scenario": scenario,
             "failover": args.failover,
@@ -142,12 +145,28 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     return spec
 
 
-def _alone(args: argparse.Namespace, given: str, where: str) -> None:
+def _with_its_method(args: argparse.Namespace, spec: RunSpec) -> RunSpec:
+    """A whole run. Code of a file is run only if `--strategy` names the file. Raises `SpecError`."""
+    where, method = f"--spec {args.spec}", spec.method
+    if method is None or not method.file:
+        _alone(args, ("spec",), where)
+        return spec
+    _alone(args, ("spec", "strategy"), where)
+    if args.strategy is None:
+        raise SpecError(
+            f"{where}: its method is code of a file, and no file is run unless it is named: look at it, and "
+            f"add --strategy {method}."
+        )
+    chosen = named(args.strategy)
+    return spec.model_copy(update={"strategy": chosen.name, "method": origin_of(chosen.name)})
+
+
+def _alone(args: argparse.Namespace, given: tuple[str, ...], where: str) -> None:
     """Check that no other argument that describes a run stands beside `given`; raises `SpecError`."""
     plain = argparse.ArgumentParser()
     add_run_arguments(plain)
     for name, default in vars(plain.parse_args([])).items():
-        if name not in (given, "json") and getattr(args, name) != default:
+        if name not in (*given, "json") and getattr(args, name) != default:
             raise SpecError(f"{where}: it has a whole run, so {name} cannot be given, too: leave one out.")
 
 

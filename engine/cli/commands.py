@@ -7,7 +7,8 @@ from engine.cli.command import Command
 from engine.cli.compare_command import COMPARE
 from engine.cli.experiment_command import EXPERIMENT
 from engine.cli.list_command import LIST
+from engine.cli.new_command import NEW
 from engine.cli.predict_command import PREDICT
 from engine.cli.reproduce_command import REPRODUCE
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE, NEW)

@@ -92,13 +92,23 @@ class Campaign(NamedTuple):
         code = {world: version_of(world, self.emulation) for world in self.worlds}
         return Versions(code=code, calibration=calibration_digest(self.profile))
 
+    def tasks(self, retry: bool = False, repeat_stale: bool = False) -> tuple[Task, ...]:
+        """What is left to do."""
+        known = self.store.read(point.digest for point in self.points)
+        found = tasks_of(self.points, self.worlds, known, self.versions, retry, repeat_stale)
+        return tuple(
+            task._replace(profile=self.profile) if uses_host_times(task.spec) else task for task in found
+        )
+
     def rows(self) -> tuple[Row, ...]:
         known = self.store.read(point.digest for point in self.points)
         return rows(self.points, self.worlds, known, self.versions)
 
 
 def run(args: argparse.Namespace) -> int:
-    campaign = _campaign(args)
+    campaign = campaign_of(
+        load(args.experiment), args.environment, Path(args.output), args.action == "predict"
+    )
     if args.action == "show":
         return _show(campaign)
     if args.action == "report":
@@ -124,21 +134,20 @@ def sources_of(environment: Environment) -> Sources:
     )
 
 
-def _campaign(args: argparse.Namespace) -> Campaign:
-    environment: Environment = args.environment
-    experiment = load(args.experiment)
+def campaign_of(
+    experiment: Experiment, environment: Environment, output: Path, only_predicts: bool = False
+) -> Campaign:
+    """An experiment whose results are kept in `output`. Raises `SpecError`."""
     for figure in experiment.figures:
         check_figure(experiment, figure)
     for each in experiment.tables:
         check_table(experiment, each)
     check_statements(experiment)
     points = expand(experiment, sources_of(environment))
-    worlds = experiment.worlds
-    if args.action == "predict":
-        worlds = ("predicted",)
+    worlds: tuple[World, ...] = ("predicted",) if only_predicts else experiment.worlds
     emulation = environment.emulation() if environment.emulation and "emulated" in worlds else None
     profile = _host_times(points, environment)
-    return Campaign(experiment, points, Store(Path(args.output)), worlds, emulation, profile)
+    return Campaign(experiment, points, Store(output), worlds, emulation, profile)
 
 
 def _host_times(points: Sequence[Point], environment: Environment) -> HostProfile | None:
@@ -149,13 +158,7 @@ def _host_times(points: Sequence[Point], environment: Environment) -> HostProfil
 
 
 def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
-    known = campaign.store.read(point.digest for point in campaign.points)
-    tasks = tasks_of(
-        campaign.points, campaign.worlds, known, campaign.versions, args.retry, args.repeat_stale
-    )
-    tasks = tuple(
-        task._replace(profile=campaign.profile) if uses_host_times(task.spec) else task for task in tasks
-    )
+    tasks = campaign.tasks(args.retry, args.repeat_stale)
     total = len(
         {(point.digest, world) for point in campaign.points if point.spec for world in campaign.worlds}
     )

@@ -16,7 +16,7 @@ from engine.experiments.design.shipped_files import load, shipped_names
 from engine.models.catalogue import rows as catalogue_rows
 from engine.models.families.family import keys_read, restrictions
 from engine.models.families.registry import FAMILIES
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, UNUSABLE, origin_of
 
 Row = dict[str, Any]
 Rows = Callable[[Environment], list[Row]]
@@ -38,6 +38,9 @@ def run(args: argparse.Namespace) -> int:
     for row in found:
         shown.add_row(*(render(row) for render in columns.values()))
     console_for(sys.stdout).print(shown)
+    if args.what == "strategies":
+        for one in UNUSABLE:
+            sys.stderr.write(f"Left out: {one.reason}\n")
     return 0
 
 
@@ -103,6 +106,7 @@ def strategy_rows(environment: Environment) -> list[Row]:
             "title": strategy.title,
             "paper": strategy.paper,
             "summary": strategy.summary,
+            "from": str(origin_of(strategy.name) or ""),
             "lossless": strategy.lossless,
             "params": strategy.Params.model_json_schema().get("properties", {}),
         }
@@ -202,7 +206,7 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
         strategy_rows,
         {
             "name": lambda row: row["name"],
-            "what": lambda row: row["title"],
+            "what": lambda row: row["title"] + (f" (from {row['from']})" if row["from"] else ""),
             "parameters of the strategy": _params,
         },
     ),

@@ -28,6 +28,28 @@ class WeightsRef(Value):
     digest: str = ""
 
 
+class MethodOrigin(Value):
+    """Where a strategy is from that does not come with EdgeLoom: an installed package, or a class of a file.
+
+    `digest` is of its code. The code itself is never in here: a run names it, and whoever carries the run out
+    has it already or refuses.
+    """
+
+    package: str = ""
+    version: str = ""
+    file: str = ""
+    attribute: str = ""
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.package} {self.version}" if self.package else f"{self.file}:{self.attribute}"
+
+    @property
+    def code(self) -> str:
+        """What tells one code from another, wherever it is."""
+        return f"{self.package} {self.version} {self.digest}".strip()
+
+
 class RunSpec(Value):
     """A run with everything resolved: only the strategy is given by name.
 
@@ -40,6 +62,11 @@ class RunSpec(Value):
     weights: WeightsRef = WeightsRef()
     workload: Workload = Workload(prompt_tokens=16)
     strategy: str
+    method: MethodOrigin | None = Field(
+        default=None,
+        description="Where the strategy is from, unless it comes with EdgeLoom.",
+        exclude_if=lambda method: method is None,
+    )
     params: dict[str, Any] = Field(default_factory=dict)
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
@@ -61,11 +88,13 @@ def spec_digest(spec: RunSpec) -> str:
 
     Its name is left out, and so is every field that has its default, so that a field added later with a
     default changes no hash. Numbers count by value: 1 and 1.0 are the same. Weights whose `digest` is given
-    count by that, wherever they are.
+    count by that, wherever they are, and so does a method's file.
     """
     content = spec.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
     if spec.weights.digest:
         content["weights"].pop("directory", None)
+    if spec.method is not None:
+        content["method"].pop("file", None)
     text = json.dumps(_plain_numbers(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

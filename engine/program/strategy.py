@@ -1,6 +1,7 @@
 """The contract of a strategy: its parameters, its plan with a typed layout, and its program per device.
 
-A new strategy is one file with a `Strategy` and one line in `engine/strategies/registry.py`.
+A new strategy is one file with a `Strategy`, and one line in `engine/strategies/registry.py` if it comes with
+EdgeLoom.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    paper: ClassVar[str]
+    paper: ClassVar[str] = ""
     summary: ClassVar[str]
     is_baseline: ClassVar[bool] = True
     """Whether papers compare their methods with it; False for the methods of the papers reproduced here."""
@@ -115,6 +116,10 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     Layout: type[LayoutT]
     Report: ClassVar[type[MethodReport] | None] = None
     """The type of what `summarise` returns."""
+
+    def __init__(self, **params: Any) -> None:
+        """`params` are those of runs that somebody starts with this object; `plan` gets those of its run."""
+        self.given = params
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         """The reason in one sentence why this strategy cannot run this model or cluster; None if it can."""

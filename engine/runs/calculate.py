@@ -21,6 +21,7 @@ from engine.reports.verify import judge
 from engine.reports.versions import versions
 from engine.runs.method import method_report
 from engine.runs.predict import Prepared, outcome_of, prepare
+from engine.strategies.outside import errors_of
 from engine.strategies.registry import strategy
 from engine.worlds.calculated import CalculatedWorld
 from engine.worlds.common.source import RealSource
@@ -41,7 +42,8 @@ def calculate(spec: RunSpec) -> RunReport:
     )
     outcome, correctness = Outcome(), Correctness()
     try:
-        world.run(programs)
+        with errors_of(chosen, "a device's program raised", RunError):
+            world.run(programs)
         correctness = _compared(prepared, source)
     except RunError as error:
         outcome = outcome_of(error)

@@ -25,7 +25,8 @@ from engine.reports.versions import versions
 from engine.runs.method import method_report
 from engine.runs.moments import timed
 from engine.runs.replan import recover
-from engine.strategies.registry import strategy
+from engine.strategies.outside import errors_of
+from engine.strategies.registry import strategy, strategy_of
 from engine.strategies.shared.by_hand import editable
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.device import Decisions
@@ -82,16 +83,27 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     """The plan of the run's strategy. Raises `SpecError` for bad parameters, `PlanError` when the strategy
     cannot or finds no plan.
     """
-    chosen = strategy(spec.strategy)
+    chosen = strategy_of(spec)
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
     spec.scenario.check(spec.cluster)
     cluster = cluster_at_start(spec)
-    reason = chosen.supports(cluster, spec.model)
+    with errors_of(chosen, "`supports` raised"):
+        reason = chosen.supports(cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
     num_positions = max(len(request.tokens) for request in requests)
     workload = spec.workload.model_copy(update={"prompt_tokens": num_positions})
-    plan = chosen.plan(cluster, spec.model, workload, params)
+    with errors_of(chosen, "`plan` raised"):
+        plan = chosen.plan(cluster, spec.model, workload, params)
+    if (
+        not isinstance(plan, Plan)
+        or plan.strategy != chosen.name
+        or not isinstance(plan.layout, chosen.Layout)
+    ):
+        raise PlanError(
+            f"{spec.strategy}: `plan` returned {str(plan)[:60]!r}: expected a plan of {chosen.name} with a "
+            f"{chosen.Layout.__name__}."
+        )
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
     return plan
 
@@ -238,7 +250,8 @@ def play(
         return should_stop()
 
     try:
-        world.run(programs, looked, recovered if spec.failover == "replan" else None)
+        with errors_of(chosen, "a device's program raised", RunError):
+            world.run(programs, looked, recovered if spec.failover == "replan" else None)
     except RunError as error:
         return trace, outcome_of(error)
     return trace, Outcome()

@@ -7,7 +7,6 @@ all-reduces of the hidden state per layer. Shares may be uneven; each device kee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -24,7 +23,7 @@ from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceC
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.embedding import EMBEDDING_HELP, EmbeddingChoice
-from engine.strategies.shared.shares import largest_remainder, layer_s
+from engine.strategies.shared.shares import head_shares, largest_remainder, layer_s
 from engine.strategies.shared.tensor_parallel import (
     TensorParallel,
     TensorParallelLayout,
@@ -95,13 +94,3 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[TensorParallelLayout]) -> PlanByHand:
         return of_shares(cluster, plan.layout)
-
-
-def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:
-    """Query heads per device: whole KV groups if every device can have one, otherwise single heads.
-
-    If several devices have heads of one group, each of them has a copy of the group's KV head.
-    """
-    if len(weights) > model.num_kv_heads:
-        return largest_remainder(model.num_heads, weights)
-    return tuple(model.group_size * groups for groups in largest_remainder(model.num_kv_heads, weights))

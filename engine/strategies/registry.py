@@ -1,16 +1,19 @@
 """The list of all strategies. Forms, command-line options, documentation and tests derive from it.
 
-A new strategy is one file and one line here.
+A new strategy of EdgeLoom's own is one file and one line here. Those of installed packages follow them, and a
+process may add one from a file or a notebook.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout, Plan
+from engine.domain.spec import MethodOrigin, RunSpec
 from engine.program.strategy import Strategy
 from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
@@ -24,6 +27,16 @@ from engine.strategies.gpipe import GPipe
 from engine.strategies.lime.strategy import Lime
 from engine.strategies.mcu.strategy import Mcu
 from engine.strategies.megatron import Megatron
+from engine.strategies.outside import (
+    Outside,
+    check_free,
+    installed,
+    is_file,
+    of_file,
+    of_object,
+    of_source,
+    place_of,
+)
 from engine.strategies.pipeline_offload.strategy import PipelineOffload
 from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.single import Single
@@ -31,7 +44,7 @@ from engine.strategies.tpi_llm.offload import TPILLMOffload
 from engine.strategies.tpi_llm.strategy import TPILLM
 from engine.strategies.voltage.strategy import Voltage
 
-STRATEGIES: tuple[Strategy, ...] = (
+BUILT_IN: tuple[Strategy, ...] = (
     Single(),
     Accelerate(),
     GPipe(),
@@ -51,16 +64,98 @@ STRATEGIES: tuple[Strategy, ...] = (
     CloudOnly(),
 )
 
-_BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}
-if len(_BY_NAME) < len(STRATEGIES):
+if len({chosen.name for chosen in BUILT_IN}) < len(BUILT_IN):
     raise RuntimeError("two strategies have the same name: rename one of them")
+
+_INSTALLED, UNUSABLE = installed({chosen.name for chosen in BUILT_IN})
+"""`UNUSABLE`: what is declared, and wrong."""
+
+STRATEGIES: tuple[Strategy, ...] = (*BUILT_IN, *(one.method for one in _INSTALLED))
+_BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}
+_OUTSIDE: dict[str, Outside] = {one.method.name: one for one in _INSTALLED}
 
 
 def strategy(name: str) -> Strategy:
-    """The strategy of this name. Raises `SpecError`, which names the known ones."""
+    """The strategy of this name. Raises `SpecError`, which names the known ones or what is wrong with it."""
     if name not in _BY_NAME:
-        raise SpecError(f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}.")
+        wrong = next((one.reason for one in UNUSABLE if one.name == name), "")
+        raise SpecError(
+            wrong or f"strategy is {name}, which is unknown: choose one of {', '.join(_BY_NAME)}."
+        )
     return _BY_NAME[name]
+
+
+def named(text: str) -> Strategy:
+    """The strategy of a name, or of FILE.py:CLASS, whose code this process then runs. Raises `SpecError`."""
+    return _added(of_file(text)) if is_file(text) else strategy(text)
+
+
+def origin_of(name: str) -> MethodOrigin | None:
+    """Where the strategy is from; None for EdgeLoom's own."""
+    return _OUTSIDE[name].origin if name in _OUTSIDE else None
+
+
+def installed_code() -> tuple[str, ...]:
+    """The code of every installed method that this process uses: what its machine can run."""
+    return tuple(one.origin.code for one in _INSTALLED)
+
+
+def source_of(name: str) -> str:
+    """The text of the file that the strategy is from ("": none), for processes that may not read it."""
+    return _OUTSIDE[name].source if name in _OUTSIDE else ""
+
+
+def folder_of(name: str) -> Path | None:
+    """Where the code of an installed method is; None for any other."""
+    one = _OUTSIDE.get(name)
+    return place_of(type(one.method).__module__) if one is not None and one.origin.package else None
+
+
+def add_source(text: str, origin: MethodOrigin) -> None:
+    """Let this process have the method of a file that another has read. Raises `SpecError`."""
+    _added(of_source(text, origin.file, origin.attribute))
+
+
+def add(method: Strategy) -> Strategy:
+    """Let this process have a method as it stands, as one of a notebook. Raises `SpecError` if it is none, or
+    its name is taken.
+    """
+    known = _BY_NAME.get(method.name)
+    return known if known is not None and type(known) is type(method) else _added(of_object(method))
+
+
+def _added(one: Outside) -> Strategy:
+    """A later one from the same place replaces the earlier."""
+    name = one.method.name
+    known = _OUTSIDE.get(name)
+    if known is None or (known.origin.file, known.origin.package) != (one.origin.file, ""):
+        check_free(one, _BY_NAME)
+    _OUTSIDE[name] = one
+    _BY_NAME[name] = one.method
+    return one.method
+
+
+def strategy_of(spec: RunSpec) -> Strategy:
+    """The strategy of a run. Raises `SpecError` unless this process has it from where the run has it."""
+    wanted, present = spec.method, origin_of(spec.strategy)
+    if wanted is None or (present is not None and present.code == wanted.code):
+        return strategy(spec.strategy)
+    if spec.strategy not in _BY_NAME:
+        here = "which this process does not have"
+    elif str(present) == str(wanted):
+        here = "whose code has changed since"
+    else:
+        here = f"and here it is from {present or 'EdgeLoom itself'}"
+    raise SpecError(
+        f"method {spec.strategy}: the run has it from {wanted}, {here}: start the run anew, or where there "
+        "is the code that it was started with.",
+        [("strategy", "other code")],
+    )
+
+
+def with_strategy(spec: RunSpec, name: str, **other: Any) -> RunSpec:
+    """The run with another strategy, and `other` fields."""
+    return spec.model_copy(update={"strategy": name, "method": origin_of(name), **other})
 
 
 def by_rule(name: str) -> dict[str, str]:
@@ -79,13 +174,13 @@ def by_best(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def layout_types() -> tuple[type[Layout], ...]:
-    """The layouts of all strategies, each once, in the order of `STRATEGIES`."""
-    return tuple(dict.fromkeys(chosen.Layout for chosen in STRATEGIES))
+    """The layouts of EdgeLoom's own strategies, each once: those that its types in the browser know."""
+    return tuple(dict.fromkeys(chosen.Layout for chosen in BUILT_IN))
 
 
 def report_types() -> tuple[type[MethodReport], ...]:
-    """The reports of all methods that have one, each once, in the order of `STRATEGIES`."""
-    return tuple(dict.fromkeys(chosen.Report for chosen in STRATEGIES if chosen.Report is not None))
+    """The reports of EdgeLoom's own methods that have one, each once."""
+    return tuple(dict.fromkeys(chosen.Report for chosen in BUILT_IN if chosen.Report is not None))
 
 
 def plan_from_json(document: dict[str, Any]) -> Plan:

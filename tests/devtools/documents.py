@@ -19,7 +19,9 @@ from engine.models import catalogue
 from engine.models.families.family import restrictions
 from engine.models.families.registry import FAMILIES
 from engine.reports.metrics import METRICS
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import BUILT_IN
+from tests.devtools.public_api import FILE as PUBLIC_NAMES
+from tests.devtools.public_api import public_api
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
 from topologies.showcases import showcases
@@ -31,7 +33,7 @@ MADE_UP = "tiny-"
 
 
 def strategies_table() -> str:
-    rows = [(f"`{each.name}`", each.summary.rstrip("."), each.paper) for each in STRATEGIES]
+    rows = [(f"`{each.name}`", each.summary.rstrip("."), each.paper) for each in BUILT_IN]
     return table(("name", "what it does", "paper"), rows)
 
 
@@ -172,7 +174,7 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
 
 def documents(root: Path = ROOT) -> dict[str, str]:
     """Every file with generated parts, by its path, as it should be. Raises `ValueError` without a marker."""
-    found = {PICTURE: picture(read_parts())}
+    found = {PICTURE: picture(read_parts()), PUBLIC_NAMES: public_api()}
     for name, (file, write) in TABLES.items():
         text = found.get(file) or (root / file).read_text(encoding="utf-8")
         found[file] = replaced(text, name, write(), file)

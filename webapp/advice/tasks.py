@@ -34,7 +34,7 @@ from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.execution.version import ENGINE, code_version, hash_of
 from engine.models import catalogue
 from engine.runs.showcase import predicted, told
-from engine.strategies.registry import strategy
+from engine.strategies.registry import strategy, with_strategy
 from topologies.showcases import showcase
 from webapp.jobs import answers
 from webapp.redis import client
@@ -72,7 +72,7 @@ def unless_superseded(compute: Callable[..., dict[str, Any]]) -> Callable[..., d
 def assess_some(base: dict[str, Any], names: list[str], place: str, number: int) -> dict[str, Any]:
     """Assess the strategies `names`."""
     spec = with_profile(RunSpec.parse(base, "run"))
-    specs = [spec.model_copy(update={"strategy": name}) for name in names]
+    specs = [with_strategy(spec, name) for name in names]
     rows = assess_until(specs, place, number, assess_with_interval)
     return {"rows": [row.model_dump(mode="json") for row in rows]}
 

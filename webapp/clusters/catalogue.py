@@ -8,6 +8,7 @@ from typing import Any, Literal
 from django.conf import settings
 from django.http import HttpRequest
 from ninja import Router, Schema
+from pydantic import Field
 
 import topologies
 from engine.domain.errors import SpecError
@@ -17,7 +18,7 @@ from engine.models import catalogue
 from engine.ops.sizes import model_bytes, num_parameters
 from engine.reports import metrics
 from engine.reports.metric import Metric
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, origin_of
 from topologies.shapes import SHAPES
 from webapp.clusters.machines import machines
 from webapp.clusters.model_library import portable
@@ -33,6 +34,7 @@ class StrategyOut(Schema):
     is_baseline: bool
     summary: str
     lossless: bool
+    origin: str = Field(description="The package and version it is from; empty: it comes with EdgeLoom.")
     params_schema: dict[str, Any]
 
 
@@ -102,6 +104,7 @@ def strategies() -> list[StrategyOut]:
             is_baseline=strategy.is_baseline,
             summary=strategy.summary,
             lossless=strategy.lossless,
+            origin=str(origin_of(strategy.name) or ""),
             params_schema=strategy.Params.model_json_schema(),
         )
         for strategy in STRATEGIES

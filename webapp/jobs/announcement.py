@@ -21,11 +21,12 @@ class Announcement(Value):
     """A worker as it was at its last beat.
 
     `worker` is its identity, `place` the part of that which a restart keeps (node name and home). `slots` is
-    the number of tasks at once. `calibration` and `models` are digests; `capabilities` are those of
+    the number of tasks at once. `calibration` and `models` are digests; `methods` the code of those from
+    outside that it uses, and `left_out` why it uses others not; `capabilities` are those of
     `emulator/network/probe.py` that work. `calibrated` and `calibrated_at` say how and when the calibration
     was made, `calibration_takes_s` how long one takes now, `calibrating` what the one under way does, and
-    `calibration_failure` why the last one that this worker was asked for failed, or "". `refused` says why
-    it takes nothing at present, or "". `event_lag_s` is the age of the oldest event that readers cannot have
+    `calibration_failure` why the last one that this worker was asked for failed, or "". `refused` says why it
+    takes nothing at present, or "". `event_lag_s` is the age of the oldest event that readers cannot have
     yet. `holds` are the jobs whose leases it renews.
     """
 
@@ -49,6 +50,8 @@ class Announcement(Value):
     calibrating: Calibrating | None = None
     calibration_failure: str = ""
     models: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     refused: str = ""
     event_lag_s: float = 0.0
     holds: tuple[str, ...] = ()

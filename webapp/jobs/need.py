@@ -11,13 +11,14 @@ from webapp.jobs.announcement import Announcement
 class Need(Value):
     """What a job needs of its worker: `memory_bytes` of the host; `cores`, so many that an emulation keeps
     the dilation that it asks for; `model`, the digest of the model directory that the worker must be able to
-    get, "" for none.
+    get, "" for none; `method`, the code of the method from outside that it must have, likewise.
     """
 
     memory_bytes: int = 0
     cores: int = 1
     model: str = ""
     model_name: str = ""
+    method: str = ""
 
 
 def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcement]) -> str:
@@ -32,6 +33,8 @@ def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcemen
         return f"the run needs {_gb(need.memory_bytes)} of memory and it has {_gb(worker.memory_bytes)}"
     if need.model and need.model not in worker.models:
         return f"it cannot get the model {need.model_name} with the digest {need.model[:12]}"
+    if need.method and need.method not in worker.methods:
+        return f"it has not the method of {need.method}: install it there, and name it in LOOM_METHODS"
     most = max((one.cores for one in fleet if not one.refused), default=0)
     if worker.cores < min(need.cores, most):
         return (

@@ -10,6 +10,7 @@ from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
+from engine.strategies.registry import UNUSABLE
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.errors import Conflict
@@ -52,6 +53,10 @@ class WorkerOut(Schema):
     calibration_wanted: bool = Field(description="Whether somebody asked for one that is not over.")
     calibrating: Calibrating | None = Field(description="What a calibration under way does.")
     calibration_failure: str = Field(description="Why the last one that was asked for failed, or empty.")
+    methods: list[str] = Field(
+        description="Package, version and digest of the methods from outside that it uses."
+    )
+    left_out: list[str] = Field(description="Why it uses others not that it should.")
     models: int = Field(description="How many model directories it has or can fetch.")
     refused: str = Field(description="Why it takes nothing at present, or empty.")
     drained: bool
@@ -72,6 +77,7 @@ class WaitingRun(Schema):
 class FleetOut(Schema):
     version: str = Field(description="Of the server; workers with another one are refused.")
     workers: list[WorkerOut]
+    left_out: list[str] = Field(description="Methods that the server should use, and why it does not.")
     queue: list[WaitingRun]
 
 
@@ -92,6 +98,7 @@ def get_fleet(request: HttpRequest) -> FleetOut:
     rows = {run.pk: run for run in names.only("pk", "name", "strategy", "cluster_name", "owner__username")}
     return FleetOut(
         version=release.released() or release.code_version(),
+        left_out=[one.reason for one in UNUSABLE],
         workers=[worker_out(one, going_on, one.worker in to_calibrate) for one in found],
         queue=[waiting_run(rows[run_id], place) for run_id, place in places.items() if run_id in rows],
     )
@@ -104,10 +111,14 @@ def worker_out(one: Announcement, going_on: Sequence[Run], to_calibrate: bool) -
         for run in going_on
         if run.worker == one.worker and run.started_at is not None
     ]
-    fields = one.model_dump(exclude={"place", "at", "models", "event_lag_s", "capabilities", "holds"})
+    fields = one.model_dump(
+        exclude={"place", "at", "models", "event_lag_s", "capabilities", "holds", "methods", "left_out"}
+    )
     return WorkerOut(
         **fields,
         capabilities=list(one.capabilities),
+        methods=list(one.methods),
+        left_out=list(one.left_out),
         models=len(one.models),
         calibration_wanted=to_calibrate,
         drained=release.is_drained(one.place),

@@ -13,7 +13,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.values import Count, Positive, Value
 from engine.domain.workload import Workload
 from engine.models.inputs.pictures import of_base64
-from engine.strategies.registry import STRATEGIES, strategy
+from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
 from webapp import budgets
 from webapp.clusters import services as clusters
@@ -78,6 +78,7 @@ def spec_of(request: RunRequest) -> RunSpec:
         weights=weights,
         workload=workload,
         strategy=request.strategy,
+        method=origin_of(request.strategy),
         params=request.params,
         scenario=request.scenario,
         compute_model=request.compute_model,

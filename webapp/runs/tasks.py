@@ -28,6 +28,7 @@ from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
+from engine.strategies.registry import UNUSABLE, installed_code
 from webapp.celery import app
 from webapp.clusters.model_library import Reachable, with_local_weights, without_place
 from webapp.jobs import answers, lease, workers
@@ -226,6 +227,8 @@ def abilities(queue: str) -> dict[str, Any]:
     return {
         "processor": host_name(),
         "capabilities": tuple(item.name for item in probe().items if item.ok) if queue == "emulate" else (),
+        "methods": installed_code(),
+        "left_out": tuple(one.reason for one in UNUSABLE),
     }
 
 

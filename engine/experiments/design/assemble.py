@@ -18,7 +18,7 @@ from engine.domain.workload import Workload
 from engine.experiments.design.cluster_edits import edit_cluster
 from engine.experiments.design.paths import parse_path, set_at
 from engine.experiments.design.sources import Sources
-from engine.strategies.registry import strategy
+from engine.strategies.registry import origin_of, strategy
 
 Setting = tuple[str, Any]
 """A path and the value that it gets."""
@@ -54,6 +54,7 @@ class Assembler:
             "scenario": scenario,
             "workload": _workload(document.get("workload"), model),
             "params": normal_params(name, self._params(document.get("params", {}), cluster, model)),
+            "method": origin_of(name),
             "seed": seed,
         }
         spec: RunSpec = RunSpec.parse(given, WHERE)

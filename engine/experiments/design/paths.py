@@ -30,6 +30,7 @@ NOT_VARIED = {
     "seed": "give `seeds` beside the factors",
     "world": "give `worlds` beside the factors",
     "name": "it changes nothing",
+    "method": "it follows from `strategy`",
 }
 STEP = re.compile(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\[([^\[\]]+)\]")
 UNITS = (
@@ -75,8 +76,8 @@ def parse_path(path: str) -> tuple[Step, ...]:
 def check_path(path: str) -> None:
     """Check that a run has such a field; raises `SpecError`, which names the nearest one."""
     steps = parse_path(path)
-    if path in NOT_VARIED:
-        raise SpecError(f"{path}: is no path of a factor: {NOT_VARIED[path]}.")
+    if steps[0].name in NOT_VARIED:
+        raise SpecError(f"{path}: is no path of a factor: {NOT_VARIED[steps[0].name]}.")
     general = "".join("[*]" if step.item else f".{step.name}" for step in steps)[1:]
     is_inside_a_param = (
         steps[0].name == "params" and len(steps) > 1 and f"params.{steps[1].name}" in known_paths()
@@ -100,7 +101,7 @@ def known_paths() -> tuple[str, ...]:
     """Every path, with `[*]` for items: what may be varied, and what wrong paths are compared with."""
     params = {f"params.{name}" for chosen in STRATEGIES for name in chosen.Params.model_fields}
     found = [*SPECIAL, *_fields_of(RunSpec, "", depth=3), *sorted(params)]
-    return tuple(path for path in dict.fromkeys(found) if path not in NOT_VARIED)
+    return tuple(path for path in dict.fromkeys(found) if path.partition(".")[0] not in NOT_VARIED)
 
 
 def _fields_of(kind: type[BaseModel], before: str, depth: int) -> list[str]:

@@ -29,6 +29,16 @@ def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
     return tuple(shares)
 
 
+def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:
+    """Query heads per device: whole KV groups if every device can have one, otherwise single heads.
+
+    If several devices have heads of one group, each of them has a copy of the group's KV head.
+    """
+    if len(weights) > model.num_kv_heads:
+        return largest_remainder(model.num_heads, weights)
+    return tuple(model.group_size * groups for groups in largest_remainder(model.num_kv_heads, weights))
+
+
 def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
     """Half-open bounds of consecutive pieces: (2, 0, 3) → (0, 2, 2, 5)."""
     return tuple(accumulate(sizes, initial=0))

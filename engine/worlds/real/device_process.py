@@ -24,6 +24,7 @@ from engine.domain.network import Network
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
+from engine.strategies.outside import words_of
 from engine.worlds.real.control_socket import ControlSocket
 from engine.worlds.real.trace_writer import TraceWriter
 
@@ -67,7 +68,7 @@ def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> No
         status = 3
     except Exception as error:  # the supervisor makes it the run's outcome; the log gets the traceback
         sys.excepthook(type(error), error, error.__traceback__)
-        control.send({"type": "error", "kind": "failed", "message": f"{type(error).__name__}: {error}"})
+        control.send({"type": "error", "kind": "failed", "message": words_of(error)})
         status = 1
     while status and control.received.get()["type"] != "exit":
         continue  # keep the connections open until "exit", or peers would report this device as failed

@@ -113,13 +113,17 @@ class SimulatedWorld:
                     self.emit(device.memory_mark(self.now_s))
 
     def _run(self, should_stop: Callable[[], bool], recover: Recover | None) -> None:
+        """A program that waits, under a new plan, for a device that is not in it would do so for ever."""
+        planned_without: set[int] = set()
         while True:
             try:
                 self.kernel.run(self._is_over, self._when_idle, should_stop, self._check_time)
                 return
             except (PeerFailed, DeviceJoined) as event:
-                if recover is None:
+                failed = set(self.faults.failed)
+                if recover is None or (isinstance(event, PeerFailed) and failed == planned_without):
                     raise
+                planned_without = failed
                 self._halt()
                 self.faults.tell_all()
                 self._start(recover(event))

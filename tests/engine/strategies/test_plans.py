@@ -8,10 +8,9 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
 from engine.domain.workload import Workload
 from engine.ops.sizes import kv_bytes_per_row, weight_bytes
-from engine.strategies.megatron import head_shares
 from engine.strategies.registry import STRATEGIES, strategy
 from engine.strategies.shared.demand import demand_of, weights_bytes
-from engine.strategies.shared.shares import largest_remainder
+from engine.strategies.shared.shares import head_shares, largest_remainder
 from engine.strategies.shared.stages import fill, layer_bytes
 from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, spec_of, star, supported
 from tests.support.variants import variants

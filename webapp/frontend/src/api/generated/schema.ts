@@ -2269,6 +2269,7 @@ export interface components {
             strategy: string;
         };
         FleetOut: {
+            left_out: string[];
             queue: components["schemas"]["WaitingRun"][];
             version: string;
             workers: components["schemas"]["WorkerOut"][];
@@ -2667,6 +2668,13 @@ export interface components {
             device: string;
             heads: number;
             rows: number;
+        };
+        MethodOrigin: {
+            attribute: string;
+            digest: string;
+            file: string;
+            package: string;
+            version: string;
         };
         MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         Metric: {
@@ -3494,6 +3502,7 @@ export interface components {
             dilation: number | ("auto" | "native");
             /** @enum {string} */
             failover: "replan" | "stop";
+            method?: components["schemas"]["MethodOrigin"] | null;
             model: components["schemas"]["ModelSpec"];
             name: string;
             params: {
@@ -3796,6 +3805,7 @@ export interface components {
             is_baseline: boolean;
             lossless: boolean;
             name: string;
+            origin: string;
             paper: string;
             params_schema: {
                 [key: string]: unknown;
@@ -4108,8 +4118,10 @@ export interface components {
             capabilities: string[];
             cores: number;
             drained: boolean;
+            left_out: string[];
             load_1min: number;
             memory_bytes: number;
+            methods: string[];
             models: number;
             node: string;
             pid: number;

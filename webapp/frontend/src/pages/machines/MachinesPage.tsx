@@ -1,4 +1,4 @@
-import { Skeleton } from '@mantine/core';
+import { Alert, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, sentence } from '@/api/client';
 import type { Fleet } from '@/api/types';
@@ -37,6 +37,11 @@ export function MachinesPage() {
             testId="workers"
             flush
           >
+            {data.left_out.map((reason) => (
+              <Alert color="red" m="sm" key={reason} data-testid="left-out">
+                {reason}
+              </Alert>
+            ))}
             <WorkersTable workers={data.workers} version={data.version} />
           </Panel>
           <Panel title="Queue" about="Runs that wait to be emulated." testId="queue" flush>

@@ -114,6 +114,16 @@ function Row({ worker, version, mayWrite, now }: RowProps) {
         <Text size="sm" ff="monospace" c={worker.version === version ? undefined : 'var(--loom-bad)'}>
           {worker.version}
         </Text>
+        {worker.methods.map((method) => (
+          <Text size="xs" c="dimmed" key={method} data-testid="worker-method">
+            {method}
+          </Text>
+        ))}
+        {worker.left_out.map((reason) => (
+          <Text size="xs" c="var(--loom-bad)" key={reason}>
+            {reason}
+          </Text>
+        ))}
       </Table.Td>
       <Table.Td className={classes.calibration}>
         <Calibration worker={worker} now={now} />

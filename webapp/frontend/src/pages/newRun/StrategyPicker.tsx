@@ -29,7 +29,8 @@ export function StrategyPicker(props: Props) {
   const [methods, baselines] = grouped(strategies, advice, reasons, by);
   const chosen = strategies.find(({ name }) => name === strategy);
   const [opened, setOpened] = useState(false);
-  const open = opened || Boolean(chosen?.is_baseline);
+  const isFolded = Boolean(chosen?.is_baseline && !chosen.origin);
+  const open = opened || isFolded;
   const row = advice?.find((each) => each.strategy === strategy);
   const Arrow = open ? IconChevronDown : IconChevronRight;
   return (
@@ -55,7 +56,7 @@ export function StrategyPicker(props: Props) {
           className={classes.fold}
           onClick={() => setOpened(!open)}
           aria-expanded={open}
-          disabled={chosen?.is_baseline}
+          disabled={isFolded}
           data-testid="baselines"
         >
           <Arrow size={15} /> {baselines.length} baselines
@@ -85,7 +86,7 @@ export function StrategyPicker(props: Props) {
 }
 
 function Rows({ rows, strategy, reasons, advice, stale, by, onChoose }: Props & { rows: StrategyRow[] }) {
-  return rows.map(({ name, title, lossless, summary }) => {
+  return rows.map(({ name, title, lossless, summary, origin }) => {
     const row = advice?.find((each) => each.strategy === name);
     const reason = reasons[name];
     return (
@@ -103,6 +104,7 @@ function Rows({ rows, strategy, reasons, advice, stale, by, onChoose }: Props & 
         <span className={classes.title}>
           <b>{title}</b>
           {!lossless && <small> lossy</small>}
+          {origin && <small> {origin}</small>}
         </span>
         {reason ? (
           <small className={classes.reason} data-testid={`reason-${name}`}>

@@ -2,7 +2,7 @@
 import type { Assessment, Objective, StrategyRow } from '@/api/types';
 import { rankedBy } from '@/advice/objectives';
 
-/** The methods of the papers and the baselines, each the best first; those that cannot run are last. */
+/** The methods of the papers and of others, and the baselines, each the best first; those that cannot run are last. */
 export function grouped(
   strategies: readonly StrategyRow[],
   advice: readonly Assessment[] | undefined,
@@ -12,5 +12,6 @@ export function grouped(
   const order = advice ? rankedBy(advice, by).map((row) => row.strategy) : strategies.map(({ name }) => name);
   const place = ({ name }: StrategyRow) => (reasons[name] ? order.length : order.indexOf(name));
   const sorted = strategies.toSorted((a, b) => place(a) - place(b));
-  return [sorted.filter((row) => !row.is_baseline), sorted.filter((row) => row.is_baseline)];
+  const folds = (row: StrategyRow) => row.is_baseline && !row.origin;
+  return [sorted.filter((row) => !folds(row)), sorted.filter(folds)];
 }

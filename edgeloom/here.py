@@ -1,0 +1,137 @@
+"""Runs, experiments and comparisons in this process, without a server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import edgeloom.own_packages  # noqa: F401
+import topologies
+from emulator.cli.main import ENVIRONMENT
+from emulator.session.client import emulate
+from engine.cli.experiment_command import campaign_of
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment
+from engine.domain.model import ModelSpec
+from engine.domain.network import LoopbackNetwork
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec, WeightsRef
+from engine.domain.workload import Workload
+from engine.experiments.design.shipped_files import load
+from engine.experiments.execution.campaign import carry_out_all
+from engine.experiments.results.frame import frame
+from engine.models.catalogue import resolve
+from engine.program.strategy import Strategy
+from engine.reports.compare import Comparison
+from engine.reports.compare import compare as compare_reports
+from engine.runs.execute import execute
+from engine.runs.predict import predict as predict_spec
+from engine.runs.uncertainty import with_uncertainty
+from engine.strategies.registry import add, named, origin_of, source_of
+
+if TYPE_CHECKING:
+    import pandas
+
+__all__ = ["compare", "experiment", "predict", "run", "spec"]
+
+OF_RUN = ("compute_model", "dilation", "failover", "name", "scenario", "seed", "silence_s")
+"""What `spec` takes besides: these are fields of the run, all others of its workload."""
+
+
+def spec(
+    cluster: str | ClusterSpec,
+    model: str | ModelSpec,
+    method: str | Strategy,
+    params: Mapping[str, Any] | None = None,
+    weights: str | None = None,
+    **more: Any,
+) -> RunSpec:
+    """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS or an
+    object. `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`, `requests`, …) and of
+    the run (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
+    """
+    chosen = named(method) if isinstance(method, str) else add(method)
+    given = dict(params) if params is not None else {} if isinstance(method, str) else method.given
+    chosen.Params.parse(given, f"parameters of {chosen.name}")
+    described, stored = resolve(model, weights) if isinstance(model, str) else (model, WeightsRef())
+    sizes = {key: value for key, value in more.items() if key not in OF_RUN}
+    if described.reads_text and not sizes.keys() & {"prompt", "prompt_tokens", "trace"}:
+        sizes["prompt_tokens"] = 16
+    if not described.causal:
+        sizes.setdefault("new_tokens", 0)
+    made: RunSpec = RunSpec.parse(
+        {
+            **{key: value for key, value in more.items() if key in OF_RUN},
+            "cluster": topologies.load(cluster) if isinstance(cluster, str) else cluster,
+            "model": described,
+            "weights": stored,
+            "workload": Workload.parse(sizes, "workload"),
+            "strategy": chosen.name,
+            "method": origin_of(chosen.name),
+            "params": given,
+        },
+        "run",
+    )
+    return made
+
+
+def predict(
+    cluster: str | ClusterSpec, model: str | ModelSpec, method: str | Strategy, **more: Any
+) -> RunReport:
+    """The report of the simulated world; `more` as for `spec`. Raises `EdgeLoomError`."""
+    return with_uncertainty(predict_spec(ENVIRONMENT.with_profile(spec(cluster, model, method, **more))))
+
+
+def run(
+    cluster: str | ClusterSpec,
+    model: str | ModelSpec,
+    method: str | Strategy,
+    world: Literal["emulated", "loopback"] = "emulated",
+    **more: Any,
+) -> RunReport:
+    """The report of a real run: real weights, one process per device. `emulated`: over links as they are
+    drawn, which needs the extra `emulator`; `loopback`: at this machine's own speed, without a network.
+
+    `more` as for `spec`. Raises `EdgeLoomError`.
+    """
+    asked = spec(cluster, model, method, **more)
+    if world == "loopback":
+        native = asked.model_copy(update={"dilation": "native"})
+        return execute(native, lambda spec, dilation: LoopbackNetwork(spec.cluster))
+    if asked.method is not None and not (asked.method.package or source_of(asked.strategy)):
+        raise SpecError(
+            f"method {asked.strategy}: it is only in this process, and an emulation is one of its own: put "
+            'the class into a file and give FILE.py:CLASS, or run it with world="loopback".'
+        )
+    return emulate(asked, lambda events: None)
+
+
+def experiment(
+    what: str | Path | Experiment,
+    *methods: Strategy,
+    output: str | Path = "results",
+    only_predict: bool = False,
+    jobs: int | None = None,
+) -> pandas.DataFrame:
+    """Carry out what is left of an experiment (a file, a name or a value), and give its results so far: a
+    line for each point and world. `methods` are those that it names and that only this process has.
+
+    Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or with
+    `methods` in this one. Raises `EdgeLoomError`.
+    """
+    for method in methods:
+        add(method)
+    described = what if isinstance(what, Experiment) else load(str(what))
+    campaign = campaign_of(described, ENVIRONMENT, Path(output), only_predict)
+    at_once = 1 if methods else jobs or os.cpu_count() or 1
+    for _ in carry_out_all(campaign.tasks(), campaign.store.add, at_once, campaign.emulation):
+        pass
+    return frame(campaign.rows())
+
+
+def compare(*reports: RunReport, baseline: int = 0) -> Comparison:
+    """Which parameters of these runs differ, and how their figures do, from those of number `baseline`."""
+    return compare_reports(reports, baseline)

@@ -1,0 +1,93 @@
+"""What a method is: its parameters, its plan with a layout, and the program that every device runs.
+
+A method is a `Strategy`. `PlacesLayers`, `DividesLayers` and `DividesRows` have the running already: such a
+method is only a plan. The other modules of this package have what plans and programs are made of.
+"""
+
+from __future__ import annotations
+
+import edgeloom.own_packages  # noqa: F401
+from engine.domain.by_hand import (
+    BackupShare,
+    DeviceShare,
+    EditablePlan,
+    PlanByHand,
+    StreamedPart,
+    Unit,
+    UnitSize,
+)
+from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import OutOfMemory, PeerFailed, PlanError, RunError, SpecError
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
+from engine.domain.model import ModelSpec, layer_kinds, tower_model
+from engine.domain.plan import Axis, Bits, ComputedSlice, HeldSlice, Layout, Part, Placement, Plan, Slice
+from engine.domain.trace import Mark, Span
+from engine.domain.values import Count, Fraction, NonNegative, Positive, Value
+from engine.domain.workload import Workload
+from engine.ops.tensors import Meta, Tensor, concat, flatten, narrow, payload_bytes, shape_of, take, zeros
+from engine.program.ctx import Ctx, Handle, Note
+from engine.program.strategy import DivisibleParams, Done, Overlapping, Params, ParamsT, Step, Strategy
+from engine.strategies.shared.only_plans import DividesLayers, PlacesLayers
+from engine.strategies.voltage.positions_program import DividesRows
+
+__all__ = [
+    "Axis",
+    "BackupShare",
+    "Bits",
+    "ClusterSpec",
+    "ComputedSlice",
+    "Count",
+    "Ctx",
+    "DeviceShare",
+    "DeviceSpec",
+    "DividesLayers",
+    "DividesRows",
+    "DivisibleParams",
+    "Done",
+    "EditablePlan",
+    "Fraction",
+    "Handle",
+    "HeldSlice",
+    "Layout",
+    "Mark",
+    "Meta",
+    "MethodReport",
+    "ModelSpec",
+    "NonNegative",
+    "Note",
+    "OutOfMemory",
+    "Overlapping",
+    "Params",
+    "ParamsT",
+    "Part",
+    "PeerFailed",
+    "Placement",
+    "PlacesLayers",
+    "Plan",
+    "PlanAt",
+    "PlanByHand",
+    "PlanError",
+    "Positive",
+    "RunError",
+    "Slice",
+    "Span",
+    "SpecError",
+    "Step",
+    "Strategy",
+    "StreamedPart",
+    "Tensor",
+    "Unit",
+    "UnitSize",
+    "Value",
+    "Workload",
+    "concat",
+    "flatten",
+    "layer_kinds",
+    "layouts_of",
+    "narrow",
+    "payload_bytes",
+    "shape_of",
+    "take",
+    "tower_model",
+    "zeros",
+]

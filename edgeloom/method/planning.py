@@ -1,0 +1,116 @@
+"""Shares, stages, times and searches, of which plans are made. All of it is pure."""
+
+from __future__ import annotations
+
+from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
+from engine.strategies.planner.exact import Shares, best_shares, most_granules
+from engine.strategies.planner.exchange import Exchange, Flags, Floats
+from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.pipeline_time import PipelineTime
+from engine.strategies.planner.pipelines import batches, best_batch, best_pipelines, does_fit
+from engine.strategies.planner.split import SplitSearch, equal_groups, first_plan
+from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.shared.all_reduce_time import (
+    ALL_REDUCE_HELP,
+    HOP_S,
+    AllReduceChoice,
+    chosen_all_reduce,
+    cluster_all_reduce_s,
+)
+from engine.strategies.shared.by_hand import (
+    bounds_by_hand,
+    check_whole,
+    of_device,
+    of_shares,
+    of_stages,
+    ratios_by_hand,
+    stages_by_hand,
+    wanted_device,
+    workers_of,
+)
+from engine.strategies.shared.messages import fixed_s, message_s
+from engine.strategies.shared.shares import (
+    bounds_of,
+    fastest,
+    head_shares,
+    largest_remainder,
+    layer_s,
+    named_worker,
+    op_s,
+    prefill_layer_s,
+)
+from engine.strategies.shared.stages import (
+    Room,
+    Stage,
+    StagesBy,
+    all_rooms,
+    consecutive,
+    fill,
+    free_bytes,
+    layer_bytes,
+    most_layers,
+    rooms_of,
+    source_first,
+    stages_of,
+    too_small,
+)
+
+__all__ = [
+    "ALL_REDUCE_HELP",
+    "HOP_S",
+    "PLANNER_HELP",
+    "AllReduceChoice",
+    "Exchange",
+    "Flags",
+    "Floats",
+    "Group",
+    "PipelineTime",
+    "PlannedParams",
+    "PlannerChoice",
+    "Room",
+    "Shares",
+    "SplitSearch",
+    "SplitTime",
+    "Stage",
+    "StagesBy",
+    "all_rooms",
+    "batches",
+    "best_batch",
+    "best_groups",
+    "best_pipelines",
+    "best_shares",
+    "bounds_by_hand",
+    "bounds_of",
+    "check_whole",
+    "chosen_all_reduce",
+    "cluster_all_reduce_s",
+    "consecutive",
+    "does_fit",
+    "equal_groups",
+    "fastest",
+    "fill",
+    "first_plan",
+    "fixed_s",
+    "free_bytes",
+    "head_shares",
+    "largest_remainder",
+    "layer_bytes",
+    "layer_s",
+    "message_s",
+    "most_granules",
+    "most_layers",
+    "named_worker",
+    "of_device",
+    "of_shares",
+    "of_stages",
+    "op_s",
+    "prefill_layer_s",
+    "ratios_by_hand",
+    "rooms_of",
+    "source_first",
+    "stages_by_hand",
+    "stages_of",
+    "too_small",
+    "wanted_device",
+    "workers_of",
+]

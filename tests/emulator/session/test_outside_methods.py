@@ -1,0 +1,81 @@
+"""Methods from outside in emulations, whose processes import them too: from a file, and from an installed
+package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.devtools.rooms import ROOT
+from tests.support.outside import THIRDS, install, write_method
+
+pytestmark = pytest.mark.root
+RUN = (
+    "run",
+    "lab-3",
+    "--model",
+    "tiny-gpt2",
+    "--weights",
+    "random",
+    "--prompt-tokens",
+    "6",
+    "--new-tokens",
+    "3",
+)
+
+
+def edgeloom(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from edgeloom.command_line import main; sys.exit(main())"
+    environment = {key: value for key, value in os.environ.items() if key != "LOOM_METHODS"}
+    environment["PYTHONPATH"] = os.pathsep.join((str(folder / "site"), str(ROOT)))
+    command = [sys.executable, "-P", "-c", program, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Nobody else may look into it, as into a home directory."""
+    (tmp_path / "home" / "site").mkdir(parents=True)
+    (tmp_path / "home").chmod(0o700)
+    return tmp_path / "home"
+
+
+def test_the_method_of_a_file_is_emulated(folder: Path) -> None:
+    write_method(folder)
+    done = edgeloom(folder, *RUN, "--strategy", "./thirds.py:Thirds", "--json", "report.json")
+    assert (folder / "report.json").is_file(), done.stdout + done.stderr
+    report = json.loads((folder / "report.json").read_text())
+    assert report["outcome"]["kind"] == "finished" and report["correctness"]["ok"]
+    assert report["spec"]["method"]["file"] == str(folder / "thirds.py")
+
+
+def test_the_method_of_an_installed_package_is_emulated(folder: Path) -> None:
+    write_method(folder / "site")
+    install(folder / "site")
+    done = edgeloom(folder, *RUN, "--strategy", "thirds", "--json", "report.json")
+    assert (folder / "report.json").is_file(), done.stdout + done.stderr
+    report = json.loads((folder / "report.json").read_text())
+    assert report["outcome"]["kind"] == "finished" and report["correctness"]["ok"]
+    assert report["spec"]["method"]["package"] == "two-thirds"
+
+
+def test_what_its_program_raises_on_a_device_is_the_runs_outcome_with_its_line(folder: Path) -> None:
+    """Only on tensors, so that the prediction before it finds nothing."""
+    raises = (
+        "\n    async def forward_all(self, ctx, plan, steps, tokens, done):\n"
+        "        if tokens[0] is not None and hasattr(tokens[0], 'numpy'):\n"
+        "            raise KeyError('lost')\n"
+        "        await super().forward_all(ctx, plan, steps, tokens, done)\n"
+    )
+    file = write_method(folder, THIRDS + raises)
+    line = file.read_text().splitlines().index("            raise KeyError('lost')") + 1
+    edgeloom(folder, *RUN, "--strategy", "thirds.py", "--json", "report.json")
+    report = json.loads((folder / "report.json").read_text())
+    assert report["outcome"]["kind"] == "failed"
+    assert f"({file}, line {line})" in report["outcome"]["sentence"]
