@@ -16,7 +16,7 @@ PLACE = Path(__file__).resolve().parents[1]
 
 
 def check() -> None:
-    """Raises `ImportError` with the place of the first package that is not EdgeLoom's."""
+    """Check every part; raises `ImportError` with the place of the first package that is not EdgeLoom's."""
     for name in PARTS:
         found = _place_of(name)
         if found is None:

@@ -69,7 +69,7 @@ class _Case(NamedTuple):
 
 
 def check_strategy(method: Strategy | type[Strategy], params: Mapping[str, Any] | None = None) -> None:
-    """Raises `BrokenContract` unless `method` keeps the contract, with `params` (or those that lose nothing):
+    """Check the contract of `method`, with `params` (or lossless ones). Raises `BrokenContract` unless
 
     - it has a name, a title and a summary, and plans where `supports` has no reason against it,
     - a plan is the same when it is made again, and after a journey as JSON; it covers all work once, and what

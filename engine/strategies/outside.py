@@ -84,7 +84,7 @@ def active_names() -> frozenset[str] | None:
 
 
 def _of_entry_point(point: EntryPoint) -> Outside:
-    """Raises `SpecError` with the method's own file and line."""
+    """The method of an entry point. Raises `SpecError` with the method's own file and line."""
     package, version = _package_of(point)
     where = f"method {point.name} of the package {package}"
     folder = place_of(point.module)
@@ -217,7 +217,7 @@ def checked(found: Any, where: str) -> Strategy:
 
 
 def check_free(one: Outside, taken: Collection[str]) -> None:
-    """Raises `SpecError` if its name is among those that are taken."""
+    """Check that its name is not taken; raises `SpecError` if it is."""
     if one.method.name in taken:
         raise SpecError(
             f"method {one.method.name} of {one.origin}: there is a method of this name already: rename it."
