@@ -11,7 +11,7 @@ import { LayerPanel } from '@/run/panels/LayerPanel';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { TokenText } from '@/run/panels/TokenText';
 import { changeOf } from '@/run/scenario/changes';
-import { momentIn, showInAddress } from '@/run/timeline/moment';
+import { momentIn, onMoment, showInAddress } from '@/run/timeline/moment';
 import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import { Topology, type Selection } from '@/run/topology/Topology';
@@ -239,6 +239,7 @@ function useLiveViewport(store: RunStore, live: boolean): [Viewport, (wall_ms: n
     return made;
   });
   const now = useCallback((wall_ms: number) => store.data.now_s(wall_ms, live), [store, live]);
+  useEffect(() => onMoment((instant_s) => viewport.showInstant(instant_s)), [viewport]);
   return [viewport, now];
 }
 

@@ -1,10 +1,10 @@
 import { Center, Loader } from '@mantine/core';
-import { lazy, Suspense } from 'react';
+import { lazy, Suspense, useEffect, useState } from 'react';
 import { useParams, useSearchParams } from '@/components/navigation';
 import { isMissing, sentence } from '@/api/client';
 import { useRun } from '@/api/queries';
 import { isOver, isReadable } from '@/api/types';
-import { momentIn } from '@/run/timeline/moment';
+import { momentIn, onMoment } from '@/run/timeline/moment';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { NotFound } from '@/components/NotFound';
@@ -19,6 +19,8 @@ export function RunPage() {
   const [params] = useSearchParams();
   const run = useRun(id);
   const watched = useWasWatched(id, run.data?.status);
+  const [isAtMoment, setAtMoment] = useState(() => momentIn(location.hash) !== null);
+  useEffect(() => onMoment(() => setAtMoment(true)), []);
   if (isMissing(run.error)) return <NotFound />;
   if (run.isPending) return <Waiting />;
   if (!run.data) {
@@ -35,7 +37,6 @@ export function RunPage() {
       </Page>
     );
   }
-  const isAtMoment = momentIn(location.hash) !== null;
   const view = params.get('view') ?? (isOver(run.data.status) && !watched && !isAtMoment ? 'report' : 'live');
   if (view === 'live') return <LivePage key={id} run={run.data} />;
   return (

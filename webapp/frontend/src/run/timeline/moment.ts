@@ -13,3 +13,13 @@ export const hashOf = (instant_s: number | null): string =>
 export function showInAddress(instant_s: number | null): void {
   history.replaceState(history.state, '', `${location.pathname}${location.search}${hashOf(instant_s)}`);
 }
+
+/** Calls `shown` with the instant of an address that a person opens on this page. */
+export function onMoment(shown: (instant_s: number) => void): () => void {
+  const look = () => {
+    const instant_s = momentIn(location.hash);
+    if (instant_s !== null) shown(instant_s);
+  };
+  window.addEventListener('hashchange', look);
+  return () => window.removeEventListener('hashchange', look);
+}
