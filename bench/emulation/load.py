@@ -35,7 +35,9 @@ RUN_S = 3.0  # wall
 MIN_COUNT = 12
 LOAD_TOLERANCE, ATTEMPTS = 0.03, 8
 PARTS, PEAK_LOAD = 4, 0.85
-"""Highest load of any quarter of a run; above it, this machine itself was slowed by other load."""
+"""Parts of a run, and the highest load of any of them: above it, this machine itself was slowed by other
+load.
+"""
 
 
 class Paced(NamedTuple):

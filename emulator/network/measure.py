@@ -66,7 +66,9 @@ def measure_links(transfers: Sequence[LinkTransfer], budget_s: float = BUDGET_S)
 
 
 def plan_waves(transfers: Sequence[LinkTransfer], together_bit_per_s: float) -> list[list[LinkTransfer]]:
-    """Groups to measure at once: one direction each, at most `together_bit_per_s` in all or a single link."""
+    """Divide transfers into groups to measure at once: one direction each, at most `together_bit_per_s` in
+    all or a single link.
+    """
     waves: list[list[LinkTransfer]] = []
     for forward in (True, False):
         total = float("inf")
@@ -158,7 +160,7 @@ def measure_busy(transfer: LinkTransfer, sent_bytes: Callable[[], int]) -> float
 
 
 def connect(transfer: LinkTransfer) -> tuple[socket.socket, socket.socket]:
-    """A TCP connection across the link. A socket stays in the namespace in which it was made."""
+    """Open a TCP connection across the link. A socket stays in the namespace in which it was made."""
     listener = inside(transfer.receiver_pid, lambda: socket.create_server((transfer.address, 0)))
     listener.settimeout(TIMEOUT_S)
     target = listener.getsockname()

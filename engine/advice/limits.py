@@ -59,7 +59,7 @@ def _name(cluster: ClusterSpec, hop: Hop) -> str:
 
 
 def reason_for(cluster: ClusterSpec, limit: Limit, computing: Sequence[str]) -> str:
-    """One sentence; `computing` are the devices that compute anything."""
+    """What limits a run, in one sentence; `computing` are the devices that compute anything."""
     share = f"{limit.share_frac:.0%} of the time"
     if limit.resource == "compute" and list(computing) == [limit.name]:
         return f"Computes on {limit.name} alone."

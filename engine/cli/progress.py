@@ -64,7 +64,7 @@ class RunProgress:
 
 
 def describe(event: Event) -> str:
-    """One line for a person, or "" for events that are not worth one."""
+    """An event as one line for a person, or "" for events that are not worth one."""
     match event:
         case StateChanged():
             return f"{event.state}: {event.detail}" if event.detail else event.state

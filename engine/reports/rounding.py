@@ -20,8 +20,10 @@ TYPICAL_LIMIT = 2.0
 drawn right runs in bfloat16 of all strategies it was at most 1.6. Without one head it is 7 to 70, without the
 bias of a first attention 4 to 14."""
 FEW_ROWS = 1.5
-"""A single row may have 1 + FEW_ROWS times that limit, and n rows 1 + FEW_ROWS / n times, because the mean of
-a few rows is uncertain: in drawn right runs of one row it was up to 3.2."""
+"""Widens the limit where there are few rows: a single row may have 1 + FEW_ROWS times that limit, and n rows
+1 + FEW_ROWS / n times, because the mean of a few rows is uncertain: in drawn right runs of one row it was up
+to 3.2.
+"""
 WORST_LIMIT = 10.0
 """How many times the library's worst row a run's worst row may be: a mistake in a single token is more."""
 

@@ -51,7 +51,9 @@ router = Router(tags=["experiments"])
 # Designing ----------------------------------------------------------------------------------------
 @router.post("/check", response=CheckOut)
 def check_experiment(request: UserRequest, body: ExperimentIn) -> CheckOut:
-    """How many points, how long they take, and what is wrong: it lists that, and refuses nothing."""
+    """Check an experiment: how many points, how long they take, and what is wrong; it lists that, and refuses
+    nothing.
+    """
     return checks.check(body.experiment, body.toml, request.auth)
 
 

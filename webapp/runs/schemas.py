@@ -28,7 +28,7 @@ from webapp.runs.models import FIGURES_IN_COLUMNS, Run
 from webapp.runs.waiting import Place, places
 
 MOST_LISTED = 5000
-"""Runs in one answer."""
+"""Most runs in one answer."""
 
 
 class PredictionOut(Schema):

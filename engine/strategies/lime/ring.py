@@ -21,7 +21,7 @@ from engine.strategies.shared.shares import op_s
 
 
 def hop_of(cluster: ClusterSpec, src: int, dst: int, size_bytes: int) -> HopTime:
-    """A message of `size_bytes` from rank to rank on an idle path; nothing to oneself."""
+    """The hop of a message of `size_bytes` from rank to rank on an idle path; nothing to oneself."""
     if src == dst:
         return HopTime()
     path = cluster.path(src, dst)

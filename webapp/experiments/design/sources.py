@@ -63,7 +63,7 @@ class Limits:
         self.weights: dict[tuple[str, str], WeightsRef] = {}
 
     def problem_of(self, spec: RunSpec, world: str) -> str:
-        """A sentence, or "" if the point may run in this world."""
+        """Why a point may not run in this world, as a sentence; "" if it may."""
         try:
             budgets.check_cluster(spec.cluster, "cluster")
             budgets.check_workload(spec.workload)
