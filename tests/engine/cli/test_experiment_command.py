@@ -89,6 +89,14 @@ def test_points_are_predicted_once_shown_and_written(file: Path, tmp_path: Path,
     assert [row["outcome"] for row in rows] == ["finished", "finished"]
 
 
+def test_what_the_best_plan_would_give_a_papers_rule_is_said(tmp_path: Path, capsys: Any) -> None:
+    output = ("--output", tmp_path / "out", "--jobs", 1)
+    _, shown, _ = run(capsys, "predict", written(tmp_path, values='"single", "voltage"'), *output)
+    assert re.search(r"With planner=best, by prediction: voltage [\d.]+ times as fast\.", shown)
+    _, shown, _ = run(capsys, "predict", written(tmp_path), *output)
+    assert "planner=best" not in shown
+
+
 def test_an_added_value_costs_one_point_and_another_experiment_none(tmp_path: Path, capsys: Any) -> None:
     output = ("--output", tmp_path / "out", "--jobs", 1)
     run(capsys, "predict", written(tmp_path), *output)
