@@ -29,7 +29,7 @@ from engine.ops.operation import LayerPart, Op, cost_of, norm_piece, piece_of
 from engine.ops.positions import Order, PositionBlock
 from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_slices
 from engine.ops.recompute import AttentionAgain, EmbedAgain
-from engine.ops.sizes import kv_bytes_per_row, weight_bytes
+from engine.ops.sizes import bits_of, kv_bytes_per_row, part_bytes, weight_bytes
 from engine.ops.summa import SummaActivate, SummaDown, SummaUp
 from engine.ops.tiles import Contract, Expand
 from engine.ops.tokens import Greedy
@@ -80,6 +80,7 @@ __all__ = [
     "SummaUp",
     "TakeRows",
     "Weigh",
+    "bits_of",
     "cost_of",
     "family",
     "flops_s",
@@ -90,6 +91,7 @@ __all__ = [
     "layers",
     "norm_piece",
     "op_time_s",
+    "part_bytes",
     "piece_of",
     "pixels_meta",
     "quantised_layers",

@@ -18,6 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
+from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
 
 
@@ -100,6 +101,8 @@ def add_json_argument(parser: argparse.ArgumentParser) -> None:
 def run_spec_of(args: argparse.Namespace) -> RunSpec:
     """The RunSpec that the arguments describe; raises `SpecError` naming the argument or file."""
     if args.spec is not None:
+        names_code = args.strategy is not None and is_file(args.strategy)
+        _alone(args, ("spec", "strategy") if names_code else ("spec",), f"--spec {args.spec}")
         return _with_its_method(args, _spec_in(Path(args.spec)))
     if args.showcase is not None:
         _alone(args, ("showcase",), f"--showcase {args.showcase}")
@@ -151,7 +154,6 @@ def _with_its_method(args: argparse.Namespace, spec: RunSpec) -> RunSpec:
     if method is None or not method.file:
         _alone(args, ("spec",), where)
         return spec
-    _alone(args, ("spec", "strategy"), where)
     if args.strategy is None:
         raise SpecError(
             f"{where}: its method is code of a file, and no file is run unless it is named: look at it, and "
