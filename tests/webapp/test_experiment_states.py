@@ -70,6 +70,7 @@ def test_a_paused_experiment_starts_no_point_until_it_is_resumed(anna: User) -> 
     (taken,) = computations.take(ME, 1)
     executions.pause(experiment)
     assert computations.take(ME, 10) == []
+    assert not computations.waiting(computations.PREDICTED).exists(), "or workers would look again and again"
     assert computations.keep(taken, result(taken), 0.1), "what a worker has goes on"
     executions.resume(experiment)
     assert len(computations.take(ME, 10)) == 3
