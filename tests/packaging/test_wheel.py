@@ -71,7 +71,9 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: Sequence[str], directory: Path | None = None) -> str:
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "LOOM_METHODS")
+    }
     done = subprocess.run(
         command, cwd=directory, env=environment, capture_output=True, text=True, check=False
     )
@@ -88,6 +90,7 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
         "topologies",
     }
     assert {
+        "engine/cli/new_method/method.txt",
         "engine/models/catalogue.toml",
         "engine/models/demo_lm/model.safetensors",
         "engine/models/demo_lm/tokenizer.json",
@@ -146,6 +149,21 @@ def test_the_console_script_lists_what_there_is(installed: Path, tmp_path: Path)
     assert "demo-lm" in {row["name"] for row in models if row["trained"]}
     clusters = json.loads(run([str(installed / "edgeloom"), "list", "clusters", "--json"], tmp_path))
     assert "lab-3" in {row["name"] for row in clusters}
+
+
+def test_a_method_of_ones_own_is_written_installed_and_predicted(installed: Path, tmp_path: Path) -> None:
+    """By somebody who has nothing but the wheel."""
+    edgeloom, python = str(installed / "edgeloom"), str(installed / "python")
+    run([edgeloom, "new", "method", "my-idea"], tmp_path)
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-build-isolation"]
+    run([*pip, "--no-index", str(tmp_path / "my-idea")])
+    strategies = json.loads(run([edgeloom, "list", "strategies", "--json"], tmp_path))
+    assert [row["from"] for row in strategies if row["name"] == "my-idea"] == ["my-idea 0.1.0"]
+    command = ["predict", "lab-4", "--model", "demo-lm", "--strategy", "my-idea", "--prompt-tokens", "4"]
+    run([edgeloom, *command, "--json", "out.json"], tmp_path)
+    report = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
+    assert report["outcome"]["kind"] == "finished"
+    assert report["spec"]["method"]["version"] == "0.1.0"
 
 
 def test_running_without_mininet_is_refused_in_one_sentence(installed: Path, tmp_path: Path) -> None:
