@@ -15,7 +15,7 @@ from webapp.errors import Conflict
 from webapp.experiments import computations, emulations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution
 from webapp.experiments.progress import Pace
-from webapp.jobs import answers
+from webapp.jobs import answers, release
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
@@ -178,6 +178,27 @@ def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says
     assert row["reason"] == (
         "Not valid at dilation 7 after 2 repeats: it is left out of means. Its run recommends 14."
     )
+
+
+def test_a_point_becomes_a_run_only_for_a_worker_that_works_and_while_no_run_waits(
+    anna: User, monkeypatch
+) -> None:
+    """So the run that somebody asks for never waits for the rest of an experiment."""
+    executions.emulate(stored(anna), None)
+    waits = True
+    monkeypatch.setattr(emulations.waiting, "fleet", list)
+    monkeypatch.setattr(emulations.waiting, "is_anything_possible", lambda fleet: waits)
+    monkeypatch.setattr(emulations.runs, "queue", lambda run_id: None)
+    assert emulations.feed(ME) is None and Run.objects.count() == 0
+    waits = False
+    release.drain(ME.place, "anna")
+    assert emulations.feed(ME) is None and Run.objects.count() == 0
+    release.undrain(ME.place)
+    made = emulations.feed(ME)
+    assert made is not None and made.owner == anna
+    made.delete()
+    assert emulations.collect() == 1
+    assert Computation.objects.get(state="failed").sentence.startswith("Its run was deleted")
 
 
 def test_the_time_of_an_emulation_is_reckoned_with_the_dilation_of_the_most_similar_point() -> None:
