@@ -63,6 +63,26 @@ def test_an_answer_for_whose_remedy_no_time_is_left_is_given_without(
     assert found["yes"] is False and "links" not in found["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("question", "begin"),
+    [("buy", "Buy 1 × "), ("largest", "The largest model"), ("link", "None: "), ("cost", "A token of")],
+)
+def test_a_question_is_answered_in_a_sentence_or_said_to_be_unfinished(
+    live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch, question: str, begin: str
+) -> None:
+    live_redis.set("question:7", 1)
+    document = base_document()
+    rows = tasks.assess_some.answer(document, ["single"], "question:7", 1)["rows"]
+    monkeypatch.setattr(tasks.catalogue, "names", lambda: ("tiny-gpt2",))
+    asked = {"question": question, "by": "total_s", "tokens_per_s": 1.0, "prices": {}}
+    found = tasks.ask_question.answer(document, asked, rows, "question:7", 1)["reply"]
+    assert found["sentence"].startswith(begin)
+    if question in ("buy", "largest"):
+        monkeypatch.setattr(tasks, "LIMIT_S", -1)
+        found = tasks.ask_question.answer(document, asked, rows, "question:7", 1)["reply"]
+        assert found["sentence"] == tasks.UNFINISHED
+
+
 def test_strategies_for_which_no_time_is_left_say_so(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,11 +24,11 @@ ANSWER_TIMEOUT_S = 30
 TICKET_KEPT_S = 3600
 
 
-def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...]:
+def assessed(base: RunSpec, by: Objective, person: int, what: str = "advice") -> tuple[Assessment, ...]:
     """Every strategy, the best first. Raises `Conflict` if `person` has asked again meanwhile."""
     names = [each.name for each in STRATEGIES]
     shares = [names[part::PARTS] for part in range(PARTS)]
-    place, number = _ticket(person)
+    place, number = _ticket(person, what)
     calls = [("plan.assess", [_document(base), share, place, number]) for share in shares]
     rows = [row for answer in _answers(calls, base, person) for row in answer["rows"]]
     found = [Assessment.parse(row, "assessment") for row in rows]
@@ -46,8 +46,8 @@ def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person:
 def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
     """The answer to one of the questions. Raises `SpecError`, and `Conflict` as `assessed` does."""
     about_rows = asked.question in ("link", "cost")
-    rows = assessed(base, asked.by, person) if about_rows else ()
-    place, number = _ticket(person)
+    rows = assessed(base, asked.by, person, "question") if about_rows else ()
+    place, number = _ticket(person, "question")
     given = [row.model_dump(mode="json") for row in rows]
     request = asked.model_dump(mode="json", include={"question", "by", "tokens_per_s", "prices"})
     call = ("plan.ask", [_document(base), request, given, place, number])
