@@ -50,12 +50,23 @@ def kinds_of_sockets() -> list[int]:
 
 
 def open_places() -> list[str]:
-    """The directories and namespaces that this process holds open."""
+    """The directories, namespaces and processes that this process holds open."""
     found = []
     for file in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # the descriptor that listed them
             found.append(str(file.readlink()))
-    return [link for link in found if link.startswith(("/", "user:", "mnt:")) and link != "/dev/null"]
+    return [
+        link
+        for link in found
+        if link.startswith(("/", "user:", "mnt:", "anon_inode:")) and link != "/dev/null"
+    ]
+
+
+def open_places_beside(ready: str) -> list[str]:
+    """As `open_places`, once the file `ready` is there."""
+    while not Path(ready).exists():
+        time.sleep(0.01)
+    return open_places()
 
 
 def cores() -> list[int]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,10 +58,19 @@ def test_a_session_does_not_hold_its_servers_connection() -> None:
     assert socket.SOCK_SEQPACKET not in call(session_bodies.kinds_of_sockets)
 
 
-def test_a_session_holds_no_directory_or_namespace_of_its_start() -> None:
+def test_a_session_holds_no_directory_or_namespace_of_its_start_and_no_other_session(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """It becomes no program, at whose start the kernel would close them."""
-    held = call(session_bodies.open_places)
-    assert all(place.endswith("(deleted)") for place in held), "its output is a file without a name"
+    monkeypatch.setenv("LOOM_RUNS_AT_ONCE", "2")
+    ready = tmp_path / "ready"
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(call, session_bodies.open_places_beside, str(ready), writes=(tmp_path,))
+        wait_until(lambda: fork_server.servers() and children(own_server().pid), "the first session")
+        second = call(session_bodies.open_places)
+        ready.touch()
+    for held in (first.result(), second):
+        assert all(place.endswith("(deleted)") for place in held), "its output is a file without a name"
 
 
 def test_a_server_that_has_died_is_replaced() -> None:
