@@ -1,7 +1,7 @@
 import { Alert, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, sentence } from '@/api/client';
-import type { Fleet } from '@/api/types';
+import type { Fleet, FleetWorker } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
@@ -42,7 +42,7 @@ export function MachinesPage() {
                 {reason}
               </Alert>
             ))}
-            <WorkersTable workers={data.workers} version={data.version} />
+            <WorkersTable workers={data.workers.map(withoutShown(data.left_out))} version={data.version} />
           </Panel>
           <Panel title="Queue" about="Runs that wait to be emulated." testId="queue" flush>
             <QueueTable queue={data.queue} />
@@ -54,3 +54,9 @@ export function MachinesPage() {
     </Page>
   );
 }
+
+/** A worker without the reasons that stand above all workers already. */
+const withoutShown = (shown: readonly string[]) => (worker: FleetWorker) => ({
+  ...worker,
+  left_out: worker.left_out.filter((reason) => !shown.includes(reason)),
+});
