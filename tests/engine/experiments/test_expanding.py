@@ -12,11 +12,13 @@ import pytest
 import topologies
 from engine.domain.errors import SpecError
 from engine.domain.experiment import MAX_POINTS, Experiment
+from engine.domain.scenario import SetRate
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.files import dump_toml, parse_toml
 from engine.experiments.design.sources import Sources
 from engine.models.catalogue import resolve
+from topologies.traces import scenario_of
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
 BASE = {"cluster": "lab-3", "model": "gpt2", "strategy": "single"}
@@ -135,6 +137,36 @@ def test_a_named_scenario_of_no_source_and_an_unknown_cluster_are_problems_of_th
     good, bad = points(factors=[factor])
     assert good.spec is not None and good.problem == ""
     assert bad.spec is None and "nowhere" in bad.problem and bad.digest == ""
+
+
+DROP = {"kind": "drop_device", "at_s": 0.5, "device": "shelf"}
+
+
+def test_a_time_as_a_factor_takes_the_place_of_the_other_time_of_its_change() -> None:
+    for field, value in (("at_frac", 0.25), ("after_token", 3)):
+        spec = spec_with(f"scenario.changes[0].{field}", value, scenario={"changes": [DROP]})
+        (change,) = spec.scenario.changes
+        assert change.is_relative and getattr(change, field) == value and change.at_s == 0
+
+
+def test_two_factors_may_not_set_two_times_of_one_change() -> None:
+    times = [
+        {"name": name, "path": f"scenario.changes[0].{name}", "values": [0.1, 0.2]}
+        for name in ("at_s", "at_frac")
+    ]
+    with pytest.raises(SpecError, match="at_s and at_frac both set"):
+        points(base={**BASE, "scenario": {"changes": [DROP]}}, factors=times)
+
+
+def test_a_curve_of_a_links_rate_is_a_value_of_the_factor_scenario() -> None:
+    factor = {"name": "curve", "path": "scenario", "values": ["none", "walk@hub--shelf"]}
+    sources = SOURCES._replace(scenario=scenario_of)
+    calm, walk = expand(experiment(factors=[factor]), sources)
+    assert calm.spec is not None and calm.spec.scenario.changes == ()
+    assert walk.spec is not None
+    assert {change.link for change in walk.spec.scenario.changes if isinstance(change, SetRate)} == {
+        "hub--shelf"
+    }
 
 
 def test_an_encoder_gets_no_new_tokens_unless_they_are_given() -> None:
