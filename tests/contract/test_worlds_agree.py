@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pytest
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import PlanError
 from engine.domain.events import to_json
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -205,12 +204,3 @@ def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(nam
 def test_both_ledgers_reach_the_same_peak(name, real_runs, simulated_run):
     real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
     assert simulated_run(name).peak_bytes == real
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES, ids=lambda strategy: strategy.name)
-def test_devices_too_small_for_any_plan_are_named_with_need_and_have(strategy):
-    spec = spec_of(strategy.name, "tiny-gpt2", CLUSTERS[1], "one")
-    small = [d.model_copy(update={"memory_bytes": 1000.0}) for d in spec.cluster.devices]
-    spec = spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": tuple(small)})})
-    with pytest.raises(PlanError, match=r"needs .* has .*B"):
-        prepare(spec)
