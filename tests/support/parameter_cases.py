@@ -106,6 +106,12 @@ def megatron():
     yield spec_of("megatron", GPT2, star([1e10] * 4), rows=48)
 
 
+def accelerate():
+    """Devices that have just room for equal shares, so that half of their memory is too little."""
+    for bytes_ in range(60_000, 240_000, 20_000):
+        yield spec_of("accelerate", GPT2, star((1e9, 2e9), memory_bytes=bytes_))
+
+
 def edge_only():
     """Memory around what the model takes in its own numbers, in 8 bits and in 4."""
     for bytes_ in range(60_000, 240_000, 20_000):
@@ -168,6 +174,7 @@ def deepspeed():
 
 
 CRAFTED = {
+    "accelerate": accelerate,
     "megatron": megatron,
     **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "tpi_llm")},
     "adaptlink": adaptlink,

@@ -20,6 +20,7 @@ READING = {
     ("post", "/api/logout"),
     ("post", "/api/advice"),
     ("post", "/api/advice/changes"),
+    ("post", "/api/advice/question"),
     ("post", "/api/advice/why"),
     ("post", "/api/experiments/check"),
     ("post", "/api/experiments/factors"),

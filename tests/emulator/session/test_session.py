@@ -134,7 +134,7 @@ def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -
     with pytest.raises(RunError, match=r"ended without a report: the reason\."):
         made.run(spec())
     assert events == [RUNNING]
-    assert made.lines.sent == [{"spec": spec().model_dump(mode="json")}, {"kind": "stop"}]
+    assert made.lines.sent == [{"spec": spec().model_dump(mode="json"), "source": ""}, {"kind": "stop"}]
     assert made.session.noted
 
 
