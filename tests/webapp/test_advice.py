@@ -14,6 +14,7 @@ from topologies.showcases import ORDER, showcase
 from webapp.advice import asking, tasks
 from webapp.advice.requests import AdviceRequest, base_of
 from webapp.clusters.model_library import portable
+from webapp.jobs import answers
 from webapp.runs.requests import RunRequest, request_of, spec_of
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -111,6 +112,16 @@ def test_what_cannot_be_advised_on_is_refused_in_a_sentence(
 ) -> None:
     answer = victor.post("/advice", body(**more))
     assert answer.status_code == status and part in answer.json()["detail"]
+
+
+def test_advice_that_another_request_overtook_says_when_to_ask_again(
+    live_redis: redis.Redis, victor: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "require_workers", lambda: None)
+    monkeypatch.setattr(answers, "answers", lambda calls, ends_s: [{"superseded": True} for _ in calls])
+    answer = victor.post("/advice", body())
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
+    assert "other advice meanwhile" in answer.json()["detail"]
 
 
 def by_digest(spec: RunSpec) -> RunSpec:

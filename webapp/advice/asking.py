@@ -12,7 +12,7 @@ from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from webapp import budgets
 from webapp.advice.requests import QuestionRequest
-from webapp.errors import Conflict
+from webapp.errors import TooMany
 from webapp.jobs import answers
 from webapp.redis import count_up, redis_needed
 
@@ -25,7 +25,7 @@ TICKET_KEPT_S = 3600
 
 
 def assessed(base: RunSpec, by: Objective, person: int, what: str = "advice") -> tuple[Assessment, ...]:
-    """Every strategy, the best first. Raises `Conflict` if `person` has asked again meanwhile."""
+    """Every strategy, the best first. Raises `TooMany` if `person` has asked again meanwhile."""
     names = [each.name for each in STRATEGIES]
     shares = [names[part::PARTS] for part in range(PARTS)]
     place, number = _ticket(person, what)
@@ -36,7 +36,7 @@ def assessed(base: RunSpec, by: Objective, person: int, what: str = "advice") ->
 
 
 def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int) -> Answer:
-    """Whether several devices are better than one. Raises `Conflict` as `assessed` does."""
+    """Whether several devices are better than one. Raises `TooMany` as `assessed` does."""
     place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
     (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])], base, person)
@@ -44,7 +44,7 @@ def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person:
 
 
 def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
-    """The answer to one of the questions. Raises `SpecError`, and `Conflict` as `assessed` does."""
+    """The answer to one of the questions. Raises `SpecError`, and `TooMany` as `assessed` does."""
     about_rows = asked.question in ("link", "cost")
     rows = assessed(base, asked.by, person, "question") if about_rows else ()
     place, number = _ticket(person, "question")
@@ -58,7 +58,7 @@ def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
 def changes_tried(
     base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int
 ) -> tuple[Change, ...]:
-    """What single changes of the cluster do. Raises `Conflict` as `assessed` does."""
+    """What single changes of the cluster do. Raises `TooMany` as `assessed` does."""
     place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
     calls = [("plan.try_changes", [_document(base), given, by, place, number])]
@@ -67,7 +67,7 @@ def changes_tried(
 
 
 def explained(spec: RunSpec, person: int) -> Why:
-    """What binds each device under the plan of `spec`. Raises `Conflict` as `assessed` does."""
+    """What binds each device under the plan of `spec`. Raises `TooMany` as `assessed` does."""
     place, number = _ticket(person, "why")
     (answer,) = _answers([("plan.explain", [_document(spec), place, number])], spec, person)
     return Why.parse(answer["why"], "why")
@@ -99,5 +99,7 @@ def _answers(calls: list[tuple[str, list[Any]]], about: RunSpec, person: int) ->
             together = [[call] for call in calls] if large else [calls]
             found = [answer for some in together for answer in answers.answers(some, ends_s)]
     if any("superseded" in answer for answer in found):
-        raise Conflict("You have asked for other advice meanwhile: that request is answered instead.")
+        # another page of this person, or an earlier request that this one has overtaken
+        sentence = "You have asked for other advice meanwhile, which is answered first: ask again."
+        raise TooMany(sentence, retry_s=1)
     return found

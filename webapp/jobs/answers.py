@@ -130,7 +130,7 @@ def answers(calls: Sequence[tuple[str, list[Any]]], ends_s: float) -> list[dict[
         if text is not None:
             found.append(answer_of(json.loads(text)))
     if len(found) < len(calls):
-        raise Unavailable("No answer in time: the planning workers are busy, try again later.")
+        raise Unavailable("No answer in time: the planning workers are busy.", retry_s=RETRY_S)
     return found
 
 
