@@ -162,7 +162,9 @@ def test_an_experiment_goes_on_after_web_server_redis_workers_and_browser_were_k
         later = context.new_page()
         wait_until(lambda: answers(later, f"/experiments/{number}"), "the web server")
         predicted = later.get_by_test_id("progress-predicted")
-        expect(predicted).to_contain_text(re.compile(rf"Predicted {NUM_POINTS} of {NUM_POINTS}$"))
+        text = re.compile(rf"Predicted {NUM_POINTS} of {NUM_POINTS}$")
+        # beside other work, all parts of the server take more than a minute to start again
+        expect(predicted).to_contain_text(text, timeout=2 * PATIENCE_MS)
         expect(later.get_by_test_id("progress-emulated")).to_contain_text(re.compile("Emulated 1 of 1(,|$)"))
         expect(later.get_by_test_id("experiment-state")).to_have_text("finished")
     after = in_database(site, number)
