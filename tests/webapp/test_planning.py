@@ -186,8 +186,9 @@ def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkey
     monkeypatch.setattr(answers, "BLOCK_S", 1)
     with pytest.raises(TooMany, match="2 of your questions are being computed"):
         answers.ask("plan.test", [], 1)
-    with pytest.raises(Unavailable, match="busy"):
+    with pytest.raises(Unavailable, match="busy") as refused:
         answers.ask("plan.test", [], 2)
+    assert refused.value.retry_s, "the page asks again by itself"
 
 
 def test_who_comes_after_an_expired_place_keeps_it(live_redis: redis.Redis) -> None:
