@@ -62,7 +62,7 @@ def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
     library = make_library()
     torch.set_num_threads(1)
     found: dict[Place, Seconds] = {
-        Place(dtype, rows, side): dict.fromkeys(kernels_for(rows, library), math.inf)
+        Place(dtype, rows, side): dict.fromkeys(kernels_for(dtype, rows, library), math.inf)
         for dtype, rows, side in product(dtypes, ROWS, SIDES)
     }
     with torch.inference_mode():
@@ -101,11 +101,17 @@ def packed_rows_of(memory: Tensor) -> int:
     return int(MARGIN * restored_s / one_s)
 
 
-def kernels_for(rows: int, library: str) -> tuple[LinearKernel, ...]:
-    """The kernels that can compute products of so many rows; `library` names ours, or is ""."""
-    if rows > 1:
-        return ("default", "onednn")
-    return ("default", "vector", "onednn", "row") if library else ("default", "vector", "onednn")
+def kernels_for(dtype: str, rows: int, library: str) -> tuple[LinearKernel, ...]:
+    """The kernels that can compute products of so many rows on this processor; `library` names ours, or
+    is "". oneDNN has none for bfloat16 where the processor has at most AVX2.
+    """
+    able: dict[LinearKernel, bool] = {
+        "default": True,
+        "vector": rows == 1,
+        "onednn": dtype != "bfloat16" or torch.ops.mkldnn._is_mkldnn_bf16_supported(),
+        "row": rows == 1 and library != "",
+    }
+    return tuple(name for name, is_able in able.items() if is_able)
 
 
 def choice(place: Place, seconds: Seconds) -> LinearChoice:

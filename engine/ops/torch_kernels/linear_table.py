@@ -88,9 +88,16 @@ class LinearTable(Value):
         }
 
 
+VECTORS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16", "asimd", "bf16", "sve")
+"""Names in /proc/cpuinfo of the instructions that decide which kernels a processor has."""
+
+
 def processor() -> str:
-    """The model name of this host's processor."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    """The model name of this host's processor, and which of `VECTORS` it has: virtual machines of one model
+    name differ in them.
+    """
+    lines = (line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    said = {name.strip(): value.split() for name, _, value in lines}
+    has = said.get("flags") or said.get("Features") or []
+    model = " ".join(said.get("model name") or [platform.machine()])
+    return ", ".join((model, *(vector for vector in VECTORS if vector in has)))

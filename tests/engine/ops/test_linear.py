@@ -102,9 +102,29 @@ def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(seconds, cho
 
 
 def test_the_probe_tries_a_vector_with_one_row_alone():
-    assert set(linear_probe.kernels_for(1, "")) == {"default", "vector", "onednn"}
-    assert set(linear_probe.kernels_for(1, "ours.so")) == {"default", "vector", "onednn", "row"}
-    assert set(linear_probe.kernels_for(3, "ours.so")) == {"default", "onednn"}
+    assert set(linear_probe.kernels_for("float32", 1, "")) == {"default", "vector", "onednn"}
+    assert set(linear_probe.kernels_for("float32", 1, "ours.so")) == {"default", "vector", "onednn", "row"}
+    assert set(linear_probe.kernels_for("float32", 3, "ours.so")) == {"default", "onednn"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 8])
+def test_this_processor_computes_with_every_kernel_that_the_probe_tries(dtype, rows):
+    x, weight = (
+        torch.ones(1, rows, 64, dtype=getattr(torch, dtype)),
+        torch.ones(64, 64).to(getattr(torch, dtype)),
+    )
+    tried = linear_probe.kernels_for(dtype, rows, linear_probe.make_library())
+    for name in tried:
+        assert PRODUCTS[name](x, weight, None).unique().tolist() == [64.0], name
+    assert "default" in tried
+
+
+def test_a_processor_without_bfloat16_is_not_asked_for_onednns_product_of_it(monkeypatch):
+    for able in (True, False):
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda able=able: able)
+        assert ("onednn" in linear_probe.kernels_for("bfloat16", 8, "")) is able
+        assert "onednn" in linear_probe.kernels_for("float32", 8, "")
 
 
 @pytest.mark.parametrize(("longest_s", "rounds"), [(0.0, 1), (1e9, linear_probe.ROUNDS)])
@@ -116,7 +136,9 @@ def test_the_probe_of_a_busy_host_ends_after_the_first_round(monkeypatch, longes
         linear_probe, "_turn_s", lambda product, x, matrices: turns.append(product) or 1.0 / len(turns)
     )
     table = linear_probe.probe(["float32"])
-    tried = sum(len(linear_probe.kernels_for(rows, table.row_library)) for rows in ROWS) * len(SIDES)
+    tried = sum(len(linear_probe.kernels_for("float32", rows, table.row_library)) for rows in ROWS) * len(
+        SIDES
+    )
     packed = 2 * linear_probe.ROUNDS if table.row_library else 0
     assert len(turns) == rounds * tried + packed
     assert len(table.choices) == len(ROWS) * len(SIDES)
