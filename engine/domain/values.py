@@ -69,6 +69,11 @@ def complaint(item: Any) -> str:
     if item["type"] == "too_short" and isinstance(item.get("input"), list | tuple | dict):
         least, found = item["ctx"]["min_length"], item["ctx"]["actual_length"]
         return f"expected at least {least} value{'' if least == 1 else 's'}, got {found or 'none'}"
+    if item["type"] == "union_tag_invalid":
+        about = item["ctx"]
+        return (
+            f"expected {about['discriminator']} to be one of {about['expected_tags']}, got {about['tag']!r}"
+        )
     message = str(item["msg"]).removeprefix("Value error, ")
     value = item.get("input")
     shown = isinstance(value, str | int | float | bool) and len(str(value)) <= 60

@@ -125,7 +125,7 @@ def test_without_its_events_a_report_says_what_is_missing_and_keeps_the_rest(pag
     expect(error).to_contain_text("no timeline and no view of the method")
     expect(page.get_by_test_id("timeline-panel")).to_have_count(0)
     expect(page.get_by_test_id("happening")).to_have_count(1)
-    expect(page.get_by_role("columnheader", name="by", exact=True)).to_have_count(0)
+    expect(page.get_by_role("columnheader", name="By", exact=True)).to_have_count(0)
     text, count = page.get_by_test_id("generated-text"), page.get_by_test_id("token-count")
     for request, tokens in ((0, 5), (1, 3), (2, 4)):
         page.get_by_test_id("request-choice").get_by_text(f"Request {request}").click()
@@ -140,7 +140,7 @@ def test_without_its_events_a_report_says_what_is_missing_and_keeps_the_rest(pag
     page.unroute_all()
     error.get_by_role("button", name="Try again").click()
     expect(page.get_by_test_id("timeline-panel")).to_be_visible()
-    expect(page.get_by_role("columnheader", name="by", exact=True)).to_have_count(1)
+    expect(page.get_by_role("columnheader", name="By", exact=True)).to_have_count(1)
 
 
 @pytest.mark.parametrize("width", [1280, 720])

@@ -25,6 +25,42 @@ def test_a_viewers_question_is_limited_too(alice: Browser, victor: Browser) -> N
     assert "1,001 devices" in refused(victor.post("/experiments/factors", {"base": base}), 422)
 
 
+@pytest.mark.parametrize("cluster", [{}, {"cluster": None}, {"cluster": 5}])
+def test_factors_of_a_base_without_a_cluster_are_refused_with_what_to_give(
+    alice: Browser, cluster: dict[str, Any]
+) -> None:
+    sentence = refused(alice.post("/experiments/factors", {"base": cluster}), 422)
+    assert sentence.startswith(
+        f"base.cluster is {'of type int' if cluster.get('cluster') else 'missing'}: give"
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"workload": {"new_tokens": "many"}},
+        {"workload": {"new_tokens": [1]}},
+        {"silence_s": []},
+        {"params": {"ratio": {}}},
+    ],
+)
+def test_what_may_be_varied_is_offered_whatever_else_is_wrong_in_the_base(
+    alice: Browser, wrong: dict[str, Any]
+) -> None:
+    """The check of the experiment names what is wrong; the form needs its factors for it to be corrected."""
+    drop = {"kind": "drop_device", "device": "desk", "at_s": 1.0}
+    base = {"cluster": "lab-3", "scenario": {"changes": [drop]}} | wrong
+    answer = alice.post("/experiments/factors", {"base": base})
+    assert answer.status_code == 200
+    assert {"rate", "change_1_token"} <= {one["name"] for one in answer.json()}
+
+
+def test_an_unknown_kind_of_change_is_refused_with_those_that_there_are(alice: Browser) -> None:
+    base = {"cluster": "lab-3", "scenario": {"changes": [{"kind": "explode"}]}}
+    sentence = refused(alice.post("/experiments/factors", {"base": base}), 422)
+    assert "changes[0]: expected 'kind' to be one of 'set_rate', " in sentence and "got 'explode'" in sentence
+
+
 def test_viewers_look_and_change_nothing(alice: Browser, victor: Browser) -> None:
     experiment = created(alice)
     address = f"/experiments/{experiment['id']}"

@@ -17,11 +17,13 @@ from tests.support.web import Browser, recorded, request_body, run_spec
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, workers
 from webapp.jobs.announcement import Announcement
+from webapp.jobs.calibration import Calibrating
 from webapp.jobs.need import Need, reason_against
 from webapp.redis import client
 from webapp.runs import predictions, tasks, waiting
 from webapp.runs.models import Run
 from webapp.runs.predictions import cores_for, need_of
+from webapp.runs.waiting import Ongoing
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ANN, BOB = (workers.Identity(f"emulate@{name}", f"home-of-{name}", 7, 70) for name in ("ann", "bob"))
@@ -313,10 +315,31 @@ def test_places_in_the_queue_have_a_start_by_the_slots_that_become_free(
     for _ in range(3):
         queue_a_run(alice)
     queue_a_run(alice, memory_bytes=32 * 10**9)
-    active = [(str(ANN), NOW - timedelta(seconds=40))]
+    active = [Ongoing(str(ANN), NOW - timedelta(seconds=40), 900)]
     both = [machine(memory_bytes=10**10), machine(BOB)]
     assert forecast(alice, both, active) == [(1, 0.0), (2, 20.0), (3, 60.0), (4, 120.0)]
     assert forecast(alice, both[:1], active) == [(1, 20.0), (2, 80.0), (3, 140.0), (4, None)]
+
+
+def test_a_waiting_run_says_whose_end_it_waits_for_and_names_no_time_that_has_passed(
+    ann: workers.Heartbeat, alice: Browser
+) -> None:
+    """Runs of 60 s. The first run under way has 20 s left, the other should have ended 10 s ago."""
+    first, second, third = (queue_a_run(alice) for _ in range(3))
+
+    def waits(one: Announcement, *begun_s: float) -> list[tuple[str, float | None]]:
+        active = [Ongoing(str(ANN), NOW - timedelta(seconds=ago_s), 900) for ago_s in begun_s]
+        found = waiting.forecast(waiting.queued(), [one], active, 60.0, NOW).values()
+        return [(place.waits_for, place.starts_in_s) for place in found]
+
+    after = [f"It starts when run {run_id} ends." for run_id in (900, first, second)]
+    assert waits(machine()) == [("A worker takes it now.", 0.0), (after[1], 60.0), (after[2], 120.0)]
+    assert waits(machine(), 40) == [(after[0], 20.0), (after[1], 80.0), (after[2], 140.0)]
+    assert waits(machine(), 70) == [(text, None) for text in after]
+    assert waits(machine(slots=2), 70)[0] == ("A worker takes it now.", 0.0), "the slot that is free"
+    calibrating = Calibrating(what="products", about_s=30.0)
+    assert waits(machine(calibrating=calibrating))[0] == ("It starts when emulate@ann is calibrated.", 30.0)
+    assert alice.get(f"/runs/{third}").json()["detail"] == after[2]
 
 
 def test_a_run_that_no_worker_can_do_says_why_on_the_run_and_on_the_page(

@@ -71,6 +71,7 @@ class WaitingRun(Schema):
     position: int
     starts_in_s: float | None = Field(description="An estimate from the last runs; null if there is none.")
     problem: str = Field(description="Why no worker can do it, or empty.")
+    waits_for: str = Field(description="What must happen before it starts, as a sentence, or empty.")
     refusals: dict[str, str] = Field(description="Name of a worker → why it leaves the run to others.")
 
 

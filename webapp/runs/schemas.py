@@ -187,7 +187,7 @@ def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
         "id": run.pk,
         "name": name_of(run),
         "status": run.status,
-        "detail": waits.problem if waits else run.detail,
+        "detail": waits.problem or waits.waits_for if waits else run.detail,
         "created_at": run.created_at,
         "started_at": run.started_at,
         "finished_at": run.finished_at,

@@ -110,14 +110,31 @@ def claim(run_id: int, worker: workers.Identity) -> Run | None:
 # When ---------------------------------------------------------------------------------------------
 class Place(NamedTuple):
     """A run's place in the queue. `position` counts from 1. `starts_in_s` is None where nothing is known or
-    nobody can do the run: `problem` says why then. `refusals` is for every worker that leaves the run to
-    others.
+    nobody can do the run: `problem` says why then. `waits_for` is a sentence on what must happen first.
+    `refusals` is for every worker that leaves the run to others.
     """
 
     position: int
     starts_in_s: float | None
     problem: str
+    waits_for: str
     refusals: dict[str, str]
+
+
+class Ongoing(NamedTuple):
+    worker: str
+    started_at: datetime | None
+    run_id: int
+
+
+class Slot(NamedTuple):
+    """When a worker's slot becomes free, after what: a sentence, "" of one that is free now. A time is known
+    unless what goes on takes longer than such runs take.
+    """
+
+    free_in_s: float
+    after: str
+    is_known: bool = True
 
 
 def places() -> dict[int, Place]:
@@ -128,24 +145,23 @@ def places() -> dict[int, Place]:
     try:
         others = fleet()
     except REDIS_ERRORS:
-        return {run.pk: Place(number, None, "", {}) for number, run in enumerate(runs, 1)}
-    active = Run.objects.filter(status__in=ACTIVE).values_list("worker", "started_at")
-    return forecast(runs, others, list(active), typical_run_s(), timezone.now())
+        return {run.pk: Place(number, None, "", "", {}) for number, run in enumerate(runs, 1)}
+    active = Run.objects.filter(status__in=ACTIVE).values_list("worker", "started_at", "pk")
+    ongoing = [Ongoing(*one) for one in active]
+    return forecast(runs, others, ongoing, typical_run_s(), timezone.now())
 
 
 def forecast(
     runs: Sequence[Run],
     others: Sequence[Announcement],
-    active: Sequence[tuple[str, datetime | None]],
+    active: Sequence[Ongoing],
     run_s: float | None,
     now: datetime,
 ) -> dict[int, Place]:
     """When waiting runs will start: each goes to the first free slot of a worker that can do it, and takes
     `run_s` there.
-
-    `active` has worker and start of every run that goes on.
     """
-    free_in_s = {one.worker: _free_slots(one, active, run_s or 0.0, now) for one in others}
+    slots = {one.worker: _slots(one, active, run_s or 0.0, now) for one in others}
     found = {}
     for position, run in enumerate(runs, 1):
         reasons = {one.worker: reason_against(need_of(run), one, others) for one in others}
@@ -154,25 +170,34 @@ def forecast(
         if not able:
             problem = "; ".join(f"{node}: {reason}" for node, reason in refusals.items())
             sentence = f"No worker can run it: {problem}." if problem else NOBODY
-            found[run.pk] = Place(position, None, sentence, refusals)
+            found[run.pk] = Place(position, None, sentence, "", refusals)
             continue
-        worker = min(able, key=lambda one: min(free_in_s[one]))
-        slot = free_in_s[worker].index(min(free_in_s[worker]))
-        starts_in_s = free_in_s[worker][slot]
-        free_in_s[worker][slot] += run_s or 0.0
-        found[run.pk] = Place(position, None if run_s is None else starts_in_s, "", refusals)
+        worker = min(able, key=lambda one: min(slots[one]))
+        slot = min(slots[worker])
+        slots[worker].remove(slot)
+        slots[worker].append(Slot(slot.free_in_s + (run_s or 0.0), _end_of(run.pk), slot.is_known))
+        starts_in_s = slot.free_in_s if slot.is_known and run_s is not None else None
+        found[run.pk] = Place(position, starts_in_s, "", slot.after or "A worker takes it now.", refusals)
     return found
 
 
-def _free_slots(
-    worker: Announcement, active: Sequence[tuple[str, datetime | None]], run_s: float, now: datetime
-) -> list[float]:
-    """Seconds until each of the worker's slots is free. No run goes on beside a calibration."""
-    begun = [start for name, start in active if name == worker.worker and start is not None]
-    left = [max(0.0, run_s - (now - start).total_seconds()) for start in begun]
-    calibrating_s = worker.calibrating.left_s if worker.calibrating else 0.0
-    slots = left[: worker.slots] + [0.0] * (worker.slots - len(left))
-    return [max(calibrating_s, slot) for slot in slots]
+def _slots(worker: Announcement, active: Sequence[Ongoing], run_s: float, now: datetime) -> list[Slot]:
+    """The worker's slots. No run goes on beside a calibration."""
+    begun = [
+        (run_s - (now - one.started_at).total_seconds(), one.run_id)
+        for one in active
+        if one.worker == worker.worker and one.started_at is not None
+    ]
+    taken = [Slot(max(0.0, left_s), _end_of(run_id), is_known=left_s > 0) for left_s, run_id in begun]
+    slots = taken[: worker.slots] + [Slot(0.0, "")] * (worker.slots - len(taken))
+    if not worker.calibrating:
+        return slots
+    calibrated = Slot(worker.calibrating.left_s, f"It starts when {worker.node} is calibrated.")
+    return [max(calibrated, slot) for slot in slots]
+
+
+def _end_of(run_id: int) -> str:
+    return f"It starts when run {run_id} ends."
 
 
 def typical_run_s() -> float | None:

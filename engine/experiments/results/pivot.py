@@ -191,8 +191,8 @@ def _cell(group: Sequence[Cell], table: Table) -> TableCell | None:
 def _marked(
     row: Sequence[TableCell | None], worlds: Sequence[object], better: str | None
 ) -> tuple[TableCell | None, ...]:
-    """The row with the best value of each world marked, and all that are equal to it, where there are
-    several.
+    """The row with the best value of each world marked, where there are several, and all that read like it:
+    of three numbers that are all shown as 555 ms, one alone would look wrong in bold.
     """
     by_world: dict[object, list[float]] = {}
     for cell, world in zip(row, worlds, strict=True):
@@ -205,10 +205,14 @@ def _marked(
     }
     return tuple(
         cell.model_copy(update={"best": True})
-        if cell is not None and cell.value is not None and cell.value == tops.get(world)
+        if cell is not None and _reads_like(cell.value, tops.get(world))
         else cell
         for cell, world in zip(row, worlds, strict=True)
     )
+
+
+def _reads_like(value: float | None, other: float | None) -> bool:
+    return value is not None and other is not None and f"{value:.3g}" == f"{other:.3g}"
 
 
 def _title(experiment: Experiment, name: str) -> str:

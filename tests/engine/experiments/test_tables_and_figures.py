@@ -28,6 +28,17 @@ def test_a_pivot_table_has_the_levels_in_their_order_and_marks_the_best_of_each_
     assert shown["1 Mbit/s",] == [(2.0, True), (8.0, False)]
 
 
+def test_all_numbers_that_read_like_the_best_of_their_row_are_marked() -> None:
+    table = Table(name="t", rows=("rate",), columns=("method",), metric="latency_s")
+
+    def marked(single: float, voltage: float) -> list[bool]:
+        rows = rows_of("latency_s", {("single", 1e6): single, ("voltage", 1e6): voltage})
+        return [cell.best for cell in table_data(experiment_of(), table, rows).rows[0].cells if cell]
+
+    assert marked(0.55512, 0.55483) == [True, True], "both are 555 ms"
+    assert marked(0.5556, 0.55483) == [False, True], "556 and 555 ms"
+
+
 @pytest.mark.parametrize(
     ("statistic", "value"),
     [("mean", 3.0), ("median", 2.0), ("min", 1.0), ("max", 6.0), ("std", 7**0.5), ("interval", 3.0)],

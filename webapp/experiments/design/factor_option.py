@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from ninja import Schema
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from engine.domain.quantity import Coordinate
 
@@ -31,3 +31,9 @@ class FactorOption(Schema):
     current: Coordinate | None = Field(description="What the base has; null if it has several or none.")
     low: float | None = None
     high: float | None = None
+
+    @field_validator("current", mode="before")
+    @classmethod
+    def _one_value(cls, given: Any) -> Any:
+        """A list or an object, which a base of any JSON may have there, is no value of a factor."""
+        return None if isinstance(given, list | dict) else given

@@ -62,7 +62,11 @@ def cluster_of(base: dict[str, Any]) -> ClusterSpec:
         cluster: ClusterSpec = ClusterSpec.parse(given, "base.cluster")
         budgets.check_cluster(cluster, "base.cluster")
         return cluster
-    raise SpecError("base.cluster is missing: choose a cluster first.", [("base.cluster", "missing")])
+    is_given = "missing" if given is None else f"of type {type(given).__name__}"
+    expected = "the name of a cluster, such as lab-3, or a cluster as JSON"
+    raise SpecError(
+        f"base.cluster is {is_given}: give {expected}.", [("base.cluster", f"expected {expected}")]
+    )
 
 
 def _links(cluster: ClusterSpec) -> Iterable[FactorOption]:
@@ -133,8 +137,7 @@ def _model(base: dict[str, Any]) -> Iterable[FactorOption]:
 
 
 def _workload(base: dict[str, Any]) -> Iterable[FactorOption]:
-    workload = base.get("workload") if isinstance(base.get("workload"), dict) else {}
-    assert isinstance(workload, dict)
+    workload = _section(base, "workload")
     rows: tuple[tuple[str, str, str, float, float, Coordinate], ...] = (
         ("prompt_tokens", "prompt_tokens", "Tokens of the prompt", 1, 4096, 16),
         ("new_tokens", "new_tokens", "New tokens", 0, 2048, 16),
@@ -196,9 +199,8 @@ def _changes(base: dict[str, Any], cluster: ClusterSpec) -> Iterable[FactorOptio
     if not isinstance(given, dict):
         return
     scenario: Scenario = Scenario.parse(given, "base.scenario")
-    workload = base.get("workload") if isinstance(base.get("workload"), dict) else {}
-    assert isinstance(workload, dict)
-    tokens = int(workload.get("new_tokens") or 16)
+    asked = _section(base, "workload").get("new_tokens")
+    tokens = asked if isinstance(asked, int) and asked else 16
     rates = {field: (title, low, high) for field, _, title, (low, high) in LINK_FIELDS}
     for index, change in enumerate(scenario.changes):
         path, number, what = f"scenario.changes[{index}]", index + 1, in_words(change)
@@ -311,6 +313,12 @@ def _clusters() -> list[tuple[str, str]]:
     drawn = list(Cluster.objects.order_by("name").values_list("name", "title"))
     known = {name for name, _ in drawn}
     return drawn + [(name, topologies.load(name).title) for name in topologies.names() if name not in known]
+
+
+def _section(base: dict[str, Any], key: str) -> dict[str, Any]:
+    """An object of the base; empty where there is none, or what the check of the experiment refuses."""
+    given = base.get(key)
+    return given if isinstance(given, dict) else {}
 
 
 def _same(values: Sequence[float]) -> float | None:

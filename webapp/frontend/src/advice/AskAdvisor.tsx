@@ -85,7 +85,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         <Table fz="xs" mt={4}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>option</Table.Th>
+              <Table.Th>Option</Table.Th>
               <Table.Th>{reply.unit}</Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -38,12 +38,12 @@ function inWords(value: object, digits: number): string {
     return value.length > 0 ? value.map((item) => paramText('', item, digits)).join(apart) : 'none';
   }
   const parts = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
-  const words = parts.map(([name, item]) => `${nameOf(name)} ${paramText(name, item, digits)}`);
+  const words = parts.map(([name, item]) => `${fieldText(name)} ${paramText(name, item, digits)}`);
   return words.length > 0 ? words.join(', ') : 'none';
 }
 
-/** A field's name without its unit, which the number has. */
-const nameOf = (field: string) =>
+/** A field's name in words, without its unit, which the number has. */
+export const fieldText = (field: string) =>
   field === 'bit_per_s' ? 'rate' : field.replace(/_(bytes|s)$/, '').replaceAll('_', ' ');
 
 /** A number has no more significant digits. */

@@ -4067,6 +4067,7 @@ export interface components {
                 [key: string]: string;
             };
             starts_in_s: number | null;
+            waits_for: string;
         };
         WeightsRef: {
             digest: string;

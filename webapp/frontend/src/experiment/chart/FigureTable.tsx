@@ -13,10 +13,10 @@ export function FigureTable({ data }: { data: FigureData }) {
       <Table data-testid="figure-table" stickyHeader verticalSpacing={5}>
         <Table.Thead>
           <Table.Tr>
-            {panelled && <Table.Th>panel</Table.Th>}
-            <Table.Th>series</Table.Th>
+            {panelled && <Table.Th>Panel</Table.Th>}
+            <Table.Th>Series</Table.Th>
             <Table.Th>{data.x.title}</Table.Th>
-            <Table.Th>source</Table.Th>
+            <Table.Th>World</Table.Th>
             <Table.Th>{data.y.title}</Table.Th>
           </Table.Tr>
         </Table.Thead>

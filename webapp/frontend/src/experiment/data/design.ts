@@ -14,6 +14,7 @@ import {
   unitFor,
 } from '@/format/quantities';
 import { metricText } from '@/format/metrics';
+import { capital } from '@/format/words';
 import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
@@ -369,7 +370,7 @@ export function numPoints(design: Design): number {
 
 /** How axes and tables call a factor. */
 export function factorTitle(factors: readonly Factor[], name: string): string {
-  return factors.find((factor) => factor.name === name)?.title || name.replaceAll('_', ' ');
+  return factors.find((factor) => factor.name === name)?.title || capital(name.replaceAll('_', ' '));
 }
 
 /** How the experiment calls a level of a factor: its label, or a number with the factor's unit. */

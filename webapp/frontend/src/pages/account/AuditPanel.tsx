@@ -28,10 +28,10 @@ export function AuditPanel() {
         <Table horizontalSpacing="md">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th w={170}>when</Table.Th>
-              <Table.Th w={190}>who</Table.Th>
-              <Table.Th w={190}>did</Table.Th>
-              <Table.Th>what</Table.Th>
+              <Table.Th w={170}>When</Table.Th>
+              <Table.Th w={190}>Who</Table.Th>
+              <Table.Th w={190}>Did</Table.Th>
+              <Table.Th>What</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

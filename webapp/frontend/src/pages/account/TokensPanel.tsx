@@ -10,6 +10,7 @@ import {
   Table,
   Text,
   TextInput,
+  VisuallyHidden,
 } from '@mantine/core';
 import { type SubmitEvent, useState } from 'react';
 import { ApiError, api, sentence } from '@/api/client';
@@ -133,12 +134,14 @@ function TokenTable({ tokens }: { tokens: Token[] }) {
       <Table>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th>name</Table.Th>
-            <Table.Th>starts with</Table.Th>
-            <Table.Th>role</Table.Th>
-            <Table.Th>made</Table.Th>
-            <Table.Th>last used</Table.Th>
-            <Table.Th />
+            <Table.Th>Name</Table.Th>
+            <Table.Th>Starts with</Table.Th>
+            <Table.Th>Role</Table.Th>
+            <Table.Th>Made</Table.Th>
+            <Table.Th>Last used</Table.Th>
+            <Table.Th>
+              <VisuallyHidden>Actions</VisuallyHidden>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

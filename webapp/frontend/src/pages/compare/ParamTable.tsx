@@ -35,7 +35,7 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
           <Table className={classes.table} verticalSpacing={5} stickyHeader>
             <Table.Thead>
               <Table.Tr>
-                <Table.Th w={320}>field</Table.Th>
+                <Table.Th w={320}>Field</Table.Th>
                 {comparison.runs.map((run) => (
                   <Table.Th key={run.id}>
                     {run.id} {run.name}

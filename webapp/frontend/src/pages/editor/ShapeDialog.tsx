@@ -19,6 +19,7 @@ import { QuantityInput } from '@/components/QuantityInput';
 import { BIT_RATE, TIME } from '@/format/quantities';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import type { Drawing } from '@/cluster/drawing';
+import { capital } from '@/format/words';
 
 interface Props {
   opened: boolean;
@@ -54,7 +55,7 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
           data-testid="shape"
           data={(catalogue?.shapes ?? []).map((name) => ({
             value: name,
-            label: name.charAt(0).toUpperCase() + name.slice(1),
+            label: capital(name),
           }))}
         />
         <SimpleGrid cols={4} spacing="sm">

@@ -1,6 +1,7 @@
 /** Which command a pressed key means, and how keys are shown. */
 import type { Command } from './command';
 import { COMMANDS } from './commands';
+import { capital } from '@/format/words';
 
 type Key = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>;
 
@@ -28,5 +29,5 @@ const SHOWN: Readonly<Record<string, string>> = { mod: 'Ctrl', shift: 'Shift', e
 export const shownKey = (key: string) =>
   key
     .split('+')
-    .map((part) => SHOWN[part] ?? part.charAt(0).toUpperCase() + part.slice(1))
+    .map((part) => SHOWN[part] ?? capital(part))
     .join('+');

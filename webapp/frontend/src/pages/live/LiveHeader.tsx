@@ -6,6 +6,7 @@ import { isOver, type RunDetail } from '@/api/types';
 import { cancelRun } from '@/run/feed/commands';
 import type { Feed } from '@/run/feed/feed';
 import type { Snapshot } from '@/run/data/snapshot';
+import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import type { PredictedToken } from '@/run/data/progress';
 import type { Selection } from '@/run/topology/Topology';
@@ -56,11 +57,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
       </Group>
       {state === 'queued' && (
         <Alert variant="light" mt="xs" py={6} data-testid="queue-position">
-          {run.queue_position === null
-            ? `Waiting for its turn${picture.stateDetail ? `: ${picture.stateDetail}` : ''}.`
-            : run.queue_position > 1
-              ? `Number ${run.queue_position} in the queue: the run starts when those before it have ended.`
-              : 'Next in the queue: the run starts when the emulator is free.'}
+          {waitText(run) || takenText(picture.stateDetail)}
         </Alert>
       )}
       {over && state !== 'finished' && (
@@ -82,6 +79,9 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
     </header>
   );
 }
+
+/** A worker has the run; on its machine other programs' runs may be before it. */
+const takenText = (detail: string) => `A worker has it${detail ? ` and waits: ${detail}` : ''}.`;
 
 function StopButton({ runId, queued, locked }: { runId: number; queued: boolean; locked: string | null }) {
   const [stopping, setStopping] = useState(false);

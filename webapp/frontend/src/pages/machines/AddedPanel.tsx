@@ -1,4 +1,4 @@
-import { ActionIcon, Table, Text, Tooltip } from '@mantine/core';
+import { ActionIcon, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconTrash } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
@@ -74,7 +74,9 @@ function AddedTable<Row extends { name: string }>({ kind, rows }: { kind: Kind<R
             {kind.columns.map(({ title }) => (
               <Table.Th key={title}>{title}</Table.Th>
             ))}
-            <Table.Th />
+            <Table.Th>
+              <VisuallyHidden>Actions</VisuallyHidden>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

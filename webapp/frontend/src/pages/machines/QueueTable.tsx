@@ -49,7 +49,7 @@ export function QueueTable({ queue }: { queue: readonly WaitingRun[] }) {
 
 function startText(run: WaitingRun): string {
   if (run.problem) return 'not before a worker can do it';
-  if (run.starts_in_s === null) return 'unknown before the first run has finished';
+  if (run.starts_in_s === null) return run.waits_for || 'unknown';
   return run.starts_in_s < 1 ? 'now' : `in about ${duration(run.starts_in_s)}`;
 }
 

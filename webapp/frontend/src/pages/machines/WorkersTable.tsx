@@ -1,4 +1,4 @@
-import { Anchor, Badge, Button, Group, Stack, Table, Text, Tooltip } from '@mantine/core';
+import { Anchor, Badge, Button, Group, Stack, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
@@ -45,7 +45,9 @@ export function WorkersTable({ workers, version }: { workers: readonly FleetWork
             <Table.Th>Version</Table.Th>
             <Table.Th>Calibration</Table.Th>
             <Table.Th>Heartbeat</Table.Th>
-            <Table.Th />
+            <Table.Th>
+              <VisuallyHidden>Actions</VisuallyHidden>
+            </Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -1,5 +1,6 @@
 import type { FleetWorker } from '@/api/types';
 import { duration } from '@/format/units';
+import { capital } from '@/format/words';
 
 export const QUEUES: Record<string, string> = {
   emulate: 'emulates runs',
@@ -44,9 +45,7 @@ export function calibrationNow(worker: FleetWorker): { text: string; share: numb
   if (!now) {
     return worker.calibration_wanted ? { text: 'Begins when the worker is free.', share: 0 } : null;
   }
-  if (now.elapsed_s == null) return { text: upperFirst(now.what), share: 0 };
+  if (now.elapsed_s == null) return { text: capital(now.what), share: 0 };
   const times = `${duration(Math.round(now.elapsed_s))} of about ${duration(now.about_s)}`;
   return { text: `${times}: ${now.what}`, share: Math.min(0.99, now.elapsed_s / now.about_s) };
 }
-
-const upperFirst = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

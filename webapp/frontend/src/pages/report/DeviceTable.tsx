@@ -18,11 +18,11 @@ export function DeviceTable({ report }: { report: RunReport }) {
         <Table className={classes.table}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>device</Table.Th>
+              <Table.Th>Device</Table.Th>
               <Table.Th w="22%">{head('busy_s')}</Table.Th>
               <Table.Th ta="right">{head('wait_s')}</Table.Th>
               <Table.Th w="26%">{head('peak_memory_bytes')}</Table.Th>
-              <Table.Th ta="right">predicted peak</Table.Th>
+              <Table.Th ta="right">Predicted peak</Table.Th>
               <Table.Th ta="right">{head('flops')}</Table.Th>
               {report.energy_j > 0 && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
             </Table.Tr>

@@ -31,12 +31,12 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
               <Table.Th ta="right" w={100}>
                 at
               </Table.Th>
-              <Table.Th>change</Table.Th>
-              {isKnownBy && <Table.Th>by</Table.Th>}
-              <Table.Th ta="right">a token before</Table.Th>
-              <Table.Th ta="right">after</Table.Th>
-              <Table.Th ta="right">worst</Table.Th>
-              <Table.Th ta="right">effect</Table.Th>
+              <Table.Th>Change</Table.Th>
+              {isKnownBy && <Table.Th>By</Table.Th>}
+              <Table.Th ta="right">A token before</Table.Th>
+              <Table.Th ta="right">After</Table.Th>
+              <Table.Th ta="right">Worst</Table.Th>
+              <Table.Th ta="right">Effect</Table.Th>
               {isPredicted && (
                 <Table.Th ta="right" title="End-to-end latency, predicted while the run went on">
                   {nameOf('from_here_on')}

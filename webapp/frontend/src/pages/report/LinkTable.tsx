@@ -30,15 +30,15 @@ export function LinkTable({ report }: { report: RunReport }) {
         <Table className={classes.table}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>direction</Table.Th>
+              <Table.Th>Direction</Table.Th>
               <Table.Th ta="right">{head('payload_bytes')}</Table.Th>
               <Table.Th ta="right">{head('bytes')}</Table.Th>
-              {phases && <Table.Th ta="right">for first tokens</Table.Th>}
-              {phases && <Table.Th ta="right">for later ones</Table.Th>}
+              {phases && <Table.Th ta="right">For first tokens</Table.Th>}
+              {phases && <Table.Th ta="right">For later ones</Table.Th>}
               <Table.Th w="20%">{head('busy_s')}</Table.Th>
-              <Table.Th ta="right">set rate</Table.Th>
-              <Table.Th ta="right">measured rate</Table.Th>
-              <Table.Th ta="right">error</Table.Th>
+              <Table.Th ta="right">Set rate</Table.Th>
+              <Table.Th ta="right">Measured rate</Table.Th>
+              <Table.Th ta="right">Error</Table.Th>
               {uses && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
             </Table.Tr>
           </Table.Thead>

@@ -54,7 +54,7 @@ export function LoadTable({ report }: { report: RunReport }) {
           <Table className={classes.table}>
             <Table.Thead>
               <Table.Tr>
-                <Table.Th>of all requests</Table.Th>
+                <Table.Th>Of all requests</Table.Th>
                 {COLUMNS.map(({ key, label }) => (
                   <Table.Th key={key} ta="right">
                     {label}

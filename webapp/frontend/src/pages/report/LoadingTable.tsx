@@ -26,14 +26,14 @@ export function LoadingTable({ report }: { report: RunReport }) {
         <Table className={classes.table}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>device</Table.Th>
-              <Table.Th ta="right">layers</Table.Th>
-              <Table.Th ta="right">slots</Table.Th>
-              <Table.Th ta="right">read from disk</Table.Th>
-              <Table.Th w="22%">disk busy</Table.Th>
-              <Table.Th ta="right">waited for it</Table.Th>
-              <Table.Th ta="right">more streamed from</Table.Th>
-              <Table.Th ta="right">rows parked</Table.Th>
+              <Table.Th>Device</Table.Th>
+              <Table.Th ta="right">Layers</Table.Th>
+              <Table.Th ta="right">Slots</Table.Th>
+              <Table.Th ta="right">Read from disk</Table.Th>
+              <Table.Th w="22%">Disk busy</Table.Th>
+              <Table.Th ta="right">Waited for it</Table.Th>
+              <Table.Th ta="right">More streamed from</Table.Th>
+              <Table.Th ta="right">Rows parked</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -30,10 +30,10 @@ export function NativeTable({ report }: { report: RunReport }) {
         <Table className={classes.table}>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>part</Table.Th>
-              <Table.Th ta="right">measured</Table.Th>
-              <Table.Th ta="right">predicted</Table.Th>
-              <Table.Th ta="right">off</Table.Th>
+              <Table.Th>Part</Table.Th>
+              <Table.Th ta="right">Measured</Table.Th>
+              <Table.Th ta="right">Predicted</Table.Th>
+              <Table.Th ta="right">Off</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

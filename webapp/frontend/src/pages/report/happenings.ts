@@ -2,6 +2,7 @@
 import type { Schemas } from '@/api/types/schemas';
 import type { Effect } from '@/run/data/effects';
 import type { RunData } from '@/run/data/runData';
+import { capital } from '@/format/words';
 
 type ChangeEffect = Schemas['ChangeEffect'];
 type FromHereOn = Schemas['FromHereOn'];
@@ -54,7 +55,7 @@ function rowsOf(
   return reported.map(({ at_s, what, before_s, after_s, worst_s }, at) => ({
     key: `${at}`,
     time_s: at_s,
-    label: what.charAt(0).toUpperCase() + what.slice(1),
+    label: capital(what),
     by: '',
     effect: effectIn({ before_s, after_s, worst_s }),
     rest: null,

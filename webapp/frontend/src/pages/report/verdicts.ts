@@ -1,6 +1,7 @@
 /** The two verdicts of a report in sentences: correctness against `transformers`, fidelity against the models. */
 import type { Correctness, Fidelity } from '@/api/types';
 import { percent } from '@/format/units';
+import { capital } from '@/format/words';
 
 export function correctTitle({ checked, ok, lossy }: Correctness): string {
   if (ok !== null) return ok ? 'Correct' : 'Not correct';
@@ -59,7 +60,7 @@ export function validLines(fidelity: Fidelity): string[] {
 
 /** The command line joins the same reasons, so they begin in lower case. */
 function asSentence(reason: string): string {
-  return reason.charAt(0).toUpperCase() + reason.slice(1);
+  return capital(reason);
 }
 
 function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {

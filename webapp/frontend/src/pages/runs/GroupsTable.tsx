@@ -49,7 +49,7 @@ export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect 
             {titles.map((title) => (
               <Table.Th key={title}>{title}</Table.Th>
             ))}
-            <Table.Th ta="right">runs</Table.Th>
+            <Table.Th ta="right">Runs</Table.Th>
             {figures.map((metric) => (
               <Table.Th key={metric.name} ta="right" title={`${aboutOf(metric)}: ${STATISTICS[statistic]}`}>
                 {titleOf(metric)}

@@ -5,7 +5,7 @@ import { useMayWrite, useSession } from '@/api/queries';
 import { isOver, type RunRow } from '@/api/types';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
-import { duration } from '@/format/units';
+import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import { TourOffer } from '@/tour/TourOffer';
 import { RecentExperiments } from './RecentExperiments';
@@ -95,11 +95,3 @@ function UnderWay({ runs }: { runs: readonly RunRow[] }) {
 }
 
 const placeOf = (run: RunRow) => run.queue_position ?? Infinity;
-
-/** When a queued run is likely to start; '' of one that runs. */
-function waitText({ status, queue_position, starts_in_s, detail }: RunRow): string {
-  if (status !== 'queued') return '';
-  const place = queue_position ? `${queue_position}. in the queue` : '';
-  const start = starts_in_s === null ? '' : `starts in about ${duration(starts_in_s)}`;
-  return [place, start, detail].filter(Boolean).join(', ');
-}

@@ -1,5 +1,6 @@
 /** Converts a strategy's JSON schema to the fields of its form. */
 import type { ParamsSchema, SchemaProperty } from '@/api/types';
+import { capital } from '@/format/words';
 
 interface Common {
   key: string;
@@ -79,5 +80,5 @@ function lowest(shape: SchemaProperty, integer: boolean): number | undefined {
 /** `causal_trim` → "Causal trim". */
 function labelOf(key: string): string {
   const words = key.replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  return capital(words);
 }

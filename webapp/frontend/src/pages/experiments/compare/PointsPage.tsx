@@ -106,7 +106,7 @@ function Sheet({ columns, onRemove }: SheetProps) {
           <Table className={classes.table} verticalSpacing={6}>
             <Table.Thead>
               <Table.Tr>
-                <Table.Th w={220} />
+                <Table.Th w={220}>Differs</Table.Th>
                 {heads}
               </Table.Tr>
             </Table.Thead>

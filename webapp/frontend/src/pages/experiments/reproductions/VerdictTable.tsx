@@ -16,7 +16,7 @@ export function VerdictTable({ verdicts }: { verdicts: readonly FigureVerdict[] 
             {worlds.size > 1 && <Table.Th>World</Table.Th>}
             <Table.Th ta="right">Published</Table.Th>
             <Table.Th ta="right">Ours</Table.Th>
-            <Table.Th ta="right" />
+            <Table.Th ta="right">Deviation</Table.Th>
             <Table.Th w={185}>State</Table.Th>
           </Table.Tr>
         </Table.Thead>

@@ -35,9 +35,9 @@ export function BestTable({ best, factors, format, onSelect }: Props) {
               {names.map((name) => (
                 <Table.Th key={name}>{factorTitle(factors, name)}</Table.Th>
               ))}
-              <Table.Th>best</Table.Th>
-              <Table.Th ta="right">value</Table.Th>
-              <Table.Th>next</Table.Th>
+              <Table.Th>Best</Table.Th>
+              <Table.Th ta="right">Value</Table.Th>
+              <Table.Th>Next</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

@@ -13,16 +13,17 @@ export const VERDICT_COLOR: Record<Verdict, string> = {
 /** Checkable sentences about the results, each with its verdict and, where it does not hold, the reason. */
 export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
   if (claims.length === 0) return null;
+  const several = new Set(claims.map(({ world }) => world)).size > 1;
   const holding = claims.filter(({ verdict }) => verdict === 'holds').length;
   return (
     <Panel title="Claims" about={`${holding} of ${claims.length} hold`} testId="claims" flush>
       <Table className={classes.table} verticalSpacing={7}>
         <Table.Thead>
           <Table.Tr>
-            <Table.Th w={150}>verdict</Table.Th>
-            <Table.Th>claim</Table.Th>
-            <Table.Th w={100}>world</Table.Th>
-            <Table.Th>found</Table.Th>
+            <Table.Th w={150}>Verdict</Table.Th>
+            <Table.Th>Claim</Table.Th>
+            {several && <Table.Th w={100}>World</Table.Th>}
+            <Table.Th>Found</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>
@@ -42,7 +43,7 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
                   </Text>
                 )}
               </Table.Td>
-              <Table.Td>{world}</Table.Td>
+              {several && <Table.Td>{world}</Table.Td>}
               <Table.Td>
                 {found}
                 {reason && (

@@ -1,7 +1,9 @@
 import { Table, Text } from '@mantine/core';
 import { Panel } from '@/components/Panel';
-import { paramText } from '@/format/metrics';
+import { fieldText, paramText } from '@/format/metrics';
+import { capital } from '@/format/words';
 import type { StoredExperiment } from '@/experiment/data/answers';
+import { coordinateOf, labelOf } from '@/experiment/data/design';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import classes from './result.module.css';
 
@@ -17,11 +19,11 @@ export function Configuration({
   const rows: [string, string][] = [
     ...factors.map(({ name, title, values }): [string, string] => [
       title || name,
-      values.map(({ label, value }) => label || String(value)).join(', '),
+      values.map((level) => labelOf(factors, name, coordinateOf(level))).join(', '),
     ]),
-    ['seeds', seeds.join(', ')],
+    ['Seeds', seeds.join(', ')],
     ...flat(base).filter(([, value]) => value !== '–'),
-    ['code version', stored.code_version],
+    ['Code version', stored.code_version],
   ];
   return (
     <Panel
@@ -50,12 +52,12 @@ export function Configuration({
   );
 }
 
-/** Fields of the base one level deep; a cluster is called by its name. */
+/** Fields of the base one level deep, by their names in words; a cluster is called by its own. */
 function flat(base: Record<string, unknown>): [string, string][] {
   return Object.entries(base).flatMap(([key, value]): [string, string][] => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
-      return [[key, paramText(key, value)]];
-    if ('name' in value) return [[key, String(value.name)]];
-    return Object.entries(value).map(([inner, item]) => [`${key}.${inner}`, paramText(inner, item)]);
+      return [[capital(fieldText(key)), paramText(key, value)]];
+    if ('name' in value) return [[capital(fieldText(key)), String(value.name)]];
+    return Object.entries(value).map(([inner, item]) => [capital(fieldText(inner)), paramText(inner, item)]);
   });
 }

@@ -24,6 +24,13 @@ const FORMAT_TEXT: Record<string, string> = { tex: 'LaTeX', csv: 'CSV', parquet:
 
 const STATISTICS: TableSpec['statistic'][] = ['mean', 'median', 'min', 'max', 'std', 'interval'];
 
+const STATISTIC_TEXT: Record<string, string> = {
+  interval: 'mean ± 95 %',
+  min: 'least',
+  max: 'largest',
+  std: 'standard deviation',
+};
+
 /** A pivot table: rows × columns × statistic, composed by the person. */
 export function Pivot({ id, experiment, tables, metric, token }: Props) {
   const metrics = useMetrics();
@@ -48,7 +55,7 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
         <Panel
           key={own.name}
           title={own.title || own.name}
-          about={own.statistic}
+          about={STATISTIC_TEXT[own.statistic] ?? own.statistic}
           flush
           testId={`table-${own.name}`}
         >
@@ -88,11 +95,11 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
           />
           <Select
             size="xs"
-            w={110}
+            w={140}
             label="Statistic"
             allowDeselect={false}
             value={table.statistic}
-            data={STATISTICS}
+            data={STATISTICS.map((value) => ({ value, label: STATISTIC_TEXT[value] ?? value }))}
             onChange={(next) => next && set({ statistic: next as TableSpec['statistic'] })}
             data-testid="pivot-statistic"
           />
@@ -162,9 +169,13 @@ function Cells({ pivot }: { pivot: PivotAnswer }) {
         <Table.Thead>
           {(single ? [''] : column_titles).map((title, level) => (
             <Table.Tr key={title}>
-              {row_titles.map((name) => (
-                <Table.Th key={name}>{level === column_titles.length - 1 || single ? name : ''}</Table.Th>
-              ))}
+              {row_titles.map((name) =>
+                level === column_titles.length - 1 || single ? (
+                  <Table.Th key={name}>{name}</Table.Th>
+                ) : (
+                  <Table.Td key={name} />
+                ),
+              )}
               {columns.map((headings) => (
                 <Table.Th key={headings.join('/')} ta="right">
                   {single ? pivot.quantity : headings[level]}

@@ -1,4 +1,4 @@
-import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text } from '@mantine/core';
+import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text, VisuallyHidden } from '@mantine/core';
 import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
 import { WORLDS } from '@/api/worlds';
@@ -70,13 +70,15 @@ export function PointsTable({ rows, experiment, selection }: Props) {
         <Table className={classes.table} verticalSpacing={5} stickyHeader>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th w={34} />
+              <Table.Th w={34}>
+                <VisuallyHidden>Select</VisuallyHidden>
+              </Table.Th>
               {experiment.factors.map(({ name, title }) => (
                 <Table.Th key={name}>{title || name}</Table.Th>
               ))}
-              {experiment.seeds.length > 1 && <Table.Th>seed</Table.Th>}
-              <Table.Th>world</Table.Th>
-              <Table.Th>state</Table.Th>
+              {experiment.seeds.length > 1 && <Table.Th>Seed</Table.Th>}
+              <Table.Th>World</Table.Th>
+              <Table.Th>State</Table.Th>
               {metrics.map(({ name, title }) => (
                 <Table.Th key={name} ta="right">
                   {title}

@@ -7,6 +7,7 @@ import type { ExperimentState, Progress, StoredExperiment, WorldProgress } from 
 import { duration } from '@/format/units';
 import { notifications } from '@mantine/notifications';
 import classes from './result.module.css';
+import { capital } from '@/format/words';
 
 interface Props {
   stored: StoredExperiment;
@@ -80,7 +81,7 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
 
 function WorldPart({ world, numbers, active }: { world: World; numbers: WorldProgress; active: boolean }) {
   const { total, done, failed, running, waiting, problem, invalid, missed, left_s } = numbers;
-  const title = world.charAt(0).toUpperCase() + world.slice(1);
+  const title = capital(world);
   const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
   const rest = [
     running > 0 && `${running} running`,

@@ -23,12 +23,12 @@ export function PublishedTable({
         <Table className={classes.table} verticalSpacing={5} stickyHeader>
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>where</Table.Th>
-              <Table.Th>of</Table.Th>
-              <Table.Th>world</Table.Th>
-              <Table.Th ta="right">published</Table.Th>
-              <Table.Th ta="right">ours</Table.Th>
-              <Table.Th ta="right">deviation</Table.Th>
+              <Table.Th>Where</Table.Th>
+              <Table.Th>Of</Table.Th>
+              <Table.Th>World</Table.Th>
+              <Table.Th ta="right">Published</Table.Th>
+              <Table.Th ta="right">Ours</Table.Th>
+              <Table.Th ta="right">Deviation</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
