@@ -112,15 +112,24 @@ class SendConnection:
             except OSError:
                 self.broken = True
                 return
-            while sent and self.backlog:
-                data, done = self.backlog[0]
-                if sent < len(data):
-                    self.backlog[0] = (data[sent:], done)
-                    break
-                sent -= len(data)
-                self.backlog.popleft()
-                if done is not None:
-                    done(time.monotonic())
+            self._written(sent)
+
+    def _written(self, sent: int) -> None:
+        """Take what the kernel has taken off the backlog, all of it before the first `done`: that may let a
+        program go on, which writes at once.
+        """
+        taken = []
+        while sent:
+            data, done = self.backlog[0]
+            if sent < len(data):
+                self.backlog[0] = (data[sent:], done)
+                break
+            sent -= len(data)
+            self.backlog.popleft()
+            taken.append(done)
+        now_s = time.monotonic()
+        for done in filter(None, taken):
+            done(now_s)
 
 
 class ReceiveConnection:

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from engine.program.frames import FrameHeader
+from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.worlds.real.connections import (
     HELLO,
     USER_TIMEOUT_S,
@@ -134,6 +134,45 @@ def test_what_the_kernel_does_not_take_waits_and_the_writer_does_not(pair):
         messages += far.wait(0.0)[0]
     assert len(messages[0].body) == len(large)
     assert len(done) == 1
+
+
+class SlowSocket:
+    """A socket that takes `most` bytes at once, and none while it is `full`."""
+
+    def __init__(self, sock, most):
+        self.sock, self.most, self.full = sock, most, True
+
+    def sendmsg(self, pieces):
+        return self.send(b"".join(pieces))
+
+    def send(self, data):
+        if self.full:
+            raise BlockingIOError
+        self.sock.sendall(data[: self.most])
+        return len(data[: self.most])
+
+    def __getattr__(self, name):
+        return getattr(self.sock, name)
+
+
+def test_a_program_that_goes_on_within_a_write_sends_no_byte_twice(pair):
+    """The kernel takes all of one message and a part of the next, and whoever waits for the first writes."""
+    near, far = open_both_ways(pair)
+    connection = near.sending[1]
+    connection.sock = SlowSocket(connection.sock, FRAME_HEADER_BYTES + 160)
+
+    def send(number, done=lambda at_s: None):
+        header = FrameHeader(number, 150, (0, 0), 1.0, 2.0, "uint8", (150,), "x")
+        connection.write(header, b"", memoryview(bytes([number]) * 150), done)
+
+    send(0, lambda at_s: send(3))
+    send(1)
+    send(2)
+    connection.sock.full = False
+    while connection.backlog:
+        connection.flush()
+    arrived = [(message.header.message, bytes(message.body)) for message in receive(far, 4)]
+    assert arrived == [(number, bytes([number]) * 150) for number in range(4)]
 
 
 def test_a_question_is_answered_and_neither_is_a_message(pair):
