@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import os
+import select
+import signal
 import socket
 import sys
 import time
@@ -20,12 +23,17 @@ from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
+from engine.runs.children import Child, end_all, ending_of
 from engine.strategies.single import SingleLayout
+from engine.worlds.real.device_process import PR_SET_PDEATHSIG
 
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.worlds.real.device import RealDevice
 
 START_LEAD_S = 0.1
+LIMIT_S = 600.0
+"""Wall seconds in which every device has to get ready, or to run its program."""
+
 SPAWNED = "tiny-gpt2"  # a model for programs that compute nothing
 
 Program = Callable[["RealDevice"], Coroutine[Any, Any, Any]]
@@ -75,45 +83,73 @@ class Devices:
         self.program, self.summarise = program, summarise
 
     def run(self) -> list[Any]:
-        """The summary of each device, by rank. Raises `HostError` if one fails."""
-        children = []
-        for rank in range(len(self.spec.cluster.devices)):
-            ours, theirs = socket.socketpair()
-            pid = os.fork()
-            if pid == 0:
-                ours.close()
-                self._child_main(rank, theirs.makefile("rw"))
-            theirs.close()
-            children.append((pid, ours, ours.makefile("rw")))
+        """The summary of each device, by rank. Raises `HostError` if one fails, ends early or hangs."""
+        children: list[Child] = []
         try:
+            for rank in range(len(self.spec.cluster.devices)):
+                children.append(self._fork(rank, children))
             return self._coordinate(children)
         finally:
-            for pid, sock, file in children:
-                file.close()
-                sock.close()
-                os.waitpid(pid, 0)
+            end_all(children, at_once=True)
 
-    def _coordinate(self, children: Sequence[tuple[int, socket.socket, Any]]) -> list[Any]:
-        ports = [self._receive(rank, file) for rank, (_, _, file) in enumerate(children)]
-        for rank, (_, _, file) in enumerate(children):
-            peers = [[dst, self.network.address(dst), ports[dst]] for src, dst in self.pairs if src == rank]
-            self._send(file, [peers, sum(dst == rank for _, dst in self.pairs)])
-        for rank, (_, _, file) in enumerate(children):
-            self._receive(rank, file)
+    def _fork(self, rank: int, others: Sequence[Child]) -> Child:
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            ours.close()
+            for other in others:
+                other.close()
+            self._child_main(rank, theirs.makefile("rw"))
+        theirs.close()
+        return Child(rank, self.spec.cluster.devices[rank].name, pid, ours)
+
+    def _coordinate(self, children: Sequence[Child]) -> list[Any]:
+        ports = [said["port"] for said in self._next_of(children)]
+        for child in children:
+            to = [dst for src, dst in self.pairs if src == child.rank]
+            child.send(
+                peers=[[dst, self.network.address(dst), ports[dst]] for dst in to],
+                expect=sum(dst == child.rank for _, dst in self.pairs),
+            )
+        self._next_of(children)
         children_in_real_time(but=getattr(self.network, "shells", frozenset()))
         start_s = time.monotonic() + START_LEAD_S
-        for _, _, file in children:
-            self._send(file, start_s)
-        return [self._receive(rank, file) for rank, (_, _, file) in enumerate(children)]
+        for child in children:
+            child.send(start_s=start_s)
+        return [said["summary"] for said in self._next_of(children, last=True)]
+
+    def _next_of(self, children: Sequence[Child], last: bool = False) -> list[Any]:
+        """The next message of every device, by rank; after its `last` one a device may end.
+
+        It watches all of them, since a device whose peer has ended waits for it and says nothing.
+        """
+        said: dict[int, Any] = {}
+        deadline_s = time.monotonic() + LIMIT_S
+        while len(said) < len(children):
+            watched = {child.sock: child for child in children if not last or child.rank not in said}
+            ready, _, _ = select.select([*watched], [], [], max(0.0, deadline_s - time.monotonic()))
+            if not ready:
+                late = ", ".join(child.name for child in children if child.rank not in said)
+                raise HostError(f"{late} of a benchmark said nothing within {LIMIT_S:.0f} s of wall time.")
+            for child in (watched[sock] for sock in ready):
+                messages = child.receive()
+                if messages is None:
+                    raise HostError(f"{child.name} of a benchmark ended early: {ending_of(child.pid)}.")
+                for message in messages:
+                    if "error" in message:
+                        raise HostError(f"{child.name} of a benchmark failed: {message['error']}")
+                    said[child.rank] = message
+        return [said[child.rank] for child in children]
 
     def _child_main(self, rank: int, file: Any) -> None:
         """Run the device in the forked process, send its summary or error, and exit."""
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         status = 1
         try:
-            self._send(file, self._run_device(rank, file))
+            self._send(file, summary=self._run_device(rank, file))
             status = 0
         except BaseException as error:
-            self._send(file, {"error": "".join(traceback.format_exception(error))})
+            self._send(file, error="".join(traceback.format_exception(error)))
         finally:
             os._exit(status)
 
@@ -141,31 +177,22 @@ class Devices:
             device.ledger.load(piece)
         connections.dilate(self.dilation)
         connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
-        self._send(file, connections.port)
-        peers, expect = json.loads(file.readline())
-        connections.addresses = {peer: (host, port) for peer, host, port in peers}
-        for peer, _, _ in peers:
+        self._send(file, port=connections.port)
+        told = json.loads(file.readline())
+        connections.addresses = {peer: (host, port) for peer, host, port in told["peers"]}
+        for peer in connections.addresses:
             connections.open(peer)
-        while connections.num_connected < expect:
+        while connections.num_connected < told["expect"]:
             connections.wait(1.0)
         device.warm_up()
-        self._send(file, "ready")
-        start_s = json.loads(file.readline())
+        self._send(file, ready=True)
+        start_s = json.loads(file.readline())["start_s"]
         device.set_clock(Clock(start_s, self.dilation))
         # its pings would make TCP retransmit lost packets earlier
         device.watchdog.limits = SilenceLimits(math.inf, math.inf)
         device.run(self.program(device), start_s)
         return self.summarise(device, trace)
 
-    def _receive(self, rank: int, file: Any) -> Any:
-        line = file.readline()
-        if not line:
-            raise HostError(f"Device {rank} of a benchmark ended early.")
-        message = json.loads(line)
-        if isinstance(message, dict) and "error" in message:
-            raise HostError(f"Device {rank} of a benchmark failed: {message['error']}")
-        return message
-
-    def _send(self, file: Any, message: Any) -> None:
+    def _send(self, file: Any, **message: Any) -> None:
         file.write(json.dumps(message) + "\n")
         file.flush()
