@@ -23,15 +23,15 @@ from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
 from webapp.advice.api import router as advice
-from webapp.bodies import CheckedParser
+from webapp.base.bodies import CheckedParser
+from webapp.base.errors import TooMany, Unavailable
 from webapp.clusters.api import router as clusters
 from webapp.clusters.catalogue import router as catalogue
 from webapp.clusters.machines import router as machines
 from webapp.clusters.pictures import router as pictures
 from webapp.clusters.scenarios import router as scenarios
-from webapp.errors import TooMany, Unavailable
 from webapp.experiments.api import router as experiments
-from webapp.health import router as health
+from webapp.http.health import router as health
 from webapp.openapi.document import Document
 from webapp.operations.machines import router as fleet
 from webapp.operations.models_api import router as models

@@ -33,7 +33,7 @@ from pathlib import Path
 
 import environ
 
-from webapp import private
+from webapp.base import private
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
@@ -98,9 +98,9 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "webapp.headers.browser_policy",
+    "webapp.http.headers.browser_policy",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "webapp.compression.CompressedApi",
+    "webapp.http.compression.CompressedApi",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -203,7 +203,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
-        "json": {"()": "webapp.logs.JsonLines"},
+        "json": {"()": "webapp.base.logs.JsonLines"},
     },
     "handlers": {
         "console": {"class": "logging.StreamHandler", "formatter": env.str("LOOM_LOG_FORMAT", default="line")}

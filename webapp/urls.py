@@ -6,14 +6,14 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from webapp.api import api
+from webapp.http.pages import index, unknown_api
 from webapp.manual import views as manual
 from webapp.operations import metrics, probes
-from webapp.pages import index, unknown_api
 
-handler400 = "webapp.pages.bad_request"
-handler403 = "webapp.pages.forbidden"
-handler404 = "webapp.pages.not_found"
-handler500 = "webapp.pages.broken"
+handler400 = "webapp.http.pages.bad_request"
+handler403 = "webapp.http.pages.forbidden"
+handler404 = "webapp.http.pages.not_found"
+handler500 = "webapp.http.pages.broken"
 
 admin.site.site_header = admin.site.site_title = "EdgeLoom administration"
 

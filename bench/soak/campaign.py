@@ -201,8 +201,8 @@ class Soak:
 
         Experiments start no more points. The machine may be busy: it only has to go on.
         """
+        from webapp.base.redis import client
         from webapp.experiments.models import Computation, Execution
-        from webapp.redis import client
         from webapp.runs.models import Run
 
         Execution.objects.update(state="paused")
@@ -223,7 +223,7 @@ class Soak:
         from bench.soak.verdict import defects
         from bench.trials.trial import FOREVER, pids
         from bench.trials.verdict import leftovers
-        from webapp.redis import client
+        from webapp.base.redis import client
         from webapp.runs import services
         from webapp.runs.models import Run
 

@@ -20,11 +20,11 @@ from bench.trials.servers import Database, Disk, Redis, wait_for
 from bench.trials.worker_process import Post, work
 from engine.domain.plan import Plan
 from engine.domain.report import RunReport
-from webapp.errors import Conflict, Unavailable
+from webapp.base.errors import Conflict, Unavailable
+from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs import announcement, storage
 from webapp.jobs.intake import wake
 from webapp.jobs.queue import settle_abandoned
-from webapp.redis import REDIS_ERRORS
 from webapp.runs import predictions, services
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest

@@ -24,8 +24,8 @@ from bench.trials.verdict import Evidence, leftovers, problems
 from bench.trials.viewer import Viewers
 from engine.domain.report import RunReport
 from engine.runs.predict import predict, prepare
+from webapp.base.redis import client
 from webapp.events import archive
-from webapp.redis import client
 from webapp.runs import services
 from webapp.runs.models import OVER, Run
 from webapp.runs.requests import spec_of

@@ -6,10 +6,10 @@ import asyncio
 import threading
 from contextlib import aclosing
 
+from webapp.base.redis import REDIS_ERRORS
 from webapp.events.follow import follow
 from webapp.events.stream import Batch
 from webapp.jobs import storage
-from webapp.redis import REDIS_ERRORS
 
 AGAIN_S = 0.1
 

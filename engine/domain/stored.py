@@ -6,7 +6,7 @@ per version, as plain data. The `read…` functions also validate it, and are le
 and what they cannot read is a sentence in the answer, never an exception.
 
 To change the form of a document: raise SCHEMA, add one step per table below (`_same`, if nothing changes),
-and keep documents of the version before in tests/webapp/stored.
+and keep documents of the version before in tests/webapp/runs/stored.
 """
 
 from __future__ import annotations

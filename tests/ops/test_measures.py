@@ -117,7 +117,7 @@ def test_coverage_is_summed_by_room_and_files_of_no_room_are_left_out() -> None:
     files = {
         "engine/ops/cost.py": file(10, 5, 4, 1),
         "engine/ops/torch_kernels/dispatch.py": file(10, 10, 0, 0),
-        "webapp/redis.py": file(4, 4, 0, 0),
+        "webapp/base/redis.py": file(4, 4, 0, 0),
         "tests/conftest.py": file(99, 0, 9, 0),
     }
     assert as_markdown(rooms_of(files)).splitlines()[2:] == [

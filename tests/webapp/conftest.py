@@ -16,12 +16,12 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
+from webapp.base.redis import client
 from webapp.celery import app as celery
 from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
 from webapp.experiments import executions as _executions
 from webapp.experiments import tasks as _experiment_tasks  # noqa: F401
 from webapp.jobs import answers
-from webapp.redis import client
 from webapp.runs import tasks as _run_tasks  # noqa: F401
 
 asked_as_it_is = answers.ask

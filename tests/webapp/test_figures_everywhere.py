@@ -21,7 +21,7 @@ from engine.experiments.results.rows import result_of
 from engine.reports import metrics
 from engine.reports.metric import of_run
 from tests.support.web import Browser
-from tests.webapp.test_runs import finished
+from tests.webapp.runs.test_runs import finished
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 

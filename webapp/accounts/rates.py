@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Any
 from weakref import WeakValueDictionary
 
-from webapp.errors import TooMany
-from webapp.redis import REDIS_ERRORS, client
+from webapp.base.errors import TooMany
+from webapp.base.redis import REDIS_ERRORS, client
 
 MOST_KEPT = 10_000
 """Most buckets that are kept; those that were used longest ago are forgotten, which fills them."""

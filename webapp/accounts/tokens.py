@@ -16,7 +16,7 @@ from django.utils import timezone
 from engine.domain.errors import SpecError
 from webapp.accounts.models import ApiToken, Bearer, Role
 from webapp.accounts.roles import lower, role, role_named
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 
 PREFIX = "loom_"
 """Says what a secret that is found somewhere belongs to."""

@@ -14,10 +14,10 @@ from engine.domain.showcase import Claim, Guide, Place, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from topologies.showcases import showcase, showcases
-from webapp import budgets
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, QuestionRequest, base_of
+from webapp.base import budgets
 from webapp.runs.requests import RunRequest, request_of, spec_of
 
 router = Router(tags=["advice"])

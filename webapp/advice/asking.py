@@ -10,11 +10,11 @@ from engine.advice.questions import Reply
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from webapp import budgets
 from webapp.advice.requests import QuestionRequest
-from webapp.errors import TooMany
+from webapp.base import budgets
+from webapp.base.errors import TooMany
+from webapp.base.redis import count_up, redis_needed
 from webapp.jobs import answers
-from webapp.redis import count_up, redis_needed
 
 PARTS = 2
 """Tasks that share the strategies: a planning worker has as many processes. Those of a large question come

@@ -9,7 +9,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.values import Positive, Value
 from engine.domain.workload import Workload
 from engine.strategies.registry import STRATEGIES
-from webapp import budgets
+from webapp.base import budgets
 from webapp.runs.requests import RunRequest, spec_of
 
 

@@ -36,8 +36,8 @@ from engine.models import catalogue
 from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy, with_strategy
 from topologies.showcases import showcase
+from webapp.base.redis import client
 from webapp.jobs import answers
-from webapp.redis import client
 from webapp.runs.tasks import with_profile
 
 LIMIT_S = 10

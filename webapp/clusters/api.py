@@ -19,14 +19,14 @@ from topologies.foreign import Defaults
 from topologies.formats import MEDIA_TYPES, Format
 from topologies.layout import CanvasLayout, arrange, placed
 from topologies.shapes import copies, shape
-from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, one_at_a_time, operator
 from webapp.accounts.rights import Rights
+from webapp.base import budgets
+from webapp.base.files import read_drawing
 from webapp.clusters import services
 from webapp.clusters.models import Cluster
 from webapp.clusters.validation import Fits, Validation, validate
-from webapp.files import read_drawing
 from webapp.jobs import answers
 
 router = Router(tags=["clusters"])

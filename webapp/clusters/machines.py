@@ -23,7 +23,7 @@ from engine.domain.errors import SpecError
 from engine.domain.values import Name
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 
 logger = logging.getLogger(__name__)
 router = Router(tags=["machines"])

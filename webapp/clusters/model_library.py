@@ -20,9 +20,9 @@ from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.weights.manifest import manifest_of
+from webapp.base.files import read_model
 from webapp.clusters.models import StoredModel
 from webapp.clusters.store import store
-from webapp.files import read_model
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 LISTED_EVERY_S = 10.0

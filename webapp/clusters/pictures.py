@@ -10,8 +10,8 @@ from engine.domain.errors import SpecError
 from engine.domain.vision import VisionSpec
 from engine.models.inputs.pictures import MAX_FILE_BYTES, random_encoded
 from webapp.accounts.access import one_at_a_time, operator
+from webapp.base.files import read_picture
 from webapp.clusters.catalogue import resolve_model
-from webapp.files import read_picture
 
 router = Router(tags=["catalogue"])
 

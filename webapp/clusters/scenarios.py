@@ -11,7 +11,7 @@ from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from topologies.traces import FOLDER, TRACES
 from webapp.accounts.access import one_at_a_time, operator
-from webapp.files import read_scenario
+from webapp.base.files import read_scenario
 
 router = Router(tags=["catalogue"])
 MAX_FILE_BYTES = 1_000_000

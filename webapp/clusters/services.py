@@ -14,10 +14,10 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.stored import read, to_document
 from topologies.layout import CanvasLayout, arrange
-from webapp import budgets
 from webapp.accounts.rights import Rights
+from webapp.base import budgets
+from webapp.base.errors import Conflict
 from webapp.clusters.models import Cluster
-from webapp.errors import Conflict
 
 DEMO = (
     "lab-3",

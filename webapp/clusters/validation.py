@@ -19,7 +19,7 @@ from engine.ops.ledger import Ledger
 from engine.ops.sizes import model_bytes
 from engine.strategies.registry import strategy as find_strategy
 from topologies.layout import CanvasLayout, enabled, parts_on
-from webapp import budgets
+from webapp.base import budgets
 from webapp.clusters.catalogue import resolve_model
 
 

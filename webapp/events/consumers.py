@@ -22,10 +22,10 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.urls import path
 
 from webapp.accounts import sockets
+from webapp.base.redis import REDIS_ERRORS
 from webapp.events.follow import follow, newest
 from webapp.events.stream import Batch
 from webapp.events.tail import is_archived
-from webapp.redis import REDIS_ERRORS
 
 FRAME_CHARS = 300_000
 MOST_DIGITS = 18

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from engine.domain.events import Event, StateChanged, to_json_text
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.events import archive, stream
 from webapp.events.stream import Batch
 from webapp.jobs.lease import Ownership
-from webapp.redis import REDIS_ERRORS, client
 
 STEP = 1_000_000
 """The step from one owner's batch numbers to the next one's, more than an owner makes: 25 in a second for

@@ -9,11 +9,11 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 
+from webapp.base.redis import async_client
 from webapp.events import tail as tails
 from webapp.events.archive import is_complete, last_stored, next_segment
 from webapp.events.stream import Batch, batch_of, last_added, stream_of
 from webapp.events.tail import Tail, tail_of
-from webapp.redis import async_client
 
 
 async def follow(run_id: int, since: int) -> AsyncGenerator[list[Batch]]:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from redis.exceptions import ResponseError
 
 from engine.domain.stored import SCHEMA, upgrade_events_text
+from webapp.base.redis import client
 from webapp.jobs.lease import Lost, Ownership
-from webapp.redis import client
 
 KEEP_S = 600
 """How long the stream of a finished run stays, for readers that are in the middle of it."""

@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 from channels.db import database_sync_to_async
 
+from webapp.base.redis import async_client
 from webapp.events.archive import is_complete
 from webapp.events.stream import Batch, batch_of, last_added, stream_of
-from webapp.redis import async_client
 
 HEARTBEAT_S = 2.0
 READ_BATCHES = 100

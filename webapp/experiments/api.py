@@ -15,10 +15,10 @@ from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.pivot import TableData, table_data
 from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
-from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, operator
-from webapp.bodies import checked_json
+from webapp.base import budgets
+from webapp.base.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, services
 from webapp.experiments.design import library
 from webapp.experiments.design.factor_option import FactorOption

@@ -11,7 +11,7 @@ from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
-from webapp import budgets
+from webapp.base import budgets
 from webapp.clusters.validation import Problem
 from webapp.experiments import analysis, computations, executions, services
 from webapp.experiments.answers import rows

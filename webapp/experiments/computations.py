@@ -20,11 +20,11 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.domain.world import MEASURED, WORLDS, World
+from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments import versions
 from webapp.experiments.models import Cell, Computation, Execution
 from webapp.jobs import lease, workers
 from webapp.jobs.intake import wake
-from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import Run
 
 PREDICTED: tuple[World, ...] = tuple(world for world in WORLDS if world not in MEASURED)

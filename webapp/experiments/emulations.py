@@ -17,12 +17,12 @@ from engine.domain.stored import read_report
 from engine.experiments.results.repeating import next_dilation, repeated_text
 from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
-from webapp import budgets
+from webapp.base import budgets
+from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import release, workers
-from webapp.redis import REDIS_ERRORS
 from webapp.runs import services as runs
 from webapp.runs import waiting
 from webapp.runs.models import ACTIVE, OVER, Run

@@ -16,8 +16,8 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read, to_document
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
-from webapp import budgets
-from webapp.errors import Conflict
+from webapp.base import budgets
+from webapp.base.errors import Conflict
 from webapp.experiments import computations
 from webapp.experiments.computations import announce
 from webapp.experiments.design import sizes

@@ -12,10 +12,10 @@ from pydantic import Field
 
 from engine.domain.spec import RunSpec
 from engine.domain.world import World
-from webapp import budgets
+from webapp.base import budgets
+from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import workers
-from webapp.redis import REDIS_ERRORS
 
 BASE_S, STEP_S = 0.02, 30e-6
 """Wall seconds of a prediction: so many, and so many per step (`budgets.steps_of`). Measured on one core of a

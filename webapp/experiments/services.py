@@ -13,13 +13,13 @@ from django.utils import timezone
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
-from webapp import budgets
 from webapp.accounts import rights
-from webapp.bodies import check_value
-from webapp.errors import Conflict
+from webapp.base import budgets
+from webapp.base.bodies import check_value
+from webapp.base.errors import Conflict
+from webapp.base.files import read_experiment
 from webapp.experiments.design import sizes
 from webapp.experiments.models import Execution, Experiment
-from webapp.files import read_experiment
 
 
 def find(experiment_id: int) -> Experiment:

@@ -28,13 +28,13 @@ from engine.domain.stored import read
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
+from webapp.base.redis import client
 from webapp.celery import app
 from webapp.experiments import checks, computations, executions, services, versions
 from webapp.experiments.answers import some_finished
 from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of, announce
 from webapp.experiments.models import Computation, Execution
 from webapp.jobs import answers, workers
-from webapp.redis import client
 from webapp.runs.tasks import with_profile
 
 logger = logging.getLogger(__name__)

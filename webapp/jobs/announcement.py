@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from engine.domain.values import Value
+from webapp.base.redis import client
 from webapp.jobs.calibration import Calibrating
-from webapp.redis import client
 
 SILENT_AFTER_S = 7
 """A worker beats every 2 s; after so many seconds without a beat it counts as gone."""

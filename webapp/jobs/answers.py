@@ -21,10 +21,10 @@ from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_process_init
 
 from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
+from webapp.base.errors import TooMany, Unavailable
+from webapp.base.redis import client, pop, push, redis_needed
 from webapp.celery import app
-from webapp.errors import TooMany, Unavailable
 from webapp.jobs.announcement import announced
-from webapp.redis import client, pop, push, redis_needed
 
 ANSWER_TIMEOUT_S = 60
 """A question is given up after so long, with the wait for its turn."""

@@ -8,9 +8,9 @@ import time
 from typing import Any, Protocol
 
 from engine.domain.errors import Cancelled
+from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs import calibration
 from webapp.jobs.calibration import Calibrating
-from webapp.redis import REDIS_ERRORS
 
 ASK_S = 0.5
 """Seconds between two looks at whether it is still wanted."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.domain.values import Value
-from webapp.redis import client
+from webapp.base.redis import client
 
 KEPT_S = 24 * 3600
 """A worker that ends leaves its key behind; nobody else has its identity."""

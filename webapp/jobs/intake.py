@@ -8,8 +8,8 @@ from typing import Any
 
 from celery.worker.consumer import Consumer
 
+from webapp.base.redis import client
 from webapp.celery import app as celery
-from webapp.redis import client
 
 OWN_QUEUE_KEEP_S = 3600
 """Seconds after the end of a worker until Redis forgets its own queue."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
 
-from webapp.redis import REDIS_ERRORS, client
+from webapp.base.redis import REDIS_ERRORS, client
 
 ERRORS = (OperationalError, InterfaceError)
 """A full disk, a locked file, a database that restarts: the same write may succeed later."""

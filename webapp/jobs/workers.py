@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 from django.db import connection
 from django.dispatch import Signal
 
+from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, storage
 from webapp.jobs.announcement import Announcement
-from webapp.redis import REDIS_ERRORS
 
 BEAT_S = 2.0
 QUEUES = ("plan", "points", "emulate")

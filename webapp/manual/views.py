@@ -11,10 +11,10 @@ from django.template import engines
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_safe
 
+from webapp.http.pages import not_built
 from webapp.manual.contents import INDEX, Page, contents, pages
 from webapp.manual.rendering import FILES, PREFIX, render
 from webapp.manual.searching import search
-from webapp.pages import not_built
 
 MOST_LETTERS = 200
 

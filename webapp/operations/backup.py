@@ -34,12 +34,12 @@ from django.utils import timezone
 
 from engine.domain.errors import HostError, SpecError
 from engine.models.weights.manifest import manifest_of
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.clusters.models import StoredModel
 from webapp.clusters.store import store
 from webapp.jobs.announcement import announced
 from webapp.jobs.models import Release
 from webapp.jobs.release import code_version
-from webapp.redis import REDIS_ERRORS, client
 
 FORMAT = 1
 ABOUT = "backup.json"

@@ -13,12 +13,12 @@ from pydantic import Field
 from engine.strategies.registry import UNUSABLE
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
+from webapp.base.redis import redis_needed
 from webapp.jobs import calibration, release
 from webapp.jobs.announcement import Announcement, announced
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.intake import wake_only
-from webapp.redis import redis_needed
 from webapp.runs import waiting
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.schemas import name_of

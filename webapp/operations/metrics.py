@@ -19,9 +19,9 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs.announcement import Announcement, announced
 from webapp.jobs.workers import QUEUES
-from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import ACTIVE, OVER, Run
 
 PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP", "Via")

@@ -11,10 +11,10 @@ from __future__ import annotations
 from django.db import Error, connection
 from django.http import Http404, HttpRequest, JsonResponse
 
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import storage
 from webapp.jobs.announcement import announced
 from webapp.jobs.workers import QUEUES
-from webapp.redis import REDIS_ERRORS, client
 
 NEEDED = ("web", "database", "redis")
 

@@ -16,7 +16,7 @@ REFERENCES = tuple(LIBRARY.model_type_to_module_name(family.name) for family in 
 """The library's modules that compute the reference outputs."""
 
 PROGRAMS = (
-    "webapp.server",
+    "webapp.http.server",
     "webapp.asgi",
     "celery.apps.worker",
     "celery.concurrency.prefork",

@@ -51,7 +51,7 @@ def web(host: str = HOST, port: int = PORT) -> Service:
         "web",
         (
             "-m",
-            "webapp.server",
+            "webapp.http.server",
             "webapp.asgi:application",
             "--host",
             host,

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from webapp import private
+from webapp.base import private
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch

@@ -19,14 +19,14 @@ from engine.experiments.presentation.compared_runs import RunsFigure, figure_of_
 from engine.experiments.presentation.compared_view import Chosen
 from engine.reports.compare import check_number, compare
 from engine.reports.intervals import Average, averages_of
-from webapp import budgets
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, operator
 from webapp.accounts.rights import Rights
-from webapp.errors import Conflict
+from webapp.base import budgets
+from webapp.base.errors import Conflict
+from webapp.base.redis import redis_needed
 from webapp.events import archive, past
 from webapp.events.process_log import LogQuery, ProcessLogOut, process_log
-from webapp.redis import redis_needed
 from webapp.runs import exports, predictions, services
 from webapp.runs.models import ACTIVE, FIGURES_IN_COLUMNS, Run
 from webapp.runs.replay import ReplayRequest, replayed

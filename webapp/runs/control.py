@@ -10,8 +10,8 @@ from typing import Self
 from engine.domain.events import Logged
 from engine.domain.scenario import LiveCommand
 from engine.domain.units import human, human_s
+from webapp.base.redis import REDIS_ERRORS, count_up, pop, push
 from webapp.events.publisher import Publisher
-from webapp.redis import REDIS_ERRORS, count_up, pop, push
 
 OWN_MARKS = ("ask", "withdraw", "end_service")
 """Commands of which the run's own events say who gave them."""

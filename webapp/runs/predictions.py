@@ -16,7 +16,7 @@ from engine.domain.spec import RunSpec
 from engine.ops.sizes import num_parameters, weight_bytes
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
-from webapp import budgets
+from webapp.base import budgets
 from webapp.jobs import answers
 from webapp.jobs.need import Need
 from webapp.runs.models import Run

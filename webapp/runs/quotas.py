@@ -17,9 +17,9 @@ from django.db.models.functions import Length
 from engine.domain.units import human
 from engine.domain.values import Value
 from webapp.accounts.roles import role
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.events.models import EventSegment
-from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import Run
 
 HOUR_S, HOURS = 3600, 24

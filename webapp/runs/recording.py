@@ -8,10 +8,10 @@ from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.runs.predict import outcome_of
+from webapp.base.redis import REDIS_ERRORS
 from webapp.celery import LATER, app
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, storage
-from webapp.redis import REDIS_ERRORS
 from webapp.runs import closing, services
 from webapp.runs.models import OVER, Run
 

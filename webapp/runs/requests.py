@@ -15,10 +15,10 @@ from engine.domain.workload import Workload
 from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
-from webapp import budgets
+from webapp.base import budgets
+from webapp.base.files import read_picture
 from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
-from webapp.files import read_picture
 
 
 class RunRequest(Value):

@@ -17,12 +17,13 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
-from webapp import budgets
 from webapp.accounts import rights
+from webapp.base import budgets
+from webapp.base.errors import Conflict, Unavailable
+from webapp.base.redis import REDIS_ERRORS, client, redis_needed
 from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.clusters.model_library import with_local_weights
-from webapp.errors import Conflict, Unavailable
 from webapp.events import stream
 from webapp.events.event_log import EventLog
 from webapp.jobs import lease
@@ -30,7 +31,6 @@ from webapp.jobs.intake import wake
 from webapp.jobs.lease import Lost, Ownership
 from webapp.jobs.need import Need
 from webapp.jobs.queue import settle_abandoned
-from webapp.redis import REDIS_ERRORS, client, redis_needed
 from webapp.runs import closing, control, predictions, quotas
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.predictions import Planned, cores_for, need_of

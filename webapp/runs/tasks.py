@@ -29,6 +29,7 @@ from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
 from engine.strategies.registry import UNUSABLE, installed_code
+from webapp.base.redis import REDIS_ERRORS
 from webapp.celery import app
 from webapp.clusters.model_library import Reachable, with_local_weights, without_place
 from webapp.jobs import answers, lease, workers
@@ -36,7 +37,6 @@ from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibrating import MachineCalibration
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
 from webapp.jobs.queue import settle_abandoned
-from webapp.redis import REDIS_ERRORS
 from webapp.runs import predictions, quotas, recording, services, waiting
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import Run

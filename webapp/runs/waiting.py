@@ -11,11 +11,11 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced
 from webapp.jobs.intake import own_queue, wake_only
 from webapp.jobs.need import Need, reason_against
-from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import ACTIVE, Run
 
 RECENT = 20

@@ -11,7 +11,7 @@ from channels.db import database_sync_to_async
 from django.contrib.auth.models import User
 
 from engine.domain.errors import EdgeLoomError, SpecError
-from webapp.errors import TooMany, Unavailable
+from webapp.base.errors import TooMany, Unavailable
 from webapp.runs.models import Run
 from webapp.serving import served
 from webapp.serving.feed import Item, listening

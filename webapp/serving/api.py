@@ -8,9 +8,9 @@ from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
-from webapp import budgets
 from webapp.accounts import audit, rights
 from webapp.accounts.access import UserRequest, operator
+from webapp.base import budgets
 from webapp.runs import services
 from webapp.serving import served
 

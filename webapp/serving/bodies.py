@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from engine.domain.errors import SpecError
 from engine.domain.values import field_path
-from webapp import budgets
+from webapp.base import budgets
 
 MOST_MESSAGES = 1000
 MOST_STOPS = 4

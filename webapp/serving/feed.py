@@ -10,8 +10,8 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from webapp.base.redis import REDIS_ERRORS
 from webapp.events.follow import follow, newest
-from webapp.redis import REDIS_ERRORS
 from webapp.runs.models import OVER
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from django.http import HttpResponse, JsonResponse
 from ninja.errors import HttpError
 
 from engine.domain.errors import EdgeLoomError, SpecError
-from webapp.errors import Conflict, TooMany, Unavailable
+from webapp.base.errors import Conflict, TooMany, Unavailable
 from webapp.serving.answer import Answer, Interrupted
 from webapp.serving.served import UnknownModel
 

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
 from engine.domain.errors import SpecError
-from webapp.errors import Conflict
-from webapp.redis import redis_needed
+from webapp.base.errors import Conflict
+from webapp.base.redis import redis_needed
 from webapp.runs import control
 from webapp.runs.models import Run
 from webapp.runs.schemas import name_of

@@ -14,7 +14,7 @@ from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
 from engine.reports.effects import in_words
 from topologies.traces import CALM, TRACES
-from webapp import budgets
+from webapp.base import budgets
 from webapp.clusters.models import Cluster
 from webapp.experiments.design.factor_option import Choice, FactorOption
 from webapp.experiments.design.parameters import parameters

@@ -8,7 +8,7 @@ from typing import Any
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
-from webapp import budgets
+from webapp.base import budgets
 from webapp.experiments.design.sources import cluster
 
 FEW_POINTS = 10

@@ -16,7 +16,7 @@ from engine.domain.spec import RunSpec, WeightsRef
 from engine.experiments.design.sources import Sources
 from topologies.layout import enabled
 from topologies.traces import scenario_of
-from webapp import budgets
+from webapp.base import budgets
 from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
 from webapp.clusters.models import Cluster

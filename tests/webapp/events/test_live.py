@@ -13,6 +13,7 @@ import redis
 from engine.domain.events import EVENTS, ClockTicked, Event, StateChanged
 from engine.domain.trace import Mark
 from tests.support.web import RedisServer, recorded, request_body, run_spec, wait_until
+from webapp.base.redis import client
 from webapp.events import archive, stream
 from webapp.events import publisher as publishing
 from webapp.events.archive import history, stored_batches
@@ -22,7 +23,6 @@ from webapp.events.models import EventSegment
 from webapp.events.publisher import Publisher
 from webapp.events.stream import Batch, stream_of
 from webapp.jobs.lease import owner_of
-from webapp.redis import client
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]

@@ -11,7 +11,7 @@ from engine.runs.predict import predict
 from tests.support.experiments import BASE, RATES, STRATEGIES, fields
 from tests.support.waiting_points import ME, result, states, stored
 from tests.support.web import Browser
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 from webapp.experiments import computations, emulations, executions, services, versions
 from webapp.experiments.models import Cell, Computation, Execution
 from webapp.experiments.progress import Pace

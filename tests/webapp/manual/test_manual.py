@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from webapp.headers import CONTENT_SECURITY_POLICY
+from webapp.http.headers import CONTENT_SECURITY_POLICY
 from webapp.manual.contents import INDEX, ROOT, contents, pages
 from webapp.manual.rendering import render
 from webapp.manual.searching import search

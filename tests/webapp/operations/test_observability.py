@@ -17,9 +17,9 @@ from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.web import RedisServer
+from webapp.base.logs import JsonLines
 from webapp.jobs import announcement as fleet
 from webapp.jobs import workers
-from webapp.logs import JsonLines
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]

@@ -17,12 +17,12 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import HostError, PlanError
 from tests.support.web import Browser, RedisServer, request_body, run_spec, wait_until
-from tests.webapp.test_budgets import line, refusal
-from webapp import budgets
+from tests.webapp.base.test_budgets import line, refusal
 from webapp.advice import tasks as _advice_tasks  # noqa: F401  (makes the tasks known)
+from webapp.base import budgets
+from webapp.base.errors import TooMany, Unavailable
 from webapp.celery import LATER
 from webapp.celery import app as celery
-from webapp.errors import TooMany, Unavailable
 from webapp.jobs import answers
 from webapp.jobs.announcement import Announcement, announce, withdraw
 from webapp.runs import services

@@ -14,12 +14,12 @@ from django.core import serializers
 from engine.domain.errors import HostError, SpecError
 from engine.models import catalogue
 from tests.support.web import RedisServer, person, recorded, request_body, run_spec
+from webapp.base.redis import client
 from webapp.clusters import model_library
 from webapp.events import stream
 from webapp.events.models import EventSegment
 from webapp.jobs.announcement import Announcement
 from webapp.operations import backup as backups
-from webapp.redis import client
 from webapp.runs import services
 from webapp.runs.models import Run
 

@@ -11,9 +11,9 @@ import uvicorn
 from asgiref.testing import ApplicationCommunicator
 
 from tests.support.web import Browser, request_body
-from webapp import server
 from webapp.accounts import body_limit
 from webapp.asgi import application
+from webapp.http import server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 20

@@ -16,7 +16,7 @@ from edgeloom import Client
 from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
-from tests.webapp.test_runs import finished, started
+from tests.webapp.runs.test_runs import finished, started
 from webapp.runs import api
 from webapp.runs.exports import report_csv
 from webapp.runs.models import Run

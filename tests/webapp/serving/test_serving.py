@@ -19,10 +19,10 @@ from openai import AsyncOpenAI
 from edgeloom import Client, Refused
 from tests.support.served_run import PROMPT_TOKENS, Player, played, serving_run
 from tests.support.web import Browser, person
-from tests.webapp.test_tokens import secret_of
+from tests.webapp.accounts.test_tokens import secret_of
 from webapp.asgi import application
-from webapp.errors import Unavailable
-from webapp.redis import client as redis_client
+from webapp.base.errors import Unavailable
+from webapp.base.redis import client as redis_client
 from webapp.runs.control import list_of
 from webapp.runs.models import Run
 from webapp.serving import answer as answer_module

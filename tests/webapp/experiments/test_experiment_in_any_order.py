@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.experiments import RATES, STRATEGIES, fields
 from tests.support.waiting_points import DEAD, ME, reaped, result, stored
 from tests.support.web import Browser
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 from webapp.experiments import computations, executions, services
 from webapp.experiments.models import Cell, Computation, Experiment
 

@@ -11,8 +11,8 @@ from engine.runs.uncertainty import with_uncertainty
 from engine.strategies.registry import STRATEGIES
 from tests.support import experiments
 from tests.support.web import Browser, Worker, recorded, request_body, wait_until
-from tests.webapp.test_advice import body
-from tests.webapp.test_planning import question
+from tests.webapp.advice.test_advice import body
+from tests.webapp.jobs.test_planning import question
 from webapp.advice.requests import AdviceRequest, base_of
 from webapp.celery import app as celery
 from webapp.celery import of_other_queues

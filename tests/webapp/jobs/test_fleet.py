@@ -14,12 +14,12 @@ from engine.runs.predict import prepare, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, recorded, request_body, run_spec
+from webapp.base.redis import client
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, workers
 from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.need import Need, reason_against
-from webapp.redis import client
 from webapp.runs import predictions, tasks, waiting
 from webapp.runs.models import Run
 from webapp.runs.predictions import cores_for, need_of

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from engine.domain.events import to_json, to_json_text
 from tests.support.web import ROOT, Browser, recorded
-from tests.webapp.test_live import in_pieces, new_run, published
-from tests.webapp.test_stored_runs import put, stored
+from tests.webapp.events.test_live import in_pieces, new_run, published
+from tests.webapp.runs.test_stored_runs import put, stored
 from webapp.events import past, stream
 from webapp.events.columns import Deflated, chunk_of, deflated, joined
 from webapp.events.publisher import Publisher

@@ -8,7 +8,7 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from tests.support.web import Browser, person
-from webapp.compression import CompressedApi
+from webapp.http.compression import CompressedApi
 
 TAKES_GZIP = {"accept-encoding": "gzip, deflate, br"}
 LONG = json.dumps(["the same again"] * 100)

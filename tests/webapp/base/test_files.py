@@ -16,8 +16,9 @@ from engine.confined import Confined
 from engine.models import catalogue
 from engine.models.weights import headers
 from tests.support.web import Browser
-from tests.webapp.test_uploads import file_of, size_of
-from webapp import files, uploads
+from tests.webapp.clusters.test_uploads import file_of, size_of
+from webapp.base import files
+from webapp.http import uploads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DEEP = 100_000

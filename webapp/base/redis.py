@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
 from redis.exceptions import TimeoutError as RedisSlow
 
-from webapp.errors import Unavailable
+from webapp.base.errors import Unavailable
 
 REDIS_ERRORS = (RedisGone, RedisSlow, OperationalError)
 """The exceptions that the client libraries raise when Redis does not answer."""

@@ -1,8 +1,8 @@
-"""Runs uvicorn so that it waits for a request only so long: `python -m webapp.server webapp.asgi:application
-…`.
+"""Runs uvicorn so that it waits for a request only so long.
 
-Its options are uvicorn's. A connection that sends half a request and then nothing would stay open for ever.
-`webapp/accounts/body_limit.py` waits for bodies.
+`python -m webapp.http.server webapp.asgi:application …`: its options are uvicorn's. A connection
+that sends half a request and then nothing would stay open for ever. `webapp/accounts/body_limit.py` waits for
+bodies.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class ImpatientHttp(HttpToolsProtocol):
 
 
 def main() -> Any:
-    HTTP_PROTOCOLS["auto"] = "webapp.server:ImpatientHttp"
+    HTTP_PROTOCOLS["auto"] = "webapp.http.server:ImpatientHttp"
     return uvicorn.main()
 
 

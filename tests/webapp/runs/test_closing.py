@@ -10,7 +10,7 @@ import pytest
 from engine.domain.events import EVENTS, StateChanged
 from engine.domain.report import Outcome, OutcomeKind
 from tests.support.web import recorded, request_body, run_spec
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 from webapp.events import archive, stream
 from webapp.events.event_log import EventLog
 from webapp.jobs import workers

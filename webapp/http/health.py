@@ -9,10 +9,10 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from webapp.base.redis import REDIS_ERRORS, client
 from webapp.experiments import computations
 from webapp.jobs import storage, workers
 from webapp.jobs.queue import settle_abandoned
-from webapp.redis import REDIS_ERRORS, client
 from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])

@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError
 
 from engine.domain.events import EVENTS, Event, Logged
 from tests.support.web import Browser, RedisServer, person, recorded
-from tests.webapp.test_live import in_pieces, new_run, published
+from tests.webapp.events.test_live import in_pieces, new_run, published
 from webapp.accounts import sockets, tokens
 from webapp.accounts.models import ApiToken
 from webapp.asgi import application

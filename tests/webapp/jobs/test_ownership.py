@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from engine.domain.events import EVENTS, Logged, StateChanged
 from engine.domain.report import Outcome
 from tests.support.web import recorded, request_body, run_spec, wait_until
-from webapp.errors import Conflict
+from webapp.base.errors import Conflict
 from webapp.events import archive, stream
 from webapp.events import publisher as publishing
 from webapp.events.event_log import STEP, EventLog

@@ -14,9 +14,9 @@ from engine.domain.errors import HostError, SpecError
 from engine.domain.scenario import Scenario
 from engine.domain.workload import Workload
 from tests.support.web import Browser, person, request_body, run_spec
-from webapp import budgets
-from webapp.bodies import checked_json
-from webapp.budgets import steps_of
+from webapp.base import budgets
+from webapp.base.bodies import checked_json
+from webapp.base.budgets import steps_of
 from webapp.jobs import answers
 from webapp.runs import tasks
 from webapp.runs.models import Run

@@ -18,8 +18,8 @@ from engine.domain.stored import to_document
 from tests.support.web import PASSWORD, Browser, person, request_body
 from webapp.accounts import rates
 from webapp.accounts.rates import Rates
+from webapp.base.errors import Conflict
 from webapp.clusters import services as clusters
-from webapp.errors import Conflict
 from webapp.events.models import EventSegment
 from webapp.experiments.models import Experiment
 from webapp.runs import predictions, quotas
@@ -185,7 +185,7 @@ def test_an_experiment_is_emulated_within_the_hours_of_its_owner(
 def test_a_person_stores_so_many(
     alice: Browser, monkeypatch: pytest.MonkeyPatch, limit: str, path: str, body: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(f"webapp.budgets.{limit}", 0)
+    monkeypatch.setattr(f"webapp.base.budgets.{limit}", 0)
     refused = alice.post(path, body)
     assert refused.status_code == 422, refused.content
     assert "and the limit is 0: delete some first" in refused.json()["detail"]
@@ -198,7 +198,7 @@ def test_a_person_stores_documents_of_so_many_characters(
     spec = request_body()["cluster"] | {"name": "mine"}
     made = alice.post("/clusters", {"spec": spec}).json()
     chars = sum(len(json.dumps(to_document(value))) for value in stored_cluster(made["id"]))
-    monkeypatch.setattr("webapp.budgets.MAX_CLUSTERS_CHARS", 2 * chars + 10)
+    monkeypatch.setattr("webapp.base.budgets.MAX_CLUSTERS_CHARS", 2 * chars + 10)
     second = alice.post("/clusters", {"spec": spec | {"name": "more"}}).json()
     refused = alice.post("/clusters", {"spec": spec | {"name": "most"}})
     assert refused.status_code == 422 and "characters stored, and the limit is" in refused.json()["detail"]
@@ -222,7 +222,7 @@ def test_versions_of_an_experiment_that_were_started_count_as_stored(
     made = alice.post("/experiments", {"experiment": fields}).json()
     place = f"/experiments/{made['id']}"
     chars = len(json.dumps(Experiment.objects.get(pk=made["id"]).document))
-    monkeypatch.setattr("webapp.budgets.MAX_EXPERIMENTS_CHARS", 2 * chars + 10)
+    monkeypatch.setattr("webapp.base.budgets.MAX_EXPERIMENTS_CHARS", 2 * chars + 10)
     other = fields | {"description": "y" * 5000}
     assert alice.post(f"{place}/predict").status_code == 202
     assert alice.put(place, {"experiment": other, "version": 1}).status_code == 200
@@ -234,7 +234,7 @@ def test_versions_of_an_experiment_that_were_started_count_as_stored(
 
 
 def test_an_experiment_is_as_long_as_its_file_may_be(alice: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webapp.budgets.MAX_EXPERIMENT_CHARS", 3000)
+    monkeypatch.setattr("webapp.base.budgets.MAX_EXPERIMENT_CHARS", 3000)
     fields = {"name": "long", "base": request_body(), "assumptions": ["x" * 3000]}
     refused = alice.post("/experiments", {"experiment": fields})
     assert refused.status_code == 422 and "the limit is 3,000" in refused.json()["detail"]

@@ -1,0 +1,1 @@
+"""How a request reaches the apps and an answer leaves: the web server, middleware, the page, health."""
