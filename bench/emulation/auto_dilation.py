@@ -67,7 +67,7 @@ def dilation_table(clusters: Sequence[ClusterSpec], default: HostProfile, probed
 
 def _cells(spec: RunSpec, trace: Sequence[Span | Mark], profile: HostProfile) -> tuple[str, str, str]:
     """D by the times of `profile`, the rule that asks for it, and what the rule of the cores asks for."""
-    asked = demands(profile, trace)
+    asked = demands(spec, profile, trace)
     rule = max(asked, key=lambda name: asked[name])
     dilation = choose_dilation(spec.model_copy(update={"profile": profile}), trace)
     return f"{dilation:.2f}", rule if asked[rule] > 1.0 else "–", f"{asked['cores']:.2f}"

@@ -46,7 +46,7 @@ from emulator.calibration.timed_kernels import (
 )
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, PackedRow
 from engine.ops.cost import measured_s
 from engine.runs.host_kernels import measured_kernels
 
@@ -245,6 +245,7 @@ def as_tables(times: Times) -> HostProfile:
         op_overhead_s=max(1e-9, times["call in place",]),
         memory_byte_per_s=WORKING_SET_BYTES / times["memory",],
         attention=tuple(_attention(times)),
+        packed=tuple(_packed(times)),
         passes=passes,
     )
 
@@ -253,6 +254,12 @@ def _products(times: Times) -> Iterator[MeasuredRow]:
     for name, seconds in times.items():
         if name[0] == "product":
             yield _row(name[1:], 1, seconds - times["call",])
+
+
+def _packed(times: Times) -> Iterator[PackedRow]:
+    for name, seconds in times.items():
+        if name[0] == "packed":
+            yield PackedRow(bits=name[1], **dict(_row(name[2:], 1, seconds - times["call",])))
 
 
 def _attention(times: Times) -> Iterator[MeasuredRow]:

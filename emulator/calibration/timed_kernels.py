@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from emulator.calibration.stopwatch import in_place_s, typical_s
 
 ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN = (1, 8, 32, 128, 512), (32, 64, 128), (32, 128, 512)
 ATTENTION_HEADS = 12
+PACKED_ROWS, PACKED_SIDES = (1, 4, 16, 128), (128, 1024, 3072)
+PACKED_BITS: tuple[Literal[8, 4], ...] = (8, 4)
 PASS_ROWS, PASS_COLS = (1, 128), 1024
 PASSES = ("add", "layernorm", "rmsnorm", "softmax", "lookup", "rope")  # and the activations
 WORKING_SET_BYTES = 120 << 20  # of matrices in turn, as a model's are: large ones leave the cache meanwhile
@@ -71,6 +73,11 @@ class TimedKernels:
             weights = self._matrices(cols, inner)
             for count in rows:
                 yield ("product", count, inner, cols), Figure(self._product(count, inner, weights), POINT_S)
+        for bits, inner, cols in product(PACKED_BITS, PACKED_SIDES, PACKED_SIDES):
+            packed = self._packed(bits, cols, inner)
+            for count in PACKED_ROWS:
+                work = self._product(count, inner, packed)
+                yield ("packed", bits, count, inner, cols), Figure(work, POINT_S)
         for rows_, wide, seen in product(ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN):
             yield ("attention", rows_, wide, seen), Figure(self._attention(rows_, wide, seen), POINT_S)
         for name, count in product(pass_names(), PASS_ROWS):
@@ -78,10 +85,26 @@ class TimedKernels:
 
     def _matrices(self, cols: int, inner: int) -> Iterator[Any]:
         """Yields different matrices in turn, without end."""
+        return cycle(self._parts(self._numbers, cols, inner))
+
+    def _parts(self, memory: Any, cols: int, inner: int) -> list[Any]:
+        """The parts of `memory` that are matrices [cols, inner], as many as a model has."""
         size = cols * inner
         as_large = MATRICES * min(cols, inner) ** 2
-        count = max(1, min(max(MIN_MATRICES, as_large // size), len(self._numbers) // size))
-        return cycle([self._numbers[at * size : (at + 1) * size].view(cols, inner) for at in range(count)])
+        count = max(1, min(max(MIN_MATRICES, as_large // size), len(memory) // size))
+        return [memory[at * size : (at + 1) * size].view(cols, inner) for at in range(count)]
+
+    def _packed(self, bits: Literal[8, 4], cols: int, inner: int) -> Iterator[Any]:
+        """Yields different matrices in `bits` bits in turn, without end: any bytes of the array will do."""
+        from engine.ops.sizes import GROUP_INPUTS
+        from engine.ops.torch_kernels.packed import Numbers, Packed
+
+        torch = self.torch
+        memory = self._numbers.view(torch.int8 if bits == 8 else torch.uint8)
+        groups = 1 if bits == 8 else -(-inner // GROUP_INPUTS)
+        parts = self._parts(memory, cols, inner * bits // 8)
+        scales = torch.ones(cols, groups, dtype=torch.float16)
+        return cycle([Packed(Numbers(bits, part, scales), inner, torch.float32) for part in parts])
 
     def _product(self, rows: int, inner: int, weights: Iterator[Any]) -> Work:
         from engine.ops.torch_kernels.linear import linear

@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from engine.domain.interpolation import neighbours
+from engine.domain.rates import FormatBits, format_bits
 from engine.domain.values import Name, NonNegative, Positive, Value
 
 ATTENTION, LOOKUP = "attention", "lookup"
@@ -23,6 +24,14 @@ class MeasuredRow(Value):
     s_per_flop: Positive
     inner: Positive = 1024.0
     cols: Positive = 1024.0
+
+
+class PackedRow(MeasuredRow):
+    """The same where the matrix is in `bits` bits: the runtime reads it as it is for a row or a few, and
+    restores it first for more, which is in the time.
+    """
+
+    bits: FormatBits
 
 
 class MeasuredPass(Value):
@@ -109,9 +118,10 @@ class HostProfile(Value):
     """The times that `calibrate` measured on one host, with one thread.
 
     `products` are those with weights; `attention` is scores, softmax and values together, per FLOP of the
-    two products (empty: like `products`). Both are full grids over rows, inner and cols. `passes` are known
-    by name; others take `elementwise_s_per_element`. `call_s` is paid once per operation. `calls`, by width,
-    come on top of all these.
+    two products (empty: like `products`). `packed` are those with weights in 8 or 4 bits (none of a format:
+    like `products`). All are full grids over rows, inner and cols. `passes` are known by name; others take
+    `elementwise_s_per_element`. `call_s` is paid once per operation. `calls`, by width, come on top of all
+    these.
     """
 
     host: str
@@ -120,6 +130,7 @@ class HostProfile(Value):
     op_overhead_s: Positive
     memory_byte_per_s: Positive
     attention: tuple[MeasuredRow, ...] = ()
+    packed: tuple[PackedRow, ...] = ()
     passes: tuple[MeasuredPass, ...] = ()
     call_s: NonNegative = 0.0
     runtime: RuntimeCosts = RuntimeCosts()
@@ -130,16 +141,24 @@ class HostProfile(Value):
         for table in (self.products, self.attention):
             if table:
                 Grid(table)
+        _ = self._packed
         return self
 
-    def product_s(self, name: str, rows: int, inner: int, cols: int, count: int) -> float:
-        """Seconds of `count` products [rows, inner] × [inner, cols]."""
+    def knows(self, weight_bits: float) -> bool:
+        """Whether products with weights of so many bits each are in `packed`."""
+        return weight_bits > 0 and format_bits(weight_bits) in self._packed
+
+    def product_s(
+        self, name: str, rows: int, inner: int, cols: int, count: int, weight_bits: float = 0.0
+    ) -> float:
+        """Seconds of `count` products [rows, inner] × [inner, cols], the latter in `weight_bits` bits."""
         flops = 2 * count * rows * inner * cols
         if name == ATTENTION and self.attention:
             # scores (wide × seen) and values (seen × wide) have the same cost
             wide, seen = sorted((inner, cols))
             return flops * self._attention.s_per_flop(rows, wide, seen) + self.op_overhead_s
-        return flops * self._products.s_per_flop(rows, inner, cols) + self.op_overhead_s
+        grid = self._packed[format_bits(weight_bits)] if self.knows(weight_bits) else self._products
+        return flops * grid.s_per_flop(rows, inner, cols) + self.op_overhead_s
 
     def pass_s(self, name: str, elements: int) -> float:
         """Seconds of an element-wise pass."""
@@ -178,6 +197,11 @@ class HostProfile(Value):
     @cached_property
     def _attention(self) -> Grid:
         return Grid(self.attention)
+
+    @cached_property
+    def _packed(self) -> dict[FormatBits, Grid]:
+        formats = dict.fromkeys(row.bits for row in self.packed)
+        return {bits: Grid([row for row in self.packed if row.bits == bits]) for bits in formats}
 
     @cached_property
     def _passes(self) -> dict[str, MeasuredPass]:

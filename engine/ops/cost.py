@@ -316,6 +316,9 @@ def _call_s(calls: CallCosts, kernel: Kernel) -> float:
 
 def measured_s(profile: HostProfile, kernel: Kernel) -> float:
     """Seconds of a kernel on the host of `profile`, without what the calls of an operation add."""
+    bits = kernel.weight_bits
     if kernel.kind == "product":
-        return profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
+        return profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count, bits)
+    if profile.knows(bits):  # weights that are restored: the time of their product has it
+        return 0.0
     return profile.pass_s(kernel.name, kernel.flops)

@@ -101,5 +101,5 @@ def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
     calm = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
     until_s = time.monotonic() + SIMULATE_S
     trace, _ = simulate(calm, lambda: time.monotonic() > until_s)
-    with_one_core = demands(spec.profile or profile or CAUTIOUS, trace, cores=1)["cores"]
+    with_one_core = demands(spec, spec.profile or profile or CAUTIOUS, trace, cores=1)["cores"]
     return max(1, math.ceil(with_one_core / float(spec.dilation)))

@@ -21,10 +21,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.rates import format_bits
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import hands_over, measured_s, product
+from engine.ops.cost import Kernel, hands_over, measured_s
+from engine.ops.sizes import STORED_BITS
 
 OP_HEADROOM = 0.7
 CORES_SHARE = 0.65
@@ -48,6 +51,8 @@ START_LATE_S, START_SHARE, MOST_FOR_START = 3e-3, 0.1, 4.0
 """Wall seconds that the first operations of a run are late (2 to 7 ms were seen), and how much of the first
 token's time that may be.
 """
+
+FLOAT_BYTES = 4
 
 COLDEST = 4.0
 """The largest factor by which cold caches make the runtime slower."""
@@ -87,17 +92,23 @@ def choose_dilation(
         return 1.0
     if not isinstance(spec.dilation, str):
         return spec.dilation
-    return step_up(max(1.0, *demands(spec.profile or host, trace, cores).values()))
+    return step_up(max(1.0, *demands(spec, spec.profile or host, trace, cores).values()))
 
 
-def demands(profile: HostProfile, trace: Sequence[Span | Mark], cores: int | None = None) -> dict[str, float]:
-    """The dilation that each rule above asks for, by its name, where the host has the times of `profile`."""
+def demands(
+    spec: RunSpec, profile: HostProfile, trace: Sequence[Span | Mark], cores: int | None = None
+) -> dict[str, float]:
+    """The dilation that each rule above asks for, by its name, where the host has the times of `profile` and
+    `spec` runs as `trace`.
+    """
     spans = [item for item in trace if isinstance(item, Span)]
     devices = len({span.device for span in spans if span.kind == "compute"})
+    weights = {device.name: _weights(spec, device) for device in spec.cluster.devices}
     computing = defaultdict(list)
     for span in spans:
         if span.kind == "compute":
-            computing[span.device].append(_Use(span.start_s, span.end_s, host_s(span, profile, devices)))
+            needed_s = host_s(span, profile, devices, weights[span.device])
+            computing[span.device].append(_Use(span.start_s, span.end_s, needed_s))
     message_s = MESSAGE_HOST_S * coldness(devices)
     messages = [
         _Use(span.start_s, span.end_s, message_s + MESSAGE_HOST_S_PER_BYTE * span.bytes)
@@ -147,15 +158,36 @@ def step_up(dilation: float) -> float:
     return math.ceil(dilation / STEP - 1e-6) * STEP
 
 
-def host_s(span: Span, profile: HostProfile, devices: int = 1) -> float:
+class Weights(NamedTuple):
+    """The weights that a device computes with: the bits of each where it is quantised (0: it is not), and the
+    bytes of each that the device's spans count.
+    """
+
+    bits: float
+    counted_bytes: float
+
+
+AS_OTHERS = Weights(0.0, FLOAT_BYTES)
+"""Weights that are numbers like all others."""
+
+
+def _weights(spec: RunSpec, device: DeviceSpec) -> Weights:
+    """A device that states rates for quantised weights counts them as they are stored, any other restored."""
+    bits = STORED_BITS.get(spec.model.weight_bits, spec.model.weight_bits)
+    as_stored = bits and device.format_rate(format_bits(bits)) is not None
+    return Weights(bits, bits / 8 if as_stored else FLOAT_BYTES)
+
+
+def host_s(span: Span, profile: HostProfile, devices: int = 1, weights: Weights = AS_OTHERS) -> float:
     """Core seconds that this host needs for a compute span, when so many devices compute in turn.
 
     A span has no shapes, but FLOPs per byte say how many rows its products have (2·r·i·c FLOPs over
-    at least 4·i·c bytes); the estimate errs to fewer rows, so to slower.
+    at least b·i·c bytes, b for each weight); the estimate errs to fewer rows, so to slower.
     """
-    rows = max(1, round(2 * span.flops / max(1, span.bytes)))
+    rows = max(1, round(span.flops * weights.counted_bytes / 2 / max(1, span.bytes)))
     side = max(1, math.isqrt(span.flops // (2 * rows)))  # as if it were one square matrix
-    from_table_s = measured_s(profile, product(rows, side, side, 4))
+    matrix = Kernel("product", rows, side, side, 1, FLOAT_BYTES, weight_bits=weights.bits)
+    from_table_s = measured_s(profile, matrix)
     work_s = CROWDED * max(from_table_s, span.bytes / profile.memory_byte_per_s)
     return work_s + _calls_s(profile, span.flops, side) + runtime_s(span.flops, devices)
 

@@ -19,6 +19,7 @@ TIMES = {
     ("call in place",): 3e-6,
     ("memory",): 0.5,
     ("product", 2, 10, 100): CALL_S + 4e-5,
+    ("packed", 8, 2, 10, 100): CALL_S + 1e-5,
     ("attention", 1, 32, 128): 2 * CALL_S + 6e-5,
     **{
         ("pass", name, rows): 5e-6 + 2e-9 * rows * PASS_COLS * passes_in(name)
@@ -32,6 +33,12 @@ def test_a_product_is_timed_without_its_call_and_per_flop() -> None:
     (row,) = as_tables(TIMES).products
     assert (row.rows, row.inner, row.cols) == (2, 10, 100)
     assert row.s_per_flop == pytest.approx(4e-5 / (2 * 2 * 10 * 100))
+
+
+def test_a_product_with_weights_in_8_bits_is_a_row_of_that_format() -> None:
+    (row,) = as_tables(TIMES).packed
+    assert (row.bits, row.rows, row.inner, row.cols) == (8, 2, 10, 100)
+    assert row.s_per_flop == pytest.approx(1e-5 / (2 * 2 * 10 * 100))
 
 
 def test_attention_is_two_products_for_every_head() -> None:

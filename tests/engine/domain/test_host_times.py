@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow
+from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow, PackedRow
 
 
 def profile(points, **more) -> HostProfile:
@@ -71,3 +71,10 @@ def test_calls_cost_what_lies_half_way_in_the_logarithm_of_the_width_and_are_con
     assert (between.product_s, between.pass_s, between.lookup_s) == (2.0, 1.0, 0.0)
     assert found.calls_at(50).product_s == 1.0 and found.calls_at(4000).product_s == 3.0
     assert profile(LINE).calls_at(200) == CallCosts(width=200)
+
+
+def test_a_product_with_quantised_weights_takes_the_time_of_its_format():
+    found = profile(LINE, packed=(PackedRow(bits=8, rows=1, s_per_flop=0.25),))
+    assert found.product_s("", 1, 1, 1, 1, weight_bits=8.0) == pytest.approx(2 * 0.25 + 100)
+    assert found.product_s("", 1, 1, 1, 1, weight_bits=4.125) == found.product_s("", 1, 1, 1, 1)
+    assert (found.knows(8.0), found.knows(4.125), found.knows(0.0)) == (True, False, False)

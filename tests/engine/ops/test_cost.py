@@ -4,10 +4,19 @@ import pytest
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
-from engine.domain.host_times import HostProfile, MeasuredRow
+from engine.domain.host_times import HostProfile, MeasuredRow, PackedRow
 from engine.domain.rates import FormatRate, format_bits
 from engine.ops import core as ops
-from engine.ops.cost import Kernel, elementwise, op_time, op_time_s, product, total_bytes, total_flops
+from engine.ops.cost import (
+    Kernel,
+    elementwise,
+    measured_s,
+    op_time,
+    op_time_s,
+    product,
+    total_bytes,
+    total_flops,
+)
 from engine.ops.quantised import QuantisedBlock
 from engine.ops.tensors import Meta
 from engine.ops.tokens import Greedy
@@ -206,3 +215,12 @@ def test_times_that_reuse_those_of_the_call_before_are_the_same(compute_model):
     for others in (kernels[1:], (*kernels, elementwise(1, 50, 4))):
         found = op_time(DEVICE, others, override=compute_model, before=before)
         assert found == op_time(DEVICE, others, override=compute_model)
+
+
+def test_on_a_host_that_was_timed_with_quantised_weights_restoring_them_is_part_of_the_product():
+    known = HostProfile.model_validate(
+        dict(PROFILE) | {"packed": (PackedRow(bits=4, rows=2, s_per_flop=3.0),)}
+    )
+    assert measured_s(known, RESTORING) == 0.0
+    assert measured_s(known, STORED) == pytest.approx(512 * 3.0 + known.op_overhead_s)
+    assert measured_s(PROFILE, RESTORING) > 0.0

@@ -93,7 +93,7 @@ def test_a_run_needs_cores_enough_for_the_dilation_that_it_asks_for(dilation: An
 def test_ten_times_the_dilation_needs_a_tenth_of_the_cores() -> None:
     """At dilation 1 the load is 65 % of so many cores as `demands` says for one core."""
     prepared = prepare(run_spec(dilation=0.01))
-    load = demands(CAUTIOUS, simulate(prepared)[0], cores=1)["cores"]
+    load = demands(prepared.spec, CAUTIOUS, simulate(prepared)[0], cores=1)["cores"]
     assert cores_for(prepared) == math.ceil(load / 0.01) > 10
     less = prepared._replace(spec=run_spec(dilation=0.1))
     assert cores_for(less) == math.ceil(load / 0.1)

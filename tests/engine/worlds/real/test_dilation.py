@@ -4,17 +4,20 @@ from typing import Any
 
 import pytest
 
-from engine.domain.cluster import ClusterSpec, DeviceSpec
-from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow
+from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
+from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow, PackedRow
 from engine.domain.model import ModelSpec
+from engine.domain.rates import FormatRate
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.ops.cost import INLINE_FLOPS
 from engine.worlds.real.dilation import (
     CROWDED,
     INLINE_HOST_S,
+    OP_HEADROOM,
     OP_HOST_S,
     choose_dilation,
+    demands,
     host_s,
     runtime_s,
 )
@@ -27,6 +30,7 @@ PROFILE = HostProfile(
     op_overhead_s=1e-9,
     memory_byte_per_s=1e15,
 )
+DEVICE = DeviceSpec(name="a", flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9)
 MODEL = ModelSpec(
     name="m",
     family="gpt2",
@@ -42,8 +46,10 @@ MODEL = ModelSpec(
 
 
 def spec(dilation: Any = "auto") -> RunSpec:
-    device = DeviceSpec(name="a", flop_per_s=1e9, memory_bytes=1e9, memory_byte_per_s=1e9)
-    cluster = ClusterSpec(name="one", source="a", devices=(device,))
+    names = ("a", "b", *(f"d{number}" for number in range(8)))
+    links = tuple(LinkSpec(a="a", b=name, bit_per_s=1e9) for name in names[1:])
+    devices = tuple(DEVICE.model_copy(update={"name": name}) for name in names)
+    cluster = ClusterSpec(name="some", source="a", devices=devices, links=links)
     return RunSpec(cluster=cluster, model=MODEL, strategy="single", dilation=dilation, profile=PROFILE)
 
 
@@ -119,3 +125,33 @@ def test_the_calls_of_a_layer_count_where_an_operation_may_be_one() -> None:
     long, short = op("a", 0.0, 1.0, 0.1), Span("a", "compute", "op", 0, 0.0, 1.0, bytes=400, flops=100)
     assert host_s(long, costly) - host_s(long, PROFILE) == pytest.approx(CROWDED * 27e-3)
     assert host_s(short, costly) == host_s(short, PROFILE)
+
+
+ONE_ROW_S, MANY_ROWS_S = 8e-9, 1e-9
+
+
+@pytest.mark.parametrize("rows", [1, 64])
+@pytest.mark.parametrize("as_stored", [True, False])
+def test_weights_in_8_bits_take_the_hosts_time_for_such_weights(as_stored: bool, rows: int) -> None:
+    """A matrix of 4,096 × 4,096 times one row and 64, whether the device's spans count its 8 bits or 32."""
+    table = tuple(
+        PackedRow(bits=8, rows=count, s_per_flop=seconds)
+        for count, seconds in ((1, ONE_ROW_S), (64, MANY_ROWS_S))
+    )
+    profile = HostProfile.model_validate(dict(PROFILE) | {"packed": table})
+    rates = (FormatRate(bits=8, flop_per_s=1e9, basis="data sheet"),) if as_stored else ()
+    device = DEVICE.model_copy(update={"format_rates": rates})
+    weights = 4096**2
+    flops, counted = 2 * rows * weights, weights * (1 if as_stored else 4)
+    span = Span("a", "compute", "op", 0, 0.0, 100.0, bytes=counted, flops=flops)
+    run = spec().model_copy(
+        update={
+            "cluster": ClusterSpec(name="one", source="a", devices=(device,)),
+            "model": MODEL.model_copy(update={"weight_bits": 8.0}),
+            "profile": profile,
+        }
+    )
+    needed_s = CROWDED * flops * (ONE_ROW_S if rows == 1 else MANY_ROWS_S)
+    needed_s += 1e-9 * CROWDED + runtime_s(flops)
+    asked = demands(run, profile, [span], cores=64)
+    assert asked["device"] == pytest.approx(needed_s / 100.0 / OP_HEADROOM, rel=1e-3)
