@@ -64,7 +64,7 @@ def _called(function: Any, arguments: tuple[Any, ...]) -> dict[str, Any]:
         return {"broke": "it is nested too deeply"}
     except MemoryError:
         return {"broke": "it needs too much memory"}
-    except Exception as error:
+    except BaseException as error:  # a panic of Rust is no Exception
         return {"broke": str(error).rstrip(".") or type(error).__name__}
 
 

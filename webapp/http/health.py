@@ -17,6 +17,9 @@ from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])
 
+PATIENCE_MS = 500
+"""How long an answer waits for somebody else who writes to the database."""
+
 
 class Health(Schema):
     redis: bool
@@ -32,7 +35,9 @@ class Health(Schema):
 
 @router.get("/health", response=Health)
 def health(request: HttpRequest) -> dict[str, Any]:
-    """Answers also when Redis does not. Settles runs without an owner: all workers may be gone."""
+    """Answers also when Redis does not, or the database takes no write. Settles runs without an owner: all
+    workers may be gone.
+    """
     found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
     problem = None
     try:
@@ -40,7 +45,8 @@ def health(request: HttpRequest) -> dict[str, Any]:
         redis_answers = True
         found = workers.alive()
         problem = storage.problem()
-        settle_abandoned()
+        with storage.hurried(PATIENCE_MS):
+            settle_abandoned()
     except REDIS_ERRORS:
         redis_answers = False
     except storage.ERRORS as error:

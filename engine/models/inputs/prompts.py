@@ -12,7 +12,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request, Workload
 from engine.models.inputs.pictures import picture_of, pixels, random_picture
-from engine.models.inputs.text import encode
+from engine.models.inputs.text import encode_prompt
 
 IMAGE = "<image>"
 CONVERSATION = "USER: <image>\n{} ASSISTANT:"
@@ -131,7 +131,7 @@ def tokenised_text(spec: RunSpec) -> str | None:
 def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:
     """Ids of a text, the picture where its tokenizer finds <image>, else before the text."""
     model = spec.model
-    ids = encode(model, spec.weights, tokenised_text(spec) or text)
+    ids = encode_prompt(model, spec.weights, tokenised_text(spec) or text)
     if not model.vision:
         return ids
     if spec.weights.kind == "random":

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.confined import Confined
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
@@ -14,6 +16,10 @@ from engine.models.weights.directory import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+
+TEXT_S, TEXT_BYTES = 10.0, 4 << 30
+"""The limits of tokenising a prompt, which takes milliseconds; a hostile tokenizer's pattern takes years."""
 
 
 def encode(
@@ -28,6 +34,22 @@ def encode(
         ids = [byte % model.num_text_tokens for byte in text.encode()]
     else:
         ids = _tokenizer(weights.directory).encode(text, add_special_tokens=add_special_tokens).ids
+    return _checked(model, weights, ids)
+
+
+def encode_prompt(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
+    """What `encode` gives for a text of a run's request, within a limit of time. Raises `SpecError`, also at
+    the limit.
+    """
+    if weights.kind == "random":
+        return encode(model, weights, text)
+    ids, refusal = _within_limit(weights.directory, text)
+    if refusal:
+        raise SpecError(refusal)
+    return _checked(model, weights, ids)
+
+
+def _checked(model: ModelSpec, weights: WeightsRef, ids: Sequence[int]) -> tuple[int, ...]:
     if not ids:
         raise SpecError("prompt: has no tokens, expected at least one: give some text.")
     if max(ids) >= model.vocab_size:
@@ -36,6 +58,22 @@ def encode(
             "it belongs to another model."
         )
     return tuple(ids)
+
+
+@lru_cache(maxsize=64)
+def _within_limit(directory: str, text: str) -> tuple[tuple[int, ...], str]:
+    """The ids, or why there are none: the points of an experiment ask for the same again and again."""
+    try:
+        return tuple(_IDS(f"{directory}/{FILE}", *library_tokenizer(directory), text)), ""
+    except SpecError as error:
+        return (), str(error)
+
+
+def _ids(tokenizer: str, splits_special_tokens: bool, text: str) -> list[int]:
+    return _of_text(tokenizer, splits_special_tokens).encode(text).ids
+
+
+_IDS = Confined(_ids, TEXT_S, TEXT_BYTES, modules=("tokenizers",), refusal=": does not tokenise the prompt")
 
 
 def decode(model: ModelSpec, weights: WeightsRef, ids: tuple[int, ...]) -> str:
@@ -100,9 +138,12 @@ def _labels(directory: str) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _tokenizer(directory: str) -> Tokenizer:
+    return _of_text(*library_tokenizer(directory))
+
+
+def _of_text(text: str, splits_special_tokens: bool) -> Tokenizer:
     from tokenizers import Tokenizer
 
-    text, splits_special_tokens = library_tokenizer(directory)
     tokenizer = Tokenizer.from_str(text)
     tokenizer.encode_special_tokens = splits_special_tokens
     tokenizer.no_padding()

@@ -1,10 +1,11 @@
 """Ids of a text are those of AutoTokenizer for the whole directory, whichever of its files decides them."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 from engine.domain.errors import SpecError
 from engine.domain.report import Correctness
@@ -218,3 +219,32 @@ def test_a_run_whose_prompt_has_other_ids_than_the_library_s_is_not_correct():
         found = with_prompt(right, spec, other)
         assert found.ok is False and found.prompt_identical is False and "AutoTokenizer" in found.why
     assert with_prompt(right, spec_of("demo-lm", prompt_tokens=4), None) == right
+
+
+def test_a_prompt_on_which_a_pattern_takes_for_ever_is_refused_at_a_limit_and_from_then_on_at_once(
+    tmp_path, monkeypatch
+):
+    folder = directory_of(tmp_path, "qwen3", "another class")
+    made = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    made.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex("(a+)+c"), "isolated"), pre_tokenizers.ByteLevel(use_regex=False)]
+    )
+    made.save(str(folder / "tokenizer.json"))
+    weights = WeightsRef(kind="directory", directory=str(folder))
+    model = DEMO.model_copy(update={"vocab_size": 100_000})
+    assert text.encode_prompt(model, weights, "aaa")
+    calls, quick = [], replace(text._IDS, limit_s=1.0)
+
+    def within_a_second(*asked):
+        calls.append(asked)
+        return quick(*asked)
+
+    monkeypatch.setattr(text, "_IDS", within_a_second)
+    for _ in range(2):
+        with pytest.raises(
+            SpecError, match=r"tokenizer\.json: does not tokenise the prompt: it takes longer than 1 s"
+        ):
+            text.encode_prompt(model, weights, ("a" * 22 + "b") * 2000)
+    assert len(calls) == 1
+    with pytest.raises(SpecError, match=r"does not tokenise the prompt: .*retry-limit-in-match over"):
+        text.encode_prompt(model, weights, "a" * 60 + "b")

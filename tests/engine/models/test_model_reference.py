@@ -87,7 +87,7 @@ def test_a_reference_that_fails_says_why_and_leaves_no_file(tmp_path):
 def test_the_reference_tokenises_the_text_by_itself(monkeypatch):
     spec = spec_of("demo-lm", prompt="An expression is", new_tokens=1)
     right = requests_of(spec)[0].tokens
-    monkeypatch.setattr(prompts, "encode", lambda *_: right[::-1])
+    monkeypatch.setattr(prompts, "encode_prompt", lambda *_: right[::-1])
     assert requests_of(spec)[0].tokens == right[::-1] != right
     found = transformers_outputs.reference_of(transformers_outputs.compute(spec))
     assert found.text_ids == right and len(found.tokens) == 1

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import sqlite3
 import threading
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,9 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support.web import RedisServer
+from tests.support.web import Browser, RedisServer
 from webapp.base.logs import JsonLines
+from webapp.http import health
 from webapp.jobs import announcement as fleet
 from webapp.jobs import workers
 from webapp.runs.models import Run
@@ -118,6 +121,26 @@ def test_metrics_are_for_this_machine_or_for_who_has_the_token(ann: Any, setting
     settings.METRICS_TOKEN = "s3cret"
     assert Client().get("/metrics", headers={"Authorization": "Bearer wrong"}, **far).status_code == 403
     assert samples(headers={"Authorization": "Bearer s3cret"}, **far)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
+def test_health_says_that_the_database_is_locked_and_waits_for_it_much_shorter_than_others(
+    ann: Any, alice: Browser
+) -> None:
+    orphan = Run.objects.create(request={}, spec={}, worker=str(ANN), lease_until=timezone.now())
+    Run.objects.update(lease_until=timezone.now() + timedelta(days=1))  # too long: it is to be shortened
+    with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer = alice.get("/health").json()
+        other.execute("ROLLBACK")
+    assert "locked" in answer["storage"]
+    assert answer["busy_run"] is None and answer["redis"]
+    with connection.cursor() as cursor:
+        (usual_ms,) = cursor.execute("PRAGMA busy_timeout").fetchone()
+    assert usual_ms == 20_000 and health.PATIENCE_MS <= 1000
+    assert alice.get("/health").json()["storage"] is None
+    orphan.refresh_from_db()
+    assert orphan.lease_until < timezone.now() + timedelta(hours=1)
 
 
 def test_metrics_without_redis_say_so(own_redis: RedisServer) -> None:
