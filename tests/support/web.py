@@ -182,10 +182,11 @@ def url_of_the_test_database() -> str:
 class Worker:
     """A real worker process, started by the command line that people use."""
 
-    def __init__(self, queue: str, state_dir: Path):
+    def __init__(self, queue: str, state_dir: Path, **environment: str):
         self.queue = queue
         self.environment = {
             **os.environ,
+            **environment,
             "REDIS_URL": django_settings.REDIS_URL,
             "LOOM_STATE_DIR": str(state_dir),
             "EDGELOOM_STATE_DIR": str(state_dir / "emulator"),

@@ -20,6 +20,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec, to_document
 from engine.domain.values import Value
 from engine.domain.world import MEASURED, WORLDS, World
+from engine.strategies.registry import installed_code
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments import versions
 from webapp.experiments.models import Cell, Computation, Execution
@@ -51,6 +52,11 @@ def spec_of(computation: Computation) -> RunSpec:
     return read_spec(document, f"The spec of the point {computation}").needed()
 
 
+def method_of(spec: RunSpec) -> str:
+    """The code of the method from outside that a run needs, "" for none."""
+    return spec.method.code if spec.method else ""
+
+
 def about_of(computation: Computation, code_version: str) -> dict[str, Any]:
     """What a result says of its origin."""
     return {"digest": computation.digest, "world": computation.world, "code_version": code_version}
@@ -60,10 +66,12 @@ def about_of(computation: Computation, code_version: str) -> dict[str, Any]:
 MOST = 16
 
 
-def announce(count: int) -> None:
-    """Wake up to `count` processes that predict points. Without Redis none wakes: they look at every beat."""
+def announce(count: int, queue: str = "points") -> None:
+    """Wake up to `count` processes that predict points, of all workers or of the one whose own `queue` it is.
+    Without Redis none wakes: they look at every beat.
+    """
     with suppress(*REDIS_ERRORS):
-        wake("points", min(count, MOST))
+        wake("points.next", queue, min(count, MOST))
 
 
 # Wanting ------------------------------------------------------------------------------------------
@@ -81,6 +89,7 @@ def wanted(specs: Mapping[str, RunSpec], world: str) -> dict[str, Computation]:
                 world=world,
                 code_version=versions.version_of(world),
                 spec=document_of(specs[digest]),
+                method=method_of(specs[digest]),
             )
             for digest in specs
             if digest not in found
@@ -123,20 +132,35 @@ def waiting(worlds: Sequence[str]) -> QuerySet[Computation]:
     return Computation.objects.filter(Exists(wanting), state="waiting", world__in=worlds)
 
 
-def next_waiting(worlds: Sequence[str], count: int) -> list[int]:
-    """The ids of what is next: previews first, since somebody looks at them; among equals in turns, the one
-    that waited longest first.
+def methods_here() -> tuple[str, ...]:
+    """Values of `Computation.method` of what this process can compute: EdgeLoom's own methods, and those from
+    outside that it has.
     """
-    of_it = Cell.objects.filter(
-        execution=OuterRef("pk"), computation__state="waiting", computation__world__in=worlds
-    )
+    return ("", *installed_code())
+
+
+def is_any_for_this_worker(worlds: Sequence[str]) -> bool:
+    """Whether something waits that this process can compute: for what it cannot it would look in vain."""
+    return waiting(worlds).filter(method__in=methods_here()).exists()
+
+
+def next_waiting(worlds: Sequence[str], count: int) -> list[int]:
+    """The ids of what is next for this process: previews first, since somebody looks at them; among equals in
+    turns, the one that waited longest first.
+    """
+    possible = {
+        "computation__state": "waiting",
+        "computation__world__in": worlds,
+        "computation__method__in": methods_here(),
+    }
+    of_it = Cell.objects.filter(execution=OuterRef("pk"), **possible)
     is_kept = ExpressionWrapper(Q(experiment__isnull=False), output_field=BooleanField())
     active = Execution.objects.filter(Exists(of_it), state="active")
     execution = active.order_by(is_kept, "served_at", "pk").first()
     if execution is None:
         return []
     Execution.objects.filter(pk=execution.pk).update(served_at=timezone.now())
-    cells = execution.cells.filter(computation__state="waiting", world__in=worlds)
+    cells = execution.cells.filter(**possible)
     return list(cells.order_by("index").values_list("computation_id", flat=True)[:count])
 
 
@@ -172,7 +196,7 @@ def relink(computation: Computation, only: Execution | None = None) -> int:
         digest=computation.digest,
         world=computation.world,
         code_version=versions.version_of(computation.world),
-        defaults={"spec": computation.spec},
+        defaults={"spec": computation.spec, "method": computation.method},
     )
     cells = Cell.objects.filter(computation=computation)
     if only is not None:

@@ -67,8 +67,10 @@ class Computation(Job):
     result, only a sentence: a time limit, or workers that died. A running prediction has an owner
     (`webapp/jobs/lease.py`), as has an emulation while it is planned; then it is the run `run`, and only that
     has one. `attempts` counts how often it was taken.
-    `wall_s` is how long it took, and `dilation` that of an emulation. One that is not valid waits again, to
-    be repeated at `asked_dilation`; it keeps its result meanwhile, and `repeats` counts how often that was.
+    `method` is the code of the method from outside that it needs, "" for none: only workers that have that
+    take it. `wall_s` is how long it took, and `dilation` that of an emulation. One that is not valid waits
+    again, to be repeated at `asked_dilation`; it keeps its result meanwhile, and `repeats` counts how often
+    that was.
     """
 
     LEASE_S = 150.0
@@ -78,6 +80,7 @@ class Computation(Job):
     world = models.CharField(max_length=10)
     code_version = models.CharField(max_length=64)
     spec = models.BinaryField()
+    method = models.CharField(max_length=300, blank=True)
     state = models.CharField(max_length=8, default="waiting", db_index=True)
     result = models.JSONField(null=True)
     sentence = models.TextField(blank=True)

@@ -16,6 +16,7 @@ from webapp.base import budgets
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import workers
+from webapp.jobs.announcement import announced
 
 BASE_S, STEP_S = 0.02, 30e-6
 """Wall seconds of a prediction: so many, and so many per step (`budgets.steps_of`). Measured on one core of a
@@ -35,6 +36,9 @@ class WorldProgress(Schema):
     failed: int = Field(description="Points without a result: retry them.")
     running: int
     waiting: int
+    lacking: dict[str, int] = Field(
+        description="Methods from outside that no worker has, and how many of those that wait need each."
+    )
     problem: int = Field(description="Points that cannot be run, with the reason.")
     invalid: int = Field(description="Points done whose times do not count as valid.")
     missed: int = Field(description="Points done that had ended before a change of their scenario.")
@@ -68,7 +72,7 @@ def progress(execution: Execution) -> dict[World, WorldProgress]:
     found: dict[World, list[Cell]] = {}
     cells = execution.cells.select_related("computation").only(
         *("index", "world", "digest", "problem", "coordinates"),
-        *("computation__state", "computation__wall_s", "computation__dilation"),
+        *("computation__state", "computation__method", "computation__wall_s", "computation__dilation"),
     )
     for cell in cells:
         found.setdefault(cast(World, cell.world), []).append(cell)
@@ -91,7 +95,8 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     states = [cell.computation.state if cell.computation else "problem" for cell in cells]
     left = [cell for cell in cells if cell.computation and cell.computation.state in OPEN]
     known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
-    at_once = max(1, slots("emulate" if world == "emulated" else "points"))
+    queue = "emulate" if world == "emulated" else "points"
+    at_once = max(1, slots(queue))
     if not left:
         left_s: float | None = 0.0
     elif world == "emulated":
@@ -102,7 +107,9 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
     counts = {state: states.count(state) for state in STATES}
-    return WorldProgress(total=len(cells), left_s=left_s, **counts, **marked)
+    waiting = (cell.computation for cell in left if cell.computation and cell.computation.state == "waiting")
+    lacking = without_worker(queue, (one.method for one in waiting))
+    return WorldProgress(total=len(cells), left_s=left_s, lacking=lacking, **counts, **marked)
 
 
 STATES = ("done", "failed", "running", "waiting", "problem")
@@ -114,6 +121,18 @@ def slots(queue: str) -> int:
         return workers.slots(queue)
     except REDIS_ERRORS:
         return 0
+
+
+def without_worker(queue: str, methods: Iterable[str]) -> Counter[str]:
+    """Those of the methods that points need, of this queue, which no worker has; none without Redis."""
+    needed = Counter(filter(None, methods))
+    if not needed:
+        return needed
+    try:
+        present = {method for one in announced(queue) if not one.refused for method in one.methods}
+    except REDIS_ERRORS:
+        return Counter()
+    return Counter({method: count for method, count in needed.items() if method not in present})
 
 
 def predicted_totals(execution: Execution) -> dict[int, float]:

@@ -35,6 +35,7 @@ from webapp.experiments.answers import some_finished
 from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of, announce
 from webapp.experiments.models import Computation, Execution
 from webapp.jobs import answers, workers
+from webapp.jobs.intake import own_queue
 from webapp.runs.tasks import with_profile
 
 logger = logging.getLogger(__name__)
@@ -113,8 +114,8 @@ def predict_points(task: Any) -> None:
             else:
                 computations.release(computation)
         count = BATCH if time.monotonic() - begin_s < QUICK_S * len(taken) else 1
-    if computations.waiting(PREDICTED).exists():
-        announce(1)
+    if computations.is_any_for_this_worker(PREDICTED):
+        announce(1, task.request.delivery_info["routing_key"])
 
 
 def predict_one(computation: Computation) -> None:
@@ -157,19 +158,23 @@ def calculate(spec: RunSpec) -> RunReport:
     return calculate(spec)
 
 
-def look_after(slots: int) -> None:
-    """What a worker of the queue `points` does at every beat. Raises Redis' errors."""
+def look_after(worker: workers.Identity, slots: int) -> None:
+    """What a worker of the queue `points` does at every beat. It wakes itself: a message for all could be
+    taken by a worker that has not the method. Raises Redis' errors.
+    """
     if not Computation.objects.filter(state="waiting").exists():
         return
     computations.adopt()
     computations.forget()
-    if client().llen("points") == 0 and computations.waiting(PREDICTED).exists():
-        announce(slots)
+    own = own_queue("points", str(worker))
+    is_woken = client().llen("points") or client().llen(own)
+    if not is_woken and computations.is_any_for_this_worker(PREDICTED):
+        announce(slots, own)
 
 
-def on_beat(sender: Any, queue: str, slots: int, **more: Any) -> None:
+def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:
     if queue == "points":
-        look_after(slots)
+        look_after(worker, slots)
 
 
 workers.beat.connect(on_beat)

@@ -36,23 +36,18 @@ class QueueIntake:
             self.consumer.call_soon(change, queue)
 
 
-def own_queue(worker: str) -> str:
-    """The queue from which only this worker takes: it wakes itself for a run that others cannot do."""
-    return f"emulate:{worker}"
+def own_queue(queue: str, worker: str) -> str:
+    """The queue from which only this worker takes: it wakes itself for what others cannot do."""
+    return f"{queue}:{worker}"
 
 
-def wake(queue: str, count: int = 1) -> None:
-    """Let up to `count` workers of this queue look for what waits: the message carries no work, the database
-    says what there is. Raises Redis' errors.
+def wake(task: str, queue: str, count: int = 1) -> None:
+    """Let up to `count` workers of this queue, or the one whose own it is, look for what waits: the message
+    carries no work, the database says what there is. Raises Redis' errors.
+
+    The broker's library makes a worker's own queue expire only on the connection that declared it.
     """
     for _ in range(count):
-        celery.send_task(f"{queue}.next", queue=queue)
-
-
-def wake_only(worker: str) -> None:
-    """Let just this emulating worker look for what waits. Raises Redis' errors.
-
-    The broker's library makes a queue expire only on the connection that declared it.
-    """
-    celery.send_task("emulate.next", queue=own_queue(worker))
-    client().expire(own_queue(worker), OWN_QUEUE_KEEP_S)
+        celery.send_task(task, queue=queue)
+    if ":" in queue:
+        client().expire(queue, OWN_QUEUE_KEEP_S)

@@ -18,7 +18,7 @@ from webapp.base.redis import redis_needed
 from webapp.jobs import calibration, release
 from webapp.jobs.announcement import Announcement, announced
 from webapp.jobs.calibration import Calibrating
-from webapp.jobs.intake import wake_only
+from webapp.jobs.intake import own_queue, wake
 from webapp.runs import waiting
 from webapp.runs.models import ACTIVE, Run
 from webapp.runs.schemas import name_of
@@ -158,7 +158,7 @@ def calibrate_worker(request: UserRequest, body: PlaceIn) -> Status[None]:
     with redis_needed():
         if calibration.ask(one.worker, request.auth.username):
             audit.note(request.auth, "asked to calibrate", f"worker {one.worker}")
-            wake_only(one.worker)
+            wake("emulate.next", own_queue("emulate", one.worker))
     return Status(204, None)
 
 

@@ -140,7 +140,7 @@ def enqueue(run_id: int) -> None:
     The task is sent by name, because the tasks import this module.
     """
     celery.send_task("plan.predict_run", [run_id], queue="plan", priority=LATER)
-    wake("emulate")
+    wake("emulate.next", "emulate")
 
 
 def progress(owner: Ownership, state: str, detail: str) -> None:

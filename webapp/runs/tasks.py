@@ -205,17 +205,16 @@ def begin(sender: Consumer, **kwargs: Any) -> None:
         cleanup_stale(state_directory())
     for queue in sorted(queues & set(workers.QUEUES)):
         introduced = workers.introduction(me, queue, sender.controller.concurrency, **abilities(queue))
-        own = [own_queue(str(me))] if queue == "emulate" else []
+        own = own_queue(queue, str(me))
         heartbeats.append(
             workers.Heartbeat(
                 introduced,
-                QueueIntake(sender, (queue, *own)),
+                QueueIntake(sender, (queue, own)),
                 partial(look_after, me),
                 partial(present_figures, queue),
             )
         )
-        for name in own:
-            sender.add_task_queue(name, expires=OWN_QUEUE_KEEP_S)
+        sender.add_task_queue(own, expires=OWN_QUEUE_KEEP_S)
     for heartbeat in heartbeats:
         heartbeat.start()
     if "emulate" in queues:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced
-from webapp.jobs.intake import own_queue, wake_only
+from webapp.jobs.intake import own_queue, wake
 from webapp.jobs.need import Need, reason_against
 from webapp.runs.models import ACTIVE, Run
 
@@ -93,11 +93,12 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
     if worker.refused or worker.calibrating or busy >= worker.slots:
         return False
-    if client().llen("emulate") or client().llen(own_queue(worker.worker)):
+    own = own_queue("emulate", worker.worker)
+    if client().llen("emulate") or client().llen(own):
         return False
     if not wanted and first_for(worker, fleet()) is None:
         return False
-    wake_only(worker.worker)
+    wake("emulate.next", own)
     return True
 
 

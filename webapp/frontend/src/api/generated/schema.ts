@@ -4159,6 +4159,9 @@ export interface components {
             done: number;
             failed: number;
             invalid: number;
+            lacking: {
+                [key: string]: number;
+            };
             left_s: number | null;
             missed: number;
             problem: number;

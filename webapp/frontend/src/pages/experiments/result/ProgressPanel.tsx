@@ -69,6 +69,15 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
           or by another calibration of the host, than the present ones. The rows below say which.
         </Text>
       )}
+      {worlds.flatMap(([world, numbers]) =>
+        Object.entries(numbers.lacking).map(([method, count]) => (
+          <Text key={`${world} ${method}`} size="xs" c="var(--loom-warn)" mt={6} data-testid="lacking">
+            {world.charAt(0).toUpperCase() + world.slice(1)}: {count}{' '}
+            {count === 1 ? 'point waits' : 'points wait'} for a worker with the method of {method}. Install it
+            on one, and name it in LOOM_METHODS there.
+          </Text>
+        )),
+      )}
       {edited && (
         <Text size="xs" c="dimmed" mt={6}>
           The rows are of version {stored.started_version}; the design is version {stored.version}. Press

@@ -1,0 +1,102 @@
+"""Points of an experiment with a method from outside go to workers that have it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from engine.strategies import outside, registry
+from tests.support.experiments import BASE, FIGURE, RATES, fields
+from tests.support.outside import install, write_method
+from tests.support.waiting_points import ME, stored
+from tests.support.web import Browser, RedisServer, Worker, wait_until
+from webapp.experiments import computations, executions
+from webapp.experiments.models import Computation
+
+METHODS = {"name": "strategy", "path": "strategy", "values": ["single", "thirds"]}
+TEN_RATES = RATES | {"values": [1e6 * (number + 1) for number in range(10)]}
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with an installed method that this process knows, as the worker that expands an experiment."""
+    folder = tmp_path / "site"
+    write_method(folder)
+    install(folder)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delenv("LOOM_METHODS", raising=False)
+    (thirds,), wrong = outside.installed(set())
+    assert not wrong
+    monkeypatch.setitem(registry._BY_NAME, "thirds", thirds.method)
+    monkeypatch.setitem(registry._OUTSIDE, "thirds", thirds)
+    yield folder
+
+
+def code() -> str:
+    origin = registry.origin_of("thirds")
+    assert origin is not None
+    return origin.code
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("nobody_hears")
+def test_a_worker_takes_only_points_whose_method_it_has(
+    anna: User, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execution = executions.start(stored(anna, factors=[METHODS, RATES]))
+    found = computations.take(ME, 10)
+    assert [one.method for one in found] == ["", ""]
+    assert not computations.is_any_for_this_worker(computations.PREDICTED), "it would look in vain"
+    assert computations.waiting(computations.PREDICTED).count() == 2
+    for present in ((), ("two-thirds 0.2 other",)):
+        monkeypatch.setattr(computations, "installed_code", lambda present=present: present)
+        assert computations.take(ME, 10) == []
+    monkeypatch.setattr(computations, "installed_code", lambda: (code(),))
+    assert computations.is_any_for_this_worker(computations.PREDICTED)
+    assert [one.method for one in computations.take(ME, 10)] == [code()] * 2
+    assert execution.cells.count() == 4
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("nobody_hears")
+def test_the_experiment_of_nobody_here_does_not_hold_up_those_behind_it(anna: User, site: Path) -> None:
+    executions.start(stored(anna, factors=[METHODS | {"values": ["thirds"]}, RATES]))
+    executions.start(stored(anna, factors=[METHODS | {"values": ["single"]}, RATES]))
+    assert [one.method for one in computations.take(ME, 10)] == ["", ""]
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("nobody_hears")
+def test_after_an_upgrade_a_point_still_needs_its_method(anna: User, site: Path) -> None:
+    executions.start(stored(anna, factors=[METHODS | {"values": ["thirds"]}, RATES]))
+    Computation.objects.update(code_version="older")
+    assert computations.adopt() == 2
+    assert {one.method for one in computations.waiting(computations.PREDICTED)} == {code()}
+
+
+@pytest.mark.redis
+@pytest.mark.django_db(transaction=True)
+def test_points_wait_for_a_worker_with_their_method_and_say_so(
+    own_redis: RedisServer, alice: Browser, site: Path, tmp_path: Path
+) -> None:
+    """The worker without it takes every message for all: the other one wakes itself."""
+    about: dict[str, Any] = fields(base=BASE, factors=[METHODS, TEN_RATES], figures=[FIGURE])
+    with Worker("points", tmp_path):
+        address = f"/experiments/{alice.post('/experiments', {'experiment': about}).json()['id']}"
+        assert alice.post(f"{address}/predict").status_code == 202
+
+        def there() -> dict[str, Any]:
+            return alice.get(address).json()["progress"]["predicted"]
+
+        wait_until(lambda: there()["done"] == 10, "the points of EdgeLoom's own method")
+        assert there()["lacking"] == {code(): 10} and there()["failed"] == 0
+        (tmp_path / "other").mkdir()
+        with Worker("points", tmp_path / "other", PYTHONPATH=str(site), LOOM_METHODS="thirds"):
+            wait_until(lambda: there()["done"] == 20, "the points of the method from outside")
+        assert there()["lacking"] == {}
+    rows = alice.get(f"{address}/rows").json()["rows"]
+    assert {row["outcome"] for row in rows} == {"finished"}
