@@ -119,14 +119,15 @@ def experiment(
     """Carry out what is left of an experiment (a file, a name or a value), and give its results so far: a
     line for each point and world. `methods` are those that it names and that only this process has.
 
-    Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or with
-    `methods` in this one. Raises `EdgeLoomError`.
+    Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or in this one
+    if a method is of no file, as one of a notebook. Raises `EdgeLoomError`.
     """
     for method in methods:
         add(method)
     described = what if isinstance(what, Experiment) else load(str(what))
     campaign = campaign_of(described, ENVIRONMENT, Path(output), only_predict)
-    at_once = 1 if methods else jobs or os.cpu_count() or 1
+    is_only_here = any(not source_of(method.name) for method in methods)
+    at_once = 1 if is_only_here else jobs or os.cpu_count() or 1
     for _ in carry_out_all(campaign.tasks(), campaign.store.add, at_once, campaign.emulation):
         pass
     return frame(campaign.rows())

@@ -32,6 +32,7 @@ from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
 from engine.domain.trace import Mark, Span
 from engine.runs.predict import predict
+from engine.strategies.registry import STRATEGIES, named
 
 HUNG_AFTER_S = 60.0
 """Wall seconds after which a trial counts as hung: an undisturbed one takes a few."""
@@ -58,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="repeats the same campaign (1)")
     parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first trial (0)")
     parser.add_argument(
+        "--strategy",
+        action="append",
+        metavar="NAME|FILE.py:CLASS",
+        help="only these, which makes other trials; repeatable",
+    )
+    parser.add_argument(
         "--world",
         choices=("real", "simulated", "service"),
         default="real",
@@ -81,14 +88,17 @@ def run(args: argparse.Namespace) -> int:
     if args.world != "simulated":
         probe().require()
     if args.world == "service":
+        if args.strategy:
+            raise SpecError("--strategy chooses the runs of --world real and simulated: leave it out here.")
         return service(args)
     if args.world == "real":
         expect_emulations()  # the process that they are forked from stays and is none of their traces
+    strategies = tuple(named(name) for name in args.strategy or ()) or STRATEGIES
     before = traces_of_runs()
     began_s = time.monotonic()
     ended = []
     for number in range(args.first, args.first + args.kills):
-        one = _play(play, trial(args.seed, number))
+        one = _play(play, trial(args.seed, number, strategies))
         ended.append(one)
         if one.ending not in GOOD:
             sys.stdout.write(f"{one.trial.title}: {one.ending}: {one.sentence}\n")

@@ -7,6 +7,7 @@ failure and to start a process is short beside that. `chaos_verdict.py` says whi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 from typing import NamedTuple
@@ -17,8 +18,9 @@ from engine.domain.scenario import Change, DropDevice, FreezeDevice, JoinDevice,
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve, smallest_models
+from engine.program.strategy import Strategy
 from engine.runs.predict import predict
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, origin_of, strategy
 
 SILENCE_S = 1.0
 
@@ -39,13 +41,12 @@ class Trial(NamedTuple):
         )
 
 
-def trial(seed: int, number: int) -> Trial:
-    """The same trial for the same numbers, on any machine."""
+def trial(seed: int, number: int, strategies: Sequence[Strategy] = STRATEGIES) -> Trial:
+    """The same trial for the same numbers and strategies, on any machine."""
     random = Random(f"{seed}/{number}")
     while True:
-        spec = _undisturbed(random, number)
-        chosen = next(strategy for strategy in STRATEGIES if strategy.name == spec.strategy)
-        if chosen.supports(spec.cluster, spec.model) is not None:
+        spec = _undisturbed(random, number, strategies)
+        if strategy(spec.strategy).supports(spec.cluster, spec.model) is not None:
             continue
         try:
             latency_s = predict(spec).latency_s
@@ -61,8 +62,8 @@ def _models() -> tuple[str, ...]:
     return tuple(name for name in smallest_models() if resolve(name)[0].vision is None)
 
 
-def _undisturbed(random: Random, number: int) -> RunSpec:
-    strategy = random.choice(STRATEGIES)
+def _undisturbed(random: Random, number: int, strategies: Sequence[Strategy]) -> RunSpec:
+    chosen = random.choice(strategies)
     model, weights = resolve(random.choice(_models()), None)
     requests = random.choice([1, 1, 2, 3])
     workload = Workload(
@@ -77,8 +78,9 @@ def _undisturbed(random: Random, number: int) -> RunSpec:
         model=model,
         weights=weights,
         workload=workload,
-        strategy=strategy.name,
-        params=strategy.lossless_params(),
+        strategy=chosen.name,
+        method=origin_of(chosen.name),
+        params=chosen.lossless_params(),
         seed=number,
         silence_s=SILENCE_S,
     )

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from engine.domain.errors import HostError
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, origin_of, source_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,9 +68,10 @@ def run_campaign(campaign: Campaign, processes: int) -> Iterator[Ended]:
 
 
 def _start(campaign: Campaign, number: int, processes: int) -> subprocess.Popen[str]:
+    methods = (str(origin_of(name)) if source_of(name) else name for name in campaign.strategies)
     numbers = (campaign.seed, campaign.first + number, campaign.stop, processes)
     return subprocess.Popen(
-        [sys.executable, "-m", "bench.fuzz.worker", *map(str, numbers), *campaign.strategies],
+        [sys.executable, "-m", "bench.fuzz.worker", *map(str, numbers), *methods],
         cwd=ROOT,
         env={
             **os.environ,

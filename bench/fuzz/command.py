@@ -19,7 +19,7 @@ from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
-from engine.strategies.registry import STRATEGIES, strategy
+from engine.strategies.registry import STRATEGIES, named, origin_of, source_of, strategy
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "tests.md"
 START, END = "<!-- fuzz -->", "<!-- end fuzz -->"
@@ -33,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--first", type=int, default=0, metavar="K", help="number of the first case (0)")
     parser.add_argument("--case", type=int, metavar="K", help="only this case; its spec is written, too")
     parser.add_argument(
-        "--strategy", action="append", metavar="NAME", help="only these, which makes other cases; repeatable"
+        "--strategy",
+        action="append",
+        metavar="NAME|FILE.py:CLASS",
+        help="only these, which makes other cases; repeatable",
     )
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at once (all cores)"
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def campaign_of(args: argparse.Namespace) -> Campaign:
     """The campaign that the arguments ask for. Raises `SpecError` for numbers that select no case."""
-    names = tuple(strategy(name).name for name in args.strategy or [chosen.name for chosen in STRATEGIES])
+    names = tuple(named(name).name for name in args.strategy or [chosen.name for chosen in STRATEGIES])
     first, cases = (args.first, args.cases) if args.case is None else (args.case, 1)
     if cases < 1 or first < 0:
         raise SpecError(
@@ -103,7 +106,9 @@ def _described(campaign: Campaign, one: Ended, directory: Path) -> str:
     spec = draw_spec(campaign.seed, one.number, strategies)
     path = directory / f"fuzz-{campaign.seed}-{one.number}.json"
     path.write_text(json.dumps(to_document(spec), indent=2) + "\n", encoding="utf-8")
-    return f"case {one.number}, {spec.strategy}: {one.sentence or one.end}\n  loom predict --spec {path}"
+    file = f" --strategy {origin_of(spec.strategy)}" if source_of(spec.strategy) else ""
+    said = f"case {one.number}, {spec.strategy}: {one.sentence or one.end}"
+    return f"{said}\n  loom predict --spec {path}{file}"
 
 
 def _rows(campaign: Campaign, ended: Sequence[Ended]) -> list[tuple[str, ...]]:

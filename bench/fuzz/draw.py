@@ -13,7 +13,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.program.strategy import Strategy
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, origin_of
 
 WEIGHT_BITS = (0.0, 0.0, 8.0, 4.0)
 LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
@@ -36,6 +36,7 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
         model=model,
         workload=draw_workload(random, model),
         strategy=chosen.name,
+        method=origin_of(chosen.name),
         params=_params(random, chosen, cluster),
         seed=random.randrange(1000),
     )

@@ -18,7 +18,7 @@ from bench.fuzz.draw import draw_spec
 from engine.ops.torch_kernels.linear import use
 from engine.ops.torch_kernels.linear_table import LinearTable
 from engine.ops.torch_kernels.row_library import make_library
-from engine.strategies.registry import strategy
+from engine.strategies.registry import named
 
 FEW_ROWS = 3
 """Products with so many rows read matrices in 8 and 4 bits as they are; with more they restore them."""
@@ -26,7 +26,7 @@ FEW_ROWS = 3
 
 def main(arguments: list[str]) -> int:
     seed, first, stop, step = (int(number) for number in arguments[:4])
-    strategies = tuple(strategy(name) for name in arguments[4:])
+    strategies = tuple(named(name) for name in arguments[4:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     torch.set_num_threads(1)  # tensors this small are computed sooner by one thread
     warnings.simplefilter("ignore")

@@ -28,7 +28,8 @@ from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_j, human_s
-from engine.strategies.registry import STRATEGIES, with_strategy
+from engine.strategies.outside import is_file
+from engine.strategies.registry import STRATEGIES, every, named, with_strategy
 
 MANY_CHANGES = 8
 
@@ -44,10 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check_writable(args.json)
-    if args.strategy is not None or args.params:
-        raise SpecError("advise ranks all strategies with their defaults: leave out --strategy and --set.")
-    if args.spec is None and args.showcase is None:
-        args.strategy = STRATEGIES[0].name
+    if args.params or (args.strategy is not None and not is_file(args.strategy)):
+        raise SpecError(
+            "advise ranks all strategies with their defaults: leave out --set, and --strategy unless it is "
+            "FILE.py:CLASS, a method that is to be among them."
+        )
+    if args.strategy is not None:
+        named(args.strategy)
+    args.strategy = STRATEGIES[0].name if args.spec is None and args.showcase is None else None
     base = run_spec_of(args)
     if args.ask is not None:
         return _ask(base, args)
@@ -73,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _rows(base: RunSpec, by: Objective) -> tuple[Assessment, ...]:
-    specs = [with_strategy(base, each.name, params={}) for each in STRATEGIES]
+    specs = [with_strategy(base, each.name, params={}) for each in every()]
     return told_once(ranked(assess_ends(specs), by))
 
 

@@ -41,6 +41,7 @@ from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
 from engine.experiments.results.statements import check_statements
 from engine.experiments.results.versions import Versions, uses_host_times
+from engine.strategies.registry import named
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
 ACTIONS = {
@@ -55,6 +56,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told = "; ".join(f"{name}: {text}" for name, text in ACTIONS.items())
     parser.add_argument("action", choices=tuple(ACTIONS), help=told)
     parser.add_argument("experiment", metavar="FILE|NAME", help="TOML or JSON: see `loom list experiments`")
+    parser.add_argument(
+        "--strategy",
+        dest="strategies",
+        action="append",
+        default=[],
+        metavar="FILE.py:CLASS",
+        help="a method that the experiment names and that is in a file, which is run; repeatable",
+    )
     parser.add_argument(
         "--output",
         default="results",
@@ -106,6 +115,8 @@ class Campaign(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
+    for method in args.strategies:
+        named(method)
     campaign = campaign_of(
         load(args.experiment), args.environment, Path(args.output), args.action == "predict"
     )

@@ -77,6 +77,12 @@ _OUTSIDE: dict[str, Outside] = {one.method.name: one for one in _INSTALLED}
 
 def strategy(name: str) -> Strategy:
     """The strategy of this name. Raises `SpecError`, which names the known ones or what is wrong with it."""
+    if is_file(name):
+        raise SpecError(
+            f"strategy is {name}: no file is run unless the command line names it: add --strategy {name}, "
+            "and write the name of its method here.",
+            [("strategy", "a file")],
+        )
     if name not in _BY_NAME:
         wrong = next((one.reason for one in UNUSABLE if one.name == name), "")
         raise SpecError(
@@ -88,6 +94,11 @@ def strategy(name: str) -> Strategy:
 def named(text: str) -> Strategy:
     """The strategy of a name, or of FILE.py:CLASS, whose code this process then runs. Raises `SpecError`."""
     return _added(of_file(text)) if is_file(text) else strategy(text)
+
+
+def every() -> tuple[Strategy, ...]:
+    """`STRATEGIES`, and those that this process was given since."""
+    return tuple(_BY_NAME.values())
 
 
 def origin_of(name: str) -> MethodOrigin | None:
@@ -103,6 +114,11 @@ def installed_code() -> tuple[str, ...]:
 def source_of(name: str) -> str:
     """The text of the file that the strategy is from ("": none), for processes that may not read it."""
     return _OUTSIDE[name].source if name in _OUTSIDE else ""
+
+
+def sources() -> tuple[tuple[str, MethodOrigin], ...]:
+    """What `add_source` takes, for a process that is to have the methods of files that this one has."""
+    return tuple((one.source, one.origin) for one in _OUTSIDE.values() if one.source)
 
 
 def folder_of(name: str) -> Path | None:

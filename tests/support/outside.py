@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
+
+from engine.strategies import registry
+from tests.devtools.rooms import ROOT
+
+COMMAND = "import sys; from emulator.cli.main import main; sys.exit(main())"
 
 THIRDS = '''"""The first worker has a share of the layers, the last worker the others."""
 
@@ -46,3 +56,17 @@ def install(folder: Path, entry: str = "thirds = thirds:Thirds", package: str = 
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.3\n")
     (about / "entry_points.txt").write_text(f"[edgeloom.methods]\n{entry}\n")
+
+
+def edgeloom(folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
+    """The command in `folder`, with `path` and the checkout on Python's path."""
+    environment = {key: value for key, value in os.environ.items() if key != "LOOM_METHODS"}
+    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, (path, str(ROOT)))), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-P", "-c", COMMAND, *words]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def keep_methods_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Methods that a test adds to this process are gone after it."""
+    monkeypatch.setattr(registry, "_BY_NAME", dict(registry._BY_NAME))
+    monkeypatch.setattr(registry, "_OUTSIDE", dict(registry._OUTSIDE))

@@ -23,7 +23,8 @@ from pydantic import BaseModel
 from engine.domain.errors import SpecError
 from engine.domain.links import link_name
 from engine.domain.spec import RunSpec
-from engine.strategies.registry import STRATEGIES
+from engine.program.strategy import Strategy
+from engine.strategies.registry import every
 
 SPECIAL = ("cluster.num_devices", "cluster.num_workers", "cluster.copies[*]", "cluster.devices[*].preset")
 NOT_VARIED = {
@@ -96,10 +97,14 @@ def unit_of(path: str) -> str | None:
     return next((unit for end, unit in UNITS if last.endswith(end)), "")
 
 
-@cache
 def known_paths() -> tuple[str, ...]:
     """Every path, with `[*]` for items: what may be varied, and what wrong paths are compared with."""
-    params = {f"params.{name}" for chosen in STRATEGIES for name in chosen.Params.model_fields}
+    return _paths(every())
+
+
+@cache
+def _paths(strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
+    params = {f"params.{name}" for chosen in strategies for name in chosen.Params.model_fields}
     found = [*SPECIAL, *_fields_of(RunSpec, "", depth=3), *sorted(params)]
     return tuple(path for path in dict.fromkeys(found) if path.partition(".")[0] not in NOT_VARIED)
 

@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.host_times import HostProfile
-from engine.domain.spec import RunSpec
+from engine.domain.spec import MethodOrigin, RunSpec
 from engine.domain.world import WORLDS, World
 from engine.experiments.design.expand import Point
 from engine.experiments.execution.point import Emulation, attempt, carry_out, version_of
 from engine.experiments.results.rows import REPEATABLE, Key, Result, failure, is_stale
 from engine.experiments.results.versions import Versions
+from engine.strategies.registry import add_source, sources
 
 PR_SET_PDEATHSIG = 1
 """From Linux' <linux/prctl.h>: the signal that a process gets when its parent has died."""
@@ -112,7 +113,7 @@ def _in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iterator[Result]:
     """Results until all tasks are done or a process died; `suspects` are then those that were under way."""
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent)
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent, initargs=(sources(),))
     running: dict[Future[Result], Task] = {}
     try:
         while waiting or running:
@@ -140,7 +141,9 @@ def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None
     pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _serve_parent() -> None:
-    """Leave Ctrl-C, which reaches all processes, to the parent, and die with it."""
+def _serve_parent(methods: Sequence[tuple[str, MethodOrigin]]) -> None:
+    """Leave Ctrl-C, which reaches all processes, to the parent; have its methods of files; die with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for text, origin in methods:
+        add_source(text, origin)

@@ -1,16 +1,19 @@
 """`./loom chaos` in both worlds, a few trials each; and that it finds what it is for."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from bench.chaos import command as chaos
-from bench.chaos.kills import Trial
+from bench.chaos.kills import Trial, trial
 from bench.commands import COMMANDS
 from engine.cli.command import Environment
 from engine.cli.main import main
 from engine.domain.errors import RunError
 from engine.domain.report import Outcome, RunReport
+from engine.strategies.registry import strategy
+from tests.support.outside import keep_methods_apart, write_method
 
 ENVIRONMENT = Environment(load_cluster=lambda name: None, cluster_names=lambda: (), presets=lambda: ())
 TRIALS = 20
@@ -47,6 +50,19 @@ def test_emulated_trials_end_well_and_leave_nothing(capsys: pytest.CaptureFixtur
     endings = [row(said, "finished with the right tokens"), row(said, "ended with a clear reason")]
     assert sum(endings) == 4
     assert row(said, "other work than predicted") == row(said, "left behind") == 0
+
+
+def test_the_method_of_a_file_alone_is_tried(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep_methods_apart(monkeypatch)
+    file = write_method(tmp_path)
+    chosen = ("--world", "simulated", "--kills", "4", "--strategy", f"{file}:Thirds")
+    assert campaign(*chosen) == 0
+    said = capsys.readouterr().out
+    endings = [row(said, "finished with the right tokens"), row(said, "ended with a clear reason")]
+    assert sum(endings) == 4
+    assert trial(1, 0, (strategy("thirds"),)).spec.strategy == "thirds"
 
 
 def spoiled(change: Callable[[RunReport], RunReport]) -> Callable[[Trial], chaos.Played]:

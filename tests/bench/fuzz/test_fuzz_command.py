@@ -12,6 +12,7 @@ from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Environment
 from engine.cli.main import main
 from engine.strategies.registry import strategy
+from tests.support.outside import keep_methods_apart, write_method
 
 ENVIRONMENT = Environment(lambda name: pytest.fail("no cluster is needed"), lambda: (), lambda: ())
 
@@ -29,6 +30,15 @@ def test_workers_check_every_case_once_and_the_table_counts_them(tmp_path, capsy
     assert shown.out.splitlines()[-1].split() == ["all", "4", "0", "0", "4", "0", "0"]
     assert "4 of 4 cases, 0 wrong" in shown.err
     assert not list(tmp_path.iterdir())
+
+
+def test_workers_check_the_method_of_a_file(tmp_path, capsys, monkeypatch):
+    keep_methods_apart(monkeypatch)
+    method = f"{write_method(tmp_path)}:Thirds"
+    arguments = ("--cases", "2", "--strategy", method, "--processes", "1", "--out", str(tmp_path))
+    assert loom("fuzz", *arguments) == 0
+    name, cases, *ends = capsys.readouterr().out.splitlines()[-2].split()
+    assert (name, cases) == ("thirds", "2") and ends[0] != "0", "nothing was compared"
 
 
 @pytest.fixture

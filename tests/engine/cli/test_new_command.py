@@ -13,17 +13,7 @@ import pytest
 from engine.cli.new_command import files_of
 from engine.domain.errors import SpecError
 from tests.devtools.rooms import ROOT
-from tests.support.outside import install
-
-COMMAND = "import sys; from emulator.cli.main import main; sys.exit(main())"
-
-
-def edgeloom(folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in `folder`, with `path` and the checkout on Python's path."""
-    environment = {key: value for key, value in os.environ.items() if key != "LOOM_METHODS"}
-    environment |= {"PYTHONPATH": os.pathsep.join(filter(None, (path, str(ROOT)))), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-P", "-c", COMMAND, *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+from tests.support.outside import edgeloom, install
 
 
 @pytest.fixture(scope="module")

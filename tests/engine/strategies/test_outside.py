@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec, spec_digest
 from engine.runs.predict import predict, prepare
 from engine.strategies import registry
 from engine.strategies.outside import installed, is_file, of_file
-from tests.support.outside import THIRDS, install, write_method
+from tests.support.outside import THIRDS, install, keep_methods_apart, write_method
 from tests.support.small_cases import GPT2, star
 
 NAMES = {chosen.name for chosen in registry.BUILT_IN}
@@ -24,8 +24,7 @@ NAMES = {chosen.name for chosen in registry.BUILT_IN}
 @pytest.fixture(autouse=True)
 def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Neither modules nor methods of one test are there in another."""
-    monkeypatch.setattr(registry, "_BY_NAME", dict(registry._BY_NAME))
-    monkeypatch.setattr(registry, "_OUTSIDE", dict(registry._OUTSIDE))
+    keep_methods_apart(monkeypatch)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     before = set(sys.modules)
     yield
