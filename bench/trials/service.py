@@ -201,7 +201,7 @@ class Service:
     def _more_messages(self) -> None:
         with suppress(*REDIS_ERRORS):
             for _ in range(EXTRA_MESSAGES):
-                wake("emulate")
+                wake("emulate.next", "emulate")
 
 
 def until_over(service: Service, patience_s: float) -> bool:

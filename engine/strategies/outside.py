@@ -26,14 +26,22 @@ from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout
 from engine.domain.spec import MethodOrigin
 from engine.program.strategy import Params, Strategy
+from engine.strategies.trial import fault_of
 
 GROUP = "edgeloom.methods"
 ACTIVE = "LOOM_METHODS"
 """The variable that names the installed methods which are used, separated by commas; unset: all of them."""
 
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
-OURS = tuple(str(Path(__file__).parents[2] / part) for part in ("engine", "emulator", "edgeloom", "webapp"))
+OURS = ("engine", "emulator", "edgeloom", "webapp") if __name__.startswith("engine.") else ("edgeloom",)
+"""Top-level packages of EdgeLoom: a checkout has several, the wheel has one."""
+
 DIGITS = 16
+LIMITS = {
+    "MemoryError": "it needs more memory than its process may have",
+    "SoftTimeLimitExceeded": "it takes longer than it may",
+}
+"""What errors mean that a process gets from its limits; the second is Celery's."""
 
 
 class Outside(NamedTuple):
@@ -84,10 +92,15 @@ def active_names() -> frozenset[str] | None:
 
 
 def _of_entry_point(point: EntryPoint) -> Outside:
-    """The method of an entry point. Raises `SpecError` with the method's own file and line."""
+    """The method of an entry point, imported in a child first. Raises `SpecError` with the method's own file
+    and line.
+    """
     package, version = _package_of(point)
     where = f"method {point.name} of the package {package}"
     folder = place_of(point.module)
+    fault = fault_of(point.load, lambda error: words_of(error, folder))
+    if fault:
+        raise SpecError(f"{where}: {fault}.")
     with _told(where, folder, SpecError):
         found = point.load()
     method = checked(found, where)
@@ -226,7 +239,11 @@ def check_free(one: Outside, taken: Collection[str]) -> None:
 
 # Errors -------------------------------------------------------------------------------------------
 def is_outside(method: Strategy) -> bool:
-    return not type(method).__module__.startswith("engine.")
+    return not _is_ours(type(method).__module__)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in OURS
 
 
 @contextmanager
@@ -258,16 +275,16 @@ def words_of(error: BaseException, place: Path | None = None) -> str:
     """An exception in words: its type, what it says, and the line that raised it, of the code in `place` (or
     of any that is not EdgeLoom's).
     """
-    said = " ".join(str(error).split()).rstrip(".")
+    said = LIMITS.get(type(error).__name__) or " ".join(str(error).split()).rstrip(".")
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if not frame.filename.startswith("<frozen")
+    foreign = [
+        (frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith("<frozen")
+        and not _is_ours(str(frame.f_globals.get("__name__")))
     ]
-    foreign = [frame for frame in frames if not frame.filename.startswith(OURS)]
-    own = [frame for frame in foreign if place is not None and frame.filename.startswith(str(place))]
+    own = [(file, line) for file, line in foreign if place is not None and file.startswith(str(place))]
     last = (own or foreign)[-1:]
-    return f"{text} ({last[0].filename}, line {last[0].lineno})" if last else text
+    return f"{text} ({last[0][0]}, line {last[0][1]})" if last else text

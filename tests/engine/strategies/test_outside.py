@@ -4,11 +4,13 @@ sentence.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.spec import RunSpec, spec_digest
@@ -233,6 +235,38 @@ def test_what_a_planner_raises_is_a_sentence_with_its_file_and_line(tmp_path: Pa
         prepare(spec_with("thirds"))
     assert str(refusal.value).startswith("thirds: `plan` raised")
     assert f"({file}, line {line})" in str(refusal.value) and one_sentence(str(refusal.value))
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "says"),
+    [
+        ("        while True:\n            pass\n", SoftTimeLimitExceeded, "it takes longer than it may"),
+        (
+            "        held = []\n        while True:\n            held.append(bytes(10_000_000))\n",
+            MemoryError,
+            "it needs more memory than its process may have",
+        ),
+    ],
+)
+def test_a_planner_that_never_ends_is_told_with_its_line_when_its_limit_is_reached(
+    tmp_path: Path, body: str, error: type[Exception], says: str
+) -> None:
+    """A limit comes as an error from outside, at whatever line the planner is."""
+    file = write_method(tmp_path, THIRDS.partition("        first, last = ")[0] + body)
+
+    def stop(number: int, frame: object) -> None:
+        raise error
+
+    registry.named(str(file))
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(PlanError) as told:
+            prepare(spec_with("thirds"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert f"{error.__name__}: {says} ({file}, line " in str(told.value) and one_sentence(str(told.value))
 
 
 def test_a_planner_that_returns_something_else_is_told_so(tmp_path: Path) -> None:
