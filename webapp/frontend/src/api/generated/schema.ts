@@ -2415,6 +2415,7 @@ export interface components {
             host: string;
             memory_byte_per_s: number;
             op_overhead_s: number;
+            packed: components["schemas"]["PackedRow"][];
             passes: components["schemas"]["MeasuredPass"][];
             products: components["schemas"]["MeasuredRow"][];
             runtime: components["schemas"]["RuntimeCosts"];
@@ -2827,6 +2828,14 @@ export interface components {
             number,
             number
         ];
+        PackedRow: {
+            /** @enum {integer} */
+            bits: 32 | 16 | 8 | 4;
+            cols: number;
+            inner: number;
+            rows: number;
+            s_per_flop: number;
+        };
         Pair: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
