@@ -23,7 +23,6 @@ from pydantic import BaseModel
 from engine.domain.errors import SpecError
 from engine.domain.links import link_name
 from engine.domain.spec import RunSpec
-from engine.program.strategy import Strategy
 from engine.strategies.registry import every
 
 SPECIAL = ("cluster.num_devices", "cluster.num_workers", "cluster.copies[*]", "cluster.devices[*].preset")
@@ -99,13 +98,13 @@ def unit_of(path: str) -> str | None:
 
 def known_paths() -> tuple[str, ...]:
     """Every path, with `[*]` for items: what may be varied, and what wrong paths are compared with."""
-    return _paths(every())
+    params = {f"params.{name}" for chosen in every() for name in chosen.Params.model_fields}
+    return (*_paths_of_runs(), *sorted(params))
 
 
 @cache
-def _paths(strategies: tuple[Strategy, ...]) -> tuple[str, ...]:
-    params = {f"params.{name}" for chosen in strategies for name in chosen.Params.model_fields}
-    found = [*SPECIAL, *_fields_of(RunSpec, "", depth=3), *sorted(params)]
+def _paths_of_runs() -> tuple[str, ...]:
+    found = [*SPECIAL, *_fields_of(RunSpec, "", depth=3)]
     return tuple(path for path in dict.fromkeys(found) if path.partition(".")[0] not in NOT_VARIED)
 
 
