@@ -28,6 +28,9 @@ LATER = 9
 default.
 """
 
+UNACKED = ("", "_index", "_mutex")
+"""The places where Celery's library for Redis notes messages that were taken and not acknowledged."""
+
 app = Celery("webapp")
 app.conf.update(
     broker_url=settings.REDIS_URL,
@@ -46,6 +49,8 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    # Whoever can write to Redis could else command every worker, whatever its queue.
+    worker_enable_remote_control=False,
     task_publish_retry=False,
     worker_hijack_root_logger=False,
     task_send_sent_event=False,
@@ -76,5 +81,17 @@ def know_own_tasks(**kwargs: Any) -> None:
 
 
 worker_init.connect(know_own_tasks)
+
+
+def keep_own_messages(**kwargs: Any) -> None:
+    """Note what was taken and not acknowledged in a place of this queue: Redis lets workers of other queues
+    write elsewhere only.
+    """
+    queue = min(app.amqp.queues.consume_from)
+    places = {f"unacked{part}_key": f"unacked:{queue}{part}" for part in UNACKED}
+    app.conf.broker_transport_options = {**app.conf.broker_transport_options, **places}
+
+
+worker_init.connect(keep_own_messages)
 
 app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])

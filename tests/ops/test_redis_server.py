@@ -12,6 +12,7 @@ from redis.retry import Retry
 
 from webapp.ops import redis_server
 from webapp.ops.redis_server import RedisServer, free_port, is_free, private_redis
+from webapp.ops.services import QUEUES
 
 pytestmark = pytest.mark.redis
 
@@ -25,6 +26,36 @@ def test_a_stranger_on_this_machine_is_refused(server: RedisServer) -> None:
 def test_another_server_on_the_port_does_not_count_as_ours(server: RedisServer) -> None:
     assert server.answers()
     assert not server._replace(password="another").answers()
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_worker_can_write_its_own_queue_and_no_other(server: RedisServer, queue: str) -> None:
+    worker = redis.Redis.from_url(server.url_of(queue))
+    for step in ("", "\x06\x163", "\x06\x169"):  # Celery has a list for each priority
+        assert worker.lpush(f"{queue}{step}", "task") == 1
+        for other in set(QUEUES) - {queue}:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                worker.lpush(f"{other}{step}", "task")
+            with pytest.raises(redis.exceptions.ResponseError, match="permission"):
+                worker.eval("return redis.call('LPUSH', KEYS[1], 'task')", 1, f"{other}{step}")
+    for other in set(QUEUES) - {queue}:
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            worker.hset(f"unacked:{other}", "tag", "a message that its worker would put back")
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            worker.sadd(f"_kombu.binding.{other}", "a queue that would get its tasks")
+
+
+@pytest.mark.parametrize("kind", ("web", *QUEUES))
+def test_no_process_may_change_the_server_or_empty_it(server: RedisServer, kind: str) -> None:
+    client = redis.Redis.from_url(server.url_of(kind))
+    for command in (("CONFIG", "SET", "save", "1 1"), ("FLUSHALL",), ("ACL", "LIST"), ("SHUTDOWN", "NOSAVE")):
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            client.execute_command(*command)
+
+
+def test_the_web_process_writes_every_queue(server: RedisServer) -> None:
+    client = redis.Redis.from_url(server.url_of("web"))
+    assert [client.lpush(queue, "task") for queue in QUEUES] == [1] * len(QUEUES)
 
 
 def test_it_listens_on_loopback_only_and_keeps_nothing(server: RedisServer, tmp_path: Path) -> None:

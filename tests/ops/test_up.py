@@ -18,6 +18,7 @@ from emulator.host.leftovers import Process, children, is_alive
 from tests.ops.conftest import processes_with, wait_until
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
+from webapp.ops.up import has_one_user
 
 pytestmark = [pytest.mark.root, pytest.mark.redis]
 
@@ -192,3 +193,16 @@ def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -
     assert done.stderr.startswith(f"loom up: Port {up.port} is in use by another program: choose another")
     assert done.stderr.count("\n") == 1
     assert up.running() == {}
+
+
+@pytest.mark.parametrize(
+    ("url", "one"),
+    [
+        ("redis://127.0.0.1:6379/0", True),
+        ("redis://:secret@lab:6379/0", True),
+        ("redis://default:secret@lab:6379/0", True),
+        ("rediss://plan:secret@lab:6379/0", False),
+    ],
+)
+def test_an_address_of_redis_says_whether_all_processes_would_be_one_user(url: str, one: bool) -> None:
+    assert has_one_user(url) is one

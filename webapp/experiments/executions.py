@@ -274,6 +274,7 @@ def preview(value: domain.Experiment, owner: User) -> Execution:
     found = Execution.objects.filter(pk=made["execution"]).first()
     if found is None:
         raise Conflict("The experiment was changed meanwhile: the preview of the newest design counts.")
+    announce(found.cells.count())  # only this process may write into the queue of points
     return found
 
 
@@ -295,5 +296,4 @@ def make_preview(value: domain.Experiment, owner: User) -> Execution:
         Execution.objects.filter(experiment__isnull=True, owner=owner).delete()
         execution = Execution.objects.create(document=document, owner=owner)
         store(execution, cells)
-    announce(len(cells))
     return execution

@@ -8,11 +8,17 @@ from typing import Any
 
 from celery.worker.consumer import Consumer
 
-from webapp.base.redis import client
+from webapp.base.redis import client, push
+from webapp.celery import LATER
 from webapp.celery import app as celery
 
 OWN_QUEUE_KEEP_S = 3600
 """Seconds after the end of a worker until Redis forgets its own queue."""
+
+WANTED = "wanted:predictions"
+"""Numbers of runs that are to be predicted. Only planning workers may write into their queue."""
+
+WANTED_KEEP_S = 12 * 3600
 
 logger = logging.getLogger(__name__)
 
@@ -51,3 +57,16 @@ def wake(task: str, queue: str, count: int = 1) -> None:
         celery.send_task(task, queue=queue)
     if ":" in queue:
         client().expire(queue, OWN_QUEUE_KEEP_S)
+
+
+def want_prediction(run_id: int) -> None:
+    """Let a planning worker predict a stored run, within a beat. Raises Redis' errors."""
+    push(WANTED, str(run_id), WANTED_KEEP_S)
+
+
+def queue_wanted_predictions() -> None:
+    """What a planning worker does at every beat: make tasks of the predictions that are wanted. Raises Redis'
+    errors.
+    """
+    while (run_id := client().lpop(WANTED)) is not None:
+        celery.send_task("plan.predict_run", [int(str(run_id))], queue="plan", priority=LATER)

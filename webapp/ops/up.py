@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from webapp.base import private
 from webapp.ops import debian, services
@@ -28,6 +29,10 @@ from webapp.ops.steps import fingerprint_of, last_line
 from webapp.ops.supervisor import Child, Supervisor
 
 LAST_PORT = 65535
+ONE_USER = (
+    "All processes are the same user of the Redis that REDIS_URL names, so whoever has a worker's address "
+    "can write tasks of every queue: docs/guides/security.md says how each kind gets a user of its own."
+)
 
 
 def up(port: int) -> int:
@@ -52,15 +57,18 @@ def up(port: int) -> int:
 
 
 def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None) -> None:
-    redis_url = given_redis
-    if redis_url is None:
+    server = None
+    if given_redis is None:
         server, configuration = private_redis(state_dir())
-        redis_url = server.url
         supervisor.start(redis_child(server, configuration))
     # Five processes would otherwise compile the same modules at each start, where the environment forbids to
     # keep what is compiled.
     python = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
-    environment = {**os.environ, **python, "REDIS_URL": redis_url}
+
+    def environment_of(kind: str) -> dict[str, str]:
+        return {**os.environ, **python, "REDIS_URL": server.url_of(kind) if server else given_redis or ""}
+
+    environment = environment_of("web")
     web = web_child(port, environment)
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(why_not_emulating)
@@ -69,13 +77,20 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         refusal = asked.result()
     HealthWatch(web, lambda: answers_http(f"{url}/api/session")).start()
     queues = [queue for queue in services.QUEUES if queue != "emulate" or not refusal]
-    workers = [worker_child(queue, environment) for queue in queues]
+    workers = [worker_child(queue, environment_of(queue)) for queue in queues]
     supervisor.launch(*workers)
     for line in greeting:
         echo(line)
+    if given_redis and has_one_user(given_redis):
+        echo(ONE_USER)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+
+
+def has_one_user(redis_url: str) -> bool:
+    """Whether this address is that of Redis' user for everybody, who is the one without a name."""
+    return urlsplit(redis_url).username in (None, "", "default")
 
 
 @contextmanager
@@ -179,6 +194,8 @@ def worker(queue: str) -> int:
                 f"{name} is not set: a worker joins the EdgeLoom whose REDIS_URL and DATABASE_URL it is "
                 "given; ./loom up starts its own workers."
             )
+    if has_one_user(os.environ["REDIS_URL"]):
+        echo(ONE_USER)
     service = services.worker(queue)
     if service.makes_namespaces:
         debian.install(debian.EMULATOR_PACKAGES)

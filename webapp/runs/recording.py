@@ -9,9 +9,9 @@ from engine.domain.events import Event, Logged, ReportMade, StateChanged
 from engine.domain.report import Outcome, RunReport
 from engine.runs.predict import outcome_of
 from webapp.base.redis import REDIS_ERRORS
-from webapp.celery import LATER, app
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, storage
+from webapp.jobs.intake import want_prediction
 from webapp.runs import closing, services
 from webapp.runs.models import OVER, Run
 
@@ -74,7 +74,7 @@ def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> Non
     publisher.publish([ended, ReportMade.of(report)])
     # Nothing was predicted before the start if no host was calibrated then.
     if not lease.owned(owner).filter(prediction__isnull=False).exists():
-        app.send_task("plan.predict_run", [owner.id], queue="plan", priority=LATER)
+        want_prediction(owner.id)
 
 
 def give_up(owner: lease.Ownership, publisher: Publisher, outcome: Outcome) -> None:

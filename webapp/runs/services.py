@@ -21,13 +21,11 @@ from webapp.accounts import rights
 from webapp.base import budgets
 from webapp.base.errors import Conflict, Unavailable
 from webapp.base.redis import REDIS_ERRORS, client, redis_needed
-from webapp.celery import LATER
-from webapp.celery import app as celery
 from webapp.clusters.model_library import with_local_weights
 from webapp.events import stream
 from webapp.events.event_log import EventLog
 from webapp.jobs import lease
-from webapp.jobs.intake import wake
+from webapp.jobs.intake import wake, want_prediction
 from webapp.jobs.lease import Lost, Ownership
 from webapp.jobs.need import Need
 from webapp.jobs.queue import settle_abandoned
@@ -135,11 +133,8 @@ def announce(run_id: int) -> None:
 
 
 def enqueue(run_id: int) -> None:
-    """Let workers predict a stored run and take it. Raises Redis' errors.
-
-    The task is sent by name, because the tasks import this module.
-    """
-    celery.send_task("plan.predict_run", [run_id], queue="plan", priority=LATER)
+    """Let workers predict a stored run and take it. Raises Redis' errors."""
+    want_prediction(run_id)
     wake("emulate.next", "emulate")
 
 

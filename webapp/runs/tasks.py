@@ -35,7 +35,7 @@ from webapp.clusters.model_library import Reachable, with_local_weights, without
 from webapp.jobs import answers, lease, workers
 from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibrating import MachineCalibration
-from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue
+from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue, queue_wanted_predictions
 from webapp.jobs.queue import settle_abandoned
 from webapp.runs import predictions, quotas, recording, services, waiting
 from webapp.runs.control import CommandFeed
@@ -260,6 +260,8 @@ def look_after(me: workers.Identity, worker: Announcement) -> None:
         return
     if worker.queue == "emulate":
         waiting.look_for_work(me, worker)
+    elif worker.queue == "plan":
+        queue_wanted_predictions()
     workers.beat.send(sender=workers.Heartbeat, queue=worker.queue, worker=me, slots=worker.slots)
 
 

@@ -25,6 +25,7 @@ from webapp.celery import LATER
 from webapp.celery import app as celery
 from webapp.jobs import answers
 from webapp.jobs.announcement import Announcement, announce, withdraw
+from webapp.jobs.intake import WANTED, queue_wanted_predictions
 from webapp.runs import services
 from webapp.runs.models import Run
 
@@ -95,7 +96,7 @@ def somebody_plans(live_redis: redis.Redis) -> Iterator[redis.Redis]:
         Announcement(worker="plan@test/x/1/1", place="plan@test/x", node="plan@test", pid=1, queue="plan")
     )
     live_redis.expire("worker:plan:plan@test/x/1/1", 60)
-    for pattern in ("plan", f"plan\x06\x16{LATER}", "planning:*"):
+    for pattern in ("plan", f"plan\x06\x16{LATER}", "planning:*", WANTED):
         for key in live_redis.scan_iter(match=pattern):
             live_redis.delete(key)
     yield live_redis
@@ -112,11 +113,22 @@ def answer_one(store: redis.Redis) -> None:
 def test_a_question_comes_before_predictions_that_nobody_waits_for(somebody_plans: redis.Redis) -> None:
     for run_id in (1, 2):
         services.enqueue(run_id)
+    queue_wanted_predictions()
     celery.send_task("plan.predict", [{}], queue="plan", reply_to="reply")
     with celery.connection() as broker:
         queue = broker.SimpleQueue("plan")
         taken = [queue.get(timeout=5).headers["task"] for _ in range(3)]
     assert taken == ["plan.predict", "plan.predict_run", "plan.predict_run"]
+
+
+def test_other_workers_write_no_task_into_the_queue_of_planning_workers_but_a_number_beside_it(
+    somebody_plans: redis.Redis,
+) -> None:
+    services.enqueue(7)
+    assert not somebody_plans.exists("plan", f"plan\x06\x16{LATER}")
+    assert somebody_plans.lrange(WANTED, 0, -1) == ["7"]
+    queue_wanted_predictions()
+    assert somebody_plans.llen(f"plan\x06\x16{LATER}") == 1 and not somebody_plans.exists(WANTED)
 
 
 def test_a_person_has_two_questions_under_way_and_others_do_not_wait_for_the_rest(

@@ -90,8 +90,8 @@ def test_what_was_predicted_before_the_start_stays_when_people_change_the_cluste
     report = predict(spec.model_copy(update={"scenario": Scenario(changes=(slowed,))}))
     assert report.latency_s > 2 * before["latency_s"]
     Run.objects.filter(pk=run.pk).update(status="running", worker=str(ME))
-    asked: list[str] = []
-    monkeypatch.setattr(recording.app, "send_task", lambda name, *given, **more: asked.append(name))
+    asked: list[int] = []
+    monkeypatch.setattr(recording, "want_prediction", asked.append)
     owner = lease.owner_of(Run.objects.get(pk=run.pk))
     with recording.publisher_of(owner) as publisher:
         recording.keep(owner, publisher, report)
