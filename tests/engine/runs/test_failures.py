@@ -297,3 +297,8 @@ def test_the_last_fault_that_is_not_over_is_the_cause():
 def test_what_happens_to_others_is_not_the_cause():
     other = Mark(1.0, "device_frozen", "d2")
     assert fault_of([other, Mark(3.0, "token_emitted", "d1")], "d1") is None
+
+
+def test_a_device_that_has_failed_is_away_so_that_it_may_join_again(case):
+    case.end(2)
+    assert case.run.away == {2}

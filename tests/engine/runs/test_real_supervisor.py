@@ -227,3 +227,25 @@ def test_frozen_devices_are_not_waited_for_but_a_frozen_source_is():
     case.supervisor.active.frozen.add(0)
     assert not case.supervisor._all_finished()
     case.pool.close(at_once=True)
+
+
+@pytest.mark.parametrize("changes", [(), (SlowDevice(at_s=1000.0, device="d1", factor=2.0),)])
+def test_a_deadlock_is_looked_for_only_when_no_change_of_the_scenario_can_end_it(changes):
+    case = Case({"start": []}, stop_after=3, scenario=Scenario(changes=changes))
+    looked = []
+    case.supervisor.deadlocks.check = lambda: looked.append(1)
+    assert case.run().outcome.kind == "cancelled"
+    assert bool(looked) is not bool(changes)
+
+
+def test_after_a_new_plan_and_only_then_the_source_is_told_again_what_was_asked():
+    case = Case({"start": []}, stop_after=3)
+    told, failover = [], case.supervisor.failover
+
+    def plan_anew():
+        failover.epoch = 1
+
+    failover.act = plan_anew
+    case.supervisor.service.repeat = lambda: told.append(failover.epoch)
+    case.run()
+    assert told == [1]
