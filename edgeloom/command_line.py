@@ -1,8 +1,10 @@
-"""The command `edgeloom` of an installed wheel: the commands of engine and emulator."""
+"""The command `edgeloom` of an installed wheel: the commands of engine and emulator, and the server."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+from importlib.util import find_spec
 
 
 def main() -> int:
@@ -14,6 +16,28 @@ def main() -> int:
     except ImportError as error:
         sys.stderr.write(f"edgeloom: {error}\n")
         return 2
+    if sys.argv[1:2] in (["up"], ["worker"]):
+        return serve(sys.argv[1], sys.argv[2:])
     from emulator.cli.main import main as run
 
     return run()
+
+
+def serve(command: str, argv: list[str]) -> int:
+    """Start the server with all its processes, or become a worker of another machine's."""
+    if find_spec("django") is None:
+        sys.stderr.write(f"edgeloom {command}: it needs the server: pip install 'edgeloom[server]'.\n")
+        return 2
+    from engine.domain.errors import EdgeLoomError
+    from webapp.ops import services, up
+
+    parser = argparse.ArgumentParser(prog=f"edgeloom {command}")
+    try:
+        if command == "up":
+            up.add_arguments(parser)
+            return up.up(parser.parse_args(argv).port)
+        parser.add_argument("--queue", choices=services.QUEUES, required=True)
+        return up.worker(parser.parse_args(argv).queue)
+    except EdgeLoomError as error:
+        sys.stderr.write(f"edgeloom {command}: {error}\n")
+        return 1

@@ -1,8 +1,8 @@
-"""Checks, when it is imported, that this package and the parts of EdgeLoom that it uses lie beside each
-other.
+"""Checks, when it is imported from a checkout, that this package and the parts of EdgeLoom that it uses lie
+beside each other.
 
-The wheel has them as top-level packages, and their names are common: another package called `engine` that
-Python finds first would be imported in place of ours, and fail anywhere.
+There they are top-level packages, and their names are common: another package called `engine` that Python
+finds first would be imported in place of ours, and fail anywhere. In the wheel they are inside this package.
 """
 
 from __future__ import annotations
@@ -41,4 +41,5 @@ def _place_of(name: str) -> Path | None:
     return Path(spec.origin or name).resolve()
 
 
-check()
+if not (Path(__file__).parent / "_own").is_dir():
+    check()

@@ -1,7 +1,8 @@
 """Settings. Every value that differs between machines is an environment variable, read here and nowhere else.
 
 Variable           default                          what for
-LOOM_STATE_DIR     .loom in the checkout            secret key, SQLite file, models of this machine's people
+LOOM_STATE_DIR     .loom in the checkout, else ~/.local/state/edgeloom
+                                                    secret key, SQLite file, models of this machine's people
 DATABASE_URL       SQLite in the state directory    postgres://user:password@host/name for several machines
 LOOM_MODEL_STORE   model-store in the state dir.   where added models are kept: a directory, or a URL (s3://…)
 LOOM_MODEL_BYTES   20000000000                      the largest model that may be uploaded
@@ -34,12 +35,13 @@ from pathlib import Path
 import environ
 
 from webapp.base import private
+from webapp.base.home import home
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
 
 env = environ.Env()
-STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(BASE_DIR / ".loom"))).resolve()
+STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(home()))).resolve()
 MODELS_DIR = STATE_DIR / "models"
 MODEL_STORE = env.str("LOOM_MODEL_STORE", default=str(STATE_DIR / "model-store"))
 MODEL_CACHE = STATE_DIR / "model-cache"

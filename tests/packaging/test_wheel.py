@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -13,13 +16,16 @@ import zipfile
 from collections.abc import Sequence
 from email.parser import Parser
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 pytestmark = pytest.mark.long(
-    "pyproject.toml", "requirements", "edgeloom", "emulator", "engine", "topologies"
+    "pyproject.toml", "setup.py", "requirements", "edgeloom", "emulator", "engine", "topologies", "webapp"
 )
 ROOT = Path(__file__).parents[2]
+PAGES = "webapp/frontend/dist"
+OWN = ("emulator", "engine", "topologies", "webapp")
 NO_MININET = "import sys\nsys.modules['mininet'] = None\n"
 """As sitecustomize.py: importing Mininet then fails as where it is not installed."""
 
@@ -34,8 +40,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         check=True,
     ).stdout
-    for name in (name for name in listed.decode().split("\0") if name and not name.startswith("webapp/")):
-        if (ROOT / name).is_file():
+    pages = [path.relative_to(ROOT).as_posix() for path in (ROOT / PAGES).rglob("*")]
+    for name in [*filter(None, listed.decode().split("\0")), *pages]:
+        if (ROOT / name).is_file() and not name.startswith("webapp/frontend/src/"):
             target = folder / "checkout" / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, target)
@@ -83,13 +90,12 @@ def run(command: Sequence[str], directory: Path | None = None) -> str:
 
 def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {
-        "edgeloom",
-        "emulator",
-        "engine",
-        "topologies",
-    }
+    assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"edgeloom"}
+    (top_level,) = (name for name in names if name.endswith("/top_level.txt"))
+    assert zipfile.ZipFile(wheel).read(top_level).split() == [b"edgeloom"]
     assert {
+        "webapp/frontend/dist/index.html",
+        "docs/guides/own-method.md",
         "engine/cli/new_method/method.txt",
         "engine/models/catalogue.toml",
         "engine/models/demo_lm/model.safetensors",
@@ -103,14 +109,32 @@ def test_the_wheel_has_the_code_and_the_data_and_nothing_else(wheel: Path) -> No
         "engine/experiments/presentation/report.html.jinja",
         "engine/reproductions/coverage.toml",
         "engine/reproductions/experiments/voltage-fig4.toml",
-    } <= names
+    } <= {name.removeprefix("edgeloom/_own/") for name in names}
 
 
-def test_every_python_file_of_the_four_packages_is_in_the_wheel(wheel: Path) -> None:
-    names = set(zipfile.ZipFile(wheel).namelist())
-    for package in ("edgeloom", "emulator", "engine", "topologies"):
-        files = {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py")}
-        assert files <= names
+def test_every_python_file_of_the_packages_is_in_the_wheel(wheel: Path) -> None:
+    names = {name.removeprefix("edgeloom/_own/") for name in zipfile.ZipFile(wheel).namelist()}
+    for package in ("edgeloom", *OWN):
+        found = (path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py"))
+        assert {name for name in found if not name.startswith("webapp/frontend/")} <= names
+
+
+def test_no_module_of_the_wheel_imports_or_names_one_at_the_top(wheel: Path) -> None:
+    """Also texts that are the name of a module, which Python, Django and Celery import."""
+    archive = zipfile.ZipFile(wheel)
+    modules = {name for name in archive.namelist() if name.endswith(".py")}
+    own = {name.removeprefix("edgeloom/_own/").removesuffix(".py").replace("/", ".") for name in modules}
+    for name in modules:
+        for node in ast.walk(ast.parse(archive.read(name))):
+            if isinstance(node, ast.ImportFrom):
+                said = [node.module or ""]
+            elif isinstance(node, ast.Import):
+                said = [one.name for one in node.names]
+            elif isinstance(node, ast.Constant) and node.value in own:
+                said = [str(node.value)]
+            else:
+                continue
+            assert not [text for text in said if text.partition(".")[0] in OWN], f"{name}: {said}"
 
 
 def test_the_metadata_declares_the_requirements_files(wheel: Path) -> None:
@@ -120,10 +144,10 @@ def test_the_metadata_declares_the_requirements_files(wheel: Path) -> None:
     declared = metadata.get_all("Requires-Dist") or []
     engine = [line for line in declared if "extra ==" not in line]
     assert sorted(engine) == sorted(requirements("engine"))
-    assert set(metadata.get_all("Provides-Extra") or []) == {"torch", "emulator", "results", "s3", "web"}
+    assert set(metadata.get_all("Provides-Extra") or []) == {"torch", "emulator", "results", "s3", "server"}
     assert not [line for line in engine if line.startswith(("torch", "mininet", "Django"))]
-    web = [line.partition(";")[0].strip() for line in declared if "extra == 'web'" in line.replace('"', "'")]
-    assert len(web) == len(requirements("web"))
+    is_server = [line for line in declared if "extra == 'server'" in line.replace('"', "'")]
+    assert len(is_server) == sum(map(len, map(requirements, ("torch", "emulator", "results", "web"))))
 
 
 def requirements(name: str) -> list[str]:
@@ -131,9 +155,16 @@ def requirements(name: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def test_the_installed_engine_is_imported_from_the_wheel(installed: Path, tmp_path: Path) -> None:
-    program = "import engine, engine.runs.predict, topologies; print(engine.__file__)"
-    assert str(installed.parent) in run([str(installed / "python"), "-c", program], tmp_path)
+def test_packages_of_anybody_called_as_ours_harm_nobody(installed: Path, tmp_path: Path) -> None:
+    """Python finds them first, and they are what `import engine` gives."""
+    for name in OWN:
+        (tmp_path / f"{name}.py").write_text("IS_MINE = True\n", encoding="utf-8")
+    program = (
+        "import engine, webapp, edgeloom; assert engine.IS_MINE and webapp.IS_MINE; "
+        "print(edgeloom.predict('lab-3', 'demo-lm', 'voltage', prompt_tokens=4).outcome.kind)"
+    )
+    assert run([str(installed / "python"), "-c", program], tmp_path) == "finished\n"
+    assert "demo-lm" in run([str(installed / "edgeloom"), "list", "models"], tmp_path)
 
 
 def test_the_console_script_predicts_outside_the_checkout(installed: Path, tmp_path: Path) -> None:
@@ -164,6 +195,35 @@ def test_a_method_of_ones_own_is_written_installed_and_predicted(installed: Path
     report = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert report["outcome"]["kind"] == "finished"
     assert report["spec"]["method"]["version"] == "0.1.0"
+
+
+def test_the_server_serves_pages_api_and_manual_and_keeps_its_data_in_the_persons_directory(
+    installed: Path, tmp_path: Path
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "REDIS_URL")}
+    environment |= {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    server = subprocess.Popen(
+        [str(installed / "edgeloom"), "up", "--port", str(port)],
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr is not None
+    try:
+        said = next((line for line in server.stderr if "is ready" in line or "edgeloom up:" in line), "")
+        assert "EdgeLoom is ready" in said, said
+        for page, has in (("", "<!doctype html>"), ("docs/guides/own-method", "edgeloom.method")):
+            with urlopen(f"http://127.0.0.1:{port}/{page}") as answer:
+                assert has in answer.read().decode()
+        assert (tmp_path / "edgeloom" / "edgeloom.sqlite3").is_file()
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate()
+    assert server.returncode == 0
 
 
 def test_running_without_mininet_is_refused_in_one_sentence(installed: Path, tmp_path: Path) -> None:

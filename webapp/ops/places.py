@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 from engine.domain.errors import HostError
+from webapp.base.home import IS_CHECKOUT, home
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
+PYTHON = VENV / "bin" / "python" if IS_CHECKOUT else Path(sys.executable)
 FRONTEND = ROOT / "webapp" / "frontend"
-SETUP_DIR = ROOT / ".loom"
-"""Stamps and logs of the set-up of this checkout."""
+SETUP_DIR = home()
+"""Stamps and logs of the set-up of this checkout; what is installed needs none."""
 GUIDELLM_VENV = SETUP_DIR / "guidellm"
 """The environment of the load generator (requirements/guidellm.txt)."""
 SITE_VENV = SETUP_DIR / "site"

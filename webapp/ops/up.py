@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from webapp.base import private
+from webapp.base.home import IS_CHECKOUT
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch
@@ -43,7 +44,7 @@ def up(port: int) -> int:
             raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
         given_redis = os.environ.get("REDIS_URL")
         begin = time.monotonic()
-        worked = set_up(redis=not given_redis)
+        worked = IS_CHECKOUT and set_up(redis=not given_redis)
         if worked:
             echo(f"Set-up done in {time.monotonic() - begin:.0f} s.")
         with Supervisor() as supervisor:
@@ -145,7 +146,8 @@ def _prepared_now() -> str:
     rooms = [path for path in (ROOT / "webapp").iterdir() if path.is_dir() and path != FRONTEND]
     folders = [ROOT / "engine", ROOT / "emulator", ROOT / "topologies", *rooms]
     code = [path for folder in folders for ending in (".py", ".toml") for path in folder.rglob(f"*{ending}")]
-    return f"{database.stat().st_ino} {fingerprint_of([*code, RUNTIME_LOCK])}"
+    locked = [RUNTIME_LOCK] if IS_CHECKOUT else []
+    return f"{database.stat().st_ino} {fingerprint_of([*code, *locked])}"
 
 
 def why_not_emulating() -> str:
@@ -199,7 +201,8 @@ def worker(queue: str) -> int:
     service = services.worker(queue)
     if service.makes_namespaces:
         debian.install(debian.EMULATOR_PACKAGES)
-    set_up_python()
+    if IS_CHECKOUT:
+        set_up_python()
     if service.makes_namespaces and (refusal := why_not_emulating()):
         raise OpsError(refusal)
     os.chdir(ROOT)

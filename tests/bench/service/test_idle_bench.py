@@ -19,7 +19,9 @@ def test_a_process_that_begins_or_ends_meanwhile_is_not_counted() -> None:
 
 
 def test_a_worker_is_called_by_its_queue() -> None:
-    assert name_of(["python", "-m", "celery", "-A", "webapp", "worker", "-Q", "plan"]) == "worker, plan"
+    assert (
+        name_of(["python", "-m", "celery", "-A", "webapp.celery", "worker", "-Q", "plan"]) == "worker, plan"
+    )
     assert name_of(["python", "-m", "webapp.http.server", "webapp.asgi"]) == "webapp.http.server"
     assert name_of(["/usr/bin/redis-server", ""]) == "redis-server"
 
