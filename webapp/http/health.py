@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from webapp.base.database import hurried
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.experiments import computations
 from webapp.jobs import storage, workers
@@ -17,7 +18,7 @@ from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])
 
-PATIENCE_MS = 500
+PATIENCE_MS = 300
 """How long an answer waits for somebody else who writes to the database."""
 
 
@@ -45,7 +46,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         redis_answers = True
         found = workers.alive()
         problem = storage.problem()
-        with storage.hurried(PATIENCE_MS):
+        with hurried(PATIENCE_MS):
             settle_abandoned()
     except REDIS_ERRORS:
         redis_answers = False

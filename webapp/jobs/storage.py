@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from django.db import InterfaceError, OperationalError, connection
@@ -49,22 +49,3 @@ def keep_trying(
             report(error)
             connection.close()
             pause(AGAIN_S)
-
-
-@contextmanager
-def hurried(wait_ms: int) -> Iterator[None]:
-    """Let each statement of the block wait `wait_ms` at most for other writers, and raise one of `ERRORS`
-    then.
-    """
-    if connection.vendor == "sqlite":
-        usual_ms = round(connection.settings_dict["OPTIONS"]["timeout"] * 1000)
-        limit, usual = f"PRAGMA busy_timeout = {wait_ms}", f"PRAGMA busy_timeout = {usual_ms}"
-    else:
-        limit, usual = f"SET lock_timeout = {wait_ms}", "SET lock_timeout = DEFAULT"
-    with connection.cursor() as cursor:
-        cursor.execute(limit)
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute(usual)

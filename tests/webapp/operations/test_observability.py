@@ -20,7 +20,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.web import Browser, RedisServer
 from webapp.base.logs import JsonLines
-from webapp.http import health
 from webapp.jobs import announcement as fleet
 from webapp.jobs import workers
 from webapp.runs.models import Run
@@ -123,21 +122,34 @@ def test_metrics_are_for_this_machine_or_for_who_has_the_token(ann: Any, setting
     assert samples(headers={"Authorization": "Bearer s3cret"}, **far)
 
 
+def busy_timeout_ms() -> int:
+    (found,) = connection.connection.execute("PRAGMA busy_timeout").fetchone()
+    return int(found)
+
+
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="only SQLite locks the whole database")
 def test_health_says_that_the_database_is_locked_and_waits_for_it_much_shorter_than_others(
     ann: Any, alice: Browser
 ) -> None:
     orphan = Run.objects.create(request={}, spec={}, worker=str(ANN), lease_until=timezone.now())
     Run.objects.update(lease_until=timezone.now() + timedelta(days=1))  # too long: it is to be shortened
+    secret = alice.post("/account/tokens", {"name": "probe", "role": "viewer"}).json()["secret"]
+    patience_ms: list[int] = []
+
+    def note(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            patience_ms.append(busy_timeout_ms())
+        return execute(sql, params, many, context)
+
     with closing(sqlite3.connect(connection.settings_dict["NAME"], isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        answer = alice.get("/health").json()
+        with connection.execute_wrapper(note):
+            answer = Client().get("/api/health", headers={"Authorization": f"Bearer {secret}"}).json()
         other.execute("ROLLBACK")
     assert "locked" in answer["storage"]
     assert answer["busy_run"] is None and answer["redis"]
-    with connection.cursor() as cursor:
-        (usual_ms,) = cursor.execute("PRAGMA busy_timeout").fetchone()
-    assert usual_ms == 20_000 and health.PATIENCE_MS <= 1000
+    assert len(patience_ms) == 2 and max(patience_ms) <= 500, "of the token's use, and of the job"
+    assert busy_timeout_ms() == 20_000
     assert alice.get("/health").json()["storage"] is None
     orphan.refresh_from_db()
     assert orphan.lease_until < timezone.now() + timedelta(hours=1)
