@@ -109,7 +109,7 @@ def test_a_device_that_computes_or_a_message_under_way_is_no_deadlock(case, of_d
     assert case.run.outcome is None
 
 
-@pytest.mark.parametrize("state", ["halting", "ready", "stuck"])
+@pytest.mark.parametrize("state", ["halting", "halted", "ready", "stuck"])
 def test_while_programs_are_not_running_nobody_is_asked(case, state):
     case.pool.children[1].state = state
     assert case.ask(10 * QUIET_S) == {}
