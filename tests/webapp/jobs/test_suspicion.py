@@ -108,6 +108,17 @@ def test_after_a_database_that_did_not_answer_owners_have_time_to_renew(
     assert looks(suspects, clocks, GRACE_BEATS + 2) == [[]] * (GRACE_BEATS + 2)
 
 
+def test_a_late_job_whose_lease_has_changed_since_it_was_seen_gets_three_beats_more(
+    owner: lease.Ownership,
+) -> None:
+    suspect, job = Suspicion(Run), Run.objects.get(pk=owner.id)
+    assert suspect.silent([job], now_s=0.0) == []
+    assert job.lease_until is not None
+    job.lease_until += timedelta(seconds=1)  # it was renewed between two beats, and is late again
+    assert suspect.silent([job], now_s=GRACE_BEATS * BEAT_S) == []
+    assert suspect.silent([job], now_s=2 * GRACE_BEATS * BEAT_S) == [job]
+
+
 def test_a_clock_that_is_set_back_leaves_no_lease_longer_than_a_new_one(
     owner: lease.Ownership, clocks: Clocks
 ) -> None:
