@@ -16,7 +16,7 @@ import topologies
 from engine.domain.units import human_s
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import STILL
-from tests.browser.test_main_job import serious_findings
+from tests.browser.test_main_job import findings
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 
@@ -194,7 +194,7 @@ def test_nothing_hinders_people_who_cannot_see_or_use_a_mouse(
     page.goto(address(ids, **{"as": kind}))
     page.get_by_test_id("timelines").wait_for()
     page.add_style_tag(content=STILL)
-    assert serious_findings(page) == []
+    assert findings(page) == []
 
 
 def test_a_comparison_with_a_run_that_is_gone_goes_on_without_it(page: Page, ids: list[int]) -> None:

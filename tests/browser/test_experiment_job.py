@@ -8,28 +8,13 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import PATIENCE_MS
+from tests.browser.person import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 expect.set_options(timeout=PATIENCE_MS)
 METHODS = ("single", "voltage", "gpipe", "galaxy")
 MOST_ACTIONS = 15
-
-
-class Person:
-    """Clicks and types, and counts each as one action."""
-
-    def __init__(self, page: Page):
-        self.page = page
-        self.actions = 0
-
-    def click(self, test_id: str) -> None:
-        self.page.get_by_test_id(test_id).click()
-        self.actions += 1
-
-    def fill(self, test_id: str, text: str) -> None:
-        self.page.get_by_test_id(test_id).fill(text)
-        self.actions += 1
 
 
 def marks(page: Page, source: str) -> Locator:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import cycle
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from bench.service.browser_probe import wire_bytes
+from edgeloom import Client
+from engine.experiments.design.shipped_files import FOLDER
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
-from tests.browser.test_main_job import serious_findings
+from tests.browser.test_main_job import findings
+from tests.browser.test_serving_job import secret
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 from tests.support.web import request_body
@@ -23,14 +27,28 @@ MOST_CODE_BYTES = 150_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
+MANUAL = {"manual": "/docs/", "guide": "/docs/guides/runs", "reference": "/docs/reference/catalogue"}
+"""Pages of the manual of each kind: the index, text with pictures, tables."""
+
+
 @pytest.fixture(scope="module")
-def of_runs(site: Up) -> dict[str, tuple[str, str]]:
-    """The pages that need runs, as `PAGES` has the others."""
+def of_runs(site: Up, browser: Browser, administrator: StorageState) -> dict[str, tuple[str, str]]:
+    """The pages that need runs or an experiment, as `PAGES` has the others."""
     bodies = [request_body(strategy=strategy) for strategy in ("gpipe", "single")]
     first, second = store_predicted(bodies, site.environment)
+    with closing(browser.new_context(base_url=site.url, storage_state=administrator)) as context:
+        client = Client(site.url, secret(context.new_page()))
+    experiment = client.new_experiment((FOLDER / "methods-by-rate.toml").read_text(encoding="utf-8"))
+    experiment.predict()
+    experiment.wait()
+    cluster = next(row["id"] for row in client.clusters() if row["name"] == "lab-3")
     return {
         "report": (f"/runs/{first}", "finding"),
+        "recording": (f"/runs/{first}?view=live", "timeline-panel"),
         "compare": (f"/compare?ids={first},{second}", "metrics"),
+        "advice": (f"/clusters/{cluster}", "advice-answer"),
+        "experiment": (f"/experiments/{experiment.id}", "pivot"),
+        "experiment-design of one": (f"/experiments/new?from={experiment.id}", "figure"),
     }
 
 
@@ -44,7 +62,7 @@ def test_every_page_can_be_used_by_everybody_and_fits_a_narrow_window(
         page.emulate_media(color_scheme=scheme)
         open_page(page, path, shown)
         assert sheets_before_those_of_mantine(page) == ["first"], name
-        assert serious_findings(page) == [], f"{name}, {scheme}"
+        assert findings(page) == [], f"{name}, {scheme}"
         page.set_viewport_size({"width": ZOOMED[0], "height": ZOOMED[1]})
         assert sideways_px(page) <= 0, name
         page.set_viewport_size(size)
@@ -60,11 +78,19 @@ def test_every_page_can_be_used_by_everybody_in_every_scheme_and_size(
         open_page(page, path, shown)
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
-            assert serious_findings(page) == [], f"{name}, {scheme}"
+            assert findings(page) == [], f"{name}, {scheme}"
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})
             assert sideways_px(page) <= 0, f"{name}, {width}×{height}"
         page.set_viewport_size(size)
+
+
+def test_the_pages_of_the_manual_can_be_used_by_everybody(page: Page) -> None:
+    for (name, path), scheme in zip(MANUAL.items(), cycle(SCHEMES), strict=False):
+        page.emulate_media(color_scheme=scheme)
+        page.goto(path)
+        assert findings(page) == [], f"{name}, {scheme}"
+        assert sideways_px(page) <= 0, name
 
 
 def test_the_first_page_needs_little_code(page: Page) -> None:

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from bench.service import load_generator
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.test_main_job import choose_strategy, serious_findings
+from tests.browser.test_main_job import choose_strategy, findings
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
 
@@ -74,7 +74,7 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(
     theirs = page.get_by_test_id("exchange").nth(1)
     expect(theirs).to_have_attribute("data-state", "answered")
     assert theirs.get_by_test_id("answer").inner_text().strip() == text.strip() != ""
-    assert serious_findings(page) == []
+    assert findings(page) == []
 
     found: list[load_generator.Figures] = []
     if profiles:

@@ -17,7 +17,7 @@ from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.presentation.latex import latex
 from engine.experiments.presentation.origin import Origin, origin_of
 from engine.experiments.presentation.report_html import html_report
-from engine.experiments.results.pivot import table_data
+from engine.experiments.results.pivot import table_data, tables_of
 from engine.experiments.results.rows import Row
 from webapp.experiments import computations
 from webapp.experiments.models import Execution
@@ -83,7 +83,7 @@ def figure_of(source: Source) -> FigureData:
 
 def latex_of(source: Source) -> str:
     """The chosen table, or all of them one after the other."""
-    tables = source.experiment.tables or tables_of_figures(source.experiment)
+    tables = tables_of(source.experiment)
     found = chosen(source, "table", source.table, tables)
     return "\n".join(
         latex(table_data(source.experiment, table, source.rows), source.origin) for table in found
@@ -93,7 +93,7 @@ def latex_of(source: Source) -> str:
 def records_of(source: Source) -> list[export.Record]:
     """The numbers of the table or of the figure that is named, else all points."""
     if source.table:
-        tables = source.experiment.tables or tables_of_figures(source.experiment)
+        tables = tables_of(source.experiment)
         table = chosen(source, "table", source.table, tables)[0]
         return export.records_of_table(table_data(source.experiment, table, source.rows), source.origin)
     if source.figure:
@@ -114,28 +114,6 @@ def chosen(source: Source, what: str, wanted: Kind | str, own: Sequence[Kind]) -
         asked = f"{what} {wanted[:40]}" if wanted else what
         raise SpecError(f"{source.experiment.name} has no {asked}: {known}.", [(what, "not there")])
     return found
-
-
-def tables_of_figures(experiment: Experiment) -> list[Table]:
-    """The numbers of the figures, for an experiment without tables: x × series, so that the best of a row is
-    the best series at one place.
-    """
-    return [
-        Table(
-            name=figure.name,
-            title=figure.title,
-            metric=figure.metric,
-            relation=figure.relation,
-            relative_to=figure.relative_to,
-            count_invalid=figure.count_invalid,
-            rows=tuple(name for name in (figure.facet, figure.x) if name),
-            columns=(figure.series,) if figure.series else (),
-            where=figure.where,
-            worlds=figure.worlds,
-        )
-        for figure in experiment.figures
-        if figure.kind != "scatter"
-    ]
 
 
 def drawn(draw: Callable[[FigureData, Origin, str], str | bytes]) -> Callable[[Source], str | bytes]:

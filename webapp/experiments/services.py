@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db import transaction
 from django.db.models import F, QuerySet
 from django.http import Http404
 from django.utils import timezone
@@ -20,6 +21,11 @@ from webapp.base.errors import Conflict
 from webapp.base.files import read_experiment
 from webapp.experiments.design import sizes
 from webapp.experiments.models import Execution, Experiment
+
+PRESENTED = frozenset(
+    ("name", "title", "description", "paper", "figures", "tables", "published", "claims", "assumptions")
+)
+"""What an experiment shows of its points; the rest says which points there are."""
 
 
 def find(experiment_id: int) -> Experiment:
@@ -81,7 +87,8 @@ def check_room(value: domain.Experiment, owner: User, instead_of: Experiment | N
 def edit(
     experiment: Experiment, value: domain.Experiment | None, name: str | None, version: int
 ) -> Experiment:
-    """Store an edit made to `version`; what was started goes on as it was frozen. Raises `Conflict`, and
+    """Store an edit made to `version`; what was started goes on as it was frozen, unless the edit leaves all
+    its points as they are: then its rows are those of the new version, too. Raises `Conflict`, and
     `SpecError` if the owner has too much.
     """
     changes: dict[str, Any] = {"updated_at": timezone.now()}
@@ -91,12 +98,21 @@ def edit(
         if experiment.owner is not None:
             check_room(value, experiment.owner, instead_of=experiment)
         changes |= {"document": to_document(value), "version": F("version") + 1}
-    if not Experiment.objects.filter(pk=experiment.pk, version=version).update(**changes):
-        raise Conflict(
-            f"{experiment} was changed meanwhile (you edited version {version}, stored is "
-            f"{experiment.version}): reload it and edit again, or save yours as a copy."
-        )
+    with transaction.atomic():
+        if not Experiment.objects.filter(pk=experiment.pk, version=version).update(**changes):
+            raise Conflict(
+                f"{experiment} was changed meanwhile (you edited version {version}, stored is "
+                f"{experiment.version}): reload it and edit again, or save yours as a copy."
+            )
+        if "document" in changes and points_of(changes["document"]) == points_of(experiment.document):
+            started = experiment.executions.filter(version=version)
+            started.update(version=version + 1, document=changes["document"])
     return find(experiment.pk)
+
+
+def points_of(document: dict[str, Any]) -> dict[str, Any]:
+    """The part of an experiment's document that says which points it has."""
+    return {key: value for key, value in document.items() if key not in PRESENTED}
 
 
 def last_execution(experiment: Experiment) -> Execution | None:

@@ -56,6 +56,7 @@ def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
     html: str = markdown.renderer.render(tokens, markdown.options, {})
     html = html.replace("<table>", '<div class="table" tabindex="0"><table>')
     html = html.replace("</table>", "</table></div>")
+    html = html.replace("<pre>", '<pre tabindex="0">')  # one that is wider than its page is scrolled by keys
     return Rendered(sections[0].title, html, sections)
 
 

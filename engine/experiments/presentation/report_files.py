@@ -22,7 +22,7 @@ from engine.experiments.presentation.latex import latex
 from engine.experiments.presentation.origin import origin_of
 from engine.experiments.presentation.plot import pdf, svg
 from engine.experiments.presentation.report_html import html_report
-from engine.experiments.results.pivot import table_data
+from engine.experiments.results.pivot import table_data, tables_of
 from engine.experiments.results.rows import Row
 
 
@@ -58,7 +58,7 @@ def files_of(
         yield f"figures/{figure.name}.svg", svg(data, origin)
         yield f"figures/{figure.name}.pdf", pdf(data, origin)
         yield f"figures/{figure.name}.csv", csv_text(records_of_figure(data, origin))
-    for table in experiment.tables:
+    for table in tables_of(experiment):
         shown = table_data(experiment, table, rows)
         yield f"tables/{table.name}.tex", latex(shown, origin)
         yield f"tables/{table.name}.csv", csv_text(records_of_table(shown, origin))

@@ -21,7 +21,7 @@ from engine.experiments.presentation.plot import svg
 from engine.experiments.results.best import best
 from engine.experiments.results.cells import label_of
 from engine.experiments.results.claims import verdicts
-from engine.experiments.results.pivot import TableCell, TableData, table_data
+from engine.experiments.results.pivot import TableCell, TableData, table_data, tables_of
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import unit_of_quantity
@@ -43,7 +43,7 @@ def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[
         title=experiment.title or experiment.name,
         summary=summary(experiment, points, rows),
         figures=[(figure, _inline(svg(figure, origin))) for figure in figures],
-        tables=[_table(table_data(experiment, table, rows)) for table in experiment.tables],
+        tables=[_table(table_data(experiment, table, rows)) for table in tables_of(experiment)],
         best=_best(experiment, rows),
         claims=verdicts(experiment, rows),
         published=[_published(experiment, row) for row in compare_published(experiment, rows)],

@@ -139,6 +139,28 @@ def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> Tab
     )
 
 
+def tables_of(experiment: Experiment) -> tuple[Table, ...]:
+    """The tables of an experiment. Of one without any the numbers of its figures: x × series, so that the
+    best of a row is the best series at one place.
+    """
+    return experiment.tables or tuple(
+        Table(
+            name=figure.name,
+            title=figure.title,
+            metric=figure.metric,
+            relation=figure.relation,
+            relative_to=figure.relative_to,
+            count_invalid=figure.count_invalid,
+            rows=tuple(name for name in (figure.facet, figure.x) if name),
+            columns=(figure.series,) if figure.series else (),
+            where=figure.where,
+            worlds=figure.worlds,
+        )
+        for figure in experiment.figures
+        if figure.kind != "scatter"
+    )
+
+
 def check_table(experiment: Experiment, table: Table) -> None:
     """Check that the experiment has the metric and the factors that a table names; raises `SpecError`."""
     metric(table.metric)

@@ -287,6 +287,21 @@ def test_every_metric_of_a_row_is_in_the_table_of_metrics(alice: Browser) -> Non
 
 
 # Editing ------------------------------------------------------------------------------------------
+def test_a_figure_or_a_table_that_is_added_shows_the_rows_that_are_there(alice: Browser) -> None:
+    """What says which points there are is the same: nothing is to be computed again."""
+    address = f"/experiments/{created(alice)['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    shown = fields(figures=[FIGURE | {"name": "kept"}], tables=[TABLE | {"name": "kept"}])
+    edited = alice.put(address, {"experiment": shown, "version": 1}).json()
+    assert (edited["version"], edited["started_version"], edited["done"]) == (2, 2, 4)
+    found = alice.get(f"{address}/analysis").json()
+    (panel,) = found["figures"][0]["panels"]
+    assert len(panel["lines"]) == 2 and len(found["tables"][0]["rows"]) == 2
+    other = alice.put(address, {"experiment": shown | {"seeds": [0, 1]}, "version": 2}).json()
+    assert (other["version"], other["started_version"]) == (3, 2)
+
+
 def test_an_edit_counts_versions_and_a_name_does_not(alice: Browser) -> None:
     experiment = created(alice)
     address = f"/experiments/{experiment['id']}"

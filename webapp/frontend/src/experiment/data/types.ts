@@ -35,6 +35,7 @@ export interface FigureSpec {
 
 export interface TableSpec {
   name: string;
+  title?: string;
   rows: string[];
   columns: string[];
   metric: string;
@@ -56,7 +57,7 @@ export interface ExperimentDocument {
   points?: Record<string, Coordinate>[];
   grid?: boolean;
   where?: string[];
-  tables?: object[];
+  tables?: { name: string }[];
   claims?: object[];
   published?: object[];
   assumptions?: string[];

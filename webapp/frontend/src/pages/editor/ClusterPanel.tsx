@@ -79,6 +79,7 @@ export function ClusterPanel({ readOnly, errors, problems, question, onQuestion,
           onChange={(source) => source && set({ source }, 'source')}
         />
       </div>
+      <AdvicePanel problems={problems} />
       <div className={classes.section}>
         <span className="overline">Altogether</span>
         <Figures
@@ -91,7 +92,6 @@ export function ClusterPanel({ readOnly, errors, problems, question, onQuestion,
           ]}
         />
       </div>
-      <AdvicePanel problems={problems} />
       <FitCheck question={question} onQuestion={onQuestion} validation={validation} />
     </>
   );

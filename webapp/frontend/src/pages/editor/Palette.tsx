@@ -24,7 +24,7 @@ export function Palette() {
   const words = filter.toLowerCase();
   const shown = presets.filter((preset) => `${preset.name} ${preset.title}`.toLowerCase().includes(words));
   return (
-    <aside className={classes.palette}>
+    <aside className={classes.palette} aria-label="What can be added">
       <div className={classes.panelHead}>
         <span className="overline">Add</span>
         <Group gap={6} wrap="nowrap">

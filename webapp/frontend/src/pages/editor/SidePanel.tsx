@@ -79,7 +79,7 @@ export function SidePanel({ readOnly, view, problems, question, onQuestion, vali
     );
   }
   return (
-    <aside className={classes.side} data-testid="side-panel">
+    <aside className={classes.side} aria-label="What is drawn" data-testid="side-panel">
       <ScrollArea key={[...nodes, ...links].join()} flex={1} type="auto" scrollbarSize={6}>
         {!readOnly && <ArrangePanel view={view} />}
         {panel}

@@ -205,7 +205,7 @@ function Section({ title, about, children }: { title: string; about?: string; ch
   return (
     <Card component="section" padding="md" aria-label={title}>
       <Group gap="xs" align="baseline" mb={8}>
-        <Title order={3} fz={14}>
+        <Title order={2} fz={14}>
           {title}
         </Title>
         {about && (

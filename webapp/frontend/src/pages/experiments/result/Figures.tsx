@@ -1,18 +1,20 @@
-import { Select } from '@mantine/core';
+import { Button, Select } from '@mantine/core';
 import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import type { AnalysisAnswer, FigureAnswer } from '@/experiment/data/answers';
+import type { AnalysisAnswer, FigureAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { FIRST_VIEW, type View, viewOf } from '@/experiment/data/design';
 import { useFigure } from '@/experiment/data/queries';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { ViewControls } from '../design/ViewControls';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import type { Selection } from '../selection';
+import { nameAfter, useKeep } from './useKeep';
 
 interface Props {
-  id: number;
+  stored: StoredExperiment;
+  mayChange: boolean;
   experiment: ExperimentDocument;
   analysis: AnalysisAnswer | undefined;
   token: string;
@@ -25,7 +27,8 @@ interface Props {
 const OWN = '';
 
 /** A figure of the experiment, or one with the axes that a person chooses. */
-export function Figures({ id, experiment, analysis, token, view, onView, selection }: Props) {
+export function Figures({ stored, mayChange, experiment, analysis, token, view, onView, selection }: Props) {
+  const [keep, isKeeping] = useKeep(stored);
   const [name, setName] = useState(experiment.figures[0]?.name ?? OWN);
   const metrics = useMetrics();
   const designed = experiment.figures.find((figure) => figure.name === name);
@@ -34,7 +37,7 @@ export function Figures({ id, experiment, analysis, token, view, onView, selecti
     : designed
       ? null
       : viewOf(experiment.factors, FIRST_VIEW);
-  const own = useFigure(id, composed, token);
+  const own = useFigure(stored.id, composed, token);
   const answer = composed ? own.data : analysis?.figures.find((figure) => figure.name === name);
   const shown = composed ?? designed ?? viewOf(experiment.factors, FIRST_VIEW);
   const start: View = view ?? {
@@ -64,23 +67,44 @@ export function Figures({ id, experiment, analysis, token, view, onView, selecti
         height={430}
         extra={
           choices.length > 1 || view ? (
-            <Select
-              size="xs"
-              w={220}
-              aria-label="Figure"
-              value={view ? OWN : name}
-              allowDeselect={false}
-              data={[...choices, { value: OWN, label: 'Axes of my choice' }]}
-              onChange={(next) => {
-                if (next === null) return;
-                if (next === OWN) onView(start);
-                else {
-                  onView(null);
-                  setName(next);
-                }
-              }}
-              data-testid="choose-figure"
-            />
+            <>
+              {mayChange && composed && answer && (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  loading={isKeeping}
+                  title="Reports and exports have it, too"
+                  onClick={() => {
+                    const title = titleOf(answer);
+                    const kept = { ...composed, name: nameAfter(title, experiment.figures), title };
+                    keep({ figures: kept }, () => {
+                      onView(null);
+                      setName(kept.name);
+                    });
+                  }}
+                  data-testid="keep-figure"
+                >
+                  Keep this figure
+                </Button>
+              )}
+              <Select
+                size="xs"
+                w={220}
+                aria-label="Figure"
+                value={view ? OWN : name}
+                allowDeselect={false}
+                data={[...choices, { value: OWN, label: 'Axes of my choice' }]}
+                onChange={(next) => {
+                  if (next === null) return;
+                  if (next === OWN) onView(start);
+                  else {
+                    onView(null);
+                    setName(next);
+                  }
+                }}
+                data-testid="choose-figure"
+              />
+            </>
           ) : undefined
         }
         controls={

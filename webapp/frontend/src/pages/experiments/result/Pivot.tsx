@@ -1,18 +1,20 @@
-import { Anchor, Group, MultiSelect, Select, Table, Text } from '@mantine/core';
+import { Anchor, Button, Group, MultiSelect, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { WORLDS } from '@/api/worlds';
 import { useMetrics } from '@/api/queries';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
-import type { PivotAnswer, TableCellAnswer } from '@/experiment/data/answers';
+import type { PivotAnswer, StoredExperiment, TableCellAnswer } from '@/experiment/data/answers';
 import { exportLink, useTable } from '@/experiment/data/queries';
 import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
 import { metricText } from '@/format/metrics';
 import classes from './result.module.css';
+import { nameAfter, useKeep } from './useKeep';
 
 interface Props {
-  id: number;
+  stored: StoredExperiment;
+  mayChange: boolean;
   experiment: ExperimentDocument;
   /** The experiment's own tables. */
   tables: readonly PivotAnswer[];
@@ -32,7 +34,8 @@ const STATISTIC_TEXT: Record<string, string> = {
 };
 
 /** A pivot table: rows × columns × statistic, composed by the person. */
-export function Pivot({ id, experiment, tables, metric, token }: Props) {
+export function Pivot({ stored, mayChange, experiment, tables, metric, token }: Props) {
+  const [keep, isKeeping] = useKeep(stored);
   const metrics = useMetrics();
   const names = experiment.factors.map(({ name, title }) => ({ value: name, label: title || name }));
   const [chosen, setChosen] = useState<Partial<TableSpec>>({});
@@ -46,7 +49,7 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
     worlds: [],
     ...chosen,
   };
-  const answer = useTable(id, table.rows.length > 0 ? table : null, token);
+  const answer = useTable(stored.id, table.rows.length > 0 ? table : null, token);
   const set = (patch: Partial<TableSpec>) => setChosen({ ...chosen, ...patch });
   const axes = [...names, { value: 'world', label: 'World' }];
   return (
@@ -68,11 +71,26 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
         flush
         extra={
           <Group gap="sm">
+            {mayChange && answer.data && (
+              <Button
+                size="compact-xs"
+                variant="default"
+                loading={isKeeping}
+                title="Reports and exports have it, too"
+                onClick={() => {
+                  const title = titleOf(answer.data);
+                  keep({ tables: { ...table, name: nameAfter(title, experiment.tables ?? []), title } });
+                }}
+                data-testid="keep-table"
+              >
+                Keep this table
+              </Button>
+            )}
             {['tex', 'csv', 'parquet'].map((format) => (
               <Anchor
                 key={format}
                 size="xs"
-                href={exportLink(id, format, { table: JSON.stringify(table) })}
+                href={exportLink(stored.id, format, { table: JSON.stringify(table) })}
                 download
                 data-testid={`pivot-${format}`}
               >
@@ -136,6 +154,10 @@ export function Pivot({ id, experiment, tables, metric, token }: Props) {
     </>
   );
 }
+
+/** "End-to-end latency by rate of the links". */
+const titleOf = ({ quantity, row_titles }: PivotAnswer) =>
+  `${quantity} by ${row_titles.map((title) => title.toLowerCase()).join(' and ')}`;
 
 interface AxesProps {
   label: string;

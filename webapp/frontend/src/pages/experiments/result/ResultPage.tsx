@@ -75,7 +75,7 @@ function Result({ stored, rows, rowsError }: Props) {
       wide
       title={stored.title || stored.name}
       about={
-        <Group gap={8} component="span">
+        <Group gap={8} component="span" wrap="nowrap" align="flex-start">
           <ExperimentBadge state={state} notCounted={notCounted} />
           <Text size="sm" component="span">
             {experiment?.description || `${stored.total} rows`}
@@ -104,7 +104,8 @@ function Result({ stored, rows, rowsError }: Props) {
               />
             )}
             <Figures
-              id={id}
+              stored={stored}
+              mayChange={mayChange}
               experiment={experiment}
               analysis={analysis.data}
               token={token}
@@ -129,7 +130,8 @@ function Result({ stored, rows, rowsError }: Props) {
             )}
             {done === all.length && <BestPlanners id={id} token={token} mayChange={mayChange} />}
             <Pivot
-              id={id}
+              stored={stored}
+              mayChange={mayChange}
               experiment={experiment}
               tables={analysis.data?.tables ?? []}
               metric={view?.metric ?? experiment.figures[0]?.metric ?? FIRST_VIEW.metric}
