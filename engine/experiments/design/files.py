@@ -69,7 +69,9 @@ def parse_toml(text: str, where: str) -> Experiment:
 
 
 def dump_toml(experiment: Experiment) -> str:
-    """Text that `parse_toml` reads back as an equal experiment. Fields with their default are left out."""
+    """Text that `parse_toml` reads back as an equal experiment. Fields with their default are left out, and
+    those of a run that are null, which TOML has no word for: they mean the default, too.
+    """
     data = experiment.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
     singular = {field: table for table, field in TABLES.items()}
     if "factors" in data:
@@ -81,7 +83,13 @@ def dump_toml(experiment: Experiment) -> str:
         row["kind"] = claim.kind
     tables = {singular[key]: value for key, value in data.items() if key in singular}
     plain = {key: value for key, value in data.items() if key not in singular}
-    return tomli_w.dumps({**plain, **tables})
+    return tomli_w.dumps(_without_null({**plain, **tables}))
+
+
+def _without_null(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _without_null(value) for key, value in data.items() if value is not None}
+    return [_without_null(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def _short(level: Level) -> Any:

@@ -74,6 +74,13 @@ def test_json_and_toml_give_the_experiment_back() -> None:
     assert parse_toml(dump_toml(experiment), "x") == experiment
 
 
+def test_a_run_of_the_form_whose_unset_fields_are_null_is_written_without_them() -> None:
+    """As a browser sends a base: TOML has no word for null, and the report of the experiment has its file."""
+    base = {"model": "gpt2", "weights": None, "workload": {"new_tokens": 2, "prompt": None}}
+    written = dump_toml(experiment_of().model_copy(update={"base": base}))
+    assert parse_toml(written, "x").base == {"model": "gpt2", "workload": {"new_tokens": 2}}
+
+
 def test_parquet_has_the_columns_of_the_frame() -> None:
     table = pandas.read_parquet(io.BytesIO(parquet_bytes(records_of_rows(ROWS, ORIGIN))))
     assert list(table.columns) == [*frame(ROWS).columns, *ORIGIN.columns]

@@ -27,6 +27,7 @@ export function Placements({ runs }: { runs: RunDetail[] }) {
                   model={run.spec.model}
                   devices={run.spec.cluster.devices.map((device) => device.name)}
                   over
+                  title={`Allocation of run ${run.id}`}
                 />
               )}
             </div>

@@ -33,8 +33,8 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
   const over = isOver(state);
   return (
     <header>
-      <Group justify="space-between" wrap="nowrap" gap="md">
-        <Group gap="sm" wrap="nowrap" style={{ minWidth: 0 }}>
+      <Group justify="space-between" wrap="nowrap" gap="md" className={classes.head}>
+        <Group gap="sm" wrap="nowrap" className={classes.name} style={{ minWidth: 0 }}>
           <Title order={1} fz={18} className={classes.title} data-testid="run-name">
             {run.name || `Run ${run.id}`}
           </Title>

@@ -42,7 +42,7 @@ export function guided(guide: ShowcaseGuide, seen: Seen): Step | null {
   }
   if (isSlow(link, guide)) {
     const text =
-      effectText(seen) ?? `${name} carries ${rate(guide.bit_per_s)} now: the next token is on its way.`;
+      effectText(seen) ?? `${name} carries ${rate(slower(link))} now: the next token is on its way.`;
     return { name: 'slowed', text, todo: 'Undo it, and watch the tokens again.', show: null };
   }
   return {
@@ -70,9 +70,9 @@ function over({ state }: Seen): Step {
   return { name: 'over', text, todo: state === 'finished' ? 'Open the report.' : '', show: null };
 }
 
-function isSlow({ forward, backward }: LinkView, { bit_per_s }: ShowcaseGuide): boolean {
-  return Math.min(forward.set_bit_per_s, backward.set_bit_per_s) < 10 * bit_per_s;
-}
+const slower = ({ forward, backward }: LinkView) => Math.min(forward.set_bit_per_s, backward.set_bit_per_s);
+
+const isSlow = (link: LinkView, { bit_per_s }: ShowcaseGuide) => slower(link) < 10 * bit_per_s;
 
 function newest({ tokens }: Seen): string {
   return seconds(tokens.at(-1)?.latency_s ?? 0);

@@ -29,6 +29,8 @@ interface Props {
   made?: readonly PlanVersion[];
   /** Whether the run is over: its last plan is the final one. */
   over?: boolean;
+  /** Another one where a page has several. */
+  title?: string;
 }
 
 /** Layer × device: which heads, columns or positions of every layer each device holds and computes. */
@@ -40,6 +42,7 @@ export function AllocationView({
   phase = 'prefill',
   made = NONE,
   over = false,
+  title = 'Allocation',
 }: Props) {
   const [chosen, setChosen] = useState<ShownPhase | null>(null);
   const [version, setVersion] = useState<string | null>(null);
@@ -53,7 +56,7 @@ export function AllocationView({
   const axes = allocation.axes.map(({ axis, size }) => `${size} ${axis}`).join(', ');
   return (
     <Panel
-      title="Allocation"
+      title={title}
       testId="allocation"
       about={
         one.about ? (
