@@ -91,7 +91,7 @@ def _table(table: TableData) -> dict[str, Any]:
         table.unit, [cell.value for row in table.rows for cell in row.cells if cell]
     )
     return {
-        "title": table.title,
+        "title": table.heading,
         "quantity": table.quantity,
         "shown_unit": unit,
         "statistic": "mean ± half of the 95 % interval" if table.statistic == "interval" else table.statistic,
