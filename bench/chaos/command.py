@@ -20,7 +20,7 @@ from bench.chaos.kills import Trial, trial
 from bench.chaos.verdict import GOOD, Ending, judge
 from bench.tables.documents import DOCUMENTS, section, write_section
 from bench.tables.rows import Table, as_text
-from bench.trials.campaign import service_trials
+from bench.trials.campaign import DATABASES, service_trials
 from emulator.host.leftovers import children, recorded
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
@@ -39,7 +39,7 @@ HUNG_AFTER_S = 60.0
 
 
 class Played(NamedTuple):
-    """A run's report, and its trace if it was real."""
+    """A run's report, and its trace if it was emulated."""
 
     report: RunReport
     trace: list[Span | Mark]
@@ -66,39 +66,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--world",
-        choices=("real", "simulated", "service"),
-        default="real",
-        help="real processes on emulated links, the simulated world, or the server with three workers under "
-        "faults of its own",
+        choices=("predicted", "emulated"),
+        default="emulated",
+        help="processes on shaped links, or the same trials on shapes without root (emulated)",
     )
     parser.add_argument(
-        "--database",
-        choices=("sqlite", "postgresql"),
-        default="sqlite",
-        help="with --world service: what the server keeps its runs in",
+        "--service",
+        choices=DATABASES,
+        help="trials of the server instead: three workers and faults of its own, its runs in this database",
     )
     parser.add_argument("--write", action="store_true", help="keep the result in docs/results/")
 
 
 def run(args: argparse.Namespace) -> int:
-    play = played if args.world == "real" else simulated
+    is_emulated = args.world == "emulated"
     for option, value, least in (("--kills", args.kills, 1), ("--first", args.first, 0)):
         if value < least:
             raise SpecError(f"{option} is {value}: it must be {least} or more.")
-    if args.world != "simulated":
+    if args.service or is_emulated:
         probe().require()
-    if args.world == "service":
+    if args.service:
         if args.strategy:
-            raise SpecError("--strategy chooses the runs of --world real and simulated: leave it out here.")
+            raise SpecError("--strategy chooses the runs of --world: leave it out with --service.")
         return service(args)
-    if args.world == "real":
+    if is_emulated:
         expect_emulations()  # the process that they are forked from stays and is none of their traces
     strategies = tuple(named(name) for name in args.strategy or ()) or STRATEGIES
     before = traces_of_runs()
     began_s = time.monotonic()
     ended = []
     for number in range(args.first, args.first + args.kills):
-        one = _play(play, trial(args.seed, number, strategies))
+        one = _play(emulated if is_emulated else predicted, trial(args.seed, number, strategies))
         ended.append(one)
         if one.ending not in GOOD:
             sys.stdout.write(f"{one.trial.title}: {one.ending}: {one.sentence}\n")
@@ -114,11 +112,11 @@ def run(args: argparse.Namespace) -> int:
 
 def service(args: argparse.Namespace) -> int:
     """Trials of the server: `bench/trials` says what happens in them."""
-    trials = service_trials(args.seed, args.first, args.kills, args.database)
-    result = Table(f"service on {args.database}, seed {args.seed}", ("", ""), trials.rows)
+    trials = service_trials(args.seed, args.first, args.kills, args.service)
+    result = Table(f"service on {args.service}, seed {args.seed}", ("", ""), trials.rows)
     sys.stdout.write(as_text(result) + "\n")
     if args.write:
-        name = f"chaos service {args.database}"
+        name = f"chaos service {args.service}"
         write_section(DOCUMENTS / "server.md", name, section(result))
     return 1 if trials.problems else 0
 
@@ -137,12 +135,12 @@ def _play(play: Callable[[Trial], Played], one: Trial) -> Ended:
     return Ended(one, verdict.ending, verdict.why, recoveries_s)
 
 
-def simulated(one: Trial) -> Played:
+def predicted(one: Trial) -> Played:
     return Played(predict(one.spec), [])
 
 
-def played(one: Trial) -> Played:
-    """A real run, stopped when it takes too long once it has begun."""
+def emulated(one: Trial) -> Played:
+    """An emulation, stopped when it takes too long once it has begun."""
     trace: list[Span | Mark] = []
     commands: queue.Queue[LiveCommand] = queue.Queue()
     began_s: list[float] = []
@@ -195,7 +193,7 @@ def table(world: str, seed: int, ended: list[Ended], left: frozenset[str], wall_
         ("recovery, median (virtual)", f"{median_s:.3f} s"),
         ("wall time", f"{wall_s:.0f} s"),
     )
-    return Table(f"{world} world, seed {seed}", ("", ""), rows)
+    return Table(f"{world}, seed {seed}", ("", ""), rows)
 
 
 CHAOS = Command("chaos", "many runs, each with a device failure at a random moment", add_arguments, run)

@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
 
 
 def judge(one: Trial, report: RunReport, trace: Sequence[Span | Mark] = ()) -> Verdict:
-    """How a trial ended. `trace` is that of a real run; the simulated world has nothing to compare with."""
+    """How a trial ended. `trace` is that of an emulation; a prediction has nothing to be compared with."""
     outcome = report.outcome
     if outcome.kind == "finished":
         if not (_complete(one.spec, report) and _right(report)):

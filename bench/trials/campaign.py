@@ -1,4 +1,4 @@
-"""`python -m bench.trials.campaign`, which `./loom chaos --world service` runs in namespaces of its own.
+"""`python -m bench.trials.campaign`, which `./loom chaos --service` runs in namespaces of its own.
 
 Inside, this process is the first one, sees only its own processes, and has its own loopback and mounts. So it
 sees what a trial leaves behind, and the kernel removes what the campaign leaves behind.
@@ -19,6 +19,8 @@ from bench.trials import servers
 from bench.trials.isolated import Found, found_by, hand_over, parser_of
 from bench.trials.outcomes import TrialOutcome, found_in, line_of
 from bench.trials.schedule import schedule
+
+DATABASES = ("sqlite", "postgresql")
 
 
 def service_trials(seed: int, first: int, trials: int, database: str) -> Found:
@@ -80,7 +82,7 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--database", choices=DATABASES, default=DATABASES[0])
     args = parser.parse_args()
     directory = Path(tempfile.mkdtemp(prefix="edgeloom-trials-"))
     began_s = time.monotonic()

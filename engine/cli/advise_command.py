@@ -16,10 +16,11 @@ from rich.text import Text
 from engine.advice.answer import answer
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import best_of, ranked, told_once, tried
-from engine.advice.questions import Asker
+from engine.advice.questions import reply_to
+from engine.advice.replies import Asker
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.advice.why import explain
-from engine.cli.advise_questions import add_question_arguments, replied, reply_group
+from engine.cli.advise_questions import add_question_arguments, asked, reply_group, supply
 from engine.cli.arguments import add_run_arguments, run_spec_of
 from engine.cli.command import Command
 from engine.cli.present import check_writable, write_json
@@ -84,8 +85,9 @@ def _rows(base: RunSpec, by: Objective) -> tuple[Assessment, ...]:
 
 def _ask(base: RunSpec, args: argparse.Namespace) -> int:
     """Answer one of the questions in place of the ranking."""
-    rows = _rows(base, args.by) if args.ask in ("link", "cost") else ()
-    reply = replied(base, rows, args.by, args, Asker(assess_all, assess_ends))
+    question = asked(args)
+    rows = _rows(base, args.by) if question.is_about_strategies else ()
+    reply = reply_to(question, base, rows, supply(args.environment), Asker(assess_all, assess_ends))
     if args.json:
         write_json(reply.model_dump_json(indent=2), args.json)
     if args.json != "-":

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import get_args
 
 from rich.console import Group
 from rich.text import Text
 
-from engine.advice.questions import (
-    Asker,
-    Prices,
-    Question,
-    Reply,
-    cost_per_token,
-    largest_model,
-    link_to_upgrade,
-    to_buy,
-)
-from engine.advice.values import Assessment, Objective
+from engine.advice.questions import Asked, Supply
+from engine.advice.replies import Prices, Question, Reply
 from engine.cli.command import Environment
 from engine.cli.tables import table
 from engine.domain.errors import SpecError
-from engine.domain.spec import RunSpec
 from engine.models.catalogue import names, resolve
 
 TOKENS_PER_S = 1.0
@@ -62,25 +51,16 @@ def prices_of(args: argparse.Namespace) -> Prices:
     return prices
 
 
-def replied(
-    base: RunSpec, rows: Sequence[Assessment], by: Objective, args: argparse.Namespace, asker: Asker
-) -> Reply:
-    """The reply to the questions on the command line. `rows` are the strategies on the cluster, for the
-    questions about it. Raises `SpecError`.
-    """
+def asked(args: argparse.Namespace) -> Asked:
+    """The question of the command line. Raises `SpecError`."""
     if args.tokens_per_s <= 0:
         raise SpecError(f"--tokens-per-s is {args.tokens_per_s:g}: expected tokens per second, more than 0.")
-    environment: Environment = args.environment
-    match args.ask:
-        case "buy":
-            return to_buy(base, environment.presets(), args.tokens_per_s, prices_of(args), asker)
-        case "largest":
-            models = {name: resolve(name) for name in names()}
-            return largest_model(base, models, args.tokens_per_s, asker)
-        case "link":
-            return link_to_upgrade(base, rows, by, asker)
-        case _:
-            return cost_per_token(base, rows, prices_of(args))
+    return Asked(question=args.ask, by=args.by, tokens_per_s=args.tokens_per_s, prices=prices_of(args))
+
+
+def supply(environment: Environment) -> Supply:
+    """The presets of boards, and the catalogue's models."""
+    return Supply(environment.presets, lambda: {name: resolve(name) for name in names()})
 
 
 def reply_group(reply: Reply) -> Group:

@@ -98,7 +98,7 @@ def changed_link(link: LinkSpec, change: SetRate | SetDelay | SetLoss | SetJitte
 
 
 def slowed_device(device: DeviceSpec, factor: float) -> DeviceSpec:
-    """`device` with all operations taking `factor` times as long, as beside a busy neighbour."""
+    """`device` with `factor` times the time for everything that it computes, as beside a busy neighbour."""
     return device.model_copy(
         update={
             "flop_per_s": device.flop_per_s / factor,

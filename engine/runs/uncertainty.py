@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Literal
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.conditions import slowed_device
 from engine.domain.model import ModelSpec
 from engine.domain.rates import IN_WORDS, WITHIN, FormatRate, format_bits
 from engine.domain.report import RunReport, Uncertainty
@@ -104,27 +105,6 @@ def at_end(spec: RunSpec, end: End) -> RunSpec:
     devices = []
     for device in spec.cluster.devices:
         factor = within(spec, device)
-        devices.append(times_as_long(device, factor if end == "slow" else 1 / factor))
+        devices.append(slowed_device(device, factor if end == "slow" else 1 / factor))
     cluster: ClusterSpec = spec.cluster.model_copy(update={"devices": tuple(devices)})
     return spec.model_copy(update={"cluster": cluster})
-
-
-def times_as_long(device: DeviceSpec, factor: float) -> DeviceSpec:
-    """`device` with `factor` times the time for everything that it computes."""
-    return device.model_copy(
-        update={
-            "flop_per_s": device.flop_per_s / factor,
-            "memory_byte_per_s": device.memory_byte_per_s / factor,
-            "op_overhead_s": device.op_overhead_s * factor,
-            "dispatch_s": device.dispatch_s * factor,
-            "token_s": device.token_s * factor,
-            "handover_s": device.handover_s * factor,
-            "measured_scale": device.measured_scale * factor,
-            "family_rates": tuple(
-                row.model_copy(update={"flop_per_s": row.flop_per_s / factor}) for row in device.family_rates
-            ),
-            "format_rates": tuple(
-                row.model_copy(update={"flop_per_s": row.flop_per_s / factor}) for row in device.format_rates
-            ),
-        }
-    )

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from engine.advice.questions import Reply
+from engine.advice.replies import Reply
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.showcase import Claim, Guide, Place, Showcase
 from engine.domain.spec import RunSpec
@@ -82,7 +82,7 @@ def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
 @router.post("/advice/question", response=Reply)
 def answer_question(request: UserRequest, body: QuestionRequest) -> Reply:
     """What to buy, the largest model, the link to upgrade, or what a token costs: in one sentence."""
-    return asking.replied(base_of(body), body, request.auth.pk)
+    return asking.replied(base_of(body), body.asked, request.auth.pk)
 
 
 @router.post("/advice/changes", response=list[Change])

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from engine.advice.changes import ranked, told_once
-from engine.advice.questions import Reply
+from engine.advice.questions import Asked
+from engine.advice.replies import Reply
 from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from webapp.advice.requests import QuestionRequest
 from webapp.base import budgets
 from webapp.base.errors import TooMany
 from webapp.base.redis import count_up, redis_needed
@@ -43,14 +43,12 @@ def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person:
     return Answer.parse(found["answer"], "answer")
 
 
-def replied(base: RunSpec, asked: QuestionRequest, person: int) -> Reply:
+def replied(base: RunSpec, asked: Asked, person: int) -> Reply:
     """The answer to one of the questions. Raises `SpecError`, and `TooMany` as `assessed` does."""
-    about_rows = asked.question in ("link", "cost")
-    rows = assessed(base, asked.by, person, "question") if about_rows else ()
+    rows = assessed(base, asked.by, person, "question") if asked.is_about_strategies else ()
     place, number = _ticket(person, "question")
     given = [row.model_dump(mode="json") for row in rows]
-    request = asked.model_dump(mode="json", include={"question", "by", "tokens_per_s", "prices"})
-    call = ("plan.ask", [_document(base), request, given, place, number])
+    call = ("plan.ask", [_document(base), asked.model_dump(mode="json"), given, place, number])
     (found,) = _answers([call], base, person)
     return Reply.parse(found["reply"], "reply")
 

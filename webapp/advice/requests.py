@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from engine.advice.questions import Prices, Question
+from engine.advice.questions import Asked
+from engine.advice.replies import Prices, Question
 from engine.advice.values import Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
@@ -34,6 +35,10 @@ class QuestionRequest(AdviceRequest):
     question: Question
     tokens_per_s: Positive = 1.0
     prices: Prices = Prices()
+
+    @property
+    def asked(self) -> Asked:
+        return Asked(question=self.question, by=self.by, tokens_per_s=self.tokens_per_s, prices=self.prices)
 
 
 def base_of(request: AdviceRequest) -> RunSpec:

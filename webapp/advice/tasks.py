@@ -18,16 +18,8 @@ import topologies
 from engine.advice.answer import answer as answered
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import tried
-from engine.advice.questions import (
-    Asker,
-    AssessAll,
-    Prices,
-    Reply,
-    cost_per_token,
-    largest_model,
-    link_to_upgrade,
-    to_buy,
-)
+from engine.advice.questions import Asked, Supply, reply_to
+from engine.advice.replies import Asker, AssessAll, Reply
 from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
@@ -41,9 +33,11 @@ from webapp.jobs import answers
 from webapp.runs.tasks import with_profile
 
 LIMIT_S = 10
+"""A task's time. Strategies that are not assessed within it are returned with that as their reason."""
 UNFINISHED = f"Not answered within {LIMIT_S} s: ask again, what has been predicted is kept."
-"""A task's time. Strategies that are not assessed within it are returned with this as their reason."""
 ASSESSMENT_KEPT_S = 24 * 3600
+SUPPLY = Supply(topologies.presets, lambda: {name: catalogue.resolve(name) for name in catalogue.names()})
+"""The presets of boards, and the catalogue's models."""
 
 
 class OutOfTime(Exception):
@@ -103,12 +97,12 @@ def answer_first(
 @answers.question("plan.ask", LIMIT_S + 5)
 @unless_superseded
 def ask_question(
-    base: dict[str, Any], request: dict[str, Any], rows: list[dict[str, Any]], place: str, number: int
+    base: dict[str, Any], question: dict[str, Any], rows: list[dict[str, Any]], place: str, number: int
 ) -> dict[str, Any]:
     """Answer a question of somebody who builds a cluster; `rows` are the strategies' assessments."""
     spec = with_profile(RunSpec.parse(base, "run"))
     known = [Assessment.parse(row, "assessment") for row in rows]
-    rate, by, prices = request["tokens_per_s"], request["by"], Prices.parse(request["prices"], "prices")
+    asked = Asked.parse(question, "question")
     ends_s = time.monotonic() + LIMIT_S
 
     def assessed(assess_one: Callable[[RunSpec], Assessment]) -> AssessAll:
@@ -122,18 +116,9 @@ def ask_question(
 
     asker = Asker(assessed(assess), assessed(assess_with_interval))
     try:
-        match request["question"]:
-            case "buy":
-                reply = to_buy(spec, topologies.presets(), rate, prices, asker)
-            case "largest":
-                models = {name: catalogue.resolve(name) for name in catalogue.names()}
-                reply = largest_model(spec, models, rate, asker)
-            case "link":
-                reply = link_to_upgrade(spec, known, by, asker)
-            case _:
-                reply = cost_per_token(spec, known, prices)
+        reply = reply_to(asked, spec, known, SUPPLY, asker)
     except OutOfTime:
-        reply = Reply(question=request["question"], sentence=UNFINISHED, unit="")
+        reply = Reply(question=asked.question, sentence=UNFINISHED, unit="")
     return {"reply": reply.model_dump(mode="json")}
 
 

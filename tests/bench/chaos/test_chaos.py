@@ -32,8 +32,8 @@ def row(output: str, name: str) -> int:
 
 
 @pytest.mark.parametrize("seed", ["1", "2", "3"])
-def test_simulated_trials_end_well_and_leave_nothing(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert campaign("--world", "simulated", "--seed", seed, "--kills", str(TRIALS)) == 0
+def test_predicted_trials_end_well_and_leave_nothing(seed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert campaign("--world", "predicted", "--seed", seed, "--kills", str(TRIALS)) == 0
     said = capsys.readouterr().out
     endings = [row(said, "finished with the right tokens"), row(said, "ended with a clear reason")]
     assert sum(endings) == TRIALS == row(said, "trials")
@@ -57,7 +57,7 @@ def test_the_method_of_a_file_alone_is_tried(
 ) -> None:
     keep_methods_apart(monkeypatch)
     file = write_method(tmp_path)
-    chosen = ("--world", "simulated", "--kills", "4", "--strategy", f"{file}:Thirds")
+    chosen = ("--world", "predicted", "--kills", "4", "--strategy", f"{file}:Thirds")
     assert campaign(*chosen) == 0
     said = capsys.readouterr().out
     endings = [row(said, "finished with the right tokens"), row(said, "ended with a clear reason")]
@@ -66,7 +66,7 @@ def test_the_method_of_a_file_alone_is_tried(
 
 
 def spoiled(change: Callable[[RunReport], RunReport]) -> Callable[[Trial], chaos.Played]:
-    play = chaos.simulated
+    play = chaos.predicted
     return lambda trial: chaos.Played(change(play(trial).report), [])
 
 
@@ -93,8 +93,8 @@ def test_a_campaign_with_a_bad_ending_fails_and_names_the_trial(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(chaos, "simulated", spoiled(change))
-    assert campaign("--world", "simulated", "--seed", "1", "--kills", "1", "--first", FINISHED) == 1
+    monkeypatch.setattr(chaos, "predicted", spoiled(change))
+    assert campaign("--world", "predicted", "--seed", "1", "--kills", "1", "--first", FINISHED) == 1
     said = capsys.readouterr().out
     assert said.startswith(f"trial {FINISHED} of seed 1: ")
     assert row(said, ending) == 1
@@ -105,7 +105,7 @@ def test_a_campaign_that_leaves_something_behind_fails(
 ) -> None:
     seen = iter([frozenset(), frozenset({"interface s1-eth9"})])
     monkeypatch.setattr(chaos, "traces_of_runs", lambda: next(seen))
-    assert campaign("--world", "simulated", "--seed", "1", "--kills", "1", "--first", FINISHED) == 1
+    assert campaign("--world", "predicted", "--seed", "1", "--kills", "1", "--first", FINISHED) == 1
     assert "interface s1-eth9" in capsys.readouterr().out
 
 
@@ -113,5 +113,5 @@ def test_a_campaign_that_leaves_something_behind_fails(
 def test_a_campaign_without_trials_is_refused(
     option: str, value: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert campaign("--world", "simulated", option, value) == 2
+    assert campaign("--world", "predicted", option, value) == 2
     assert f"{option} is {value}: it must be" in capsys.readouterr().err

@@ -7,18 +7,10 @@ from typing import Any
 import pytest
 
 from engine.advice.assess import assess, assess_with_interval
+from engine.advice.buying import largest_model, to_buy
 from engine.advice.changes import ranked, told_once
-from engine.advice.questions import (
-    METHODS,
-    YEAR_S,
-    YEARS,
-    Asker,
-    Prices,
-    cost_per_token,
-    largest_model,
-    link_to_upgrade,
-    to_buy,
-)
+from engine.advice.owning import YEAR_S, YEARS, cost_per_token, link_to_upgrade
+from engine.advice.replies import METHODS, Asker, Prices
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import SpecError

@@ -6,12 +6,10 @@ import { takeSnapshot } from '@/run/data/snapshot';
 import type { ReplayedRun } from '@/run/data/replay';
 import { TokenText } from '@/run/panels/TokenText';
 import { momentIn, showInAddress } from '@/run/timeline/moment';
-import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import { Topology, type Selection } from '@/run/topology/Topology';
 import { CockpitPanel } from '@/pages/live/cockpit/CockpitPanel';
-import { Scrubber } from '@/pages/live/cockpit/Scrubber';
-import { TimePanel, TimeTracks, TrackChoice } from '@/pages/live/cockpit/TimePanel';
+import { TimePanel } from '@/pages/live/cockpit/TimePanel';
 import { useShown } from '@/pages/live/useShown';
 import classes from './replay.module.css';
 
@@ -72,33 +70,18 @@ export function Replay({ run, data }: { run: ReplayedRun; data: RunData }) {
         )}
       </div>
       <div className={classes.time}>
-        <CockpitPanel
-          title="Over time"
-          about="virtual time; click: show that instant, scroll: zoom, drag: pan"
-          extra={
-            <>
-              <TrackChoice />
-              <TimelineControls viewport={viewport} now={now} live={false} />
-            </>
-          }
-        >
-          <TimePanel
-            scrubber={
-              <Scrubber instant_s={shown.instant_s} end_s={picture.time_s} live={false} onChange={pick} />
-            }
-          >
-            <TimeTracks
-              data={data}
-              picture={picture}
-              predicted={[]}
-              viewport={viewport}
-              now={now}
-              selection={selection}
-              generates={generates}
-              onPick={pick}
-            />
-          </TimePanel>
-        </CockpitPanel>
+        <TimePanel
+          data={data}
+          picture={picture}
+          predicted={[]}
+          viewport={viewport}
+          now={now}
+          live={false}
+          instant_s={shown.instant_s}
+          selection={selection}
+          generates={generates}
+          onPick={pick}
+        />
       </div>
     </main>
   );

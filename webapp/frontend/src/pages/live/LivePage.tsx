@@ -12,14 +12,12 @@ import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { TokenText } from '@/run/panels/TokenText';
 import { changeOf } from '@/run/scenario/changes';
 import { momentIn, onMoment, showInAddress } from '@/run/timeline/moment';
-import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { Viewport } from '@/run/timeline/viewport';
 import { Topology, type Selection } from '@/run/topology/Topology';
 import { MethodView } from '@/run/views/MethodView';
 import { Cockpit } from './cockpit/Cockpit';
 import { CockpitPanel } from './cockpit/CockpitPanel';
-import { Scrubber } from './cockpit/Scrubber';
-import { TimePanel, TimeTracks, TrackChoice } from './cockpit/TimePanel';
+import { TimePanel } from './cockpit/TimePanel';
 import { ControlPanel } from './ControlPanel';
 import { dilationOf } from './dilation';
 import { EventLog } from './EventLog';
@@ -134,34 +132,18 @@ export function LivePage({ run }: { run: RunDetail }) {
           )
         }
         time={
-          <CockpitPanel
-            title="Over time"
-            testId="timeline-panel"
-            about="virtual time; click: show that instant, scroll or drag along the axis: zoom, drag: pan"
-            extra={
-              <>
-                <TrackChoice />
-                <TimelineControls viewport={viewport} now={now} live={!over} />
-              </>
-            }
-          >
-            <TimePanel
-              scrubber={
-                <Scrubber instant_s={shown.instant_s} end_s={newest.time_s} live={!over} onChange={pick} />
-              }
-            >
-              <TimeTracks
-                data={store.data}
-                picture={newest}
-                predicted={along}
-                viewport={viewport}
-                now={now}
-                selection={selection}
-                generates={generates}
-                onPick={pick}
-              />
-            </TimePanel>
-          </CockpitPanel>
+          <TimePanel
+            data={store.data}
+            picture={newest}
+            predicted={along}
+            viewport={viewport}
+            now={now}
+            live={!over}
+            instant_s={shown.instant_s}
+            selection={selection}
+            generates={generates}
+            onPick={pick}
+          />
         }
       />
       <Recorder run={run} recorded={recorded} end_s={newest.time_s} mayWrite={mayWrite} />

@@ -1,6 +1,6 @@
 import { Chip, Group } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
-import { useMemo, type ReactNode } from 'react';
+import { useMemo } from 'react';
 import { percent, seconds } from '@/format/units';
 import { useCanvasColors } from '@/run/charts/colors';
 import { effectsOf, type Effect } from '@/run/data/effects';
@@ -11,11 +11,14 @@ import { dense } from '@/run/timeline/layout';
 import { Ruler, type Flag } from '@/run/timeline/Ruler';
 import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
+import { TimelineControls } from '@/run/timeline/TimelineControls';
 import { TrackChart } from '@/run/timeline/TrackChart';
 import type { Viewport } from '@/run/timeline/viewport';
 import type { Selection } from '@/run/topology/Topology';
 import { deviceColor } from '@/theme/deviceColors';
+import { CockpitPanel } from './CockpitPanel';
 import { latencyTrack, linkTrack, memoryTrack } from './lines';
+import { Scrubber } from './Scrubber';
 import classes from './cockpit.module.css';
 
 const TRACKS = [
@@ -39,7 +42,7 @@ interface Props {
 }
 
 /** Everything over virtual time on one axis: changes, latency, what every device does, links and memory. */
-export function TimeTracks(props: Props) {
+function TimeTracks(props: Props) {
   const { data, picture, predicted, viewport, now, selection, generates, onPick } = props;
   const colors = useCanvasColors();
   const [shown] = useShownTracks();
@@ -111,13 +114,33 @@ export function TimeTracks(props: Props) {
   );
 }
 
-/** The tracks, and below them the scrubber. */
-export function TimePanel({ children, scrubber }: { children: ReactNode; scrubber: ReactNode }) {
+interface PanelProps extends Props {
+  live: boolean;
+  /** The instant that is shown; null: the newest. */
+  instant_s: number | null;
+  onPick: (instant_s: number | null) => void;
+}
+
+/** The run over time: the choice of tracks and the zoom, the tracks, and below them the scrubber. */
+export function TimePanel({ live, instant_s, ...tracks }: PanelProps) {
+  const { viewport, now, picture, onPick } = tracks;
   return (
-    <div className={classes.time}>
-      {children}
-      {scrubber}
-    </div>
+    <CockpitPanel
+      title="Over time"
+      testId="timeline-panel"
+      about="virtual time; click: show that instant, scroll or drag along the axis: zoom, drag: pan"
+      extra={
+        <>
+          <TrackChoice />
+          <TimelineControls viewport={viewport} now={now} live={live} />
+        </>
+      }
+    >
+      <div className={classes.time}>
+        <TimeTracks {...tracks} />
+        <Scrubber instant_s={instant_s} end_s={picture.time_s} live={live} onChange={onPick} />
+      </div>
+    </CockpitPanel>
   );
 }
 
@@ -130,7 +153,7 @@ function useShownTracks() {
   });
 }
 
-export function TrackChoice() {
+function TrackChoice() {
   const [shown, setShown] = useShownTracks();
   return (
     <Chip.Group multiple value={shown} onChange={setShown}>

@@ -1,0 +1,89 @@
+"""What a question of somebody who builds a cluster is answered with, and the predictions for that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import Field
+
+from engine.advice.changes import best_of
+from engine.advice.values import Assessment, Objective
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.values import NonNegative, Value
+
+Question = Literal["buy", "largest", "link", "cost"]
+AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
+RATE: Objective = "tokens_per_s"
+METHODS = ("single", "edgeshard", "megatron")
+"""The strategies that boards and models are tried with: alone, a pipeline, and every layer on all boards at
+once.
+"""
+MOST_OPTIONS = 3
+
+
+class Prices(Value):
+    """Prices in any currency: of a board, by the name of its preset (`buy`) or its device (`cost`), and of a
+    kilowatt-hour.
+    """
+
+    boards: dict[str, NonNegative] = Field(default_factory=dict)
+    per_kwh: NonNegative | None = None
+
+
+class Option(Value):
+    """One way, the figure of its best strategy, and that with boards at both ends of their rates."""
+
+    words: str
+    strategy: str
+    figure: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Reply(Value):
+    """The answer to a question. `unit` is that of the options' figures; the best option comes first."""
+
+    question: Question
+    sentence: str
+    unit: str
+    options: tuple[Option, ...] = ()
+
+
+class Asker(NamedTuple):
+    """Asks for predictions of runs, and of the same with both ends of the boards' rates."""
+
+    plainly: AssessAll
+    with_interval: AssessAll
+
+
+def check_tokens(base: RunSpec) -> None:
+    if not base.model.has_head or not base.workload.new_tokens:
+        raise SpecError(f"{base.model.name}: the question is about tokens, and this run generates none.")
+
+
+def best_on(base: RunSpec, cluster: ClusterSpec, assess_all: AssessAll) -> Assessment | None:
+    methods = METHODS if len(cluster.workers) > 1 else METHODS[:1]
+    return best_of(assess_all([_run(base, cluster, name) for name in methods]), RATE)
+
+
+def option_of(base: RunSpec, cluster: ClusterSpec, words: str, best: Assessment, asker: Asker) -> Option:
+    """An option with its interval, which is predicted only for what is shown."""
+    (row,) = asker.with_interval([_run(base, cluster, best.strategy)])
+    low, high = sorted(ends_of(row)) if len(ends_of(row)) == 2 else (None, None)
+    return Option(words=words, strategy=best.strategy, figure=best.tokens_per_s or 0.0, low=low, high=high)
+
+
+def _run(base: RunSpec, cluster: ClusterSpec, name: str) -> RunSpec:
+    return base.model_copy(update={"cluster": cluster, "strategy": name, "params": {}})
+
+
+def gives(option: Option) -> str:
+    between = f" ({option.low:.3g} to {option.high:.3g} on real boards)" if option.low is not None else ""
+    return f"gives {option.figure:.3g} tokens/s with {option.strategy}{between}"
+
+
+def ends_of(row: Assessment) -> tuple[float, ...]:
+    return tuple(end[RATE] for end in (row.slow, row.fast) if RATE in end)
