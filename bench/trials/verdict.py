@@ -107,8 +107,10 @@ def may_forget(schedule: Schedule) -> bool:
 
 
 def of_the_ends(run: Run, events: list[Event]) -> Iterator[str]:
-    """Problems of a run that is over, whose events must tell its start and its end once."""
-    states = [event.state for event in events if isinstance(event, StateChanged)]
+    """Problems of a run that is over, whose events must tell its start and its end once. In between it may
+    have waited for other runs on its host, which it says with their number.
+    """
+    states = [event.state for event in events if isinstance(event, StateChanged) and not event.ahead]
     if states[:1] != ["queued"] or "queued" in states[1:]:
         yield f"its events do not say once, at the start, that it was queued: {states}"
     if [state for state in states if state in OVER] != [run.status] or states[-1] != run.status:

@@ -138,6 +138,12 @@ def test_the_verdict_sees(lie: str) -> None:
     assert any(sentence in problem for problem in found), found
 
 
+def test_a_run_may_say_that_it_waits_for_others_on_its_host() -> None:
+    queued, *rest = events_of_a_good_run()
+    waits = StateChanged(state="queued", detail="2 runs ahead on this machine", ahead=2)
+    assert list(problems(calm(), good(events=[queued, waits, *rest]))) == []
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_only_faults_of_its_worker_may_end_a_run(fault: str) -> None:
     events = [StateChanged(state="queued"), StateChanged(state="failed")]
