@@ -261,7 +261,8 @@ def test_a_queued_run_starts_when_the_calibration_is_over(
 ) -> None:
     now = Calibrating(what="kernels", about_s=60.0, elapsed_s=20.0)
     going = ann.announcement.model_copy(update={"calibrating": now})
-    assert waiting._free_slots(going, [], 10.0, waiting.timezone.now()) == [40.0]
+    (slot,) = waiting._slots(going, [], 10.0, waiting.timezone.now())
+    assert slot.free_in_s == 40.0
 
 
 # What a worker announces --------------------------------------------------------------------------
