@@ -198,7 +198,7 @@ def test_a_person_stores_documents_of_so_many_characters(
     spec = request_body()["cluster"] | {"name": "mine"}
     made = alice.post("/clusters", {"spec": spec}).json()
     chars = sum(len(json.dumps(to_document(value))) for value in stored_cluster(made["id"]))
-    monkeypatch.setattr("webapp.base.budgets.MAX_CLUSTERS_CHARS", 2 * chars + 100)
+    monkeypatch.setattr("webapp.base.budgets.MAX_CLUSTERS_CHARS", 2 * chars + 10)
     second = alice.post("/clusters", {"spec": spec | {"name": "more"}}).json()
     refused = alice.post("/clusters", {"spec": spec | {"name": "most"}})
     assert refused.status_code == 422 and "characters stored, and the limit is" in refused.json()["detail"]
@@ -222,8 +222,8 @@ def test_versions_of_an_experiment_that_were_started_count_as_stored(
     made = alice.post("/experiments", {"experiment": fields}).json()
     place = f"/experiments/{made['id']}"
     chars = len(json.dumps(Experiment.objects.get(pk=made["id"]).document))
-    monkeypatch.setattr("webapp.base.budgets.MAX_EXPERIMENTS_CHARS", 2 * chars + 100)
-    other = fields | {"description": "y" * 5000, "repeats": 2}  # other points, so a version of its own
+    monkeypatch.setattr("webapp.base.budgets.MAX_EXPERIMENTS_CHARS", 2 * chars + 10)
+    other = fields | {"description": "y" * 5000, "seeds": [1]}  # other points, so a version of its own
     assert alice.post(f"{place}/predict").status_code == 202
     assert alice.put(place, {"experiment": other, "version": 1}).status_code == 200
     assert alice.post(f"{place}/predict").status_code == 202
