@@ -17,6 +17,7 @@ from engine.strategies.registry import STRATEGIES, origin_of
 
 WEIGHT_BITS = (0.0, 0.0, 8.0, 4.0)
 LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
+LONGEST_ASSUMED = 24
 
 
 def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGIES) -> RunSpec:
@@ -30,11 +31,14 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
     bits = Random(f"{seed}/{index}/bits").choice(WEIGHT_BITS)
     model = model.model_copy(update={"weight_bits": bits})
     cluster = draw_cluster(random, model)
+    unknown = Random(f"{seed}/{index}/unknown")
+    assumed_tokens = unknown.randint(1, LONGEST_ASSUMED) if unknown.random() < 0.5 else 0
+    workload = draw_workload(random, model).model_copy(update={"assumed_tokens": assumed_tokens})
     return RunSpec(
         name=f"fuzz {seed}/{index}",
         cluster=cluster,
         model=model,
-        workload=draw_workload(random, model),
+        workload=workload,
         strategy=chosen.name,
         method=origin_of(chosen.name),
         params=_params(random, chosen, cluster),

@@ -12,7 +12,15 @@ from engine.domain.model import ModelSpec
 from engine.domain.workload import Pattern
 from engine.models.inputs.pictures import encoded
 
-ARRIVALS = ("rate_per_s", "users", "think_s", "max_batch", "slo_first_token_s", "slo_per_token_s")
+GIVEN = (
+    "assumed_tokens",
+    "rate_per_s",
+    "users",
+    "think_s",
+    "max_batch",
+    "slo_first_token_s",
+    "slo_per_token_s",
+)
 
 TRACE_COLUMNS = ["at_s", "prompt_tokens", "new_tokens"]
 
@@ -28,6 +36,13 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="tokens to generate (default 16, and 0 for encoders)",
+    )
+    parser.add_argument(
+        "--assumed-tokens",
+        type=int,
+        metavar="N",
+        help="plan for prompts and answers of N tokens together, as where nobody knows how long answers "
+        "become (plans know it)",
     )
     parser.add_argument("--requests", type=int, metavar="N", help="how many requests (1)")
     parser.add_argument(
@@ -78,7 +93,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
 
 def workload_fields(args: argparse.Namespace, model: ModelSpec) -> dict[str, Any]:
     """What the arguments say of the workload; a pattern follows from the argument that it needs."""
-    found: dict[str, Any] = {name: value for name in ARRIVALS if (value := getattr(args, name)) is not None}
+    found: dict[str, Any] = {name: value for name in GIVEN if (value := getattr(args, name)) is not None}
     found |= {
         "prompt": args.prompt,
         "prompt_tokens": args.prompt_tokens,

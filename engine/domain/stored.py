@@ -24,7 +24,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.values import Value, raise_spec_error
 from engine.domain.world import present_world
 
-SCHEMA = 5
+SCHEMA = 6
 
 Document = dict[str, Any]
 Step = Callable[[Document], Document]
@@ -283,11 +283,28 @@ def _report_4_to_5(report: Document) -> Document:
     return {**report, "world": world}
 
 
-_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _spec_3_to_4, 4: _same}
-_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same, 4: _same}
+def _spec_5_to_6(spec: Document) -> Document:
+    """Let the workload say for which length plans are made, which was a parameter of LIME."""
+    params, workload = spec.get("params"), spec.get("workload")
+    if not (isinstance(params, dict) and isinstance(workload, dict) and spec.get("strategy") == "lime"):
+        return spec
+    rest = {key: value for key, value in params.items() if key != "assumed_tokens"}
+    assumed = params.get("assumed_tokens", 0)
+    return {**spec, "params": rest, "workload": {"assumed_tokens": assumed, **workload}}
+
+
+def _report_5_to_6(report: Document) -> Document:
+    """Let the report's spec take its own step."""
+    spec = report.get("spec")
+    return {**report, "spec": _spec_5_to_6(spec)} if isinstance(spec, dict) else report
+
+
+_SPEC_STEPS: Mapping[int, Step] = {1: _same, 2: _spec_2_to_3, 3: _spec_3_to_4, 4: _same, 5: _spec_5_to_6}
+_PLAN_STEPS: Mapping[int, Step] = {1: _plan_1_to_2, 2: _plan_2_to_3, 3: _same, 4: _same, 5: _same}
 _REPORT_STEPS: Mapping[int, Step] = {
     1: _report_1_to_2,
     2: _report_2_to_3,
     3: _report_3_to_4,
     4: _report_4_to_5,
+    5: _report_5_to_6,
 }

@@ -54,6 +54,9 @@ class Workload(Value):
     without an answer at once, and one person leaves room for others. Afterwards `trace` has those that got
     tokens.
 
+    With `assumed_tokens` plans know the prompt but not the answer (LIME, section IV-C): all are made for
+    sequences of that length, and the run generates `new_tokens` as always.
+
     With the last four patterns requests wait in a queue, first come first served; with `serve` people take
     turns. When the cluster is free it takes the first, and further ones that wait and are as long,
     `max_batch` together.
@@ -64,6 +67,11 @@ class Workload(Value):
     prompt_tokens: int | None = Field(default=None, gt=0, description="Random prompt of this many tokens.")
     image: str | None = Field(default=None, description="PNG of the model's image size, in base64.")
     new_tokens: Count = 16
+    assumed_tokens: Count = Field(
+        default=0,
+        description="Length of a sequence, prompt and answer, for which every method plans because nobody "
+        "knows how long answers become; 0: plans know it.",
+    )
     requests: int = Field(default=1, gt=0)
     pattern: Pattern = "sporadic"
     rate_per_s: Positive | None = Field(default=None, description="Requests a virtual second (poisson).")

@@ -24,7 +24,14 @@ from engine.strategies.shared.demand import Demand, block_ops, check_memory, dem
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.last_head import HEAD_HELP, HeadPlace, last_head_ops, with_last_head
 from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
-from engine.strategies.shared.stages import Stage, StagesBy, most_layers, source_first, stages_of
+from engine.strategies.shared.stages import (
+    Stage,
+    StagesBy,
+    check_stages_fit,
+    most_layers,
+    source_first,
+    stages_of,
+)
 
 
 class GPipeParams(PlannedParams):
@@ -57,9 +64,18 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GPipeParams
     ) -> Plan[PipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return plan_under(
-            params.kv_pressure, model, demand, lambda demand: self._plan(cluster, model, demand, params)
-        )
+        ends = ends_placement(self.name, cluster, model)
+
+        def plan_for(demand: Demand) -> Plan[PipelineLayout]:
+            return self._plan(cluster, model, demand, params)
+
+        def check(plan: Plan[PipelineLayout], demand: Demand) -> None:
+            demand, stages = demand._replace(batch=plan.layout.micro_batch), plan.layout.stages
+            check_stages_fit(cluster, model, demand, ends, stages)
+            if plan.layout.head is not None:
+                _with_head(cluster, model, demand, ends, stages)
+
+        return plan_under(params.kv_pressure, model, demand, plan_for, check)
 
     def _plan(
         self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: GPipeParams

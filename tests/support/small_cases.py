@@ -63,11 +63,19 @@ def star(rates, terminal=False, source=0, memory_bytes=4e8, **device):
     )
 
 
-def spec_of(name, model, cluster, rows=11, new_tokens=None, requests=1, pattern="sporadic", **params):
+def spec_of(
+    name, model, cluster, rows=11, new_tokens=None, requests=1, pattern="sporadic", assumed_tokens=0, **params
+):
     if new_tokens is None:
         new_tokens = 4 if model.causal else 0
     params = by_rule(name) | params
-    workload = Workload(prompt_tokens=rows, new_tokens=new_tokens, requests=requests, pattern=pattern)
+    workload = Workload(
+        prompt_tokens=rows,
+        new_tokens=new_tokens,
+        assumed_tokens=assumed_tokens,
+        requests=requests,
+        pattern=pattern,
+    )
     return RunSpec(cluster=cluster, model=model, strategy=name, params=params, workload=workload, seed=5)
 
 

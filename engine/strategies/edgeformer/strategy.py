@@ -67,10 +67,10 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     ) -> Plan[HeadsLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         caches = demand.generates and params.decode == "kv"
+        prefills = workload.requests * (1 if caches else max(1, demand.new_tokens))
         if demand.generates and not caches:
             demand = _recomputed(model, demand)
         placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc, params.plan)
-        prefills = workload.requests * (1 if caches else max(1, workload.new_tokens))
         remembered = min(CAPACITY, prefills * model.num_heads)
         rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches, remembered)
         if params.plan is not None:
@@ -201,7 +201,7 @@ def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
             f"edgeformer: decode=recompute feeds all tokens again, and {model.name} sees a picture: "
             "use decode=kv."
         )
-    return demand._replace(rows=demand.cached_rows, new_tokens=1, cached_rows=0)
+    return demand._replace(rows=demand.cached_rows, new_tokens=1, cached_rows=0, true_new_tokens=None)
 
 
 def _keeps_all(

@@ -38,7 +38,7 @@ from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
 from engine.strategies.shared.pipeline import Pipeline, ends_placement, stages_placement
-from engine.strategies.shared.stages import Stage, most_layers, rooms_of
+from engine.strategies.shared.stages import Stage, check_stages_fit, most_layers, rooms_of
 
 
 class EdgeShardParams(PlannedParams):
@@ -77,9 +77,16 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeShardParams
     ) -> Plan[PlannedPipelineLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return plan_under(
-            params.kv_pressure, model, demand, lambda demand: self._plan(cluster, model, demand, params)
-        )
+        ends = ends_placement(self.name, cluster, model)
+
+        def plan_for(demand: Demand) -> Plan[PlannedPipelineLayout]:
+            return self._plan(cluster, model, demand, params)
+
+        def check(plan: Plan[PlannedPipelineLayout], demand: Demand) -> None:
+            demand = demand._replace(batch=plan.layout.micro_batch)
+            check_stages_fit(cluster, model, demand, ends, plan.layout.stages)
+
+        return plan_under(params.kv_pressure, model, demand, plan_for, check)
 
     def _plan(
         self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: EdgeShardParams

@@ -237,21 +237,7 @@ def plan_with(name: str, task: Task, overlap: bool, choice: Choice) -> Plan[Gala
     """The plan with these shares; raises `PlanError` if memory is short."""
     cluster, model, demand, *_ = task
     bounds, sizes = choice.bounds, largest_remainder(demand.rows, choice.row_weights)
-    placement = shares_placement(name, cluster, model, bounds)
-    ops = {
-        rank: member_ops(
-            model,
-            demand,
-            bounds.heads[i + 1] - bounds.heads[i],
-            bounds.columns[i + 1] - bounds.columns[i],
-            sizes,
-            task.tiles,
-        )
-        for i, rank in enumerate(bounds.group)
-    }
-    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
-    check_memory(cluster, model, placement, kv_bytes_of(bounds, model, demand), ops, REMEDY)
-    return placement.with_layout(
+    plan = shares_placement(name, cluster, model, bounds).with_layout(
         GalaxyLayout(
             **bounds._asdict(),
             rows=bounds_of(sizes),
@@ -264,6 +250,28 @@ def plan_with(name: str, task: Task, overlap: bool, choice: Choice) -> Plan[Gala
             ),
         )
     )
+    check_shares(cluster, model, demand, plan)
+    return plan
+
+
+def check_shares(cluster: ClusterSpec, model: ModelSpec, demand: Demand, plan: Plan[GalaxyLayout]) -> None:
+    """Check every device's memory with the shares of `plan`; raises `PlanError`."""
+    layout = plan.layout
+    bounds = Bounds(layout.group, layout.heads, layout.columns)
+    sizes, tiles = largest_remainder(demand.rows, layout.row_weights), layout.overlap and demand.rows > 1
+    ops = {
+        rank: member_ops(
+            model,
+            demand,
+            bounds.heads[i + 1] - bounds.heads[i],
+            bounds.columns[i + 1] - bounds.columns[i],
+            sizes,
+            tiles,
+        )
+        for i, rank in enumerate(bounds.group)
+    }
+    ops.setdefault(cluster.source_rank, []).extend(end_ops(model, demand))
+    check_memory(cluster, model, plan, kv_bytes_of(bounds, model, demand), ops, REMEDY)
 
 
 class Choice(NamedTuple):

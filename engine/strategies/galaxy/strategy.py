@@ -38,7 +38,7 @@ from engine.program.collectives import (
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step, Strategy
 from engine.strategies.galaxy.best import best_galaxy_plan
-from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, galaxy_plan
+from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, check_shares, galaxy_plan
 from engine.strategies.galaxy.report import GalaxyReport
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.shared.by_hand import of_shares
@@ -101,7 +101,10 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
                 self.name, cluster, model, demand, overlap, params.division, row_shares, params.plan
             )
 
-        return plan_under(params.kv_pressure, model, demand, plan_for)
+        def check(plan: Plan[GalaxyLayout], demand: Demand) -> None:
+            check_shares(cluster, model, demand, plan)
+
+        return plan_under(params.kv_pressure, model, demand, plan_for, check)
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[GalaxyLayout]) -> PlanByHand:
         return of_shares(cluster, plan.layout, plan.layout.row_weights)

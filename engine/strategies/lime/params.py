@@ -25,11 +25,6 @@ class LimeParams(PlannedParams):
         "loads; printed: Algorithm 1 to the letter.",
     )
     num_segments: Count = Field(default=0, description="Rounds of the ring per token; 0: the fastest.")
-    assumed_tokens: Count = Field(
-        default=0,
-        description="Length of a sequence for which the plan keeps KV memory free, as if it were not known; "
-        "0: the run's own prompt and answer.",
-    )
     prefill_chunk: Count = Field(
         default=0,
         description="Tokens of the prompt that pass at a time; 0: all, or fewer where their working set "

@@ -129,15 +129,16 @@ def _plan_for(
 ) -> tuple[float, Plan[SegmentsLayout]]:
     """The plan for one size of prompt parts, and the seconds of a round of requests with it.
 
-    Raises `PlanError` if the memory does not suffice.
+    KV memory is kept free for sequences of the length that is assumed, or of the true one if no plan for the
+    assumed one can be extended to it. Raises `PlanError` if the memory does not suffice.
     """
     ends = ends_placement(name, cluster, model)
     free = {
         rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
-        for rank, size in free_bytes(cluster, model, demand, ends).items()
+        for rank, size in free_bytes(cluster, model, demand.longest, ends).items()
     }
     refused: PlanError | None = None
-    for num_tokens in _lengths(model, demand, params):
+    for num_tokens in dict.fromkeys((demand.cached_rows, demand.true.cached_rows)):
         rings = Rings(cluster, model, demand, free, num_tokens)
         try:
             choice = _choice(cluster, model, demand, params, rings, pipeline)
@@ -155,15 +156,9 @@ def _plan_for(
     raise _too_small(name, cluster, model, free, kv_bytes, params)
 
 
-def _lengths(model: ModelSpec, demand: Demand, params: LimeParams) -> tuple[int, ...]:
-    """Sequence lengths to plan for: the one assumed, and the true one if no plan lasts with it."""
-    assumed = min(params.assumed_tokens, model.max_positions)
-    return (assumed, demand.cached_rows) if assumed else (demand.cached_rows,)
-
-
 def _lasts(layout: SegmentsLayout, demand: Demand) -> bool:
     """Whether every device has an online plan with which the KV caches fit up to the last token."""
-    last = demand.sequences * demand.cached_rows
+    last = demand.sequences * demand.true.cached_rows
     return all(plans[-1].max_tokens >= last for plans in layout.online.values())
 
 

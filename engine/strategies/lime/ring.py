@@ -103,7 +103,7 @@ class Rings:
     ):
         self.cluster, self.model, self.free_bytes = cluster, model, free_bytes
         self.kv_bytes = num_tokens * token_bytes(model, demand)
-        self.last_kv_bytes = demand.cached_rows * token_bytes(model, demand)
+        self.last_kv_bytes = demand.true.cached_rows * token_bytes(model, demand)
         self.new_tokens = demand.new_tokens
         self.prompt = PassTimes(cluster, model, demand, demand.rows, 0)
         self.parts, self.part = 1, self.prompt

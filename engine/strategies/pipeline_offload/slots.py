@@ -28,6 +28,23 @@ def cycles_of(layers: int, missing: int) -> tuple[Cycle, ...]:
     return tuple(tuple(range(slot, layers, slots)) for slot in range(slots))
 
 
+def cycles_by_rows(
+    layers: int, free_bytes: float, layer_bytes: float, row_bytes: float, rows: int, longest: int
+) -> tuple[tuple[int, tuple[Cycle, ...]], ...]:
+    """(rows, cycles) in order: from so many rows in the KV caches on, these are the cycles. Planned are
+    `rows` rows; up to `longest` of them more layers take turns as memory gets short, while a slot is left.
+    """
+    missing = num_missing(layers, free_bytes, layer_bytes, rows * row_bytes)
+    found = [(0, cycles_of(layers, missing))]
+    while row_bytes and missing < layers - 1:
+        lasts = int((free_bytes - (layers - missing) * layer_bytes) // (layers * row_bytes))
+        if lasts >= longest:
+            break
+        missing += 1
+        found.append((lasts + 1, cycles_of(layers, missing)))
+    return tuple(found)
+
+
 def turns_of(cycles: Sequence[Cycle]) -> dict[int, int]:
     """Position → the position whose layer is loaded next into its slot."""
     return {

@@ -25,7 +25,7 @@ from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import DivisibleParams, Step
-from engine.strategies.pipeline_offload.slots import Cycle, cycles_of, num_missing, turns_of
+from engine.strategies.pipeline_offload.slots import Cycle, cycles_by_rows, turns_of
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, layer_slices
@@ -37,7 +37,16 @@ from engine.strategies.shared.pipeline import (
     stages_placement,
 )
 from engine.strategies.shared.shares import largest_remainder
-from engine.strategies.shared.stages import Room, Stage, all_rooms, consecutive, fill, stages_of, too_small
+from engine.strategies.shared.stages import (
+    Room,
+    Stage,
+    all_rooms,
+    consecutive,
+    fill,
+    free_bytes,
+    stages_of,
+    too_small,
+)
 
 Schedule = Literal["continuous", "flush"]
 
@@ -55,7 +64,8 @@ class PipelineOffloadLayout(StagesLayout):
     """A pipeline whose layers take turns in slots.
 
     `cycles` has, by rank, the positions in the stage that share each slot; `slots` counts them; `segments`
-    has the stages as [rank, start, stop], as LIME's plans do.
+    has the stages as [rank, start, stop], as LIME's plans do. `later` has the cycles in place of these from
+    so many rows in the KV caches on, where answers may become longer than assumed.
     """
 
     kind: Literal["pipeline_offload"] = "pipeline_offload"
@@ -63,6 +73,14 @@ class PipelineOffloadLayout(StagesLayout):
     slots: dict[int, Count]
     cycles: dict[int, tuple[Cycle, ...]]
     schedule: Schedule
+    later: dict[int, tuple[tuple[Count, tuple[Cycle, ...]], ...]] = Field(
+        default={}, exclude_if=lambda later: not later
+    )
+
+    def cycles_at(self, rank: int, rows: int) -> tuple[Cycle, ...]:
+        """The cycles of `rank` in a step after which KV caches have `rows` rows."""
+        begun = [cycles for from_rows, cycles in self.later.get(rank, ()) if rows >= from_rows]
+        return begun[-1] if begun else self.cycles[rank]
 
 
 class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
@@ -76,10 +94,23 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams
     ) -> Plan[PipelineOffloadLayout]:
-        """Cut the layers into stages, and offload what does not fit. Raises `PlanError` if KV caches and one
-        slot per device leave layers over.
+        """Cut the layers into stages, and offload what does not fit. Stages are for answers of the length
+        that is assumed, or of the true one if their devices could not hold the KV caches of that. Raises
+        `PlanError` if KV caches and one slot per device leave layers over.
         """
         demand = demand_of(model, workload, self.batches_bursts)
+        plan = self._plan(cluster, model, demand, params)
+        if demand.longest is demand:
+            return plan
+        rooms = all_rooms(cluster, model, demand.true, ends_placement(self.name, cluster, model))
+        most = {room.rank: least for room, least in zip(rooms, _most(model, demand.true, rooms), strict=True)}
+        if all(stage.num_layers <= most[stage.device] for stage in plan.layout.stages):
+            return plan
+        return self._plan(cluster, model, demand.true, params)
+
+    def _plan(
+        self, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: PipelineOffloadParams
+    ) -> Plan[PipelineOffloadLayout]:
         ends = ends_placement(self.name, cluster, model)
         rooms = all_rooms(cluster, model, demand, ends)
         if params.plan is not None:
@@ -92,20 +123,28 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
             stages = stages_of(cluster, model, demand, ends, "memory")
         else:
             stages = _overfull(cluster, model, demand, ends, rooms)
-        free = {room.rank: room.bytes for room in rooms}
+        free = free_bytes(cluster, model, demand.longest, ends)
         layer_bytes, kv_bytes = _sizes(model, demand)
-        cycles = {
-            stage.device: cycles_of(
-                stage.num_layers, num_missing(stage.num_layers, free[stage.device], layer_bytes, kv_bytes)
+        row_bytes = kv_bytes / max(1, demand.cached_rows)
+        by_rows = {
+            stage.device: cycles_by_rows(
+                stage.num_layers,
+                free[stage.device],
+                layer_bytes,
+                row_bytes,
+                demand.cached_rows,
+                demand.longest.cached_rows,
             )
             for stage in stages
         }
+        cycles = {rank: first for rank, ((_, first), *_) in by_rows.items()}
         layout = PipelineOffloadLayout(
             stages=stages,
             segments=(tuple((stage.device, stage.start, stage.stop) for stage in stages),),
             slots={rank: len(one) for rank, one in cycles.items()},
             cycles=cycles,
             schedule=params.schedule,
+            later={rank: later for rank, (_, *later) in by_rows.items() if later},
         )
         plan = stages_placement(ends, stages, model.num_layers).with_layout(layout)
         later = {
@@ -138,10 +177,15 @@ class SlottedLayers(StageLayers):
 
     def __init__(self, ctx: Ctx, plan: Plan[PipelineOffloadLayout], layers: range):
         super().__init__(ctx, plan, layers)
-        self.turns: Mapping[int, int] = turns_of(plan.layout.cycles[ctx.rank])
+        self.layout = plan.layout
+        self.cycles: tuple[Cycle, ...] | None = None
+        self.turns: Mapping[int, int] = {}
         self.loads: defaultdict[int, list[Handle]] = defaultdict(list)
 
     async def run(self, step: Step, x: Tensor) -> Tensor:
+        cycles = self.layout.cycles_at(self.ctx.rank, step.start + step.rows)
+        if cycles != self.cycles:
+            await self._take_turns(cycles, step)
         for position, layer in enumerate(self.layers):
             await self._loaded(position)
             x = await self.ctx.compute(Block(layer, cache_of(step)), x)
@@ -155,6 +199,27 @@ class SlottedLayers(StageLayers):
     async def end(self) -> None:
         for position in list(self.loads):
             await self._loaded(position)
+
+    async def _take_turns(self, cycles: tuple[Cycle, ...], step: Step) -> None:
+        """Let the layers in `cycles` take turns from now on. Memory then has all others, and the first of
+        each cycle: what is there beside them goes, what lacks after a longer sequence is loaded.
+        """
+        await self.end()
+        self.cycles, self.turns = cycles, turns_of(cycles)
+        if self.ctx.rank not in self.layout.later:
+            return
+        waiting = {position for cycle in cycles for position in cycle[1:]}
+        for position in range(len(self.layers)):
+            for piece in self._pieces(position):
+                if position in waiting and self.ctx.holds(piece):
+                    self.ctx.evict(piece)
+        for position in range(len(self.layers)):
+            if position not in waiting:
+                self.loads[position] = [
+                    self.ctx.load(piece) for piece in self._pieces(position) if not self.ctx.holds(piece)
+                ]
+        if cycles != self.layout.cycles[self.ctx.rank]:
+            self.ctx.mark("slots", rows=step.start + step.rows, slots=len(cycles))
 
     async def _loaded(self, position: int) -> None:
         for handle in self.loads.pop(position, ()):

@@ -36,6 +36,9 @@ class Demand(NamedTuple):
     back). The oldest `evicted_rows` of them are not kept but recomputed in every step. The oldest
     `offloaded_rows` are on disk, except those of the layer that runs and of the next one. A prompt passes in
     parts of `chunk_rows` tokens; 0: at once.
+
+    Where nobody knows how long answers become, `new_tokens` and `cached_rows` are what is assumed, and
+    `true_new_tokens` what the run generates: only what adapts while it runs may look at that.
     """
 
     batch: int
@@ -46,6 +49,20 @@ class Demand(NamedTuple):
     evicted_rows: int = 0
     offloaded_rows: int = 0
     chunk_rows: int = 0
+    true_new_tokens: int | None = None
+
+    @property
+    def true(self) -> Demand:
+        """The sizes with the answer as long as it becomes; the same where plans know that."""
+        if self.true_new_tokens is None:
+            return self
+        rows = self.rows + self.true_new_tokens - 1
+        return self._replace(new_tokens=self.true_new_tokens, cached_rows=rows, true_new_tokens=None)
+
+    @property
+    def longest(self) -> Demand:
+        """The sizes with the answer as long as it becomes or is assumed to become."""
+        return max(self, self.true, key=lambda demand: demand.cached_rows)
 
     @property
     def prompt_pass(self) -> tuple[int, int]:
@@ -101,8 +118,8 @@ def in_all_layers(model: ModelSpec, one: SizedOp) -> tuple[tuple[SizedOp, float]
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
-    """What a strategy plans for: the sizes of `workload` as `model` computes it. Raises `SpecError` if it has
-    no token count yet or asks for what `model` cannot do.
+    """What a strategy plans for: the sizes of `workload` as `model` computes it, the answer as long as the
+    workload assumes. Raises `SpecError` if it has no token count yet or asks for what `model` cannot do.
     """
     if workload.prompt_tokens is None:
         raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
@@ -123,12 +140,25 @@ def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Dem
             f"workload: {workload.prompt_tokens} prompt tokens and {workload.new_tokens} new ones need "
             f"{longest} positions, {model.name} has {model.max_positions}: shorten the prompt or the answer."
         )
-    return Demand(
+    known = Demand(
         batch=workload.together if batches_bursts else 1,
         sequences=workload.together,
         rows=workload.prompt_tokens,
         new_tokens=workload.new_tokens,
         cached_rows=cached_rows,
+    )
+    return _assuming(known, min(workload.assumed_tokens, model.max_positions))
+
+
+def _assuming(known: Demand, length: int) -> Demand:
+    """`known` for sequences of `length` tokens in place of its own, and of one more than the prompt at least;
+    0: its own.
+    """
+    rows = max(length, known.rows + 1)
+    if not length or not known.generates or rows == known.cached_rows:
+        return known
+    return known._replace(
+        new_tokens=rows - known.rows + 1, cached_rows=rows, true_new_tokens=known.new_tokens
     )
 
 

@@ -9,7 +9,8 @@ oldest rows are on disk and are read back for every step (`kv_disk.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from contextlib import suppress
+from typing import Literal, NamedTuple, TypeVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -36,48 +37,88 @@ KV_PRESSURE_HELP = (
 KVLayoutT = TypeVar("KVLayoutT", bound=KVLayout)
 
 
+class Unkept(NamedTuple):
+    """How a policy says what is not kept: the field of a demand that counts rows away from the cache, and
+    that of a layout which counts rows that stay.
+    """
+
+    demand: str
+    layout: str
+
+
+UNKEPT = {
+    "recompute": Unkept("evicted_rows", "kv_rows"),
+    "offload_kv": Unkept("offloaded_rows", "kv_memory_rows"),
+}
+
+
 def plan_under(
-    pressure: KVPressure, model: ModelSpec, demand: Demand, plan_for: Callable[[Demand], Plan[KVLayoutT]]
+    pressure: KVPressure,
+    model: ModelSpec,
+    demand: Demand,
+    plan_for: Callable[[Demand], Plan[KVLayoutT]],
+    check: Callable[[Plan[KVLayoutT], Demand], object],
 ) -> Plan[KVLayoutT]:
     """`plan_for(demand)`, or if need be the plan that evicts or offloads the fewest rows, as `pressure` says.
 
-    Its layout says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. A row that
-    is not kept frees memory in all layers but needs some in the layers that run, so too many evicted rows do
-    not fit either. Tries `CANDIDATES` numbers of rows, then bisects between the first that fits and the one
-    before. Raises `PlanError` if none fits.
+    Its layout says in `kv_rows` ("recompute") or `kv_memory_rows` how many rows a cache keeps. A plan for
+    answers of an assumed length stays as it is when they become longer; then it keeps as many rows as `check`
+    allows, which raises `PlanError` where a plan does not fit a demand. If that is not enough the plan is for
+    the true length; without one the run ends where memory does. Raises `PlanError` if there is none at all.
+    """
+    if pressure == "oom" or not demand.generates or (pressure == "recompute" and model.vision):
+        return plan_for(demand)
+    plan = _with_fewest(UNKEPT[pressure], demand, plan_for)
+    if demand.longest is demand:
+        return plan
+
+    def as_planned(of: Demand) -> Plan[KVLayoutT]:
+        check(plan, of)
+        return plan
+
+    for extended in (as_planned, plan_for):
+        with suppress(PlanError):
+            return _with_fewest(UNKEPT[pressure], demand.true, extended)
+    return plan
+
+
+def _with_fewest(
+    unkept: Unkept, demand: Demand, plan_for: Callable[[Demand], Plan[KVLayoutT]]
+) -> Plan[KVLayoutT]:
+    """The plan with the fewest rows away from the caches; raises the `PlanError` of all rows in them if there
+    is none.
+
+    A row that is not kept frees memory in all layers but needs some in the layers that run, so too many
+    evicted rows do not fit either. Tries `CANDIDATES` numbers of rows, then bisects between the first that
+    fits and the one before.
     """
     try:
         return plan_for(demand)
     except PlanError as error:
-        if pressure == "oom" or not demand.generates or (pressure == "recompute" and model.vision):
-            raise
         refused = error
 
-    def attempt(evicted: int) -> Plan[KVLayoutT] | None:
-        unkept = {"evicted_rows" if pressure == "recompute" else "offloaded_rows": evicted}
-        try:
-            return plan_for(demand._replace(**unkept))
-        except PlanError:
-            return None
+    def attempt(rows: int) -> Plan[KVLayoutT] | None:
+        with suppress(PlanError):
+            return plan_for(demand._replace(**{unkept.demand: rows}))
+        return None
 
     stride = -(-demand.cached_rows // CANDIDATES)
     too_few = 0
-    for evicted in (*range(stride, demand.cached_rows - 1, stride), demand.cached_rows - 1):
-        plan = attempt(evicted)
+    for rows in (*range(stride, demand.cached_rows - 1, stride), demand.cached_rows - 1):
+        plan = attempt(rows)
         if plan is not None:
             break
-        too_few = evicted
+        too_few = rows
     else:
         raise refused
-    while evicted - too_few > 1:
-        middle = (evicted + too_few) // 2
+    while rows - too_few > 1:
+        middle = (rows + too_few) // 2
         fewer = attempt(middle)
         if fewer is None:
             too_few = middle
         else:
-            plan, evicted = fewer, middle
-    name = "kv_rows" if pressure == "recompute" else "kv_memory_rows"
-    layout = plan.layout.model_copy(update={name: demand.cached_rows - evicted})
+            plan, rows = fewer, middle
+    layout = plan.layout.model_copy(update={unkept.layout: demand.cached_rows - rows})
     return plan.model_copy(update={"layout": layout})
 
 

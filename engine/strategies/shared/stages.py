@@ -88,6 +88,16 @@ def most_layers(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pl
     return {room.rank: room.layers for room in all_rooms(cluster, model, demand, ends)}
 
 
+def check_stages_fit(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, stages: Sequence[Stage]
+) -> None:
+    """Check that every device of `stages` has the memory for its layers; raises `PlanError`."""
+    rooms = all_rooms(cluster, model, demand, ends)
+    most = {room.rank: room.layers for room in rooms}
+    if any(stage.num_layers > most[stage.device] for stage in stages):
+        raise too_small(cluster, model, demand, ends.strategy, rooms)
+
+
 def stages_of(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement, by: StagesBy
 ) -> tuple[Stage, ...]:

@@ -36,5 +36,5 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
             chosen_bounds(self.name, cluster, model, demand, params),
             params.window,
             params.all_reduce,
-            lambda share: streams_as_needed(share, params.window, demand.cached_rows),
+            lambda share: streams_as_needed(share, params.window, demand.longest.cached_rows),
         )

@@ -223,7 +223,7 @@ def with_streams(
         ends = placement.model_copy(update={"holdings": end_holdings(cluster, model)})
         ops = {source: end_ops(model, demand)}
         check_memory(cluster, model, ends, {}, ops, "the source needs room for embedding and head")
-    shares = shares_in(cluster, model, demand, placement, bounds)
+    shares = shares_in(cluster, model, demand.longest, placement, bounds)
     streams = {share.rank: streams_of(share) for share in shares}
     _check_memory(cluster, name, shares, streams, window, demand)
     away: set[tuple[int, Slice]] = set()

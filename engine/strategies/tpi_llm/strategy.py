@@ -125,11 +125,9 @@ class TPILLM(SlidingWindow[TPILLMParams]):
     ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         bounds = chosen_bounds(self.name, cluster, model, demand, params)
-        return plan_under(
-            params.kv_pressure,
-            model,
-            demand,
-            lambda demand: with_streams(
+
+        def plan_for(demand: Demand) -> Plan[SlidingWindowLayout]:
+            return with_streams(
                 self.name,
                 cluster,
                 model,
@@ -138,5 +136,6 @@ class TPILLM(SlidingWindow[TPILLMParams]):
                 params.window,
                 params.all_reduce,
                 lambda share: streams_always(share, params.window, params.retain_every),
-            ),
-        )
+            )
+
+        return plan_under(params.kv_pressure, model, demand, plan_for, lambda _, demand: plan_for(demand))

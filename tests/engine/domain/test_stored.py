@@ -113,6 +113,18 @@ def test_a_run_of_version_3_is_planned_as_it_was(strategy, old, new) -> None:
     assert stored.upgrade_report({"schema": 3, "spec": spec})["spec"]["params"] == new
 
 
+def test_the_length_that_lime_assumed_becomes_one_of_the_workload() -> None:
+    old = {"strategy": "lime", "params": {"assumed_tokens": 160, "mode": "dp"}, "workload": {"new_tokens": 9}}
+    new = {
+        "strategy": "lime",
+        "params": {"mode": "dp"},
+        "workload": {"assumed_tokens": 160, "new_tokens": 9},
+    }
+    schema = {"schema": stored.SCHEMA}
+    assert stored.upgrade_spec({"schema": 5, **old}) == new | schema
+    assert stored.upgrade_report({"schema": 5, "spec": old}) == {"spec": new} | schema
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -209,7 +209,7 @@ def test_a_ring_of_one_device_streams_alone():
 
 
 def test_one_segment_sends_what_a_plain_pipeline_sends():
-    spec = case(cluster=star((1e9, 2e9)), new_tokens=4)
+    spec = case(cluster=star((1e9, 2e9)), new_tokens=4, assumed_tokens=0)
     pipeline = spec_of("gpipe", GPT, spec.cluster, by="flops")
     plan = plan_of(spec)
     assert len(plan.layout.segments) == 1 and not spans(play(spec, plan), "load")

@@ -2909,6 +2909,12 @@ export interface components {
             kind: "pipeline_offload";
             kv_memory_rows: number | null;
             kv_rows: number | null;
+            later?: {
+                [key: string]: [
+                    number,
+                    number[][]
+                ][];
+            };
             micro_batch: number;
             /** @enum {string} */
             schedule: "continuous" | "flush";
@@ -4145,6 +4151,7 @@ export interface components {
             worker: string;
         };
         Workload: {
+            assumed_tokens: number;
             idle_wall_s: number;
             image: string | null;
             max_batch: number;

@@ -101,6 +101,18 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           testId="requests"
         />
       </SimpleGrid>
+      {generates && (
+        <Whole
+          label="Length that plans assume"
+          description="Tokens of prompt and answer together, where nobody knows how long answers become; 0: plans know."
+          value={draft.assumedTokens}
+          min={0}
+          max={model?.max_positions}
+          error={errorOf('workload.assumed_tokens')}
+          onChange={(assumedTokens) => set({ assumedTokens })}
+          testId="assumed-tokens"
+        />
+      )}
       <ArrivalsForm draft={draft} set={set} errorOf={errorOf} />
     </>
   );
@@ -108,6 +120,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
 
 interface WholeProps {
   label: string;
+  description?: string;
   value: number;
   min: number;
   max?: number;
@@ -116,10 +129,11 @@ interface WholeProps {
   testId: string;
 }
 
-function Whole({ label, value, min, max, error, onChange, testId }: WholeProps) {
+function Whole({ label, description, value, min, max, error, onChange, testId }: WholeProps) {
   return (
     <NumberInput
       label={label}
+      description={description}
       value={value}
       min={min}
       max={max}

@@ -53,6 +53,14 @@ describe('a draft of a run', () => {
     expect(toRequest(draft, model)).toMatchObject({ weights: null, workload: { new_tokens: 24 } });
   });
 
+  it('tells plans the length to assume, of a model that generates', () => {
+    const unknown = { ...draft, assumedTokens: 160 };
+    expect(toRequest(unknown, model).workload).toMatchObject({ assumed_tokens: 160 });
+    expect(fromRequest(toRequest(unknown, model)).assumedTokens).toBe(160);
+    const encoder = { ...model, has_head: false };
+    expect(toRequest(unknown, encoder).workload).toMatchObject({ assumed_tokens: 0 });
+  });
+
   it('gives a picture only to models that see, and text only to those that read', () => {
     const seen = { ...draft, image: 'PNG' };
     const classifier = { ...model, has_head: false, reads_text: false, image_rows: 197, num_classes: 1000 };

@@ -79,6 +79,8 @@ export interface Draft {
   /** PNG in the model's size; null: random pictures. */
   image: string | null;
   newTokens: number;
+  /** Tokens of a sequence for which the plan is made, prompt and answer; 0: it knows them. */
+  assumedTokens: number;
   requests: number;
   arrivals: Arrivals;
   scenario: Scenario;
@@ -107,6 +109,7 @@ export const FIRST_DRAFT: Draft = {
   promptTokens: 64,
   image: null,
   newTokens: 24,
+  assumedTokens: 0,
   requests: 1,
   arrivals: FIRST_ARRIVALS,
   scenario: { changes: [] },
@@ -167,6 +170,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
         new_tokens: generates ? draft.newTokens : 0,
         requests: draft.requests,
       }),
+      assumed_tokens: generates ? draft.assumedTokens : 0,
       image: model && model.image_rows > 0 ? draft.image : null,
       ...arrivalFields(draft.arrivals),
       token_limit_s: draft.tokenLimit_s,
@@ -195,6 +199,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
     image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
+    assumedTokens: workload.assumed_tokens ?? 0,
     requests: workload.requests ?? 1,
     arrivals: arrivalsOf(workload),
     scenario: scenario ?? request.scenario ?? { changes: [] },
