@@ -67,6 +67,9 @@ def edgeloom(folder: Path, *words: str, path: str = "") -> subprocess.CompletedP
 
 
 def keep_methods_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Methods that a test adds to this process are gone after it."""
+    """Methods that a test adds to this process are gone after it, and the module of one before it is not
+    found again.
+    """
+    sys.modules.pop("thirds", None)
     monkeypatch.setattr(registry, "_BY_NAME", dict(registry._BY_NAME))
     monkeypatch.setattr(registry, "_OUTSIDE", dict(registry._OUTSIDE))
