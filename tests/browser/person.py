@@ -26,7 +26,7 @@ class Person:
         self.page.get_by_role("option", name=option, exact=True).click()
         self.actions += 1
 
-    def open(self, name: str) -> None:
-        """Click a link by its text."""
-        self.page.get_by_role("link", name=name).first.click()
+    def follow(self, test_id: str) -> None:
+        """Click the first link in a card."""
+        self.page.get_by_test_id(test_id).get_by_role("link").first.click()
         self.actions += 1
