@@ -23,8 +23,9 @@ def pair(**more) -> dict[str, object]:
 def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
     found = call(bodies.delays, pair(delay_s=0.01, reverse_delay_s=0.004, loss_frac=1e-6), 2.0, 15)
     assert found["backend"] == "tbf+relay"
-    assert statistics.median(found["there"]) == pytest.approx(0.02, abs=1e-3)
-    assert statistics.median(found["back"]) == pytest.approx(0.008, abs=1e-3)
+    # a busy host makes single delays longer, and none shorter
+    assert min(found["there"]) == pytest.approx(0.02, abs=1e-3)
+    assert min(found["back"]) == pytest.approx(0.008, abs=1e-3)
     assert not found["held"]
     for ratio in found["rates"]:  # measured without the delay
         assert ratio == pytest.approx(1.0, rel=0.05)
