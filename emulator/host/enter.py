@@ -151,10 +151,11 @@ def become(identity: int) -> None:
 def users(user: int, group: int, identity: int) -> int:
     """The file descriptor of a new user namespace, in which user and group `identity` have these numbers."""
     made, make = os.pipe()
-    child = os.fork()
+    parent, child = os.getpid(), os.fork()
     if not child:
         with contextlib.suppress(OSError):
             call("unshare", NEWUSER)
+        die_with(parent)  # it has the files of the session, whose turn would last for ever
         os.write(make, b"x")
         signal.pause()
     try:
