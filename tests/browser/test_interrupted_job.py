@@ -98,7 +98,8 @@ def begin(page: Page) -> int:
     headers = {"X-CSRFToken": session["csrf_token"]}
 
     def post(path: str, body: dict[str, Any]) -> Any:
-        answer = page.request.post(f"/api/experiments{path}", data=body, headers=headers)
+        place = f"/api/experiments{path}"
+        answer = page.request.post(place, data=body, headers=headers, timeout=PATIENCE_MS)
         assert answer.ok, answer.text()
         return answer.json()
 
