@@ -16,7 +16,6 @@ from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import DropDevice, JoinDevice, LinkDown, LinkUp, SetLoss, SetRate
 
-TOTAL_RETRANSMITS_AT = 8 + 23 * 4  # linux/tcp.h: struct tcp_info, tcpi_total_retrans
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
 
 
@@ -27,7 +26,7 @@ def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
 def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:
     """What the kernel says about one interface, asked independently of the code under test."""
     pid = network._pids[interface.partition("-")[0]]
-    line = ["mnexec", "-a", str(pid), "tc", "-j", "qdisc", "show", "dev", interface]
+    line = ["mnexec", "-a", str(pid), "tc", "-s", "-j", "qdisc", "show", "dev", interface]
     found: list[dict[str, Any]] = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
     return found
 
@@ -36,10 +35,10 @@ def connection(network: MininetNetwork, src: int, dst: int) -> tuple[socket.sock
     return connect(LinkTransfer(0, True, network.pid(src), network.pid(dst), network.address(dst), 1.0))
 
 
-def retransmits(sock: socket.socket) -> int:
-    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-    count: int = struct.unpack_from("I", info, TOTAL_RETRANSMITS_AT)[0]
-    return count
+def drops(network: MininetNetwork) -> int:
+    """The frames that the queues of all links have dropped. TCP repeats some that are only late, too."""
+    ends = (end for both in network.layout.ends for end in both)
+    return sum(qdisc["drops"] for end in ends for qdisc in qdiscs(network, end.name))
 
 
 def timers(spec: dict[str, Any], dilation: float) -> tuple[float, float]:
@@ -175,7 +174,7 @@ class Stream:
 
 
 def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: float) -> dict[str, Any]:
-    """A stream from device 0 to device 1 while a rate changes: facts, bit/s after it, retransmits."""
+    """A stream from device 0 to device 1 while a rate changes: facts, bit/s after it, drops."""
     network = opened(spec)
     with network:
         stream = Stream(network, 0, 1)
@@ -190,7 +189,7 @@ def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: floa
         result = {
             "facts": facts,
             "bit_per_s": (stream.arrived - before) * 8 / seconds,
-            "retransmits": retransmits(stream.sender),
+            "drops": drops(network),
             "kernel": {
                 end.forward: qdiscs(network, end.name)[0]["options"]["rate"] * 8
                 for end in network.layout.ends[network.cluster.link_index(link)]

@@ -15,11 +15,11 @@ def plain(cluster: ClusterSpec) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("rate", [10e6, 100e6])
-def test_a_running_stream_follows_a_new_rate_without_a_retransmit(rate: float) -> None:
+def test_a_running_stream_follows_a_new_rate_and_no_frame_is_dropped(rate: float) -> None:
     found = call(bodies.rate_change, plain(star(2)), "n0--hub", "both", rate)
     # From n0 to n1 the second hop still has its 50 Mbit/s.
     assert found["bit_per_s"] == pytest.approx(min(rate, 50e6), rel=0.1)
-    assert found["retransmits"] == 0
+    assert found["drops"] == 0
     for entry in found["facts"]["in_force"]:
         assert entry["bit_per_s"] == pytest.approx(rate, rel=1e-3)
 
