@@ -41,6 +41,7 @@ from bench.strategies.strategies import measure_accuracy, measure_strategies
 from bench.strategies.wins import measure_wins
 from bench.tables.documents import DOCUMENTS, write
 from bench.tables.rows import Table, as_text
+from emulator.host.rights import is_machine_root
 from emulator.network.probe import probe
 from engine.cli.command import Command
 from engine.domain.errors import SpecError
@@ -55,6 +56,8 @@ class Bench(NamedTuple):
 
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.
+    rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
+    of their own.
     """
 
     name: str
@@ -63,6 +66,12 @@ class Bench(NamedTuple):
     document: str = "bench"
     goes_on: bool = False
     repeats: bool = False
+    rights: bool = False
+
+    @property
+    def section(self) -> str:
+        """The name of its section in the document."""
+        return f"{self.name}-user" if self.rights and not is_machine_root() else self.name
 
 
 BENCHES: tuple[Bench, ...] = (
@@ -72,7 +81,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
-    Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY),
+    Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY, rights=True),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "server"),
     Bench(
         "machines",
@@ -84,10 +93,22 @@ BENCHES: tuple[Bench, ...] = (
     Bench("first-run", "from a clone to the first token", measure_first_run, "server", repeats=True),
     Bench("idle", "memory and processor of a service that nobody uses", measure_idle, "server"),
     Bench("serving", "a run that serves, asked by a load generator", measure_serving, "server"),
-    Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY),
-    Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY),
-    Bench("loss", "messages over links that lose packets, against predictions", measure_losses, FIDELITY),
-    Bench("changes", "time until live changes take effect at the receiver", measure_changes, FIDELITY),
+    Bench("messages", "messages of any size, at any rate and delay", measure_messages, FIDELITY, rights=True),
+    Bench("sharing", "rates of flows that share a switch port", measure_sharing, FIDELITY, rights=True),
+    Bench(
+        "loss",
+        "messages over links that lose packets, against predictions",
+        measure_losses,
+        FIDELITY,
+        rights=True,
+    ),
+    Bench(
+        "changes",
+        "time until live changes take effect at the receiver",
+        measure_changes,
+        FIDELITY,
+        rights=True,
+    ),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
@@ -173,7 +194,7 @@ def run(args: argparse.Namespace) -> int:
                 sys.stdout.write(as_text(table) + "\n")
         sys.stdout.flush()
         if args.write:
-            write(DOCUMENTS, bench.document, bench.name, result)
+            write(DOCUMENTS, bench.document, bench.section, result)
     return 0
 
 
