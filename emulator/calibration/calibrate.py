@@ -114,7 +114,7 @@ class HostTimes(NamedTuple):
 
 
 def nothing() -> None:
-    """What is done between two rounds unless a caller wants something."""
+    """Do nothing: the default between two rounds."""
 
 
 def calibrate(

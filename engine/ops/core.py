@@ -179,7 +179,7 @@ def _whole_layer(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A whole layer: the same numbers as all heads, their residual, all columns, theirs."""
+    """A whole layer in one operation: attention and feed-forward part, each followed by its residual."""
 
     layer: int
     cache: str | None = None

@@ -202,7 +202,7 @@ def op_time(
     override: ComputeModel | None = None,
     before: list[KernelTime] | None = None,
 ) -> OpTime:
-    """`op_time_s` with what it counts on the way.
+    """Virtual seconds of an operation on `device`, as `op_time_s`, with its FLOPs and bytes.
 
     before: the kernels of the last call for the same operation on the same device, which this call replaces
     by its own. What has not changed since is not computed again.

@@ -34,7 +34,7 @@ alone gets three quarters of it, and two get three sevenths each.
 
 
 class Busy(SpecError):
-    """The request may be taken later."""
+    """The service is too busy for the request now; it may be sent again later."""
 
 
 class Service:

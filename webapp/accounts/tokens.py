@@ -16,7 +16,7 @@ from django.utils import timezone
 from engine.domain.errors import SpecError
 from webapp.accounts.models import ApiToken, Bearer, Role
 from webapp.accounts.roles import lower, role, role_named
-from webapp.base.database import hurried
+from webapp.base.database import lock_timeout
 from webapp.base.errors import Conflict
 
 PREFIX = "loom_"
@@ -67,7 +67,7 @@ def bearer(secret: str) -> Bearer | None:
         return None
     now = timezone.now()
     if user.token_used_at is None or user.token_used_at < now - USE_NOTED_EVERY:
-        with suppress(OperationalError), hurried(USE_NOTED_MS):  # what can only be read may be read
+        with suppress(OperationalError), lock_timeout(USE_NOTED_MS):  # what can only be read may be read
             ApiToken.objects.filter(digest=digest).update(last_used_at=now)
     user.most = role_named(user.token_role)
     return user

@@ -9,7 +9,7 @@ from django.db import connection
 
 
 @contextmanager
-def hurried(wait_ms: int) -> Iterator[None]:
+def lock_timeout(wait_ms: int) -> Iterator[None]:
     """Let each statement of the block wait `wait_ms` at most for other writers, and raise `OperationalError`
     then.
     """

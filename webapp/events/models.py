@@ -42,6 +42,6 @@ class EventSegment(models.Model):
 
 
 def told() -> models.QuerySet[Told]:
-    """All that has events."""
+    """Every job that has events."""
     model = cast(type[Told], EventSegment._meta.get_field("run").related_model)
     return model._default_manager.all()

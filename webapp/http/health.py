@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
-from webapp.base.database import hurried
+from webapp.base.database import lock_timeout
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.experiments import computations
 from webapp.jobs import storage, workers
@@ -46,7 +46,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         redis_answers = True
         found = workers.alive()
         problem = storage.problem()
-        with hurried(PATIENCE_MS):
+        with lock_timeout(PATIENCE_MS):
             settle_abandoned()
     except REDIS_ERRORS:
         redis_answers = False

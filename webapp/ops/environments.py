@@ -15,7 +15,7 @@ PIP_INSTALL = ("-m", "pip", "install", "--no-input", "--disable-pip-version-chec
 
 
 def has_pip(environment: Path) -> bool:
-    """Whether it was made to its end. pip writes RECORD last, ensurepip installs pip last."""
+    """Whether the environment is complete: ensurepip installs pip last, and pip writes RECORD last."""
     python = environment / "bin" / "python"
     return python.exists() and any(environment.glob("lib/python3*/site-packages/pip-*.dist-info/RECORD"))
 

@@ -50,6 +50,6 @@ def origin_of(experiment: Experiment, rows: Sequence[Row], version: int = 0) -> 
 
 
 def digest_of(experiment: Experiment) -> str:
-    """The same for the same content, in whichever file or database it lies."""
+    """The digest of an experiment's content, which does not depend on where it is stored."""
     document = json.dumps(experiment.model_dump(mode="json"), sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(document.encode()).hexdigest()[:DIGEST_DIGITS]

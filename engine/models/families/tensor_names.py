@@ -45,7 +45,7 @@ def _outputs(model: ModelSpec, key: str) -> int:
 
 
 def stored_shape(model: ModelSpec, name: str, stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
-    """The shape in the file of a canonical tensor of `full_shape`, with all that it is fused with."""
+    """The shape of the stored tensor that has a canonical one of `full_shape`, and others if fused."""
     shape = [rows_in_file(model, name, stored, full_shape[0])[1], *full_shape[1:]]
     return shape[::-1] if stored.transposed and len(shape) == 2 else shape
 

@@ -215,8 +215,8 @@ class WeightStore:
 
 
 def _within(tensor: Tensor, have: TensorPart, part: TensorPart) -> Tensor:
-    """A view of `tensor`, whose numbers are those of `have`, with only those of `part`. An empty part may lie
-    anywhere, also beyond it.
+    """The `part` of a tensor, as a view of `tensor`, which has the larger part `have`. An empty part may lie
+    anywhere, also outside `have`.
     """
     start = min(max(0, part.start - have.start), have.stop - have.start)
     return tensor.narrow(part.dim, start, part.stop - part.start)

@@ -102,7 +102,7 @@ class Primary(NamedTuple):
         return max(1, ceil(self.over_bytes / freed_bytes - TOLERANCE)) if freed_bytes else self.num_layers + 1
 
     def most_blocks(self, num_split: int, grid: int) -> int:
-        """Blocks of each split layer that it has memory for; negative if even none of them is too much."""
+        """Blocks of each split layer that it has memory for; negative if even without any it lacks memory."""
         share = 1 - self.over_bytes / (num_split * self.ffn_bytes)
         return min(grid, int(grid * share + TOLERANCE) if share >= 0 else -1)
 

@@ -59,5 +59,5 @@ class ControlSocket(threading.Thread):
         return self.received.get() if self.has_message() else None
 
     def has_message(self) -> bool:
-        """Whether `receive` has one now."""
+        """Whether `receive` would return a message now."""
         return not self.received.empty()

@@ -50,7 +50,7 @@ class Control(Protocol):
         """The supervisor's next message, None if there is none now."""
 
     def has_message(self) -> bool:
-        """Whether `receive` has one now."""
+        """Whether `receive` would return a message now."""
 
     def send(self, message: ControlMessage) -> None:
         """Send `message` to the supervisor."""
