@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from statistics import linear_regression
 from typing import NamedTuple
 
 from emulator.host.namespaces import inside
@@ -146,17 +147,20 @@ def measure_busy(transfer: LinkTransfer, sent_bytes: Callable[[], int]) -> float
             buffer = bytearray(chunk)
             for _ in range(warm_chunks):
                 fill(receiver, buffer)
-            start_s, start_bytes = time.monotonic(), sent_bytes()
+            times_s, counts = [time.monotonic()], [sent_bytes()]
             # The last chunks stay out: after them the link would idle.
             for _ in range(CHUNKS - 2):
                 fill(receiver, buffer)
-            elapsed_s, grown = time.monotonic() - start_s, sent_bytes() - start_bytes
+                times_s.append(time.monotonic())
+                counts.append(sent_bytes())
         except OSError:
             return None
         finally:
             sender.shutdown(socket.SHUT_RDWR)
             thread.join()
-    return grown * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES / elapsed_s
+    # A line through all readings: a busy host may pause this thread between clock and counter of one.
+    frame_byte_per_s = linear_regression(times_s, counts).slope
+    return frame_byte_per_s * BITS_PER_BYTE * SEGMENT_BYTES / FRAME_BYTES
 
 
 def connect(transfer: LinkTransfer) -> tuple[socket.socket, socket.socket]:
