@@ -300,7 +300,7 @@ class Device(ABC):
 
     def _receive(self, src: int, tag: str, noted: bool) -> Handle:
         """A handle for the next message with `tag` from `src`, arrived or not."""
-        handle = Receipt(tag, self.cluster.devices[src].name, noted)
+        handle = self._receipt(src, tag, noted)
         queue = self.arrived[src, tag]
         if queue:
             message, time_s = queue.popleft()
@@ -311,6 +311,9 @@ class Device(ABC):
         else:
             self.expected[src, tag].append(handle)
         return handle
+
+    def _receipt(self, src: int, tag: str, noted: bool) -> Receipt:
+        return Receipt(tag, self.cluster.devices[src].name, noted)
 
     def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
         """Give a message that is usable from `time_s` to the program that waits for it, or keep it."""

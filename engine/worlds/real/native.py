@@ -2,7 +2,8 @@
 
 An operation of a few milliseconds runs at once in the main thread, and the program goes on with its result
 without a turn of the loop. A device that waits for a message polls for a moment before it sleeps, where every
-device has a core: waking a sleeping thread takes as long as a message.
+device has a core: waking a sleeping thread takes as long as a message. It polls within the program that
+waits, if no other runs.
 
 Every pass over the weights empties the processor's caches, so that code that runs once between two operations
 takes ten times as long as code in a loop. Therefore the memory ledger and the trace are kept later: what was
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +29,8 @@ from engine.ops.ledger import Ledger
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, meta_of
 from engine.ops.torch_kernels.dispatch import FUNCTIONS
+from engine.program.frames import EPOCHS
+from engine.worlds.common.device import Receipt
 from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
@@ -58,6 +61,21 @@ def keep_a_core(rank: int, workers: Sequence[int]) -> bool:
     if shares_evenly(len(workers), len(cores)):
         os.sched_setaffinity(0, {cores[list(workers).index(rank) % len(cores)]})
     return len(workers) <= len(cores)
+
+
+class Awaited(Receipt):
+    """A message for which its device looks within the program that awaits it, before the program is left."""
+
+    __slots__ = ("device",)
+
+    def __init__(self, device: NativeDevice, tag: str, peer: str, noted: bool):
+        super().__init__(tag, peer, noted)
+        self.device = device
+
+    def __await__(self) -> Generator[Handle, None, Any]:
+        if not self.done:
+            self.device.look_for(self)
+        return (yield from super().__await__())
 
 
 class NativeDevice(RealDevice):
@@ -243,6 +261,33 @@ class NativeDevice(RealDevice):
             super()._accept(message)
         else:
             self._deliver(message, message.arrived_s)
+
+    def _receipt(self, src: int, tag: str, noted: bool) -> Receipt:
+        return Awaited(self, tag, self.cluster.devices[src].name, noted)
+
+    def look_for(self, handle: Receipt) -> None:
+        """Poll for the message of `handle`, if the loop has nothing else to do and no other program runs.
+
+        To leave a program and to resume it when the message is there takes a twentieth of a decode step over
+        two devices.
+        """
+        busy = self.outstanding or self.done or self.due or self.early or self.alarms
+        if not self.polls or self.holds_messages or busy or len(self.live) > 1:
+            return
+        program, connections = self.current, self.connections
+        program.waiting_since_s, until_s = program.now_s, time.monotonic() + POLL_S
+        while not handle.done and time.monotonic() < until_s and not connections.is_moving_much:
+            messages, closed = connections.poll()
+            for message in messages:
+                if message.header.epoch == self.epoch % EPOCHS:
+                    self._accept(message)
+            for peer in closed:
+                self.watchdog.suspect(peer)
+        if handle.done:
+            self.waited(program, handle)
+            program.now_s = max(program.now_s, handle.time_s)
+            if not self.control.has_message():
+                self.turned_s = time.monotonic()
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         if self.polls and timeout_s > 0 and not self.outstanding:  # polling keeps the other thread waiting

@@ -1,6 +1,7 @@
 """A device at native speed: short operations run at once, long ones in the compute thread."""
 
 import math
+import struct
 import time
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,10 +16,11 @@ from engine.ops.cost import NATIVE_INLINE_FLOPS
 from engine.ops.kv_cache import PutRows
 from engine.ops.layers import Layers
 from engine.ops.torch_kernels.dispatch import FUNCTIONS
+from engine.program.frames import FrameHeader
 from engine.runs.predict import prepare
 from engine.worlds.common.programs import Program
 from engine.worlds.real import native
-from engine.worlds.real.connections import Connections
+from engine.worlds.real.connections import Connections, Incoming
 from engine.worlds.real.native import NativeDevice
 from engine.worlds.real.tasks import Clock, run_task
 from engine.worlds.real.trace_writer import TraceWriter
@@ -122,6 +124,61 @@ def test_the_loop_gets_a_turn_when_a_program_has_computed_for_long(device, trace
     device.settle()
     assert handle.done and [span.kind for span in trace] == ["compute", "compute"]
     assert [message["type"] for message in device.control.messages] == ["status"]
+
+
+@pytest.fixture
+def arriving(device, monkeypatch):
+    """What the device finds when it polls: lists of messages of device 1, the first list first."""
+    turns = []
+    device.polls = True
+    monkeypatch.setattr(Connections, "poll", lambda self: (turns.pop(0), []) if turns else ([], []))
+    monkeypatch.setattr(native, "POLL_S", 0.05)
+    return turns
+
+
+def message(tag, number=0.0, epoch=0):
+    header = FrameHeader(0, 4, (0, 1), 0.0, 0.0, "float32", (1,), tag, epoch=epoch)
+    return Incoming(1, header, bytearray(struct.pack("<f", number)), time.monotonic())
+
+
+def running(device, program):
+    """`program` after its first step on `device`."""
+    started = Program(0, program, device.now_s)
+    device.live.add(started)
+    device._resume(started)
+    return started
+
+
+async def received(ctx, tag):
+    return float(await ctx.recv(1, tag))
+
+
+def test_a_message_that_comes_soon_is_found_within_the_program_that_waits_for_it(device, trace, arriving):
+    arriving += [[], [message("other", 2.0)], [message("wanted", 3.0)]]
+    program = running(device, received(device, "wanted"))
+    assert program.handle.value == 3.0 and not device.live, "the program never left"
+    assert [len(queue) for queue in device.arrived.values()] == [0, 1], "the other message is kept"
+    device.settle()
+    assert [span.kind for span in trace if isinstance(span, Span)] == ["recv", "recv", "wait"]
+
+
+def test_a_message_of_an_earlier_plan_is_no_answer_to_a_program_that_looks_for_one(device, arriving):
+    device.epoch = 1
+    arriving += [[message("wanted", 2.0, epoch=0)], [message("wanted", 3.0, epoch=1)]]
+    assert running(device, received(device, "wanted")).handle.value == 3.0
+
+
+@pytest.mark.parametrize("why", ["no core", "held delays", "another program", "computing"])
+def test_a_program_leaves_the_main_thread_where_polling_would_keep_it_from_other_work(device, arriving, why):
+    device.polls = why != "no core"
+    device.holds_messages = why == "held delays"
+    device.outstanding = int(why == "computing")
+    if why == "another program":
+        device.live.add(Program(0, None, 0.0))
+    arriving.append([message("wanted", 3.0)])
+    program = running(device, received(device, "wanted"))
+    assert program in device.live and len(arriving) == 1, "nobody has looked"
+    program.close()
 
 
 def test_the_ledger_knows_all_that_was_computed_whenever_it_is_asked(device, trace):
