@@ -24,6 +24,7 @@ COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, *EMULATOR_COMMAN
 
 ENVIRONMENT = Environment(
     load_cluster=topologies.load,
+    cluster_text=topologies.dump_toml,
     cluster_names=topologies.names,
     presets=topologies.presets,
     with_profile=with_profile,

@@ -31,6 +31,8 @@ class Environment(NamedTuple):
     """An example by its name; raises `SpecError`."""
     emulation: Callable[[], Emulation] | None = None
     """How the points of an experiment are emulated; None where that cannot be done."""
+    cluster_text: Callable[[ClusterSpec], str] = ClusterSpec.model_dump_json
+    """A cluster as the text of a file."""
 
 
 class Command(NamedTuple):

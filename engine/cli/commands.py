@@ -10,5 +10,6 @@ from engine.cli.list_command import LIST
 from engine.cli.new_command import NEW
 from engine.cli.predict_command import PREDICT
 from engine.cli.reproduce_command import REPRODUCE
+from engine.cli.study_command import STUDY
 
-COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, REPRODUCE, NEW)
+COMMANDS: tuple[Command, ...] = (LIST, PREDICT, ADVISE, COMPARE, EXPERIMENT, STUDY, REPRODUCE, NEW)

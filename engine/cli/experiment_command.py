@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs",
-        type=_jobs,
+        type=jobs_of,
         default=os.cpu_count() or 1,
         metavar="N",
         help="processes that predict (all cores)",
@@ -157,11 +157,11 @@ def campaign_of(
     points = expand(experiment, sources_of(environment))
     worlds: tuple[World, ...] = ("predicted",) if only_predicts else experiment.worlds
     emulation = environment.emulation() if environment.emulation and "emulated" in worlds else None
-    profile = _host_times(points, environment)
+    profile = times_of_host(points, environment)
     return Campaign(experiment, points, Store(output), worlds, emulation, profile)
 
 
-def _host_times(points: Sequence[Point], environment: Environment) -> HostProfile | None:
+def times_of_host(points: Sequence[Point], environment: Environment) -> HostProfile | None:
     """The times of this host, if a point depends on them and they are known."""
     dependent = (point.spec for point in points if point.spec and uses_host_times(point.spec))
     spec = next(dependent, None)
@@ -174,14 +174,14 @@ def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
         {(point.digest, world) for point in campaign.points if point.spec for world in campaign.worlds}
     )
     try:
-        _carry_out_tasks(campaign, tasks, total, args.jobs)
+        carry_out_tasks(campaign, tasks, total, args.jobs)
     except KeyboardInterrupt:
         sys.stderr.write("What is done is kept: the same command goes on from there.\n")
         raise
     return _show(campaign)
 
 
-def _carry_out_tasks(campaign: Campaign, tasks: tuple[Task, ...], total: int, jobs: int) -> None:
+def carry_out_tasks(campaign: Campaign, tasks: tuple[Task, ...], total: int, jobs: int) -> None:
     with PointsProgress(tasks, total, jobs) as progress:
         for result in carry_out_all(tasks, campaign.store.add, jobs, campaign.emulation):
             progress.take(result)
@@ -260,7 +260,7 @@ def _report(campaign: Campaign, output: Path) -> int:
     return 0
 
 
-def _jobs(text: str) -> int:
+def jobs_of(text: str) -> int:
     number = int(text) if text.isdigit() else 0
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")

@@ -1,0 +1,170 @@
+"""What goes into a study, from experiments that were carried out: files by their names, and `study.json`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment
+from engine.domain.spec import RunSpec
+from engine.domain.stored import to_document
+from engine.experiments.design.expand import Point
+from engine.experiments.presentation.origin import digest_of
+from engine.experiments.presentation.report_files import files_of
+from engine.experiments.results.rows import Row
+from engine.experiments.studies.crate import crate_of
+from engine.experiments.studies.methods import methods_of, sources_of
+from engine.experiments.studies.private import without_folders, without_own_paths, without_places
+from engine.experiments.studies.study import (
+    CRATE,
+    MANIFEST,
+    RUNS,
+    StudiedExperiment,
+    StudiedModel,
+    Study,
+)
+from engine.models.weights.manifest import StoredFile
+from engine.ops.sizes import model_bytes, num_parameters
+
+CLUSTER_PATH = "cluster"
+
+
+class Carried(NamedTuple):
+    """An experiment with its points and what they gave. Points without a result are left out of a study."""
+
+    experiment: Experiment
+    points: Sequence[Point]
+    rows: Sequence[Row]
+
+
+class About(NamedTuple):
+    """What a study says besides: of the day, of the machine, and what others may do with it."""
+
+    packed_on: str
+    environment: Mapping[str, str]
+    licence: str = ""
+    with_sources: bool = False
+
+
+class Clusters(NamedTuple):
+    """How clusters are looked up by name and written as text, which the engine cannot."""
+
+    named: Callable[[str], ClusterSpec]
+    text: Callable[[ClusterSpec], str]
+
+
+def contents_of(
+    carried: Sequence[Carried], about: About, clusters: Clusters
+) -> tuple[Study, dict[str, bytes]]:
+    """The study, and every file by its name. Raises `SpecError`."""
+    names = [one.experiment.name for one in carried]
+    if len(set(names)) < len(names):
+        raise SpecError(
+            f"two experiments have one name: {', '.join(names)}: rename one, or pack two studies."
+        )
+    kept = [_kept(one) for one in carried]
+    runs = {point.digest: point.spec for one in kept for point in one.points if point.spec}
+    methods = methods_of(runs.values(), about.with_sources)
+    places = _cluster_files(kept)
+    files = dict(sources_of(methods))
+    files |= {file: clusters.text(clusters.named(name)).encode() for name, file in places.items()}
+    for one in kept:
+        folder = f"experiments/{one.experiment.name}"
+        for name, content in files_of(one.experiment, one.points, one.rows):
+            files[f"{folder}/{name}"] = content.encode() if isinstance(content, str) else content
+        files[f"{folder}/{RUNS}"] = _runs_text(one.points)
+    study = Study(
+        packed_on=about.packed_on,
+        licence=about.licence,
+        environment=dict(about.environment),
+        experiments=tuple(map(_studied, kept)),
+        methods=methods,
+        models=tuple(_models(runs.values())),
+        clusters=places,
+        files={name: _stored(content) for name, content in sorted(files.items())},
+    )
+    crate = crate_of(study).encode()
+    study = study.model_copy(update={"files": {CRATE: _stored(crate), **study.files}})
+    manifest = json.dumps(study.model_dump(mode="json", exclude_defaults=False), indent=1, ensure_ascii=False)
+    return study, {MANIFEST: f"{manifest}\n".encode(), CRATE: crate, **files}
+
+
+def _kept(one: Carried) -> Carried:
+    """The points with a result in some world, without what is of one machine only."""
+    if not one.rows:
+        raise SpecError(f"{one.experiment.name}: has no results: carry it out first.")
+    rows = [
+        row.model_copy(update={"run": "", "stale": False, "sentence": without_folders(row.sentence)})
+        for row in one.rows
+    ]
+    known = {(_key(row.coordinates), row.seed) for row in rows}
+    points = [
+        point._replace(spec=without_places(point.spec) if point.spec else None)
+        for point in one.points
+        if (_key(point.coordinates), point.seed) in known
+    ]
+    document = without_own_paths(one.experiment.model_dump(mode="json"))
+    return Carried(Experiment.parse(document, one.experiment.name), points, rows)
+
+
+def _key(coordinates: Mapping[str, object]) -> str:
+    return json.dumps(coordinates, sort_keys=True)
+
+
+def _studied(one: Carried) -> StudiedExperiment:
+    return StudiedExperiment(
+        name=one.experiment.name,
+        title=one.experiment.title[:500],
+        digest=digest_of(one.experiment),
+        seeds=one.experiment.seeds,
+        worlds=tuple(dict.fromkeys(row.world for row in one.rows)),
+        points=len(one.points),
+        results=len(one.rows),
+    )
+
+
+def _runs_text(points: Iterable[Point]) -> bytes:
+    """Every run once, a line each, as servers and reports store it."""
+    runs = {point.digest: point.spec for point in points if point.spec}
+    lines = (json.dumps(to_document(run), separators=(",", ":"), ensure_ascii=False) for run in runs.values())
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _cluster_files(kept: Iterable[Carried]) -> dict[str, str]:
+    """The clusters that experiments name, and where each is in the study."""
+    names = dict.fromkeys(name for one in kept for name in cluster_names(one.experiment))
+    found: dict[str, str] = {}
+    for name in sorted(names):
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "cluster"
+        taken = sum(file.startswith(f"clusters/{plain}") for file in found.values())
+        found[name] = f"clusters/{plain}{f'-{taken + 1}' if taken else ''}.toml"
+    return found
+
+
+def cluster_names(experiment: Experiment) -> Iterator[str]:
+    """The clusters that an experiment gives by name: in its base, and as levels of factors."""
+    if isinstance(named := experiment.base.get(CLUSTER_PATH), str):
+        yield named
+    for factor in experiment.factors:
+        for level in factor.values:
+            given = [level.value] if CLUSTER_PATH in factor.paths else []
+            yield from (one for one in (*given, level.set.get(CLUSTER_PATH)) if isinstance(one, str))
+
+
+def _models(runs: Iterable[RunSpec]) -> Iterator[StudiedModel]:
+    found: dict[tuple[str, Literal["random", "directory"], str, int], RunSpec] = {}
+    for run in runs:
+        key = (run.model.name, run.weights.kind, run.weights.digest, num_parameters(run.model))
+        found.setdefault(key, run)
+    for (name, kind, digest, parameters), run in sorted(found.items()):
+        size = model_bytes(run.model)
+        yield StudiedModel(name=name, parameters=parameters, weights=kind, digest=digest, bytes=size)
+
+
+def _stored(content: bytes) -> StoredFile:
+    return StoredFile(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
