@@ -9,6 +9,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import yaml
 
 from tests.devtools.documents import outdated, replaced, table
 from tests.devtools.rooms import ROOT, read_parts
@@ -127,6 +128,24 @@ def test_the_newest_release_of_the_changelog_is_the_version_of_the_package() -> 
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert released[0] == declared
+
+
+def test_the_citation_is_of_this_release_by_its_authors_and_as_the_format_1_2_0_wants_it() -> None:
+    """Its schema requires the first four keys, and of an author that is no person a name."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
+    optional = {"type", "abstract", "version", "date-released", "license", "keywords"}
+    assert citation.keys() <= {"cff-version", "message", "title", "authors"} | optional
+    assert citation["cff-version"] == "1.2.0" and citation["type"] == "software"
+    for key in ("version", "license"):
+        assert citation[key] == project[key]
+    assert citation["authors"] == project["authors"] and all(
+        set(one) == {"name"} for one in project["authors"]
+    )
+    assert citation["abstract"] == project["description"]
+    changes = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert f"## [{project['version']}] - {citation['date-released']}" in changes
 
 
 def test_no_document_publishes_what_it_calls_outdated_or_not_measured() -> None:

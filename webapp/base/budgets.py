@@ -65,6 +65,9 @@ MAX_CLUSTERS = 500
 MAX_CLUSTERS_CHARS = 5_000_000
 MAX_EXPERIMENTS_CHARS = 20_000_000
 """All documents of one person together, with those of the versions that were started: lists read them all."""
+MAX_STUDY_BYTES = 50_000_000
+"""Of a study's archive, which is read in memory."""
+
 MAX_EXPERIMENT_CHARS = 1_000_000
 MAX_DRAWING_CHARS = 1_000_000
 

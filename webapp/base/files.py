@@ -6,8 +6,9 @@ emulations have limits of their own.
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import topologies
 from engine.cli.scenario_file import parse_scenario, parse_trace
@@ -18,6 +19,9 @@ from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.vision import VisionSpec
 from engine.experiments.design.files import parse_toml
+from engine.experiments.studies.archive import Limits, read_archive
+from engine.experiments.studies.reading import parse_points
+from engine.experiments.studies.study import POINTS
 from engine.models.inputs.pictures import encoded
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
@@ -25,10 +29,20 @@ from topologies import foreign
 from topologies.drawn import Drawn
 from topologies.layout import CanvasLayout
 
+STUDY_S, STUDY_MEMORY_BYTES = 30.0, 2 << 30
+STUDY_LIMITS = Limits(files=2_000, bytes=500_000_000)
 TEXT_S, TEXT_BYTES = 10.0, 1 << 30
 PICTURE_S, PICTURE_BYTES = 10.0, 1 << 30
 MODEL_S, MODEL_MEMORY_BYTES = 120.0, 2 << 30
 """A model's embeddings are read whole where the file has them twice."""
+
+
+class ReadStudy(NamedTuple):
+    """Experiments, the clusters that they name, and the digests of the runs of each experiment."""
+
+    experiments: list[Experiment]
+    clusters: dict[str, ClusterSpec]
+    digests: list[list[str]]
 
 
 def read_model(directory: Path, name: str) -> ModelSpec:
@@ -54,6 +68,17 @@ def read_drawing(
 def read_scenario(text: str, where: str) -> Scenario:
     """A trace, if the name ends with `.csv`, or a scenario. Raises `SpecError`, `HostError`."""
     return Scenario.model_validate(_SCENARIO(where, text, where))
+
+
+def read_study(data: bytes, where: str) -> ReadStudy:
+    """The experiments in a study's archive, all digests of which are right. Raises `SpecError`,
+    `HostError`.
+    """
+    found = _STUDY(where, data, where)
+    clusters = {name: ClusterSpec.model_validate(one) for name, one in found["clusters"].items()}
+    return ReadStudy(
+        [Experiment.model_validate(one) for one in found["experiments"]], clusters, found["digests"]
+    )
 
 
 def read_experiment(text: str, where: str) -> Experiment:
@@ -86,6 +111,32 @@ def _experiment(text: str, where: str) -> dict[str, Any]:
     return parse_toml(text, where).model_dump(mode="json")
 
 
+def _study(data: bytes, where: str) -> dict[str, Any]:
+    files: dict[str, list[bytes]] = {}
+
+    def take(name: str, block: bytes) -> None:
+        if name.endswith(f"/{POINTS}") or name.endswith(".toml"):
+            files.setdefault(name, []).append(block)
+
+    study = read_archive(BytesIO(data), where, take, STUDY_LIMITS)
+    texts = {name: b"".join(blocks) for name, blocks in files.items()}
+    experiments, digests = [], []
+    for one in study.experiments:
+        experiment, rows = parse_points(
+            texts.get(f"{one.folder}/{POINTS}", b""), f"{where}, {one.folder}/{POINTS}"
+        )
+        experiments.append(experiment.model_dump(mode="json"))
+        digests.append(sorted({row.digest for row in rows if row.digest}))
+    clusters = {
+        name: topologies.parse_toml(
+            texts.get(file, b"").decode(errors="replace"), f"{where}, {file}"
+        ).model_dump(mode="json")
+        for name, file in study.clusters.items()
+    }
+    return {"experiments": experiments, "digests": digests, "clusters": clusters}
+
+
+_STUDY = Confined(_study, STUDY_S, STUDY_MEMORY_BYTES)
 _MODEL = Confined(_model, MODEL_S, MODEL_MEMORY_BYTES)
 _PICTURE = Confined(encoded, PICTURE_S, PICTURE_BYTES, modules=("PIL.PngImagePlugin", "PIL.JpegImagePlugin"))
 _DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES)

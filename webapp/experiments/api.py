@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router
+from ninja import File, Router
+from ninja.files import UploadedFile
 from ninja.responses import Status
 
 from engine.domain.errors import SpecError
@@ -20,7 +21,7 @@ from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, oper
 from webapp.base import budgets
 from webapp.base.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, services
-from webapp.experiments.design import library
+from webapp.experiments.design import library, studies
 from webapp.experiments.design.factor_option import FactorOption
 from webapp.experiments.design.factors import options
 from webapp.experiments.models import Experiment
@@ -40,6 +41,7 @@ from webapp.experiments.schemas import (
     Retry,
     RowsOut,
     ShippedOut,
+    StudyOut,
     TableIn,
 )
 
@@ -100,6 +102,15 @@ def list_experiments(request: UserRequest) -> list[dict[str, Any]]:
 def create_experiment(request: UserRequest, body: ExperimentIn) -> Status[dict[str, Any]]:
     value = services.parse(body.experiment, body.toml)
     return Status(201, answers.detail(services.create(value, body.name, request.auth), request.auth))
+
+
+@router.post("/study", response={201: StudyOut}, auth=operator)
+@one_at_a_time
+def import_study(request: UserRequest, file: File[UploadedFile]) -> Status[StudyOut]:
+    """Store the experiments of a study's archive as your own, to carry them out here. Its results are shared
+    with nobody: `edgeloom study repeat` compares with them. No code in it is run.
+    """
+    return Status(201, studies.take(file.read(budgets.MAX_STUDY_BYTES + 1), str(file.name), request.auth))
 
 
 @router.get("/{int:experiment_id}", response=ExperimentOut)
@@ -223,7 +234,8 @@ def export_experiment(
     table: str = "",
     size: str = "",
 ) -> HttpResponse:
-    """A file to keep: toml, json, html (everything), svg and pdf (a `figure`, or the first), tex (a `table`,
+    """A file to keep: toml, json, html (everything), zip (a study, with runs
+    and digests, that `edgeloom study` repeats), svg and pdf (a `figure`, or the first), tex (a `table`,
     or all), csv and parquet (the numbers of a `figure` or of a `table`, or all points). Figure and table are
     each a name, or the JSON of one that the experiment does not have. `size` is that of a drawn figure: one
     or two columns of IEEE's or ACM's papers.

@@ -1,11 +1,17 @@
-"""Files of an experiment: its rows as CSV, JSON and Parquet, a table for LaTeX, figures, one HTML report."""
+"""Files of an experiment: its rows as CSV, JSON and Parquet, a table for LaTeX, figures, one HTML report,
+and all of it as a study.
+"""
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from django.utils import timezone
+
+import topologies
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Figure, Presented, Table
@@ -19,7 +25,11 @@ from engine.experiments.presentation.origin import Origin, origin_of
 from engine.experiments.presentation.report_html import html_report
 from engine.experiments.results.pivot import table_data, tables_of
 from engine.experiments.results.rows import Row
+from engine.experiments.studies.archive import write_archive
+from engine.experiments.studies.contents import About, Carried, Clusters, contents_of
+from engine.experiments.studies.environment import environment
 from webapp.experiments import computations
+from webapp.experiments.design.sources import sources
 from webapp.experiments.models import Execution
 
 Kind = TypeVar("Kind", bound=Presented)
@@ -124,6 +134,18 @@ def drawn(draw: Callable[[FigureData, Origin, str], str | bytes]) -> Callable[[S
     return make
 
 
+def study_of(source: Source) -> bytes:
+    """The whole of it, as `loom study` opens and repeats it."""
+    known = sources()
+    about = About(timezone.now().date().isoformat(), environment())
+    with DRAWING:
+        carried = Carried(source.experiment, points_of(source.execution), source.rows)
+        _, files = contents_of([carried], about, Clusters(known.cluster, topologies.dump_toml))
+    target = io.BytesIO()
+    write_archive(files, target)
+    return target.getvalue()
+
+
 def report_of(source: Source) -> str:
     with DRAWING:
         return html_report(source.experiment, points_of(source.execution), source.rows, source.origin)
@@ -140,6 +162,7 @@ FILES: dict[str, tuple[str, Callable[[Source], str | bytes]]] = {
     "tex": ("application/x-tex; charset=utf-8", latex_of),
     "svg": ("image/svg+xml", drawn(plot.svg)),
     "pdf": ("application/pdf", drawn(plot.pdf)),
+    "zip": ("application/zip", study_of),
     "html": ("text/html; charset=utf-8", report_of),
 }
 """Ending of the file → its type, and how it is made."""

@@ -121,6 +121,13 @@ class PreviewOut(CheckOut):
     waiting: int = Field(description="Points that are being predicted: ask again.")
 
 
+class StudyOut(Schema):
+    """The experiments of a study, stored here as designs; its results stay in the file."""
+
+    experiments: list[ExperimentOut]
+    told: str = Field(description="How many of their points are the runs of the study; empty: not known.")
+
+
 class AnalysisOut(Schema):
     figures: list[FigureData]
     tables: list[TableData]

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -70,9 +71,10 @@ def contents_of(
     kept = [_kept(one) for one in carried]
     runs = {point.digest: point.spec for one in kept for point in one.points if point.spec}
     methods = methods_of(runs.values(), about.with_sources)
-    places = _cluster_files(kept)
+    found = _known(dict.fromkeys(name for one in kept for name in cluster_names(one.experiment)), clusters)
+    places = _cluster_files(found)
     files = dict(sources_of(methods))
-    files |= {file: clusters.text(clusters.named(name)).encode() for name, file in places.items()}
+    files |= {places[name]: clusters.text(cluster).encode() for name, cluster in found.items()}
     for one in kept:
         folder = f"experiments/{one.experiment.name}"
         for name, content in files_of(one.experiment, one.points, one.rows):
@@ -135,9 +137,17 @@ def _runs_text(points: Iterable[Point]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def _cluster_files(kept: Iterable[Carried]) -> dict[str, str]:
-    """The clusters that experiments name, and where each is in the study."""
-    names = dict.fromkeys(name for one in kept for name in cluster_names(one.experiment))
+def _known(names: Iterable[str], clusters: Clusters) -> dict[str, ClusterSpec]:
+    """Those that are still there: every run has its cluster itself."""
+    found = {}
+    for name in names:
+        with suppress(SpecError):
+            found[name] = clusters.named(name)
+    return found
+
+
+def _cluster_files(names: Iterable[str]) -> dict[str, str]:
+    """Where each cluster is in the study."""
     found: dict[str, str] = {}
     for name in sorted(names):
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "cluster"

@@ -29,8 +29,7 @@ def methods_of(runs: Iterable[RunSpec], with_sources: bool) -> tuple[StudiedMeth
 
 
 def _method(run: RunSpec, with_sources: bool) -> StudiedMethod:
-    method, origin = strategy_of(run), run.method
-    source = ""
+    origin, source = run.method, ""
     if origin is not None and with_sources:
         file = f"/{Path(origin.file).name}" if origin.file else ""
         source = f"{FOLDER}/{origin.package or run.strategy}{file}"
@@ -39,11 +38,15 @@ def _method(run: RunSpec, with_sources: bool) -> StudiedMethod:
             f"method {run.strategy}: its source is called {source}, which is no name for a file of a study: "
             "rename it, with letters, digits, . _ and -."
         )
+    try:
+        method = strategy_of(run)
+    except SpecError:  # a server's workers have it, and perhaps not this process
+        if source:
+            raise
+        return StudiedMethod(name=run.strategy, origin=origin)
     shown = origin.model_copy(update={"file": Path(origin.file).name}) if origin else None
-    paper = method.paper[:500] if isinstance(getattr(method, "paper", None), str) else ""
-    return StudiedMethod(
-        name=run.strategy, title=method.title[:500], paper=paper, origin=shown, source=source
-    )
+    about = {"title": method.title[:500], "paper": method.paper[:500]}
+    return StudiedMethod(name=run.strategy, origin=shown, source=source, **about)
 
 
 def sources_of(methods: Iterable[StudiedMethod]) -> Iterator[tuple[str, bytes]]:

@@ -50,7 +50,7 @@ def read_experiment(folder: Path, study: Study, studied: StudiedExperiment) -> O
     for name in (points, runs_file):
         if name not in study.files:
             raise SpecError(f"{folder}: has no {name}: ask for the study again.")
-    experiment, rows = parse_points(_json((folder / points).read_bytes(), points), points)
+    experiment, rows = parse_points((folder / points).read_bytes(), points)
     if digest_of(experiment) != studied.digest:
         raise SpecError(f"{studied.folder}: its experiment is another one than {MANIFEST} says.")
     runs = dict(_runs((folder / runs_file).read_bytes().splitlines(), runs_file))
@@ -63,8 +63,11 @@ def read_experiment(folder: Path, study: Study, studied: StudiedExperiment) -> O
     return Opened(experiment, runs, rows)
 
 
-def parse_points(document: Any, where: str) -> tuple[Experiment, tuple[Row, ...]]:
-    """Experiment and rows of an export as JSON (`engine/experiments/presentation/export.py`)."""
+def parse_points(text: bytes, where: str) -> tuple[Experiment, tuple[Row, ...]]:
+    """Experiment and rows of an export as JSON (`engine/experiments/presentation/export.py`). Raises
+    `SpecError`.
+    """
+    document = _json(text, where)
     if not isinstance(document, dict) or not isinstance(document.get("rows"), list):
         raise SpecError(f"{where}: expected an object with an experiment and its rows.")
     experiment: Experiment = Experiment.parse(document.get("experiment"), f"{where}, experiment")

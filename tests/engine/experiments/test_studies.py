@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import stat
 import zipfile
 from collections.abc import Callable
@@ -24,12 +25,15 @@ from engine.experiments.results.versions import Versions
 from engine.experiments.studies.archive import Limits, read_archive, unpack, write_archive
 from engine.experiments.studies.contents import About, Carried, Clusters, cluster_names, contents_of
 from engine.experiments.studies.environment import environment
+from engine.experiments.studies.here import runs_here
 from engine.experiments.studies.private import without_folders, without_own_paths, without_places
 from engine.experiments.studies.reading import checked_study, read_experiment
 from engine.experiments.studies.repeat import compared
 from engine.experiments.studies.study import MANIFEST
+from engine.experiments.studies.written_out import with_clusters
 from tests.support.experiment_rows import experiment_of, rows_of
 
+NOWHERE = Sources(lambda name: pytest.fail(f"looked up {name}"), topologies.preset)
 CLUSTERS = Clusters(topologies.load, topologies.dump_toml)
 ABOUT = About("2026-11-20", {"edgeloom": "1.2.3", "kernel": "6.1"}, licence="https://example.org/licence")
 Files = dict[str, bytes]
@@ -177,9 +181,9 @@ def test_clusters_are_found_in_the_base_in_levels_and_in_what_levels_set() -> No
     experiment = experiment_of(
         {"name": "where", "path": "cluster", "values": ["lab-3", "lab-4"]},
         {"name": "how", "values": [{"label": "a", "set": {"cluster": "lab-5", "strategy": "single"}}]},
-        base={"cluster": "lab-2"},
+        base={"cluster": "gigabit-4"},
     )
-    assert list(cluster_names(experiment)) == ["lab-2", "lab-3", "lab-4", "lab-5"]
+    assert list(cluster_names(experiment)) == ["gigabit-4", "lab-3", "lab-4", "lab-5"]
 
 
 # Opening -------------------------------------------------------------------------------------------
@@ -378,3 +382,45 @@ def test_a_prediction_from_another_hosts_times_is_compared_as_what_is_measured()
 def test_a_run_that_ends_otherwise_differs(world: str) -> None:
     (found,) = compared(SEEDED, measured([1.0], world), measured([1.0], world, "out_of_memory"))
     assert (found.verdict, found.metric, found.repeated) == ("differs", "outcome", "out_of_memory")
+
+
+# Elsewhere -----------------------------------------------------------------------------------------
+def test_clusters_are_written_out_and_coordinates_stay() -> None:
+    experiment = experiment_of(
+        {"name": "where", "path": "cluster", "values": ["lab-3", {"value": "lab-4", "label": "Four"}]},
+        {
+            "name": "how",
+            "values": [{"label": "a", "set": {"cluster.devices[*].speed": 2, "strategy": "single"}}],
+        },
+        base={"cluster": "gigabit-4", "model": "demo-lm"},
+    )
+    clusters = {name: topologies.load(name) for name in ("gigabit-4", "lab-3")}
+    found = with_clusters(experiment, clusters)
+    where = found.factors[0]
+    assert [(level.coordinate, level.label) for level in where.values] == [("lab-3", ""), ("lab-4", "Four")]
+    assert found.base["cluster"]["name"] == "gigabit-4"
+    assert where.values[0].set["cluster"]["name"] == "lab-3" and where.values[1].set["cluster"] == "lab-4"
+    assert found.factors[1] == experiment.factors[1]
+
+
+def test_the_runs_of_an_experiment_with_its_clusters_written_out_are_the_same() -> None:
+    experiment = carried().experiment
+    found = expand(with_clusters(experiment, {"lab-3": topologies.load("lab-3")}), NOWHERE)
+    assert [point.digest for point in found] == [point.digest for point in carried().points]
+
+
+def test_weights_are_found_by_their_digest_wherever_they_are(tmp_path: Path) -> None:
+    study, _ = contents_of([carried()], ABOUT, CLUSTERS)
+    (point, _) = carried().points
+    assert point.spec is not None
+    runs = {point.digest: without_places(point.spec)}
+    assert runs_here(study, tmp_path, runs).runs[point.digest] == point.spec
+    other = tmp_path / "copy"
+    shutil.copytree(point.spec.weights.directory, other)
+    renamed = runs[point.digest].model_copy(
+        update={"model": runs[point.digest].model.model_copy(update={"name": "of-mine"})}
+    )
+    nowhere = runs_here(study, tmp_path, {"a": renamed})
+    assert not nowhere.runs and "is not here: give its directory with --model." in nowhere.lacking[0]
+    (found,) = runs_here(study, tmp_path, {"a": renamed}, [other]).runs.values()
+    assert found.weights.directory == str(other)

@@ -29,7 +29,7 @@ DEMO = Path(catalogue.resolve("demo-lm")[1].directory)
 def nothing_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions that read files fail in this process; other processes have them as they are."""
     readers = [one.function for one in vars(files).values() if isinstance(one, Confined)]
-    assert len(readers) == 5
+    assert len(readers) == 6
     for reader in readers:
         monkeypatch.setattr(
             reader, "__code__", (lambda *given: pytest.fail("read in the web process")).__code__
@@ -72,6 +72,7 @@ def test_every_file_of_a_person_is_read_in_another_process(
     )
     assert send(alice, "/scenarios", "mine.toml", b"").json() == {"changes": []}
     assert alice.post("/experiments", {"toml": "title = 7"}).status_code == 422
+    assert send(alice, "/experiments/study", "study.zip", b"").status_code == 422
 
 
 def header_of(shape: str) -> bytes:

@@ -191,6 +191,7 @@ def test_every_factor_that_is_offered_can_be_varied(alice: Browser) -> None:
         ("svg", b"<?xml"),
         ("pdf", b"%PDF"),
         ("html", b"<!"),
+        ("zip", b"PK"),
     ],
 )
 def test_a_file_of_every_kind_is_made(alice: Browser, victor: Browser, kind: str, start: bytes) -> None:

@@ -656,6 +656,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/experiments/study": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Import Study */
+        post: operations["import_study"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/fleet": {
         parameters: {
             query?: never;
@@ -3832,6 +3849,10 @@ export interface components {
             number,
             "attention" | "ffn"
         ];
+        StudyOut: {
+            experiments: components["schemas"]["ExperimentOut"][];
+            told: string;
+        };
         SwitchSpec: {
             name: string;
         };
@@ -5170,6 +5191,32 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ShippedOut"][];
+                };
+            };
+        };
+    };
+    import_study: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                };
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StudyOut"];
                 };
             };
         };

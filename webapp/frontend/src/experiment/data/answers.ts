@@ -33,3 +33,5 @@ export type PaperSummary = Schemas['PaperSummary'];
 export type ReproductionSummary = Schemas['ExperimentSummary'];
 /** One published figure beside ours. */
 export type FigureVerdict = Schemas['FigureVerdict'];
+/** The experiments of a study, stored here. */
+export type ImportedStudy = Schemas['StudyOut'];

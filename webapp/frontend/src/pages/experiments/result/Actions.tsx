@@ -131,6 +131,7 @@ const DATA = [
   { format: 'tex', label: 'Tables as LaTeX' },
   { format: 'html', label: 'Report as one HTML file' },
   { format: 'toml', label: 'Experiment file (TOML)' },
+  { format: 'zip', label: 'Study: all of it, to repeat elsewhere' },
 ];
 
 function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswer[] }) {

@@ -1,0 +1,145 @@
+"""Studies over HTTP: an experiment is exported as one, and somebody else's becomes a design of one's own."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+import topologies
+from engine.experiments.studies.archive import read_archive, write_archive
+from engine.experiments.studies.study import Study
+from tests.support.experiments import FIGURE, TABLE, created, refused, work
+from tests.support.web import Browser, person
+from webapp.base import budgets
+from webapp.experiments.design import studies
+from webapp.experiments.models import Experiment
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nobody_hears")]
+
+
+def exported(browser: Browser) -> bytes:
+    address = f"/experiments/{created(browser, figures=[FIGURE], tables=[TABLE])['id']}"
+    browser.post(f"{address}/predict")
+    work()
+    file = browser.get(f"{address}/export/zip")
+    assert file.status_code == 200, file.content
+    return file.content
+
+
+def send(browser: Browser, data: bytes, name: str = "study.zip") -> Any:
+    return browser.client.post(
+        "/api/experiments/study",
+        {"file": SimpleUploadedFile(name, data)},
+        headers={"X-CSRFToken": browser.client.cookies["csrftoken"].value},
+    )
+
+
+def files_of(data: bytes) -> tuple[Study, dict[str, bytes]]:
+    found: dict[str, bytes] = {}
+
+    def take(name: str, block: bytes) -> None:
+        found[name] = found.get(name, b"") + block
+
+    return read_archive(io.BytesIO(data), "study.zip", take), found
+
+
+def test_an_experiment_is_exported_with_runs_results_figures_and_clusters(alice: Browser) -> None:
+    study, files = files_of(exported(alice))
+    (one,) = study.experiments
+    assert (one.name, one.points, one.results, one.worlds) == ("two-by-two", 4, 4, ("predicted",))
+    assert len(files[f"{one.folder}/runs.jsonl"].splitlines()) == 4
+    assert f"{one.folder}/figures/latency.pdf" in files and f"{one.folder}/tables/table.tex" in files
+    assert topologies.parse_toml(files["clusters/lab-3.toml"].decode(), "") == topologies.load("lab-3")
+    assert study.environment["processor"]
+
+
+def test_one_that_was_not_started_is_refused(alice: Browser) -> None:
+    answer = alice.get(f"/experiments/{created(alice)['id']}/export/zip")
+    assert "carry it out first" in refused(answer, 422)
+
+
+def test_an_imported_study_is_a_design_of_ones_own_and_its_results_are_nobodys(alice: Browser) -> None:
+    data = exported(alice)
+    person("bob", "operator")
+    bob = Browser()
+    assert bob.log_in("bob").status_code == 200
+    answer = send(bob, data)
+    assert answer.status_code == 201, answer.content
+    (stored,) = answer.json()["experiments"]
+    assert (stored["owner"], stored["state"], stored["total"]) == ("bob", "new", 0)
+    theirs = Experiment.objects.get(owner__username="alice").document
+    assert Experiment.objects.get(pk=stored["id"]).document == theirs
+    assert answer.json()["told"] == "two-by-two: every run of the study can be carried out here as it was."
+
+
+def test_a_cluster_that_is_another_one_here_is_written_out(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = exported(alice)
+    monkeypatch.setattr(studies, "cluster", lambda name: topologies.load("lab-4"))
+    answer = send(alice, data).json()
+    (stored,) = answer["experiments"]
+    base = stored["experiment"]["base"]
+    assert [device["name"] for device in base["cluster"]["devices"]] == [
+        device.name for device in topologies.load("lab-3").devices
+    ]
+    assert "every run of the study" in answer["told"]
+
+
+def test_runs_that_are_others_here_are_counted(alice: Browser) -> None:
+    _, files = files_of(exported(alice))
+    points = json.loads(files["experiments/two-by-two/points.json"])
+    points["rows"][0]["digest"] = "0" * 64
+    answer = send(alice, resealed(files, {"experiments/two-by-two/points.json": json.dumps(points).encode()}))
+    assert "3 of the 4 runs of the study are the same here" in answer.json()["told"]
+
+
+def resealed(files: dict[str, bytes], changed: dict[str, bytes]) -> bytes:
+    """The archive of somebody who writes digests that fit."""
+    manifest = json.loads(files["study.json"])
+    for name, content in changed.items():
+        manifest["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    made = io.BytesIO()
+    write_archive({**files, **changed, "study.json": json.dumps(manifest).encode()}, made)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [(b"[" * 100_000, "no valid JSON"), (b"{}", "expected an object with an experiment"), (b"\xff", "JSON")],
+)
+def test_results_that_are_none_are_refused(alice: Browser, content: bytes, sentence: str) -> None:
+    _, files = files_of(exported(alice))
+    answer = send(alice, resealed(files, {"experiments/two-by-two/points.json": content}))
+    assert sentence in refused(answer, 422)
+    assert Experiment.objects.count() == 1
+
+
+def test_hostile_and_large_archives_are_refused_and_nothing_is_stored(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("../../settings.py", "x")
+    assert "which no study has" in refused(send(alice, made.getvalue()), 422)
+    assert "no ZIP file" in refused(send(alice, b"x" * 1000), 422)
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("bomb", bytes(501_000_000))
+    assert len(bomb.getvalue()) < 1_000_000
+    assert "unpacks to 501 MB" in refused(send(alice, bomb.getvalue()), 422)
+    monkeypatch.setattr(budgets, "MAX_STUDY_BYTES", 10)
+    assert "is larger than 10 B" in refused(send(alice, b"x" * 11), 422)
+    assert not Experiment.objects.exists()
+
+
+def test_who_may_only_look_imports_nothing(alice: Browser, victor: Browser) -> None:
+    data = exported(alice)
+    assert send(victor, data).status_code == 403
+    assert victor.get(f"/experiments/{Experiment.objects.get().pk}/export/zip").status_code == 200
