@@ -15,7 +15,7 @@ from django.utils import timezone
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read
+from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Row
 from webapp.experiments import services
 from webapp.experiments.analysis import rows_of
@@ -92,7 +92,7 @@ def summary(
 
 def detail(experiment: Experiment, user: User) -> dict[str, Any]:
     execution = services.last_execution(experiment)
-    stored = read(domain.Experiment, experiment.document, f"The experiment {experiment}")
+    stored = read_experiment(experiment.document, f"The experiment {experiment}")
     started = [execution] if execution else []
     return summary(experiment, execution, counted(started), user) | {
         "experiment": stored.value,

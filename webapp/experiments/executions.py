@@ -13,7 +13,8 @@ from django.utils import timezone
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read, to_document
+from engine.domain.stored import to_document
+from engine.domain.stored_experiment import read_experiment
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
 from webapp.base import budgets
@@ -32,7 +33,7 @@ def value_of(stored: Experiment | Execution) -> domain.Experiment:
     """The stored experiment as a value. Raises `SpecError` if a newer EdgeLoom stored it in a way that cannot
     be read here.
     """
-    return read(domain.Experiment, stored.document, f"The experiment {stored}").needed()
+    return read_experiment(stored.document, f"The experiment {stored}").needed()
 
 
 # Freezing -----------------------------------------------------------------------------------------

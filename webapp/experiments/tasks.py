@@ -24,7 +24,7 @@ from engine.domain import experiment as domain
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read
+from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
@@ -87,7 +87,7 @@ def experiment_planners(execution: int) -> dict[str, Any]:
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:
     """The experiment in a document. Raises `SpecError` if it cannot be read here."""
-    return read(domain.Experiment, document, "The experiment").needed()
+    return read_experiment(document, "The experiment").needed()
 
 
 # Points -------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import tomli_w
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.factor import Level
+from engine.domain.stored_experiment import upgrade_experiment
 from engine.domain.toml_text import read_toml
 
 TABLES = {"factor": "factors", "point": "points", "figure": "figures", "table": "tables", "claim": "claims"}
@@ -42,8 +43,9 @@ def parse_json(text: str, where: str) -> Experiment:
         raise SpecError(f"{where}: no valid JSON: {error}.") from error
     if not isinstance(data, dict):
         raise SpecError(f"{where}: expected a JSON object with the fields of an experiment.")
+    current = upgrade_experiment(data) if "schema" in data else data
     experiment: Experiment = Experiment.parse(
-        {key: item for key, item in data.items() if key != "schema"}, where
+        {key: item for key, item in current.items() if key != "schema"}, where
     )
     return experiment
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.support.web import Browser, person
 from webapp.experiments.models import Computation, Execution, Experiment
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
+RECORDED = Path(__file__).parents[1] / "runs" / "stored" / "v5" / "experiment.json"
 ACTIONS = ("predict", "emulate", "pause", "resume", "cancel", "retry")
 
 
@@ -253,3 +255,13 @@ def test_a_stored_experiment_of_a_newer_version_is_said_to_be_unreadable(alice: 
     answer = alice.get(f"/experiments/{experiment['id']}").json()
     assert answer["experiment"] is None and "newer version of EdgeLoom" in answer["unreadable"]
     refused(alice.post(f"/experiments/{experiment['id']}/predict"), 422)
+
+
+def test_a_stored_experiment_of_an_older_version_is_shown_and_predicted(alice: Browser) -> None:
+    document = json.loads(RECORDED.read_text(encoding="utf-8"))
+    assert document["base"]["params"] == {"assumed_tokens": 9, "mode": "dp"}
+    experiment = created(alice)
+    Experiment.objects.filter(pk=experiment["id"]).update(document=document)
+    answer = alice.get(f"/experiments/{experiment['id']}").json()
+    assert answer["unreadable"] == "" and answer["experiment"]["base"]["workload"]["assumed_tokens"] == 9
+    assert alice.post(f"/experiments/{experiment['id']}/predict").status_code < 300

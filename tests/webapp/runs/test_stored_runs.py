@@ -26,7 +26,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 STORED = Path(__file__).parent / "stored"
 VERSIONS = sorted(int(folder.name[1:]) for folder in STORED.iterdir())
-RUNS = [(version, name) for version in VERSIONS for name in ("gpipe", "voltage", "edgeformer")]
+RUNS = [(version, name) for version in VERSIONS for name in ("gpipe", "voltage", "edgeformer")] + [
+    (5, "lime")
+]
 WORLDS = {"simulated": "predicted", "real": "emulated"}
 """What versions 1 to 4 called worlds → their present names."""
 every_stored_run = pytest.mark.parametrize(("version", "name"), RUNS)
@@ -83,10 +85,20 @@ def test_the_page_of_an_old_run_has_everything(version: int, name: str, alice: B
     kept = report["prediction"] if version < 4 else report["predictions"]["with_all_changes_known"]
     assert (known is None) == (kept is None)
     assert not kept or all(known[key] == kept[key] for key in kept if key != "attribution")
-    assert page["report"]["predictions"]["before_the_start"] is None, "it was not kept then"
+    before = report.get("predictions", {}).get("before_the_start")  # kept since version 4, of real runs
+    now = page["report"]["predictions"]["before_the_start"]
+    assert now == before if before is None else now["latency_s"] == before["latency_s"]
     assert page["prediction"]["latency_s"] == documents["prediction"]["latency_s"]
     assert page["plan"]["work"] == documents["plan"]["work"]
     assert page["plan"]["holdings"] == documents["plan"]["holdings"]
+
+
+def test_a_run_of_lime_says_by_its_workload_for_which_length_it_was_planned(alice: Browser) -> None:
+    documents = stored(5, "lime")
+    assert documents["spec"]["params"] == {"assumed_tokens": 9, "mode": "dp"}
+    page = alice.get(f"/runs/{put(documents, 5).pk}").json()
+    assert page["spec"]["workload"]["assumed_tokens"] == page["request"]["workload"]["assumed_tokens"] == 9
+    assert page["spec"]["params"] == page["request"]["params"] == {"mode": "dp"}
 
 
 @every_stored_run
