@@ -61,6 +61,20 @@ def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, star
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise its priority")
+def test_a_reference_has_ordinary_priority_beside_an_emulation_that_has_more(tmp_path, monkeypatch):
+    """No clock waits for it, and others use the cores, too."""
+    (tmp_path / "tells_niceness.py").write_text("import os, sys\nsys.exit(str(os.nice(0)))\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, -5)
+    try:
+        with pytest.raises(HostError, match=r"could not be computed: 0$"):
+            process.run_apart("tells_niceness", spec_of("tiny-gpt2"), tmp_path / "made")
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
 def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
     """Any program does that reads a file and writes another."""
     for name in ("first", "second"):
