@@ -33,7 +33,7 @@ from emulator.calibration.known import PAUSED, PROGRESS, host_name
 from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import measure_runtime
-from emulator.calibration.shapes import EXTENTS, Extent, stores
+from emulator.calibration.shapes import EXTENTS, Extent, packed_stores, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
     PASS_COLS,
@@ -130,9 +130,9 @@ def calibrate(
     Sets torch to one thread in this process.
     """
     with tempfile.TemporaryDirectory(prefix="edgeloom-") as directory:
-        made_up = stores(extent, Path(directory))
+        made_up, packed = stores(extent, Path(directory)), packed_stores(extent, Path(directory))
         named = [random_weights(name) for name in models]
-        alone, passes, timed, raw = host_profile(extent, made_up, named, rows, between)
+        alone, passes, timed, raw = host_profile(extent, made_up, named, rows, between, packed)
         say("correcting kernels by passes")
         profile = correct(alone, passes)
         say("slowdown of processes that compute at once")
@@ -177,8 +177,9 @@ def host_profile(
     named: Sequence[WeightStore] = (),
     named_rows: Sequence[int] = (),
     between: Callable[[], None] = nothing,
+    packed: Sequence[WeightStore] = (),
 ) -> HostTimes:
-    """Time kernels alone, operations of the models `made_up`, and those of the models `named` on
+    """Time kernels alone, operations of the models `made_up` and `packed`, and those of the models `named` on
     `named_rows`, in rounds that end when their medians agree. After each round, `between` is called: a caller
     who measures something of its own gets all rounds.
     """
@@ -186,6 +187,7 @@ def host_profile(
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
+    of_packed, quantised = extent._replace(sequences=extent.sequences[:1]), list[TimedOperation]()
     kernel_rounds: list[dict[Name, float]] = []
     passes: list[list[TimedOperation]] = []
     operations: list[list[TimedOperation]] = []
@@ -199,6 +201,9 @@ def host_profile(
                 kernel_rounds.append({name: figure.seconds() for name, figure in figures})
             say(f"passes of {len(made_up)} made-up models, {turn}")
             passes.append(time_operations(made_up, extent.rows, PASS_CACHED, extent))
+            if packed and not quantised:
+                say("passes with weights in 8 and 4 bits")
+                quantised = time_operations(packed, extent.packed_rows, PASS_CACHED[:1], of_packed)
             if named:
                 say(f"operations of {len(named)} other models, {turn}")
             operations.append(time_operations(named, named_rows))
@@ -206,7 +211,8 @@ def host_profile(
         tables = as_tables({name: min(one[name] for one in kernel_rounds) for name in kernel_rounds[0]})
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
-    return HostTimes(profile, _medians(passes), _medians(operations), _raw(kernel_rounds, passes))
+    turns = [*zip(*passes, strict=True), *zip(quantised, strict=True)]
+    return HostTimes(profile, _medians(passes) + quantised, _medians(operations), _raw(kernel_rounds, turns))
 
 
 def agreed(rounds: Sequence[Sequence[TimedOperation]]) -> bool:
@@ -218,11 +224,12 @@ def agreed(rounds: Sequence[Sequence[TimedOperation]]) -> bool:
 
 
 def _raw(kernels: Sequence[Times], passes: Sequence[Sequence[TimedOperation]]) -> Raw:
+    """`passes` has all times of each operation."""
     return Raw(
         tuple((*name, *(one[name] for one in kernels)) for name in kernels[0]),
         tuple(
             (turns[0].model, turns[0].operation, turns[0].rows, *(turn.seconds for turn in turns))
-            for turns in zip(*passes, strict=True)
+            for turns in passes
         ),
     )
 

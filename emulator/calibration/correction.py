@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import TypeVar
 
 import numpy as np
 
@@ -27,6 +29,8 @@ from emulator.calibration.operations import TimedOperation
 from emulator.calibration.timed_kernels import FLOAT_BYTES
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile, MeasuredPass, MeasuredRow
 from engine.domain.interpolation import neighbours
+from engine.domain.rates import format_bits
+from engine.domain.units import BITS_PER_BYTE
 from engine.ops.cost import Kernel, width_of
 
 ROW_KNOTS = (1, 8, 34, 128, 384)
@@ -57,8 +61,12 @@ SETTLED = 1e-7
 CALLS = ("operation_s", "product_s", "attention_s", "lookup_s", "pass_s")
 """The fields of `CallCosts`."""
 
-Term = tuple[str, ...] | tuple[str, int] | tuple[str, int, int]
+Term = tuple[str | int, ...]
 Terms = Mapping[Term, float]
+PLAIN = 0
+"""Stands for the bits of matrices that are not quantised, among those of tables."""
+
+AnyRow = TypeVar("AnyRow", bound=MeasuredRow)
 
 
 def correct(profile: HostProfile, passes: Sequence[TimedOperation]) -> HostProfile:
@@ -75,11 +83,15 @@ def _with_head(profile: HostProfile) -> HostProfile:
     """`profile` with the times of its widest products also for matrices as wide as a vocabulary, which have a
     factor of their own.
     """
-    widest = max(row.cols for row in profile.products)
+    tables = {"products": _widened(profile.products), "packed": _widened(profile.packed)}
+    return HostProfile.model_validate(dict(profile) | tables)
+
+
+def _widened(table: tuple[AnyRow, ...]) -> tuple[AnyRow, ...]:
+    widest = max((row.cols for row in table), default=HEAD_COLS)
     if widest >= HEAD_COLS:
-        return profile
-    wider = [row.model_copy(update={"cols": HEAD_COLS}) for row in profile.products if row.cols == widest]
-    return HostProfile.model_validate(dict(profile) | {"products": (*profile.products, *wider)})
+        return table
+    return (*table, *(row.model_copy(update={"cols": HEAD_COLS}) for row in table if row.cols == widest))
 
 
 def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, float]:
@@ -93,22 +105,23 @@ def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, floa
 
     call("operation_s")
     for kernel in kernels:
+        bits = format_bits(kernel.weight_bits) if profile.knows(kernel.weight_bits) else PLAIN
         if not kernel.flops:
             continue
         if kernel.kind == "product":
-            seconds = profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count)
-            seconds -= profile.op_overhead_s
+            sizes = kernel.rows, kernel.inner, kernel.cols, kernel.count
+            seconds = profile.product_s(kernel.name, *sizes, bits) - profile.op_overhead_s
             if kernel.name == ATTENTION:
                 for row, share in neighbours(ROW_KNOTS, kernel.rows):
                     found["attention", row] += share * seconds
                 continue
             call("product_s")
             for row, share in neighbours(ROW_KNOTS, kernel.rows):
-                for size, part in neighbours(BYTE_KNOTS, _matrix_bytes(profile, kernel)):
-                    found["product", row, size] += share * part * seconds
+                for size, part in neighbours(BYTE_KNOTS, _matrix_bytes(profile, kernel, bits)):
+                    found["product", bits, row, size] += share * part * seconds
         elif kernel.name == ATTENTION:
             call("attention_s")
-        else:
+        elif bits == PLAIN:  # else it restores weights, which is in the time of their product
             fixed_s = profile.pass_s(kernel.name, 0)
             found["elements",] += profile.pass_s(kernel.name, kernel.flops) - fixed_s
             if kernel.name == LOOKUP:
@@ -119,10 +132,24 @@ def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, floa
     return dict(found)
 
 
-def _matrix_bytes(profile: HostProfile, kernel: Kernel) -> float:
+def _tables(profile: HostProfile) -> dict[int, list[MeasuredRow]]:
+    """The tables of products by the bits of their matrices."""
+    found: dict[int, list[MeasuredRow]] = {PLAIN: list(profile.products)}
+    for row in profile.packed:
+        found.setdefault(row.bits, []).append(row)
+    return found
+
+
+def _matrix_bytes(profile: HostProfile, kernel: Kernel, bits: int) -> float:
     """Bytes of the matrix in the table that `kernel` is timed by: the largest one for any that is larger."""
-    inner = min(kernel.inner, max(row.inner for row in profile.products))
-    return inner * min(kernel.cols, max(row.cols for row in profile.products)) * FLOAT_BYTES
+    table = _tables(profile)[bits]
+    inner = min(kernel.inner, max(row.inner for row in table))
+    return inner * min(kernel.cols, max(row.cols for row in table)) * _bytes_of(bits)
+
+
+def _bytes_of(bits: int) -> float:
+    """Bytes of a number of a matrix."""
+    return FLOAT_BYTES if bits == PLAIN else bits / BITS_PER_BYTE
 
 
 def _priors(profile: HostProfile) -> dict[Term, float]:
@@ -138,8 +165,8 @@ def _priors(profile: HostProfile) -> dict[Term, float]:
         found["pass_s", number] = calls.pass_s
     for row in range(len(ROW_KNOTS)):
         found["attention", row] = 1.0
-        for size in range(len(BYTE_KNOTS)):
-            found["product", row, size] = 1.0
+        for bits, size in product(_tables(profile), range(len(BYTE_KNOTS))):
+            found["product", bits, row, size] = 1.0
     return found
 
 
@@ -196,7 +223,8 @@ def _corrected(profile: HostProfile, values: Terms) -> HostProfile:
         for number, width in enumerate(WIDTH_KNOTS)
     )
     changed = {
-        "products": tuple(_corrected_row(row, _product_factor(row, values)) for row in profile.products),
+        "products": tuple(_corrected_product(row, PLAIN, values) for row in profile.products),
+        "packed": tuple(_corrected_product(row, row.bits, values) for row in profile.packed),
         "attention": tuple(
             _corrected_row(row, _row_factor("attention", row, values)) for row in profile.attention
         ),
@@ -220,16 +248,17 @@ def _corrected_pass(item: MeasuredPass, values: Terms) -> MeasuredPass:
     )
 
 
-def _corrected_row(row: MeasuredRow, factor: float) -> MeasuredRow:
+def _corrected_row(row: AnyRow, factor: float) -> AnyRow:
     return row.model_copy(update={"s_per_flop": max(1e-15, row.s_per_flop * factor)})
 
 
-def _product_factor(row: MeasuredRow, values: Terms) -> float:
-    return sum(
-        share * part * values["product", at, size]
+def _corrected_product(row: AnyRow, bits: int, values: Terms) -> AnyRow:
+    factor = sum(
+        share * part * values["product", bits, at, size]
         for at, share in neighbours(ROW_KNOTS, row.rows)
-        for size, part in neighbours(BYTE_KNOTS, row.inner * row.cols * FLOAT_BYTES)
+        for size, part in neighbours(BYTE_KNOTS, row.inner * row.cols * _bytes_of(bits))
     )
+    return _corrected_row(row, factor)
 
 
 def _row_factor(term: str, row: MeasuredRow, values: Terms) -> float:

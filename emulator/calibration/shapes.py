@@ -7,9 +7,11 @@ it takes to leave the caches (`operations.py`).
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.models.families.hf_config import spec_of_config
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 HEAD_DIM = 64
+PACKED_BITS: tuple[Literal[8, 4], ...] = (8, 4)
 POSITIONS = 1024
 SMALL_VOCABULARY, LARGE_VOCABULARY = 4000, 32000
 SMALL_SIDE = 300
@@ -27,7 +30,8 @@ class Extent(NamedTuple):
     """How much is measured.
 
     models: family, hidden size and number of layers of each. sequences, rows: of their passes (`SEQUENCES` of
-    `operations.py`). working_set_bytes: of
+    `operations.py`). packed_models, packed_rows: of passes with weights in 8 and in 4 bits, in the first
+    sequence and round alone. working_set_bytes: of
     weights in turn, far more than the caches hold. turns, warm_up_turns: the least number over all layers,
     and how many of them do not count. sequence_s: time for one sequence, at least those turns.
     kernel_rows, kernel_sides: of the grid of products. rounds: at most; they end when medians agree.
@@ -40,6 +44,8 @@ class Extent(NamedTuple):
     models: tuple[tuple[str, int, int], ...]
     sequences: tuple[str, ...]
     rows: tuple[int, ...]
+    packed_models: tuple[tuple[str, int, int], ...]
+    packed_rows: tuple[int, ...]
     working_set_bytes: int
     turns: int
     warm_up_turns: int
@@ -64,6 +70,8 @@ SHORT = Extent(
     models=(("gpt2", 128, 12), ("gpt2", 640, 12), ("llama", 448, 8), ("bert", 320, 6), ("llama", 1024, 8)),
     sequences=("parts", "halves"),
     rows=(1, 8, 34, 128, 300),
+    packed_models=(("llama", 1024, 8),),
+    packed_rows=(1, 128),
     working_set_bytes=120 << 20,
     turns=1,
     warm_up_turns=1,
@@ -75,7 +83,7 @@ SHORT = Extent(
     slowdown_s=0.4,
     prompt_rows=(4, 128),
     repeats=1,
-    quiet_s=55.0,
+    quiet_s=59.0,
 )
 THOROUGH = Extent(
     name="thorough",
@@ -95,6 +103,8 @@ THOROUGH = Extent(
     ),
     sequences=("blocks", "parts", "halves", "shards"),
     rows=(1, 8, 34, 128, 384),
+    packed_models=(("gpt2", 640, 12), ("llama", 448, 8), ("llama", 1024, 8)),
+    packed_rows=(1, 8, 34, 128, 384),
     working_set_bytes=240 << 20,
     turns=2,
     warm_up_turns=2,
@@ -113,15 +123,31 @@ EXTENTS = {extent.name: extent for extent in (SHORT, THOROUGH)}
 
 def stores(extent: Extent, directory: Path) -> list[WeightStore]:
     """A weight store of each model, whose tensors are mapped from files in `directory`, as in runs."""
+    return [_store(_model(*shape), directory) for shape in extent.models]
+
+
+def packed_stores(extent: Extent, directory: Path) -> list[WeightStore]:
+    """A weight store of each model with weights in 8 and in 4 bits, quantised from those files as it loads
+    them.
+    """
+    models = [_model(*shape) for shape in extent.packed_models]
+    return [
+        _store(model.model_copy(update={"weight_bits": float(bits)}), directory)
+        for model, bits in product(models, PACKED_BITS)
+    ]
+
+
+def _model(family: str, hidden: int, layers: int) -> ModelSpec:
+    name = f"{family}-{hidden}"
+    return spec_of_config(name, config(family, hidden, layers), name)
+
+
+def _store(model: ModelSpec, directory: Path) -> WeightStore:
     from engine.models.weights.store import WeightStore
 
-    found = []
-    for family, hidden, layers in extent.models:
-        name = f"{family}-{hidden}"
-        model = spec_of_config(name, config(family, hidden, layers), name)
-        (directory / name).mkdir()
-        found.append(WeightStore(model, WeightsRef(kind="random"), 0, directory / name))
-    return found
+    shared = directory / model.name
+    shared.mkdir(exist_ok=True)
+    return WeightStore(model, WeightsRef(kind="random"), 0, shared)
 
 
 def config(family: str, hidden: int, layers: int) -> dict[str, Any]:

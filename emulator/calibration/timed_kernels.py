@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, product
 from typing import Any, Literal, NamedTuple
 
+from emulator.calibration.shapes import PACKED_BITS
 from emulator.calibration.stopwatch import in_place_s, typical_s
 
 ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN = (1, 8, 32, 128, 512), (32, 64, 128), (32, 128, 512)
 ATTENTION_HEADS = 12
 PACKED_ROWS, PACKED_SIDES = (1, 4, 16, 128), (128, 1024, 3072)
-PACKED_BITS: tuple[Literal[8, 4], ...] = (8, 4)
 PASS_ROWS, PASS_COLS = (1, 128), 1024
 PASSES = ("add", "layernorm", "rmsnorm", "softmax", "lookup", "rope")  # and the activations
 WORKING_SET_BYTES = 120 << 20  # of matrices in turn, as a model's are: large ones leave the cache meanwhile
