@@ -23,7 +23,7 @@ from bench.native.reality_models import CATALOGUE, CONFIGS, model_of
 from bench.tables.rows import Table
 from emulator.calibration.known import calibration_file, known_calibration, measured
 from emulator.calibration.runtime import Run, run_native
-from emulator.calibration.shapes import SHORT
+from emulator.calibration.shapes import PACKED_BITS, SHORT
 from emulator.session.calls import call
 from emulator.session.link_messages import with_link_messages
 from engine.domain.calibration import Calibration
@@ -43,6 +43,8 @@ from engine.strategies.registry import by_rule
 REQUESTS = 3
 PROMPT_TOKENS, NEW_TOKENS = 128, 16
 SINGLES = (*CATALOGUE, *CONFIGS)
+PACKED = ("gpt2", "smollm2-135m-fp32", "llama-wide")
+"""Models that also run on one device with weights in 8 and in 4 bits."""
 DISTRIBUTED: tuple[tuple[str, tuple[int, ...], tuple[str, ...], tuple[float, ...]], ...] = (
     ("tinyllama-42m", (2, 4), ("megatron", "gpipe", "voltage"), (20e6, 100e6, 1e9)),
     ("tinyllama-42m", (2, 4), ("galaxy", "edgeshard", "lime"), (100e6, 1e9)),
@@ -52,12 +54,15 @@ DISTRIBUTED: tuple[tuple[str, tuple[int, ...], tuple[str, ...], tuple[float, ...
 
 
 class Case(NamedTuple):
-    """What is run: `bit_per_s` of every link is 0 for one device, which has none."""
+    """What is run: `bit_per_s` of every link is 0 for one device, which has none; `bits` of a weight, 0 for
+    the model's own numbers.
+    """
 
     model: str
     strategy: str
     devices: int
     bit_per_s: float = 0.0
+    bits: int = 0
 
 
 class Figures(NamedTuple):
@@ -101,7 +106,7 @@ def measure_reality() -> Table:
     if known is not None:
         age_s = time.time() - calibration_file().stat().st_mtime
     use_host_kernels()
-    singles = [Case(name, "single", 1) for name in SINGLES]
+    singles = single_cases()
     groups = distributed_cases()
     turns: list[list[Figures]] = []
 
@@ -126,6 +131,11 @@ def measure_reality() -> Table:
 
 def _say(what: str) -> None:
     sys.stderr.write(f"{what}\n")
+
+
+def single_cases() -> list[Case]:
+    packed = [Case(name, "single", 1, bits=bits) for name, bits in product(PACKED, PACKED_BITS)]
+    return [*(Case(name, "single", 1) for name in SINGLES), *packed]
 
 
 def distributed_cases() -> list[list[Case]]:
@@ -159,7 +169,7 @@ def spec_of(case: Case) -> RunSpec:
     """The run of a case: a request of 128 tokens and 16 new ones (fewer where the model has no more
     positions).
     """
-    model = model_of(case.model)
+    model = model_of(case.model).model_copy(update={"weight_bits": float(case.bits)})
     names = [f"d{rank}" for rank in range(case.devices)]
     cluster = ClusterSpec(
         name="reality",
@@ -208,7 +218,7 @@ def reality_table(compared: Sequence[Compared], age_s: float = 0.0) -> Table:
     rows = [
         (
             str(item.case.devices),
-            item.case.model,
+            item.case.model + (f", {item.case.bits} bits" if item.case.bits else ""),
             human(num_parameters(model_of(item.case.model)), ""),
             item.case.strategy,
             human(item.case.bit_per_s, "bit/s") if item.case.bit_per_s else "–",

@@ -1,11 +1,13 @@
 """`bench reality`: from runs and predictions to errors, table and summary."""
 
 import json
+from itertools import product
 
 import pytest
 
 from bench.native import reality
 from bench.native.reality import (
+    PACKED,
     SINGLES,
     Case,
     Compared,
@@ -13,6 +15,7 @@ from bench.native.reality import (
     distributed_cases,
     measure_reality,
     reality_table,
+    single_cases,
     spec_of,
     summary_table,
 )
@@ -116,6 +119,14 @@ def test_the_models_are_of_all_text_families_and_vit_from_2_to_360_million_param
     assert all(model.dtype == "float32" for model in models)
     missing = {family.name for family in FAMILIES} - {model.family for model in models}
     assert missing <= {"gemma", "llava"}  # gemma differs from gemma2 in norms alone; llava needs pictures
+
+
+def test_what_is_stored_in_8_and_4_bits_is_run_and_predicted_so_and_says_it():
+    packed = [case for case in single_cases() if case.bits]
+    assert {(case.model, case.bits) for case in packed} == set(product(PACKED, (8, 4)))
+    assert {spec_of(case).model.weight_bits for case in packed} == {8.0, 4.0}
+    (row,) = reality_table([compared("gpt2", 0.9, 1.0)._replace(case=packed[0])]).rows
+    assert row[1] == "gpt2, 8 bits"
 
 
 KINDS = [Case("vit-base", "single", 1), Case("minilm", "single", 1), Case("gpt2", "megatron", 4, 2e7)]
