@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -72,7 +73,7 @@ def contents_of(
     runs = {point.digest: point.spec for one in kept for point in one.points if point.spec}
     methods = methods_of(runs.values(), about.with_sources)
     found = _known(dict.fromkeys(name for one in kept for name in cluster_names(one.experiment)), clusters)
-    places = _cluster_files(found)
+    places = cluster_files(found)
     files = dict(sources_of(methods))
     files |= {places[name]: clusters.text(cluster).encode() for name, cluster in found.items()}
     for one in kept:
@@ -146,13 +147,13 @@ def _known(names: Iterable[str], clusters: Clusters) -> dict[str, ClusterSpec]:
     return found
 
 
-def _cluster_files(names: Iterable[str]) -> dict[str, str]:
+def cluster_files(names: Iterable[str]) -> dict[str, str]:
     """Where each cluster is in the study."""
     found: dict[str, str] = {}
     for name in sorted(names):
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "cluster"
-        taken = sum(file.startswith(f"clusters/{plain}") for file in found.values())
-        found[name] = f"clusters/{plain}{f'-{taken + 1}' if taken else ''}.toml"
+        files = (f"clusters/{plain}{f'-{number}' if number > 1 else ''}.toml" for number in count(1))
+        found[name] = next(file for file in files if file not in found.values())
     return found
 
 

@@ -23,7 +23,14 @@ from engine.experiments.execution.point import carry_out
 from engine.experiments.results.rows import Row, failure, rows
 from engine.experiments.results.versions import Versions
 from engine.experiments.studies.archive import Limits, read_archive, unpack, write_archive
-from engine.experiments.studies.contents import About, Carried, Clusters, cluster_names, contents_of
+from engine.experiments.studies.contents import (
+    About,
+    Carried,
+    Clusters,
+    cluster_files,
+    cluster_names,
+    contents_of,
+)
 from engine.experiments.studies.environment import environment
 from engine.experiments.studies.here import runs_here
 from engine.experiments.studies.private import without_folders, without_own_paths, without_places
@@ -424,3 +431,8 @@ def test_weights_are_found_by_their_digest_wherever_they_are(tmp_path: Path) -> 
     assert not nowhere.runs and "is not here: give its directory with --model." in nowhere.lacking[0]
     (found,) = runs_here(study, tmp_path, {"a": renamed}, [other]).runs.values()
     assert found.weights.directory == str(other)
+
+
+def test_every_cluster_of_a_study_has_a_file_of_its_own_whatever_its_name():
+    names = ("papers-x", "papers-x-3", "papers/x")
+    assert len(set(cluster_files(names).values())) == len(names)
