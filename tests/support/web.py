@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -29,7 +29,8 @@ from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
 from webapp.celery import app as celery
 from webapp.jobs.announcement import announced
-from webapp.ops.redis_server import redis_program
+from webapp.ops import redis_server
+from webapp.ops.redis_server import free_port, redis_program
 from webapp.ops.services import worker as worker_service
 from webapp.runs.requests import RunRequest, spec_of
 
@@ -49,33 +50,26 @@ def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATI
 
 
 class RedisServer:
-    """A private server; `stop` and `start` again to see what happens without it."""
+    """A private server; `stop` and `start` again to see what happens without it. Workers are the users that
+    they are in a real one, and tests may do everything.
+    """
 
     def __init__(self, directory: Path):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.directory = directory
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        self.process = subprocess.Popen(
-            [
-                redis_program(),
-                "--port",
-                str(self.port),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-                "--dir",
-                str(self.directory),
-            ],
-            stdout=subprocess.DEVNULL,
-        )
+        configuration = self.directory / "redis.conf"
+        lines = [
+            f"bind 127.0.0.1\nport {self.port}",
+            *_with_users(self.port).users(),
+            'save ""',
+            "appendonly no",
+        ]
+        configuration.write_text("\n".join([*lines, f"dir {self.directory}", ""]))
+        self.process = subprocess.Popen([redis_program(), str(configuration)], stdout=subprocess.DEVNULL)
         wait_until(self.answers, "Redis to answer")
 
     def answers(self) -> bool:
@@ -89,6 +83,10 @@ class RedisServer:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+
+def _with_users(port: int) -> redis_server.RedisServer:
+    return redis_server.RedisServer(port, PASSWORD, Path())
 
 
 @contextmanager
@@ -187,7 +185,7 @@ class Worker:
         self.environment = {
             **os.environ,
             **environment,
-            "REDIS_URL": django_settings.REDIS_URL,
+            "REDIS_URL": _with_users(urlsplit(django_settings.REDIS_URL).port or 0).url_of(queue),
             "LOOM_STATE_DIR": str(state_dir),
             "EDGELOOM_STATE_DIR": str(state_dir / "emulator"),
             "OMP_NUM_THREADS": "1",

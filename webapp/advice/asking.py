@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from engine.advice.changes import ranked, told_once
 from engine.advice.questions import Asked
@@ -12,8 +15,8 @@ from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
 from webapp.base import budgets
-from webapp.base.errors import TooMany
-from webapp.base.redis import count_up, redis_needed
+from webapp.base.errors import TooMany, Unavailable
+from webapp.base.redis import client, count_up, redis_needed
 from webapp.jobs import answers
 
 PARTS = 2
@@ -24,50 +27,64 @@ ANSWER_TIMEOUT_S = 30
 TICKET_KEPT_S = 3600
 
 
-def assessed(base: RunSpec, by: Objective, person: int, what: str = "advice") -> tuple[Assessment, ...]:
+def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...]:
     """Every strategy, the best first. Raises `TooMany` if `person` has asked again meanwhile."""
+    return _assessed(base, by, person, _ticket(person))[0]
+
+
+def _assessed(
+    base: RunSpec, by: Objective, person: int, ticket: Ticket
+) -> tuple[tuple[Assessment, ...], bool]:
+    """Every strategy, the best first, and whether there was time for all of them."""
     names = [each.name for each in STRATEGIES]
     shares = [names[part::PARTS] for part in range(PARTS)]
-    place, number = _ticket(person, what)
-    calls = [("plan.assess", [_document(base), share, place, number]) for share in shares]
-    rows = [row for answer in _answers(calls, base, person) for row in answer["rows"]]
-    found = [Assessment.parse(row, "assessment") for row in rows]
-    return told_once(ranked(sorted(found, key=lambda row: names.index(row.strategy)), by))
+    calls = [("plan.assess", [_document(base), share, *ticket]) for share in shares]
+    parts = _answers(calls, base, person)
+    found = [Assessment.parse(row, "assessment") for part in parts for row in part["rows"]]
+    rows = told_once(ranked(sorted(found, key=lambda row: names.index(row.strategy)), by))
+    return rows, all(part["finished"] for part in parts)
 
 
 def answered(base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int) -> Answer:
     """Whether several devices are better than one. Raises `TooMany` as `assessed` does."""
-    place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
-    (found,) = _answers([("plan.answer", [_document(base), given, by, place, number])], base, person)
+    (found,) = _answers([("plan.answer", [_document(base), given, by, *_ticket(person)])], base, person)
     return Answer.parse(found["answer"], "answer")
 
 
 def replied(base: RunSpec, asked: Asked, person: int) -> Reply:
-    """The answer to one of the questions. Raises `SpecError`, and `TooMany` as `assessed` does."""
-    rows = assessed(base, asked.by, person, "question") if asked.is_about_strategies else ()
-    place, number = _ticket(person, "question")
-    given = [row.model_dump(mode="json") for row in rows]
-    call = ("plan.ask", [_document(base), asked.model_dump(mode="json"), given, place, number])
-    (found,) = _answers([call], base, person)
-    return Reply.parse(found["reply"], "reply")
+    """The answer to one of the questions. Raises `SpecError`, `TooMany` if its turn does not come, and
+    `Unavailable` if it takes longer than one may wait: what was predicted is kept, so asking again goes on.
+
+    It has a ticket of its own, so that neither the advice on a page nor another question overtakes it.
+    """
+    with redis_needed(), _own_ticket(person) as ticket:
+        rows: tuple[Assessment, ...] = ()
+        finished = True
+        if asked.is_about_strategies:
+            rows, finished = _assessed(base, asked.by, person, ticket)
+        if finished:
+            given = [row.model_dump(mode="json") for row in rows]
+            call = ("plan.ask", [_document(base), asked.model_dump(mode="json"), given, *ticket])
+            (found,) = _answers([call], base, person)
+            if found["reply"]:
+                return Reply.parse(found["reply"], "reply")
+    raise Unavailable("The planning workers are busy with this question and others.", retry_s=1)
 
 
 def changes_tried(
     base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int
 ) -> tuple[Change, ...]:
     """What single changes of the cluster do. Raises `TooMany` as `assessed` does."""
-    place, number = _ticket(person)
     given = [row.model_dump(mode="json") for row in rows]
-    calls = [("plan.try_changes", [_document(base), given, by, place, number])]
+    calls = [("plan.try_changes", [_document(base), given, by, *_ticket(person)])]
     (answer,) = _answers(calls, base, person)
     return tuple(Change.parse(change, "change") for change in answer["changes"])
 
 
 def explained(spec: RunSpec, person: int) -> Why:
     """What binds each device under the plan of `spec`. Raises `TooMany` as `assessed` does."""
-    place, number = _ticket(person, "why")
-    (answer,) = _answers([("plan.explain", [_document(spec), place, number])], spec, person)
+    (answer,) = _answers([("plan.explain", [_document(spec), *_ticket(person, "why")])], spec, person)
     return Why.parse(answer["why"], "why")
 
 
@@ -76,11 +93,29 @@ def expected(showcase: str, person: int) -> str:
     return str(answers.ask("plan.expected", [showcase], person)["expected"])
 
 
-def _ticket(person: int, what: str = "advice") -> tuple[str, int]:
-    """The key under which a person's requests are counted, and the number of this one."""
-    place = f"{what}:{person}"
+class Ticket(NamedTuple):
+    """The key of Redis under which requests are counted, and the number of one, which counts while it is the
+    last.
+    """
+
+    place: str
+    number: int
+
+
+def _ticket(person: int, what: str = "advice") -> Ticket:
+    place = f"ticket:{person}:{what}"
     with redis_needed():
-        return place, count_up(place, TICKET_KEPT_S)
+        return Ticket(place, count_up(place, TICKET_KEPT_S))
+
+
+@contextmanager
+def _own_ticket(person: int) -> Iterator[Ticket]:
+    """A ticket that nothing overtakes, and which counts for the block only."""
+    ticket = _ticket(person, str(uuid.uuid4()))
+    try:
+        yield ticket
+    finally:
+        client().delete(ticket.place)
 
 
 def _document(base: RunSpec) -> dict[str, Any]:

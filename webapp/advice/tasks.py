@@ -19,7 +19,7 @@ from engine.advice.answer import answer as answered
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.changes import tried
 from engine.advice.questions import Asked, Supply, reply_to
-from engine.advice.replies import Asker, AssessAll, Reply
+from engine.advice.replies import Asker, AssessAll
 from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
@@ -34,7 +34,9 @@ from webapp.runs.tasks import with_profile
 
 LIMIT_S = 10
 """A task's time. Strategies that are not assessed within it are returned with that as their reason."""
-UNFINISHED = f"Not answered within {LIMIT_S} s: ask again, what has been predicted is kept."
+TASK_LIMIT_S = 30
+"""What a busy machine may take for the assessment that was begun last."""
+NO_TIME = f"Not predicted: there was no time left of {LIMIT_S} s."
 ASSESSMENT_KEPT_S = 24 * 3600
 SUPPLY = Supply(topologies.presets, lambda: {name: catalogue.resolve(name) for name in catalogue.names()})
 """The presets of boards, and the catalogue's models."""
@@ -61,17 +63,18 @@ def unless_superseded(compute: Callable[..., dict[str, Any]]) -> Callable[..., d
     return computed
 
 
-@answers.question("plan.assess", LIMIT_S + 5)
+@answers.question("plan.assess", TASK_LIMIT_S)
 @unless_superseded
 def assess_some(base: dict[str, Any], names: list[str], place: str, number: int) -> dict[str, Any]:
-    """Assess the strategies `names`."""
+    """Assess the strategies `names`, and say whether there was time for all of them."""
     spec = with_profile(RunSpec.parse(base, "run"))
     specs = [with_strategy(spec, name) for name in names]
     rows = assess_until(specs, place, number, assess_with_interval)
-    return {"rows": [row.model_dump(mode="json") for row in rows]}
+    finished = all(row.reason != NO_TIME for row in rows)
+    return {"rows": [row.model_dump(mode="json") for row in rows], "finished": finished}
 
 
-@answers.question("plan.answer", LIMIT_S + 5)
+@answers.question("plan.answer", TASK_LIMIT_S)
 @unless_superseded
 def answer_first(
     base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int
@@ -94,12 +97,14 @@ def answer_first(
     return {"answer": found.model_dump(mode="json")}
 
 
-@answers.question("plan.ask", LIMIT_S + 5)
+@answers.question("plan.ask", TASK_LIMIT_S)
 @unless_superseded
 def ask_question(
     base: dict[str, Any], question: dict[str, Any], rows: list[dict[str, Any]], place: str, number: int
 ) -> dict[str, Any]:
-    """Answer a question of somebody who builds a cluster; `rows` are the strategies' assessments."""
+    """Answer a question of somebody who builds a cluster; `rows` are the strategies' assessments. Without an
+    answer there was too little time.
+    """
     spec = with_profile(RunSpec.parse(base, "run"))
     known = [Assessment.parse(row, "assessment") for row in rows]
     asked = Asked.parse(question, "question")
@@ -118,11 +123,11 @@ def ask_question(
     try:
         reply = reply_to(asked, spec, known, SUPPLY, asker)
     except OutOfTime:
-        reply = Reply(question=asked.question, sentence=UNFINISHED, unit="")
+        return {"reply": None}
     return {"reply": reply.model_dump(mode="json")}
 
 
-@answers.question("plan.try_changes", LIMIT_S + 5)
+@answers.question("plan.try_changes", TASK_LIMIT_S)
 @unless_superseded
 def try_changes(
     base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int
@@ -134,7 +139,7 @@ def try_changes(
     return {"changes": [change.model_dump(mode="json") for change in found]}
 
 
-@answers.question("plan.explain", LIMIT_S + 5)
+@answers.question("plan.explain", TASK_LIMIT_S)
 @unless_superseded
 def explain_plan(document: dict[str, Any], place: str, number: int) -> dict[str, Any]:
     """Find what binds each device under the plan of a run."""
@@ -147,7 +152,7 @@ def explain_plan(document: dict[str, Any], place: str, number: int) -> dict[str,
     return {"why": explain(spec, assess_all).model_dump(mode="json")}
 
 
-@answers.question("plan.expected", LIMIT_S + 5)
+@answers.question("plan.expected", TASK_LIMIT_S)
 def expect_of_showcase(name: str) -> dict[str, Any]:
     """Predict the runs of a showcase, and tell what to expect of it."""
     found = showcase(name)
@@ -178,8 +183,7 @@ def assess_until(
 
 
 def _no_time(spec: RunSpec) -> Assessment:
-    reason = f"Not predicted: there was no time left of {LIMIT_S} s."
-    return Assessment(strategy=spec.strategy, lossless=strategy(spec.strategy).lossless, reason=reason)
+    return Assessment(strategy=spec.strategy, lossless=strategy(spec.strategy).lossless, reason=NO_TIME)
 
 
 @cache

@@ -41,6 +41,9 @@ GRACE_S = 5
 """Seconds from the sentence about a time limit to the end of a process that does not react to it."""
 MEMORY_BYTES = 3 * 2**30
 """What a planning process may allocate."""
+BUSY_FRAC = 0.5
+"""A question that met its time limit with less of a core than this was held up by others: one asks again."""
+BUSY = "busy"
 ERRORS: dict[str, type[EdgeLoomError]] = {
     error.__name__: error for error in (SpecError, PlanError, HostError)
 }
@@ -103,7 +106,7 @@ def _place(places: Sequence[str], ends_s: float, taken_by: str) -> Iterator[None
     taken = _take(places, me)
     while taken is None:
         if time.monotonic() > ends_s:
-            sentence = f"{taken_by}, which is the limit, and others wait: try again when they are answered."
+            sentence = f"{taken_by}, which is the limit, and this one waits for them: try again."
             raise TooMany(sentence, retry_s=BLOCK_S)
         time.sleep(POLL_S)
         taken = _take(places, me)
@@ -138,6 +141,8 @@ def answer_of(message: dict[str, Any]) -> dict[str, Any]:
     """The answer, or what the task raised."""
     if "error" not in message:
         return message
+    if message["error"] == BUSY:
+        raise Unavailable(message["detail"], retry_s=RETRY_S)
     if message["error"] == "SpecError":
         raise SpecError(message["detail"], [(path, text) for path, text in message["fields"]])
     raise ERRORS[message["error"]](message["detail"])
@@ -159,11 +164,16 @@ class Question(Task):  # type: ignore[misc]
     def answer(self, *arguments: Any) -> dict[str, Any]:
         """What the function returns, or why it returns nothing: an error as a message."""
         remedy = "ask for fewer requests, tokens or devices."
+        began_s = time.process_time()
         try:
             answer: dict[str, Any] = self.run(*arguments)
         except EdgeLoomError as error:
             return error_message(error)
         except SoftTimeLimitExceeded:
+            used_s = time.process_time() - began_s
+            if used_s < BUSY_FRAC * self.soft_time_limit:
+                busy = f"The machine is busy: this got {used_s:.1f} s of a core in {self.soft_time_limit} s."
+                return {"error": BUSY, "detail": busy}
             return error_message(HostError(f"This takes more than {self.soft_time_limit} s: {remedy}"))
         except MemoryError:
             return error_message(HostError(f"This needs more than {MEMORY_BYTES >> 30} GiB: {remedy}"))

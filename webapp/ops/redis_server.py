@@ -27,7 +27,7 @@ EVERY_WORKERS_KEYS = ("worker:*", "storage:*", "run:*", "wanted:*", "_kombu.bind
 """What a worker announces, and the events of runs, which any worker completes whose owner has died."""
 
 KEYS = {
-    "plan": ("reply:*", "expected:*", "assess*", "advice:*", "why:*"),
+    "plan": ("reply:*", "expected:*", "assess*", "ticket:*"),
     "points": (),
     "emulate": ("ctl:*", "machine:*", "calibrate:*"),
 }

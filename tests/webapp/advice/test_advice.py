@@ -68,7 +68,7 @@ def test_an_answer_for_whose_remedy_no_time_is_left_is_given_without(
     ("question", "begin"),
     [("buy", "Buy 1 × "), ("largest", "The largest model"), ("link", "None: "), ("cost", "A token of")],
 )
-def test_a_question_is_answered_in_a_sentence_or_said_to_be_unfinished(
+def test_a_question_is_answered_in_a_sentence_or_not_yet(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch, question: str, begin: str
 ) -> None:
     live_redis.set("question:7", 1)
@@ -80,8 +80,7 @@ def test_a_question_is_answered_in_a_sentence_or_said_to_be_unfinished(
     assert found["sentence"].startswith(begin)
     if question in ("buy", "largest"):
         monkeypatch.setattr(tasks, "LIMIT_S", -1)
-        found = tasks.ask_question.answer(document, asked, rows, "question:7", 1)["reply"]
-        assert found["sentence"] == tasks.UNFINISHED
+        assert tasks.ask_question.answer(document, asked, rows, "question:7", 1) == {"reply": None}
 
 
 def test_strategies_for_which_no_time_is_left_say_so(
@@ -89,8 +88,10 @@ def test_strategies_for_which_no_time_is_left_say_so(
 ) -> None:
     live_redis.set("advice:7", 1)
     monkeypatch.setattr(tasks, "LIMIT_S", -1)
-    (row,) = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 1)["rows"]
+    found = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 1)
+    (row,) = found["rows"]
     assert row["total_s"] is None and row["reason"].startswith("Not predicted: there was no time left")
+    assert not found["finished"]
 
 
 @pytest.mark.parametrize(
@@ -122,6 +123,17 @@ def test_advice_that_another_request_overtook_says_when_to_ask_again(
     answer = victor.post("/advice", body())
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "1")
     assert "other advice meanwhile" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("answer", [{"rows": [], "finished": False}, {"reply": None}])
+def test_a_question_that_takes_longer_says_when_to_ask_again(
+    live_redis: redis.Redis, victor: Browser, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(answers, "require_workers", lambda: None)
+    monkeypatch.setattr(answers, "answers", lambda calls, ends_s: [answer for _ in calls])
+    question = "buy" if "reply" in answer else "link"
+    refused = victor.post("/advice/question", body(question=question))
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
 
 
 def by_digest(spec: RunSpec) -> RunSpec:
@@ -167,7 +179,7 @@ def test_the_parts_of_a_large_question_leave_a_planning_process_to_others(
     def answers_of(calls: list[Any], ends_s: float) -> list[dict[str, Any]]:
         places = [key for key in map(str, live_redis.scan_iter("planning:*")) if "large" in key]
         put.append((len(calls), sorted(places)))
-        return [{"rows": []} for _ in calls]
+        return [{"rows": [], "finished": True} for _ in calls]
 
     monkeypatch.setattr(asking.answers, "require_workers", lambda: None)
     monkeypatch.setattr(asking.answers, "answers", answers_of)
@@ -176,4 +188,4 @@ def test_the_parts_of_a_large_question_leave_a_planning_process_to_others(
     asking.assessed(spec, "latency", person=7)
     places = ["planning:7:large", "planning:large:0"] if together == 1 else []
     assert put == [(together, places)] * (asking.PARTS // together)
-    assert not list(live_redis.scan_iter("planning:*"))
+    assert not list(live_redis.scan_iter("planning:7:*"))

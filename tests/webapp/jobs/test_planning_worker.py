@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from django.contrib.auth.models import User
 
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.values import Assessment, Why
@@ -13,10 +16,12 @@ from tests.support import experiments
 from tests.support.web import Browser, Worker, recorded, request_body, wait_until
 from tests.webapp.advice.test_advice import body
 from tests.webapp.jobs.test_planning import question
+from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, base_of
 from webapp.celery import app as celery
 from webapp.celery import of_other_queues
 from webapp.experiments import executions
+from webapp.jobs import answers
 from webapp.jobs.workers import QUEUES
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest, spec_of
@@ -115,6 +120,26 @@ def test_the_reasons_of_a_plan_are_those_of_the_engine(plan_worker: Worker, vict
     assert [one.device for one in expected.devices] == ["desk", "shelf", "window"]
     refused = victor.post("/advice/why", body(strategy="gpipe", params={"by": "colour"}))
     assert refused.status_code == 422 and "by" in refused.content.decode()
+
+
+@pytest.mark.parametrize(("question", "begin"), [("buy", "Buy 1 × "), ("link", "None: ")])
+def test_a_question_is_answered_though_advice_is_asked_for_meanwhile(
+    plan_worker: Worker, victor: Browser, monkeypatch: pytest.MonkeyPatch, question: str, begin: str
+) -> None:
+    whole = answers.answers
+
+    def overtaken(calls: list[tuple[str, list[Any]]], ends_s: float) -> list[dict[str, Any]]:
+        """The page asks for other advice just before the answer is computed."""
+        asking._ticket(User.objects.get().pk)
+        return whole(calls, ends_s)
+
+    monkeypatch.setattr(answers, "answers", overtaken)
+    asked = body(question=question, workload={"prompt_tokens": 2, "new_tokens": 2})
+    answer = victor.post("/advice/question", asked)
+    while answer.status_code == 503 and "busy" in answer.json()["detail"]:  # a loaded machine
+        answer = victor.post("/advice/question", asked)
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["sentence"].startswith(begin)
 
 
 def test_rows_that_name_what_the_cluster_lacks_are_refused(plan_worker: Worker, victor: Browser) -> None:

@@ -1,6 +1,7 @@
-import { Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
+import { Anchor, Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
+import { useNow } from '@/components/useNow';
 import type { AdviceQuestion } from './useAdvice';
 import { type QuestionKind, useQuestion } from './useQuestion';
 
@@ -16,7 +17,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const [kind, setKind] = useState<QuestionKind>('buy');
   const [rate, setRate] = useState(10);
   const [kwh, setKwh] = useState<number | null>(null);
-  const { mutate, data: reply, error, isPending } = useQuestion();
+  const { ask, stop, reply, error, waiting } = useQuestion();
   const three = (value: number) => Number(value.toPrecision(3));
   return (
     <div data-testid="questions">
@@ -52,12 +53,12 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         <Button
           size="xs"
           variant="default"
-          loading={isPending}
+          loading={waiting !== null}
           disabled={base === null}
           data-testid="question-ask"
           onClick={() =>
             base &&
-            mutate({
+            ask({
               ...base,
               answer: false,
               question: kind,
@@ -70,6 +71,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         </Button>
       </Group>
       <div aria-live="polite">
+        {waiting && <Waiting {...waiting} stop={stop} />}
         {error && (
           <Text size="xs" c="red" mt={6} role="alert">
             {sentence(error)}
@@ -109,5 +111,19 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         </Table>
       )}
     </div>
+  );
+}
+
+/** That the question is not forgotten: since when it waits, and for what. */
+function Waiting({ sinceMs, why, stop }: { sinceMs: number; why: string | null; stop: () => void }) {
+  const seconds = Math.max(0, Math.round((useNow(1_000) - sinceMs) / 1_000));
+  return (
+    <Text size="xs" c="dimmed" mt={6} data-testid="question-waits">
+      {why ? `${why} It is asked again by itself` : 'It is being answered'}
+      <span aria-hidden="true">{`: ${seconds} s so far`}</span>.{' '}
+      <Anchor component="button" type="button" inherit onClick={stop}>
+        Stop waiting
+      </Anchor>
+    </Text>
   );
 }
