@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,9 +13,11 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from webapp.ops import redis_server
+from webapp.ops import redis_server, up
+from webapp.ops.places import ROOT
 from webapp.ops.redis_server import RedisServer, free_port, is_free, private_redis
 from webapp.ops.services import QUEUES
+from webapp.ops.supervisor import Supervisor
 
 pytestmark = pytest.mark.redis
 
@@ -79,3 +84,64 @@ def test_a_taken_port_is_left_to_its_owner(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(redis_server, "REDIS_PORT", port)
         assert private_redis(tmp_path)[0].port != port
     assert is_free(free_port())
+
+
+def test_a_port_that_is_taken_between_the_choice_and_the_start_is_left_and_another_one_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOOM_STATE_DIR", str(tmp_path))
+    taken: list[socket.socket] = []
+
+    def private(directory: Path) -> tuple[RedisServer, Path]:
+        server, configuration = private_redis(directory)
+        if not taken:
+            taken.append(socket.create_server(("127.0.0.1", server.port)))
+        return server, configuration
+
+    monkeypatch.setattr(up, "private_redis", private)
+    with Supervisor() as supervisor:
+        server = up.start_redis(supervisor)
+        assert server.answers() and server.port != taken[0].getsockname()[1]
+        assert [child.has_ended() for child in supervisor.children] == [False]
+    taken[0].close()
+
+
+TOGETHER = """
+import sys
+from webapp.ops import redis_server, up
+from webapp.ops.supervisor import Supervisor
+redis_server.REDIS_PORT = int(sys.argv[1])
+with Supervisor() as supervisor:
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(up.start_redis(supervisor).url, flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_three_that_start_at_the_same_moment_have_a_redis_each(tmp_path: Path) -> None:
+    port = str(free_port())
+    starts = []
+    for name in "abc":
+        (tmp_path / name).mkdir()
+        starts.append(
+            subprocess.Popen(
+                (sys.executable, "-c", TOGETHER, port),
+                cwd=ROOT,
+                env={**os.environ, "LOOM_STATE_DIR": str(tmp_path / name)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        )
+    try:
+        assert [start.stdout.readline() for start in starts] == 3 * ["ready\n"]
+        for start in starts:
+            start.stdin.write("now\n")
+            start.stdin.flush()
+        urls = [start.stdout.readline().strip() for start in starts]
+        assert [redis.Redis.from_url(url).ping() for url in urls] == 3 * [True]
+        assert len({url.rpartition(":")[2] for url in urls}) == 3
+    finally:
+        for start in starts:
+            start.communicate()

@@ -30,6 +30,7 @@ from webapp.ops.steps import fingerprint_of, last_line
 from webapp.ops.supervisor import Child, Supervisor
 
 LAST_PORT = 65535
+REDIS_ATTEMPTS = 5
 ONE_USER = (
     "All processes are the same user of the Redis that REDIS_URL names, so whoever has a worker's address "
     "can write tasks of every queue: docs/guides/security.md says how each kind gets a user of its own."
@@ -58,10 +59,7 @@ def up(port: int) -> int:
 
 
 def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None) -> None:
-    server = None
-    if given_redis is None:
-        server, configuration = private_redis(state_dir())
-        supervisor.start(redis_child(server, configuration))
+    server = start_redis(supervisor) if given_redis is None else None
     # Five processes would otherwise compile the same modules at each start, where the environment forbids to
     # keep what is compiled.
     python = {"PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": ""}
@@ -87,6 +85,24 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+
+
+def start_redis(supervisor: Supervisor) -> RedisServer:
+    """Start the private Redis. Another program, such as a second EdgeLoom that starts at the same moment, may
+    take its port between the choice and the start: then it gets another one. Raises `OpsError`.
+    """
+    for left in reversed(range(REDIS_ATTEMPTS)):
+        server, configuration = private_redis(state_dir())
+        child = redis_child(server, configuration)
+        try:
+            supervisor.start(child)
+        except OpsError:
+            if not left or is_free(server.port):  # it ended for another reason
+                raise
+            supervisor.children.remove(child)
+        else:
+            return server
+    raise AssertionError("the last attempt returns or raises")
 
 
 def has_one_user(redis_url: str) -> bool:
