@@ -81,6 +81,11 @@ class RunSpec(Value):
     )
     seed: Count = 0
 
+    @property
+    def method_code(self) -> str:
+        """The code of the method from outside that the run needs, "" for none."""
+        return self.method.code if self.method else ""
+
 
 def spec_digest(spec: RunSpec) -> str:
     """Hash of what a run depends on, 64 hexadecimal digits (SHA-256): equal for specs that ask for the same

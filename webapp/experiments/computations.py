@@ -52,11 +52,6 @@ def spec_of(computation: Computation) -> RunSpec:
     return read_spec(document, f"The spec of the point {computation}").needed()
 
 
-def method_of(spec: RunSpec) -> str:
-    """The code of the method from outside that a run needs, "" for none."""
-    return spec.method.code if spec.method else ""
-
-
 def about_of(computation: Computation, code_version: str) -> dict[str, Any]:
     """What a result says of its origin."""
     return {"digest": computation.digest, "world": computation.world, "code_version": code_version}
@@ -89,7 +84,7 @@ def wanted(specs: Mapping[str, RunSpec], world: str) -> dict[str, Computation]:
                 world=world,
                 code_version=versions.version_of(world),
                 spec=document_of(specs[digest]),
-                method=method_of(specs[digest]),
+                method=specs[digest].method_code,
             )
             for digest in specs
             if digest not in found
@@ -221,19 +216,13 @@ def renew(computation: Computation, execution: Execution) -> bool:
 
 
 # Ending -------------------------------------------------------------------------------------------
-def keep(
-    computation: Computation,
-    result: Value,
-    wall_s: float,
-    dilation: float | None = None,
-    sentence: str = "",
-) -> bool:
+def keep(computation: Computation, result: Value, wall_s: float, dilation: float | None = None) -> bool:
     """Store the result; False if the computation has another owner by now."""
     kept: dict[str, Any] = {
         "result": to_document(result),
         "wall_s": wall_s,
         "dilation": dilation,
-        "sentence": sentence,
+        "sentence": "",
     }
     return _leave(computation, state="done", **kept)
 

@@ -14,7 +14,7 @@ from django.db import transaction
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
-from engine.experiments.results.repeating import next_dilation, repeated_text
+from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
 from webapp.base import budgets
@@ -133,9 +133,8 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     again = next_dilation(spec, advised, computation.repeats)
     if again is not None:
         return computations.keep_and_repeat(computation, result, wall_s, dilation, again)
-    is_valid = result.metrics.get("valid") != 0
-    sentence = "" if is_valid else repeated_text(advised, computation.repeats, dilation)
-    return computations.keep(computation, result, wall_s, dilation=dilation, sentence=sentence)
+    kept = told(result, spec, computation.repeats)
+    return computations.keep(computation, kept, wall_s, dilation=dilation)
 
 
 def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:

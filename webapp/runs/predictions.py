@@ -82,7 +82,7 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
         cores=cores,
         model=spec.weights.digest,
         model_name=spec.model.name,
-        method=spec.method.code if spec.method else "",
+        method=spec.method_code,
     )
 
 

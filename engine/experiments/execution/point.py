@@ -12,7 +12,7 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.world import World
 from engine.experiments.execution.version import code_version
-from engine.experiments.results.repeating import MOST_REPEATS, next_dilation
+from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
@@ -45,13 +45,12 @@ def carry_out(
     Raises `HostError` if this machine cannot carry out runs in that world, and `Cancelled`.
     """
     result = attempt(spec, digest, world, profile, emulation)
-    for repeats in range(MOST_REPEATS):
-        dilation = next_dilation(spec, result.metrics.get("advised_dilation"), repeats)
-        if dilation is None:
-            break
+    repeats = 0
+    while dilation := next_dilation(spec, result.metrics.get("advised_dilation"), repeats):
         again = spec.model_copy(update={"dilation": dilation})
         result = attempt(again, digest, world, profile, emulation)
-    return result.model_copy(update={"code_version": version_of(world, emulation)})
+        repeats += 1
+    return told(result, spec, repeats).model_copy(update={"code_version": version_of(world, emulation)})
 
 
 def attempt(

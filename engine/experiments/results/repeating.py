@@ -1,8 +1,9 @@
-"""When an emulation that is not valid is repeated, and at which dilation."""
+"""When an emulation that is not valid is repeated, at which dilation, and what is said of it in the end."""
 
 from __future__ import annotations
 
 from engine.domain.spec import RunSpec
+from engine.experiments.results.rows import Result
 
 MOST_REPEATS = 2
 
@@ -15,9 +16,16 @@ def next_dilation(spec: RunSpec, advised: float | None, repeats: int) -> float |
     return advised if spec.dilation == "auto" and repeats < MOST_REPEATS else None
 
 
-def repeated_text(advised: float | None, repeats: int, dilation: float | None) -> str:
-    """What became of a run that is still not valid."""
+def told(result: Result, spec: RunSpec, repeats: int) -> Result:
+    """The result that stays after so many repeats. One that is not valid says so, and why it is not
+    repeated.
+    """
+    if result.metrics.get("valid") != 0:
+        return result
+    dilation, advised = result.metrics.get("dilation"), result.metrics.get("advised_dilation")
     at = f" at dilation {dilation:g}" if dilation else ""
     after = f" after {repeats} {'repeat' if repeats == 1 else 'repeats'}" if repeats else ""
+    asked = "" if spec.dilation == "auto" else ", which the experiment asks for, so it is not repeated"
     remedy = f" Its run recommends {advised:g}." if advised else ""
-    return f"Not valid{at}{after}: it is left out of means.{remedy}"
+    sentence = f"Not valid{at}{after}{asked}: it is left out of means.{remedy}"
+    return result.model_copy(update={"sentence": f"{result.sentence} {sentence}".strip()})

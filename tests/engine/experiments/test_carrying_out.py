@@ -171,6 +171,9 @@ def test_an_emulation_that_is_not_valid_is_repeated_at_the_dilation_that_it_reco
     assert seen == used
     assert found.metrics["valid"] == float(valid_from <= found.metrics["dilation"])
     assert ("advised_dilation" in found.metrics) == (found.metrics["valid"] == 0)
+    assert ("asks for, so it is not repeated" in found.sentence) == (asked == 2.0)
+    assert ("Not valid at dilation 25 after 2 repeats: it is left out" in found.sentence) == (len(used) == 3)
+    assert (found.sentence == "") == (found.metrics["valid"] == 1)
 
 
 def test_predictions_come_before_emulations() -> None:

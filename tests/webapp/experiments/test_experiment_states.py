@@ -159,7 +159,8 @@ def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says
         asked.append(run.spec["dilation"])
         fidelity = Fidelity(valid=False, enough_dilation=2 * dilation)
         report = predict(computations.spec_of(Computation.objects.get(pk=point)))
-        ended = report.model_copy(update={"fidelity": fidelity, "dilation": dilation})
+        as_emulated = {"world": "emulated", "fidelity": fidelity, "dilation": dilation}
+        ended = report.model_copy(update=as_emulated)
         Run.objects.filter(pk=run.pk).update(status="finished", report=to_document(ended))
         assert emulations.collect() == 1
         (row,) = [
