@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import topologies
 from engine.cli.scenario_file import parse_scenario, parse_trace
 from engine.confined import Confined
+from engine.domain.calibration import Calibration, parse_calibration
 from engine.domain.cluster import ClusterSpec
 from engine.domain.experiment import Experiment
 from engine.domain.model import ModelSpec
@@ -81,6 +82,11 @@ def read_study(data: bytes, where: str) -> ReadStudy:
     )
 
 
+def read_machine(document: dict[str, Any], where: str) -> Calibration:
+    """What the calibration of another machine has written. Raises `SpecError`, `HostError`."""
+    return Calibration.model_validate(_MACHINE(where, document, where))
+
+
 def read_experiment(text: str, where: str) -> Experiment:
     """An experiment in TOML. Raises `SpecError`, `HostError`."""
     return Experiment.model_validate(_EXPERIMENT(where, text, where))
@@ -105,6 +111,12 @@ def _scenario(text: str, where: str) -> dict[str, Any]:
     if where.endswith(".csv"):
         return parse_trace(text, where).model_dump(mode="json")
     return parse_scenario(text, where, is_json=where.endswith(".json")).model_dump(mode="json")
+
+
+def _machine(document: dict[str, Any], where: str) -> dict[str, Any]:
+    calibration: Calibration = Calibration.parse(document, where)
+    # it must be readable again as a file: not too large
+    return parse_calibration(calibration.to_json(), where).model_dump(mode="json")
 
 
 def _experiment(text: str, where: str) -> dict[str, Any]:
@@ -139,6 +151,7 @@ def _study(data: bytes, where: str) -> dict[str, Any]:
 _STUDY = Confined(_study, STUDY_S, STUDY_MEMORY_BYTES)
 _MODEL = Confined(_model, MODEL_S, MODEL_MEMORY_BYTES)
 _PICTURE = Confined(encoded, PICTURE_S, PICTURE_BYTES, modules=("PIL.PngImagePlugin", "PIL.JpegImagePlugin"))
-_DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES)
+_DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES, modules=("networkx",))
 _SCENARIO = Confined(_scenario, TEXT_S, TEXT_BYTES)
+_MACHINE = Confined(_machine, TEXT_S, TEXT_BYTES)
 _EXPERIMENT = Confined(_experiment, TEXT_S, TEXT_BYTES)

@@ -18,12 +18,13 @@ from ninja.responses import Status
 from pydantic import Field
 
 import topologies
-from engine.domain.calibration import Calibration, calibration_digest, parse_calibration, read_calibration
+from engine.domain.calibration import Calibration, calibration_digest, read_calibration
 from engine.domain.errors import SpecError
 from engine.domain.values import Name
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.base.errors import Conflict
+from webapp.base.files import read_machine
 
 logger = logging.getLogger(__name__)
 router = Router(tags=["machines"])
@@ -88,10 +89,8 @@ def list_machines(request: HttpRequest) -> list[MachineOut]:
 @router.post("", response={201: MachineOut}, auth=operator)
 def import_machine(request: UserRequest, body: MachineIn) -> Status[MachineOut]:
     """Add a machine to the palette. 422 for a file that is no calibration, 409 for a name that is there."""
-    calibration: Calibration = Calibration.parse(body.calibration, "calibration")
+    calibration = read_machine(body.calibration, "calibration")
     _preset(body.name, calibration, "calibration")
-    text = calibration.to_json()
-    parse_calibration(text, "calibration")  # it must be readable again: not too large
     path = settings.MACHINES_DIR / f"{body.name}.json"
     settings.MACHINES_DIR.mkdir(parents=True, exist_ok=True)
     if path.exists():
@@ -101,7 +100,7 @@ def import_machine(request: UserRequest, body: MachineIn) -> Status[MachineOut]:
             f"There are {MOST_MACHINES} machines, the most that the palette has: remove one first."
         )
     draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(text, encoding="utf-8")
+    draft.write_text(calibration.to_json(), encoding="utf-8")
     try:
         os.link(draft, path)  # fails if somebody else has just added one of that name
     except FileExistsError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from engine.confined import Confined
 from engine.models import catalogue
 from engine.models.weights import headers
 from tests.support.web import Browser
+from tests.webapp.clusters.test_machines import BOARD
 from tests.webapp.clusters.test_uploads import file_of, size_of
 from webapp.base import files
 from webapp.http import uploads
@@ -29,7 +31,7 @@ DEMO = Path(catalogue.resolve("demo-lm")[1].directory)
 def nothing_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions that read files fail in this process; other processes have them as they are."""
     readers = [one.function for one in vars(files).values() if isinstance(one, Confined)]
-    assert len(readers) == 6
+    assert len(readers) == 7
     for reader in readers:
         monkeypatch.setattr(
             reader, "__code__", (lambda *given: pytest.fail("read in the web process")).__code__
@@ -61,7 +63,9 @@ def upload_model(browser: Browser, name: str, **contents: bytes) -> Any:
 def test_every_file_of_a_person_is_read_in_another_process(
     alice: Browser, nothing_read_here: None, settings: Any, tmp_path: Path
 ) -> None:
-    settings.MODEL_STORE = str(tmp_path / "store")
+    settings.MODEL_STORE, settings.MACHINES_DIR = str(tmp_path / "store"), tmp_path / "machines"
+    machine = {"name": "board", "calibration": json.loads(BOARD.to_json())}
+    assert alice.post("/machines", machine).json()["flop_per_s"] == BOARD.device.flop_per_s
     assert upload_model(alice, "mine").status_code == 201
     picture = send(alice, "/models/tiny-vit/picture", "cat.png", file_of(30, 20)).json()
     assert size_of(picture["image"]) == (24, 24)
