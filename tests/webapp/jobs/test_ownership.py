@@ -6,7 +6,8 @@ order: workers stop between any two steps (a pause), for ever (a death), or go o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -25,6 +26,7 @@ from webapp.base.errors import Conflict
 from webapp.events import archive, stream
 from webapp.events import publisher as publishing
 from webapp.events.event_log import STEP, EventLog
+from webapp.events.models import EventSegment
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, queue, storage, suspicion, workers
 from webapp.jobs.lease import Lost
@@ -306,6 +308,64 @@ def test_a_paused_owner_that_wakes_is_refused_every_write(paused: EventLog, writ
     with pytest.raises(Lost, match=f"Run {paused.owner.id} was taken"):
         write(paused)
     assert (Run.objects.values().get(pk=paused.owner.id), texts(paused.owner.id)) == before
+
+
+@pytest.fixture
+def overtaken(clock: Clock, live_redis: redis.Redis) -> tuple[EventLog, EventLog]:
+    """The log of a worker that goes on with its older number, and that of the one which has its run now."""
+    log = claimed_log()
+    speak(log, "of the former owner")
+    clock.go_on(Run.LEASE_S + 1)
+    successor = lease.take_over(Run.objects.get(pk=log.owner.id))
+    assert successor is not None and successor.fence > log.owner.fence
+    mine = EventLog(successor)
+    mine.begin()
+    speak(mine, "of the owner")
+    return log, mine
+
+
+def publish(log: EventLog, act: Callable[[Publisher], None]) -> None:
+    """Act with a publisher as a whole worker has it, whose thread sends and stores until it has ended."""
+    with Publisher(log.owner) as publisher:
+        act(publisher)
+
+
+SAID = [StateChanged(state="running", detail="forged"), Logged(level="info", text="forged")]
+FORGED: dict[str, Callable[[EventLog], object]] = {
+    "lease": lambda log: lease.renew(log.owner),
+    "report": lambda log: publish(log, lambda it: recording.keep(log.owner, it, recorded()[1])),
+    "report alone": lambda log: closing.finish(log.owner, recorded()[1]),
+    "failure": lambda log: publish(log, lambda it: recording.give_up(log.owner, it, DONE)),
+    "state": lambda log: services.progress(log.owner, "running", "forged"),
+    "states among events": lambda log: publish(log, lambda it: recording.Watch(log.owner, it)(SAID)),
+    "events": lambda log: speak(log, "forged"),
+    "an entry": lambda log: stream.append(log.owner, stream.Batch(10 * STEP, "[]"), vouched=True),
+    "Redis' fence": lambda log: stream.take(log.owner),
+    "segments": lambda log: archive.store(log.owner, [stream.Batch(10 * STEP, "[]")]),
+    "archive": lambda log: archive.complete(log.owner),
+    "another log": lambda log: EventLog(log.owner).begin(),
+}
+
+
+@pytest.mark.parametrize("write", FORGED.values(), ids=FORGED)
+def test_an_older_number_writes_nothing_while_another_worker_has_the_run(
+    overtaken: tuple[EventLog, EventLog], live_redis: redis.Redis, write: Callable[[EventLog], object]
+) -> None:
+    """Whatever a worker holds that was thought dead: the row, Redis and the segments stay as they are."""
+    log, mine = overtaken
+    run_id = log.owner.id
+
+    def all_of_it() -> tuple[Any, ...]:
+        kept = EventSegment.objects.filter(run_id=run_id).values_list("first", "last", "batches")
+        stored = live_redis.xrange(stream.stream_of(run_id)), live_redis.get(stream.fence_of(run_id))
+        return Run.objects.values().get(pk=run_id), list(kept), stored, texts(run_id)
+
+    before = all_of_it()
+    with suppress(Lost):
+        write(log)
+    assert all_of_it() == before
+    speak(mine, "goes on")
+    assert texts(run_id)[-1] == "goes on"
 
 
 def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_redis: redis.Redis) -> None:
