@@ -24,7 +24,6 @@ from bench.prediction.predict import measure_prediction
 from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
 from bench.published.conclusions import measure_conclusions
-from bench.published.lime import measure_lime
 from bench.published.questions import measure_questions
 from bench.published.several_boards import measure_several_boards
 from bench.service.browser import measure_browser
@@ -118,7 +117,6 @@ BENCHES: tuple[Bench, ...] = (
         "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
     ),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
-    Bench("lime", "LIME and its baselines on its paper's testbeds, predicted", measure_lime, "strategies"),
     Bench(
         "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
     ),

@@ -152,3 +152,23 @@ def test_no_document_publishes_what_it_calls_outdated_or_not_measured() -> None:
     excuses = re.compile(r"not measured (yet|on)|measured before .* (got|was|were)|outdated", re.IGNORECASE)
     found = [(path.name, excuses.findall(" ".join(path.read_text("utf-8").split()))) for path in DOCUMENTS]
     assert [name for name, excused in found if excused] == []
+
+
+COMPARED_IN = {"reproductions.md": "the papers' figures", "boards.md": "rates of tokens of boards"}
+"""Pages that have published figures beside ours, and of what; every other one refers to them."""
+
+
+def test_published_figures_stand_beside_ours_in_one_page_only() -> None:
+    """Two pages with a value each for one figure differ sooner or later."""
+    assert [
+        path.name for path in DOCUMENTS if path.name not in COMPARED_IN and compares(path.read_text("utf-8"))
+    ] == []
+    assert all(compares((DOCS / "results" / name).read_text("utf-8")) for name in COMPARED_IN)
+    assert compares("| figure | published | ours, 1 Gbit/s |\n| --- | ---: | ---: |\n| x | 1 | 2 |\n")
+
+
+def compares(text: str) -> bool:
+    """Whether a table of the text has a column of published figures, and one of ours or predicted ones."""
+    heads = re.findall(r"^\|(.*)\|\n\|[ :|-]+\|$", text, re.MULTILINE)
+    ours = re.compile(r"\b(ours|predicted)\b")
+    return any(re.search(r"\bpublished\b", head) and ours.search(head) for head in heads)

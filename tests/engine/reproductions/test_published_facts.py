@@ -194,17 +194,44 @@ def test_the_mapping_table_is_smaller_than_edgeformer_states() -> None:
     assert largest_bytes / 1e9 <= figures()["edgeformer.fig6.mt"].value == 0.5
 
 
+FIGURE_6 = {64: 16, 128: 8, 256: 4}
+"""Voltage, figure 6: columns of a head → heads of the layer, which is 1,024 wide."""
+
+
+def products(rows: int, keys: int, wide: int) -> tuple[int, int]:
+    """Multiplications of one head's attention for `rows` of `keys` positions: in the usual order, and in the
+    one without K and V of all positions.
+    """
+    hidden = wide * FIGURE_6[wide]
+    naive = rows * hidden * wide + 2 * keys * hidden * wide + 2 * rows * keys * wide
+    return naive, 3 * rows * hidden * wide + 2 * rows * keys * hidden
+
+
 def test_reordering_attention_saves_more_multiplications_than_the_published_time() -> None:
     """Voltage, figure 6: up to 3.4 times as fast with 4 heads of 256. By products it is 4.04 times, with
     300 positions on 10 devices. The products with x move more bytes: the paper measured time.
     """
-    rows, keys, hidden, wide = 30, 300, 1024, 256
-    naive = rows * hidden * wide + 2 * keys * hidden * wide + 2 * rows * keys * wide
-    reordered = 3 * rows * hidden * wide + 2 * rows * keys * hidden
+    naive, reordered = products(30, 300, 256)
     assert naive / reordered == pytest.approx(4.04, abs=0.01)
     assert figures()["voltage.fig6.max"].value == 3.4
     rule = rule_of("voltage.fig6.max")
     assert rule is not None and rule.ours == 4.04
+
+
+@pytest.mark.parametrize("keys", [100, 200, 300])
+def test_attention_in_the_usual_order_stops_getting_faster_and_reordered_goes_on_linearly(keys: int) -> None:
+    """The sweep of figure 6: speed-ups over the whole layer on 1 to 10 devices, for three kinds of heads."""
+    gaps = []
+    for wide, heads in FIGURE_6.items():
+        whole = products(keys, keys, wide)[0]
+        shares = [products(keys // number, keys, wide) for number in (1, 2, 5, 10)]
+        usual, best = [whole / one[0] for one in shares], [whole / min(one) for one in shares]
+        assert best[0] == 1 and usual[0] == 1, "one device keeps the usual order"
+        assert usual == sorted(usual) and usual[-1] < 1 + (wide * heads / 2 + keys) / (wide * heads)
+        reordered = [whole / one[1] for one in shares]
+        assert reordered[3] == pytest.approx(2 * reordered[2]), "twice the devices, twice as fast"
+        gaps.append(best[3] / usual[3])
+    assert gaps == sorted(gaps), "the more columns a head has, the more it saves"
 
 
 @pytest.mark.parametrize(("name", "percent"), [("llava-7b", 66.8), ("llava-13b", 66.8), ("llava-34b", 78.9)])
