@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.cli.command import Environment
-from engine.cli.scenario_file import read_scenario
 from engine.cli.workload_arguments import add_workload_arguments, workload_fields
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
@@ -18,6 +17,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
+from engine.recorded.scenarios import read_scenario
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
 
@@ -60,8 +60,10 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser)
     parser.add_argument(
         "--scenario",
-        metavar="FILE",
-        help="timed changes: TOML, JSON, a run's report, or a CSV trace of rates",
+        metavar="FILE[@LINK[,OPTION=…]]",
+        help="timed changes: TOML, JSON, a run's report, a CSV trace of rates; or a file of Mahimahi, HSDPA, "
+        "FCC, UCC 5G or Lumos5G and the link that gets its rates; options: direction, upload, only, step_s, "
+        "each_s, from_s, until_s; several files with ' + ' between",
     )
     parser.add_argument(
         "--failover",
@@ -123,9 +125,9 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:
-        scenario = read_scenario(Path(args.scenario))
+        scenario = read_scenario(args.scenario)
         _check_scenario(scenario, args.scenario, cluster)
-    workload = Workload.parse(workload_fields(args, model), "command line")
+    workload = Workload.parse(workload_fields(args, model, weights), "command line")
     spec: RunSpec = RunSpec.parse(
         {
             "name": args.name,

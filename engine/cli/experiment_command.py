@@ -18,7 +18,6 @@ from engine.cli.advise_command import assess_all
 from engine.cli.arguments import plan_in_file
 from engine.cli.command import Command, Environment
 from engine.cli.experiment_progress import PointsProgress
-from engine.cli.scenario_file import read_scenario
 from engine.cli.tables import console_for, table
 from engine.domain.calibration import calibration_digest
 from engine.domain.cluster import DeviceSpec
@@ -41,6 +40,9 @@ from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
 from engine.experiments.results.statements import check_statements
 from engine.experiments.results.versions import Versions, uses_host_times
+from engine.recorded.prompts import read_prompts
+from engine.recorded.requests import read_requests
+from engine.recorded.scenarios import read_scenario
 from engine.strategies.registry import named
 
 STYLES = {"holds": "green", "holds in direction": "yellow", "does not hold": "red"}
@@ -140,7 +142,9 @@ def sources_of(environment: Environment) -> Sources:
     return Sources(
         cluster=environment.load_cluster,
         preset=preset,
-        scenario=lambda name: read_scenario(Path(name)) if Path(name).suffix else environment.scenario(name),
+        scenario=lambda name: read_scenario(name) if Path(name).suffix else environment.scenario(name),
+        requests=lambda name: read_requests(name).requests,
+        prompts=read_prompts,
         plan=lambda name, cluster, model: plan_in_file(Path(name), cluster, model, "params.plan "),
     )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import csv
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
+from engine.domain.spec import WeightsRef
 from engine.domain.workload import Pattern
 from engine.models.inputs.pictures import encoded
+from engine.recorded.prompts import read_prompts, traced
+from engine.recorded.requests import read_requests
+
+DEFAULT_TOKENS = 16
 
 GIVEN = (
     "assumed_tokens",
@@ -22,14 +27,18 @@ GIVEN = (
     "slo_per_token_s",
 )
 
-TRACE_COLUMNS = ["at_s", "prompt_tokens", "new_tokens"]
-
 
 def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a workload."""
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
     prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
+    prompt.add_argument(
+        "--prompts",
+        metavar="FILE",
+        help="JSONL, one request a line: prompt and, if known, new_tokens and at_s; FILE,requests=N takes "
+        "the first; they arrive at at_s, or with --rate at random, or all at time 0",
+    )
     parser.add_argument("--image", metavar="FILE", help="PNG or JPEG for a model that sees (random)")
     parser.add_argument(
         "--new-tokens",
@@ -56,7 +65,10 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         "--rate", type=float, metavar="R", dest="rate_per_s", help="requests a virtual second, on average"
     )
     parser.add_argument(
-        "--trace", metavar="FILE", help="CSV of at_s, prompt_tokens and new_tokens, one line per request"
+        "--trace",
+        metavar="FILE[,OPTION=…]",
+        help="CSV of at_s, prompt_tokens and new_tokens, one line per request, or a trace of Azure or "
+        "BurstGPT; options: requests, from_s, until_s, stretch, most_prompt_tokens, most_new_tokens",
     )
     parser.add_argument("--users", type=int, metavar="N", help="users who send one request after another")
     parser.add_argument(
@@ -91,7 +103,7 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def workload_fields(args: argparse.Namespace, model: ModelSpec) -> dict[str, Any]:
+def workload_fields(args: argparse.Namespace, model: ModelSpec, weights: WeightsRef) -> dict[str, Any]:
     """What the arguments say of the workload; a pattern follows from the argument that it needs."""
     found: dict[str, Any] = {name: value for name in GIVEN if (value := getattr(args, name)) is not None}
     found |= {
@@ -104,42 +116,34 @@ def workload_fields(args: argparse.Namespace, model: ModelSpec) -> dict[str, Any
         "poisson" if args.rate_per_s else "trace" if args.trace else "users" if args.users else "sporadic"
     )
     found["pattern"] = args.pattern or implied
+    if args.prompts:
+        return found | _fields_of_prompts(args, model, weights)
     if args.trace:
-        found["trace"] = read_trace(Path(args.trace))
+        recorded = read_requests(args.trace)
+        found["trace"] = recorded.requests
+        for note in recorded.notes:
+            sys.stderr.write(f"--trace {args.trace}: {note}\n")
         sizes = {"new_tokens": args.new_tokens, "requests": args.requests}
         return found | {name: value for name, value in sizes.items() if value is not None}
     if args.prompt is None and args.prompt_tokens is None and model.reads_text:
-        found["prompt_tokens"] = 16
-    generates = 16 if model.has_head else 0
+        found["prompt_tokens"] = DEFAULT_TOKENS
+    generates = DEFAULT_TOKENS if model.has_head else 0
     found["new_tokens"] = args.new_tokens if args.new_tokens is not None else generates
     found["requests"] = args.requests if args.requests is not None else 1
     return found
 
 
-def read_trace(path: Path) -> list[dict[str, Any]]:
-    """The lines of a CSV file with the columns at_s, prompt_tokens and new_tokens, in any order of time.
-
-    Raises `SpecError` with the file, and the line where one is to blame.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SpecError(f"--trace {path}: cannot be read: {reason}.") from error
-    return parse_trace_of_requests(text, f"--trace {path}")
-
-
-def parse_trace_of_requests(text: str, where: str) -> list[dict[str, Any]]:
-    rows = csv.DictReader(text.splitlines())
-    if sorted(rows.fieldnames or ()) != sorted(TRACE_COLUMNS):
-        raise SpecError(f"{where}: columns are {rows.fieldnames}, expected {', '.join(TRACE_COLUMNS)}.")
-    found = []
-    for row in rows:
-        try:
-            found.append({"at_s": float(row["at_s"]), **{key: int(row[key]) for key in TRACE_COLUMNS[1:]}})
-        except (TypeError, ValueError) as error:
-            raise SpecError(f"{where}, line {rows.line_num}: expected three numbers, got {row}.") from error
-    return sorted(found, key=lambda row: float(row["at_s"]))
+def _fields_of_prompts(args: argparse.Namespace, model: ModelSpec, weights: WeightsRef) -> dict[str, Any]:
+    """The prompts of a file as a trace; raises `SpecError`."""
+    where = f"--prompts {args.prompts}"
+    for name in ("trace", "users", "requests"):
+        if getattr(args, name) is not None:
+            raise SpecError(f"{where}: its lines are the requests: leave out --{name}.")
+    if args.pattern not in (None, "trace", "poisson"):
+        raise SpecError(f"{where}: its lines arrive on their own: leave out --pattern {args.pattern}.")
+    tokens = args.new_tokens or DEFAULT_TOKENS
+    rows = traced(read_prompts(args.prompts), model, weights, tokens, args.rate_per_s, args.seed)
+    return {"trace": rows, "pattern": "trace", "rate_per_s": None, "new_tokens": None}
 
 
 def _image(model: ModelSpec, file: str | None) -> str | None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.scenario_file import parse_trace, read_scenario
 from engine.domain.errors import SpecError
+from engine.recorded.scenarios import parse_trace, read_scenario
 from topologies.files import load
 from topologies.traces import BASE_BIT_PER_S, DURATION_S, FOLDER, LINK, TRACES, rows_of
 
@@ -14,7 +14,7 @@ from topologies.traces import BASE_BIT_PER_S, DURATION_S, FOLDER, LINK, TRACES, 
 def test_a_trace_is_what_its_formula_gives_and_fits_the_example_cluster(name):
     path = FOLDER / f"{name}.csv"
     assert path.read_text().splitlines() == list(rows_of(name))
-    scenario = read_scenario(path)
+    scenario = read_scenario(str(path))
     scenario.check(load("lab-4"))
     assert {change.link for change in scenario.changes} == {LINK}
     assert all(0 < change.bit_per_s <= BASE_BIT_PER_S for change in scenario.changes)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from engine.cli.scenario_file import parse_trace
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
+from engine.recorded.scenarios import parse_trace
 
 LINK = "office--hall"
 BASE_BIT_PER_S = 60e6

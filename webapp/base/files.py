@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import topologies
-from engine.cli.scenario_file import parse_scenario, parse_trace
 from engine.confined import Confined
 from engine.domain.calibration import Calibration, parse_calibration
 from engine.domain.cluster import ClusterSpec
@@ -19,6 +18,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.vision import VisionSpec
+from engine.domain.workload import TracedRequest
 from engine.experiments.design.files import parse_toml
 from engine.experiments.studies.archive import Limits, read_archive
 from engine.experiments.studies.reading import parse_points
@@ -26,6 +26,8 @@ from engine.experiments.studies.study import POINTS
 from engine.models.inputs.pictures import encoded
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
+from engine.recorded.requests import Recorded, parse_requests
+from engine.recorded.scenarios import names_links, parse_file
 from topologies import foreign
 from topologies.drawn import Drawn
 from topologies.layout import CanvasLayout
@@ -66,9 +68,17 @@ def read_drawing(
     return Drawn(ClusterSpec.model_validate(found["spec"]), CanvasLayout.model_validate(found["layout"]))
 
 
-def read_scenario(text: str, where: str) -> Scenario:
-    """A trace, if the name ends with `.csv`, or a scenario. Raises `SpecError`, `HostError`."""
-    return Scenario.model_validate(_SCENARIO(where, text, where))
+def read_scenario(text: str, where: str, link: str, options: str) -> Scenario:
+    """A scenario, or the rates of a link, as `engine.recorded.scenarios.parse_file`. Raises `SpecError`,
+    `HostError`.
+    """
+    return Scenario.model_validate(_SCENARIO(where, text, where, link, options))
+
+
+def read_requests(text: str, where: str, options: str) -> Recorded:
+    """Requests, as `engine.recorded.requests.parse_requests`. Raises `SpecError`, `HostError`."""
+    requests, notes = _REQUESTS(where, text, where, options)
+    return Recorded(tuple(TracedRequest.model_validate(row) for row in requests), tuple(notes))
 
 
 def read_study(data: bytes, where: str) -> ReadStudy:
@@ -107,10 +117,14 @@ def _drawing(text: str, kind: Any, where: str, defaults: foreign.Defaults) -> di
     return {name: part.model_dump(mode="json") for name, part in drawn._asdict().items()}
 
 
-def _scenario(text: str, where: str) -> dict[str, Any]:
-    if where.endswith(".csv"):
-        return parse_trace(text, where).model_dump(mode="json")
-    return parse_scenario(text, where, is_json=where.endswith(".json")).model_dump(mode="json")
+def _scenario(text: str, where: str, link: str, options: str) -> dict[str, Any]:
+    link = "" if names_links(text, where) else link
+    return parse_file(text, where, link, options).model_dump(mode="json")
+
+
+def _requests(text: str, where: str, options: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    found = parse_requests(text, where, options)
+    return [request.model_dump(mode="json") for request in found.requests], found.notes
 
 
 def _machine(document: dict[str, Any], where: str) -> dict[str, Any]:
@@ -154,4 +168,5 @@ _PICTURE = Confined(encoded, PICTURE_S, PICTURE_BYTES, modules=("PIL.PngImagePlu
 _DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES, modules=("networkx",))
 _SCENARIO = Confined(_scenario, TEXT_S, TEXT_BYTES)
 _MACHINE = Confined(_machine, TEXT_S, TEXT_BYTES)
+_REQUESTS = Confined(_requests, TEXT_S, TEXT_BYTES)
 _EXPERIMENT = Confined(_experiment, TEXT_S, TEXT_BYTES)

@@ -18,6 +18,7 @@ from engine.domain.workload import Workload
 from engine.experiments.design.cluster_edits import edit_cluster
 from engine.experiments.design.paths import parse_path, set_at
 from engine.experiments.design.sources import Sources
+from engine.recorded.prompts import traced
 from engine.strategies.registry import origin_of, strategy
 
 Setting = tuple[str, Any]
@@ -52,7 +53,7 @@ class Assembler:
             "model": model,
             "weights": weights,
             "scenario": scenario,
-            "workload": _workload(document.get("workload"), model),
+            "workload": self._workload(document.get("workload"), model, weights, seed),
             "params": normal_params(name, self._params(document.get("params", {}), cluster, model)),
             "method": origin_of(name),
             "seed": seed,
@@ -134,6 +135,24 @@ class Assembler:
         scenario: Scenario = Scenario.parse(given or {}, "scenario")
         return scenario
 
+    def _workload(self, given: Any, model: ModelSpec, weights: WeightsRef, seed: int) -> Workload:
+        """The workload, with what the command line takes where nothing is given: 16 tokens in, and 16 out
+        where there is a head. `trace` may be a file; the file `prompts` becomes a trace.
+        """
+        document = dict(given or {})
+        if isinstance(document.get("trace"), str):
+            document |= {"trace": self.sources.requests(document["trace"]), "pattern": "trace"}
+        if (prompts := document.pop("prompts", None)) is not None:
+            many = self.sources.prompts(str(prompts))
+            tokens, rate_per_s = document.pop("new_tokens", DEFAULT_TOKENS), document.pop("rate_per_s", None)
+            document |= {"trace": traced(many, model, weights, tokens, rate_per_s, seed), "pattern": "trace"}
+        if not document.get("trace"):
+            if document.get("prompt") is None and "prompt_tokens" not in document and model.reads_text:
+                document["prompt_tokens"] = DEFAULT_TOKENS
+            document.setdefault("new_tokens", DEFAULT_TOKENS if model.has_head else 0)
+        workload: Workload = Workload.parse(document, "workload")
+        return workload
+
 
 def normal_params(name: str, given: Any) -> dict[str, Any]:
     """The parameters of strategy `name` that differ from their defaults, so that runs that ask for the same
@@ -142,18 +161,6 @@ def normal_params(name: str, given: Any) -> dict[str, Any]:
     params: Value = strategy(name).Params.parse(given, f"parameters of strategy {name}")
     changed: dict[str, Any] = params.model_dump(mode="json", exclude_defaults=True)
     return changed
-
-
-def _workload(given: Any, model: ModelSpec) -> Workload:
-    """The workload, with what the command line takes where nothing is given: 16 tokens in, and 16 out where
-    there is a head.
-    """
-    document = dict(given or {})
-    if document.get("prompt") is None and "prompt_tokens" not in document and model.reads_text:
-        document["prompt_tokens"] = DEFAULT_TOKENS
-    document.setdefault("new_tokens", DEFAULT_TOKENS if model.has_head else 0)
-    workload: Workload = Workload.parse(document, "workload")
-    return workload
 
 
 def _below(settings: Iterable[Setting], *fields: str) -> list[Setting]:

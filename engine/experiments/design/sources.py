@@ -10,8 +10,10 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
 from engine.domain.spec import WeightsRef
+from engine.domain.workload import TracedRequest
 from engine.models.catalogue import resolve
 from engine.models.weights.manifest import with_digest
+from engine.recorded.prompts import Prompt
 
 
 def no_scenarios(name: str) -> Scenario:
@@ -38,6 +40,23 @@ def model_and_content(name: str, weights: str | None) -> tuple[ModelSpec, Weight
     return model, with_digest(reference)
 
 
+def no_requests(name: str) -> tuple[TracedRequest, ...]:
+    """Refuse every name: for callers that open no files by name."""
+    raise SpecError(
+        f"workload.trace is {name[:40]!r}: no file is opened by its name here: write the requests out.",
+        [("base.workload.trace", "expected a list of requests")],
+    )
+
+
+def no_prompts(name: str) -> tuple[Prompt, ...]:
+    """Refuse every name: for callers that open no files by name."""
+    raise SpecError(
+        f"workload.prompts is {name[:40]!r}: no file is opened by its name here: write their tokens out, as "
+        "workload.trace.",
+        [("base.workload.prompts", "names a file")],
+    )
+
+
 class Sources(NamedTuple):
     """Every function takes a name and raises `SpecError` for an unknown one. Nothing else looks up names, so
     a server gives functions that never open a file by a name that a person has sent.
@@ -50,3 +69,7 @@ class Sources(NamedTuple):
     scenario: Callable[[str], Scenario] = no_scenarios
     plan: Callable[[str, ClusterSpec, ModelSpec], dict[str, Any]] = no_plan_files
     """A file, and the cluster and the model that it divides → the parameter `plan`."""
+    requests: Callable[[str], tuple[TracedRequest, ...]] = no_requests
+    """A file of recorded requests → the workload's `trace`."""
+    prompts: Callable[[str], tuple[Prompt, ...]] = no_prompts
+    """A file of prompts → what becomes the workload's `trace` with the model's tokenizer."""

@@ -13,10 +13,10 @@ from webapp.runs.requests import RunRequest, spec_of
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def upload(browser: Browser, name: str, data: bytes):
+def upload(browser: Browser, name: str, data: bytes, path: str = "/scenarios", **form: str):
     return browser.client.post(
-        "/api/scenarios",
-        {"file": SimpleUploadedFile(name, data)},
+        f"/api{path}",
+        {"file": SimpleUploadedFile(name, data), **form},
         headers={"X-CSRFToken": browser.client.cookies["csrftoken"].value},
     )
 
@@ -58,10 +58,10 @@ def test_a_file_of_changes_is_read_whatever_its_kind(alice: Browser) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "sentence"),
     [
-        ("mine.csv", b"time,rate\n1,2\n", "expected at_s, link, bit_per_s"),
+        ("mine.csv", b"time,rate\n1,2\n", "in no format of rates"),
         ("mine.toml", b"[[change", "no valid TOML"),
         ("mine.toml", b"\xff\xfe", "is not UTF-8 text"),
-        ("mine.csv", b"a" * 1_000_001, "is larger than 1 MB"),
+        ("mine.csv", b"a" * 8_000_001, "is larger than 8 MB"),
     ],
 )
 def test_a_file_that_is_no_scenario_is_refused_in_words(alice: Browser, name, data, sentence) -> None:
@@ -73,3 +73,29 @@ def test_a_request_has_the_failover_mode() -> None:
     asked = RunRequest.parse(request_body(failover="stop", silence_s=0.5), "request")
     spec = spec_of(asked)
     assert (spec.failover, spec.silence_s) == ("stop", 0.5)
+
+
+def test_recorded_rates_get_the_link_that_the_form_names(alice: Browser) -> None:
+    made = upload(alice, "bus.up", b"500\n1000\n1000\n", link="a--b", options="until_s=2").json()["changes"]
+    assert [(change["at_s"], change["bit_per_s"]) for change in made] == [
+        (0.0, 24e3),
+        (0.5, 48e3),
+        (1.0, 24e3),
+        (1.5, 48e3),
+    ]
+    assert {change["link"] for change in made} == {"a--b"}
+    own = upload(alice, "mine.csv", b"at_s,link,bit_per_s\n1,c--d,2e6\n", link="a--b").json()["changes"]
+    assert own[0]["link"] == "c--d"
+
+
+def test_recorded_requests_become_a_trace_with_what_was_done_to_them(alice: Browser) -> None:
+    burst = b"Timestamp,Request tokens,Response tokens\n5,20,3\n6,9,0\n9,8,4\n"
+    found = upload(alice, "burst.csv", burst, "/requests", options="most_prompt_tokens=16").json()
+    sizes = [(row["at_s"], row["prompt_tokens"], row["new_tokens"]) for row in found["requests"]]
+    assert sizes == [(0.0, 16, 3), (4.0, 8, 4)]
+    assert found["notes"] == [
+        "1 of 3 requests had no tokens: left out.",
+        "1 of 2 requests were longer: cut to the asked length.",
+    ]
+    refused = upload(alice, "burst.csv", burst, "/requests", options="speed=2")
+    assert refused.status_code == 422 and "the option 'speed=2'" in refused.json()["detail"]

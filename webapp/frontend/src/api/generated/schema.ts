@@ -931,6 +931,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/requests": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Read Requests File */
+        post: operations["read_requests_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/runs": {
         parameters: {
             query?: never;
@@ -3321,6 +3338,10 @@ export interface components {
             token_s: number[];
             ttft_s: number;
         };
+        RequestsOut: {
+            notes: string[];
+            requests: components["schemas"]["TracedRequest"][];
+        };
         RestPredicted: {
             at_s: number;
             changes: number;
@@ -5601,6 +5622,33 @@ export interface operations {
             };
         };
     };
+    read_requests_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    options?: string;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestsOut"];
+                };
+            };
+        };
+    };
     list_runs: {
         parameters: {
             query?: {
@@ -6053,6 +6101,8 @@ export interface operations {
                 "multipart/form-data": {
                     /** Format: binary */
                     file: string;
+                    link?: string;
+                    options?: string;
                 };
             };
         };

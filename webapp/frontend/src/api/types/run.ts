@@ -6,6 +6,7 @@ export type ModelSpec = Schemas['ModelSpec'];
 export type Workload = Schemas['Workload'];
 export type Direction = Schemas['SetRate']['direction'];
 export type Scenario = Schemas['Scenario'];
+export type RecordedRequests = Schemas['RequestsOut'];
 export type Change = Scenario['changes'][number];
 
 /** A live command to a run: a change of its cluster, or a stop. */

@@ -1,7 +1,8 @@
-import { FileButton, Button, Group, NumberInput, Select, SimpleGrid, Text } from '@mantine/core';
+import { Button, FileButton, Group, NumberInput, Select, SimpleGrid, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
+import { api, sentence } from '@/api/client';
+import type { RecordedRequests } from '@/api/types';
 import { type Arrivals, type Draft, isQueued } from '@/run/request/draft';
-import { parseTrace } from '@/run/request/trace';
 
 interface Props {
   draft: Draft;
@@ -132,25 +133,40 @@ interface TraceFileProps {
   onTrace: (trace: Arrivals['trace']) => void;
 }
 
-/** Reads a CSV file of at_s, prompt_tokens and new_tokens in the browser. */
+/** A file of requests, ours, Azure's or BurstGPT's, which the server reads. */
 function TraceFile({ trace, onTrace }: TraceFileProps) {
+  const [options, setOptions] = useState('');
+  const [notes, setNotes] = useState('');
   const [error, setError] = useState('');
   const read = async (file: File | null) => {
     if (!file) return;
-    const found = parseTrace(await file.text());
-    setError(typeof found === 'string' ? found : '');
-    if (typeof found !== 'string') onTrace(found);
+    const form = new FormData();
+    form.append('file', file);
+    form.append('options', options);
+    try {
+      const found = await api.upload<RecordedRequests>('/requests', form);
+      onTrace(found.requests);
+      setNotes(found.notes.join(' '));
+      setError('');
+    } catch (refusal) {
+      setError(sentence(refusal));
+    }
   };
   const last = trace.at(-1);
   return (
     <div>
-      <Text size="sm" fw={500}>
-        Trace
-      </Text>
-      <Group gap="xs">
-        <FileButton onChange={read} accept=".csv,text/csv">
+      <TextInput
+        label="Trace"
+        aria-label="Part of the trace's file"
+        placeholder="all: or requests=60, stretch=10"
+        value={options}
+        onChange={(event) => setOptions(event.currentTarget.value)}
+        data-testid="trace-options"
+      />
+      <Group gap="xs" mt={6}>
+        <FileButton onChange={read}>
           {(props) => (
-            <Button {...props} size="xs" variant="default">
+            <Button {...props} size="xs" variant="default" data-testid="trace-file">
               Choose a CSV file
             </Button>
           )}
@@ -158,7 +174,7 @@ function TraceFile({ trace, onTrace }: TraceFileProps) {
         {last && <Text size="sm">{`${trace.length} requests in ${last.at_s} s`}</Text>}
       </Group>
       <Text size="xs" c={error ? 'red' : 'dimmed'} mt={4} role={error ? 'alert' : undefined}>
-        {error || 'Columns at_s, prompt_tokens, new_tokens'}
+        {error || notes || 'Columns at_s, prompt_tokens, new_tokens; or a trace of Azure or BurstGPT'}
       </Text>
     </div>
   );

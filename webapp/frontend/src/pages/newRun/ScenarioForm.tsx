@@ -1,4 +1,4 @@
-import { Button, FileButton, Group, Select, Text } from '@mantine/core';
+import { Button, FileButton, Group, Select, Text, TextInput } from '@mantine/core';
 import { IconUpload, IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import { api, sentence } from '@/api/client';
@@ -15,13 +15,14 @@ interface Props {
   set: (patch: Partial<Draft>) => void;
 }
 
-/** Changes of the cluster at set times: none, an example trace of a link's rate, or a file. */
+/** Changes of the cluster at set times: none, an example trace of a link's rate, recorded rates, or a file. */
 export function ScenarioForm({ draft, cluster, set }: Props) {
   const traces = useTraces();
   const [chosen, setChosen] = useState<string | null>(null);
   const [about, setAbout] = useState(
     draft.scenario.changes.length > 0 ? 'The changes of the earlier run.' : '',
   );
+  const [options, setOptions] = useState('');
   const [wrong, setWrong] = useState('');
   const { changes } = draft.scenario;
   const links = cluster?.links.map(linkName) ?? [];
@@ -43,6 +44,8 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
     if (!file) return;
     const form = new FormData();
     form.append('file', file);
+    form.append('link', links[0] ?? '');
+    form.append('options', options);
     void take(`From ${file.name}.`, null, api.upload<Scenario>('/scenarios', form));
   };
   return (
@@ -65,7 +68,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
             }
           }}
         />
-        {chosen && links.length > 0 && (
+        {changes.length > 1 && used.length === 1 && (
           <Select
             label="drives the link"
             data={linkChoices(cluster?.links ?? [])}
@@ -76,7 +79,15 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
             onChange={(link) => link && set({ scenario: onLink(draft.scenario, link) })}
           />
         )}
-        <FileButton accept=".csv,.toml,.json" onChange={upload}>
+        <TextInput
+          label="Part of a file"
+          placeholder="all: or until_s=60"
+          value={options}
+          w={180}
+          data-testid="scenario-options"
+          onChange={(event) => setOptions(event.currentTarget.value)}
+        />
+        <FileButton onChange={upload}>
           {(props) => (
             <Button
               {...props}
@@ -84,7 +95,7 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
               leftSection={<IconUpload size={16} />}
               data-testid="scenario-upload"
             >
-              CSV or TOML
+              File of rates or changes
             </Button>
           )}
         </FileButton>
