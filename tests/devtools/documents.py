@@ -6,8 +6,11 @@ replaced. Everything else in the file is written by people and stays.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import topologies
@@ -157,6 +160,19 @@ def metrics_table() -> str:
     return table(("name", "of a", "what it is", "unit", "better is"), rows)
 
 
+def public_table(module: str) -> str:
+    """The functions and types of a public module, each with the first sentence of what it says of itself."""
+    found = import_module(module)
+    named = [(name, getattr(found, name)) for name in found.__all__]
+    kept = [(name, one) for name, one in named if inspect.isfunction(one) or inspect.isclass(one)]
+    rows = [(f"`{name}`", _first_sentence(inspect.getdoc(one) or "")) for name, one in kept]
+    return table(("name", "what it is or gives"), rows)
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=\w)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".")
+
+
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "metrics": ("docs/reference/metrics.md", metrics_table),
     "strategies": ("docs/reference/strategies.md", strategies_table),
@@ -167,6 +183,8 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "links": ("docs/results/boards.md", links_table),
     "disks": ("docs/results/boards.md", disks_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),
+    "planning": ("docs/reference/planning.md", partial(public_table, "edgeloom.method.planning")),
+    "demand": ("docs/reference/planning.md", partial(public_table, "edgeloom.method.demand")),
     "showcase-claims": ("docs/results/showcases.md", showcases_table),
 }
 """Name of a table → the file it stands in, and what writes it."""

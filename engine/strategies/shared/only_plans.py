@@ -16,7 +16,7 @@ from engine.domain.workload import Workload
 from engine.program.strategy import Params, ParamsT
 from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
 from engine.strategies.shared.pipeline import Pipeline, PipelineLayout, ends_placement, stages_placement
-from engine.strategies.shared.stages import consecutive
+from engine.strategies.shared.stages import consecutive, most_layers
 from engine.strategies.shared.tensor_parallel import TensorParallel, TensorParallelLayout, split_plan
 
 
@@ -25,6 +25,11 @@ class PlacesLayers(Pipeline[ParamsT, PipelineLayout]):
 
     Params = Params  # type: ignore[assignment]
     Layout = PipelineLayout
+
+    def most_layers(self, cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> dict[int, int]:
+        """How many layers every worker has memory for, by rank, beside what the source has besides layers."""
+        demand = demand_of(model, workload, self.batches_bursts)
+        return most_layers(cluster, model, demand, ends_placement(self.name, cluster, model))
 
     def placed(
         self,
