@@ -26,6 +26,7 @@ from engine.domain.errors import HostError, SpecError
 from engine.domain.units import human
 
 ROOT = Path(__file__).resolve().parents[2]
+ACTIVE = "LOOM_METHODS"
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
 SLACK_S = 5.0
 """Seconds from the end that the kernel sets a call to the time when its caller gives up."""
@@ -127,6 +128,7 @@ class _Server:
             return self.control
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+        environment[ACTIVE] = ""  # no parser needs a method from outside, and none of their code is imported
         paths = os.pathsep.join([str(ROOT), *(path for path in sys.path if path)])
         with theirs:
             self.process = subprocess.Popen(

@@ -24,6 +24,10 @@ GRACE_S = 1.0
 """Wall seconds for a child that is over time to say in which line it was."""
 
 
+DONE = "\0"
+"""What a child says that came to the end of the import."""
+
+
 class ImportTooLong(BaseException):
     """No `Exception`: code that catches those would go on."""
 
@@ -43,14 +47,22 @@ def fault_of(
     said = _all_of(reads, time.monotonic() + limit_s + GRACE_S)
     if said is None:
         os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
+    status = _status_of(child)
     if said is None:
         return f"its import takes more than {limit_s:g} s"
+    if said == DONE:
+        return ""
     if os.WIFSIGNALED(status):
         return f"its import is killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    if status and not said:
-        return f"its import ends the process with status {os.waitstatus_to_exitcode(status)}"
-    return said
+    return said or f"its import ends the process with status {os.waitstatus_to_exitcode(status)}"
+
+
+def _status_of(child: int) -> int:
+    """How it ended; 0 in a process that lets the kernel forget its children."""
+    try:
+        return os.waitpid(child, 0)[1]
+    except ChildProcessError:
+        return 0
 
 
 def _all_of(pipe: int, until_s: float) -> str | None:
@@ -78,6 +90,7 @@ def _try(
         _be_quiet()
         _limit(limit_s, memory_bytes)
         load()
+        os.write(writes, DONE.encode())
     except BaseException as error:
         signal.setitimer(signal.ITIMER_REAL, 0)
         with suppress(OSError):

@@ -41,6 +41,11 @@ def test_a_call_answers_what_the_function_returns_or_raises_what_it_refuses():
         confined(divmod)("zero", 1, 0)
 
 
+def test_no_installed_method_is_imported_there(monkeypatch):
+    monkeypatch.setenv("LOOM_METHODS", "somebodys")
+    assert confined(os.getenv)("methods", "LOOM_METHODS") == ""
+
+
 def test_arithmetic_in_c_that_would_take_hours_ends_at_the_limit():
     with pytest.raises(SpecError, match=r"^bomb: cannot be read: it takes longer than 0.5 s\.$"):
         confined(pow, 0.5)("bomb", 9, 9**9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -32,6 +33,16 @@ def test_what_can_be_imported_has_no_fault_and_leaves_nothing_here(tmp_path: Pat
     assert "FROM_A_CHILD" not in os.environ
 
 
+def test_a_process_whose_children_the_kernel_forgets_imports_what_can_be_imported(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert fault_in(tmp_path, "number = 1\n") == ""
+        assert fault_in(tmp_path, "import os\nos._exit(7)\n").startswith("its import ends the process")
+        assert fault_in(tmp_path, "1 / 0\n").startswith("ZeroDivisionError")
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_an_endless_import_is_told_with_its_line(tmp_path: Path) -> None:
     said = fault_in(tmp_path, "number = 0\nwhile True:\n    number += 1\n", limit_s=0.2)
     assert said.startswith(f"ImportTooLong: it takes more than 0.2 s ({tmp_path}/mine.py, line ")
@@ -53,6 +64,7 @@ def test_an_import_that_eats_memory_is_told_with_its_line(tmp_path: Path) -> Non
     [
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "its import is killed by SIGSEGV"),
         ("import os\nos._exit(7)\n", "its import ends the process with status 7"),
+        ("import os\nos._exit(0)\n", "its import ends the process with status 0"),
         ("raise SystemExit(3)\n", "SystemExit: 3"),
     ],
 )
