@@ -20,6 +20,7 @@ from engine.reproductions.shipped import experiment, experiments, figure_ids, sh
 from engine.reproductions.states import Judged, State, state_of_value, with_input
 from engine.reproductions.summary import counted
 from engine.reproductions.verdicts import FigureVerdict, Reason, figure_verdicts, reason_of, remarks
+from tests.support.small_cases import GPT2, spec_of, star
 
 
 def row(ours: float | None, deviation: float | None, published: float = 2.0, **more: object) -> PublishedRow:
@@ -139,6 +140,27 @@ def test_ours_moves_with_an_input_that_it_is_proportional_to() -> None:
         "b": 0.0,
         "c": 1.0,
     }
+
+
+def test_an_input_is_moved_on_all_workers_or_links_by_its_factor_and_nothing_else_is() -> None:
+    spec = spec_of("gpipe", GPT2, star((1e10, 1e10), terminal=True))
+    fields = ("flop_per_s", "disk_byte_per_s", "links.bit_per_s")
+    for by in (0.8, 1.25):
+        now = moved.moved(spec, Input(name="x", fields=fields, by=by)).cluster
+        ratios = [device.flop_per_s / 1e10 for device in now.devices]
+        assert ratios == pytest.approx([by, by, 1.0]), "the terminal stays"
+        for device, before in zip(now.devices[:2], spec.cluster.devices, strict=False):
+            assert device.disk_byte_per_s == pytest.approx(by * before.disk_byte_per_s)
+            assert device.memory_byte_per_s == before.memory_byte_per_s, "it was not asked for"
+        for link, before in zip(now.links, spec.cluster.links, strict=True):
+            assert link.bit_per_s == pytest.approx(by * before.bit_per_s)
+
+
+def test_rates_of_model_families_move_with_the_rate_of_computing() -> None:
+    rate = {"family": "gpt2", "flop_per_s": 4e9}
+    spec = spec_of("single", GPT2, star((1e10,), family_rates=[rate]))
+    now = moved.moved(spec, Input(name="x", fields=("flop_per_s",))).cluster.devices[0]
+    assert [found.flop_per_s for found in now.family_rates] == pytest.approx([0.8 * 4e9])
 
 
 def test_every_declared_input_was_moved_in_every_run_that_it_is_declared_for() -> None:
