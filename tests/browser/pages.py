@@ -21,6 +21,7 @@ PAGES: Mapping[str, tuple[str, str]] = {
 """Pages that need no run: name → path and test id."""
 
 SIZES = ((1440, 900), (1280, 720))
+PHONE = (390, 844)
 ZOOMED = (720, 450)
 """A window of 1440 × 900 whose text is twice as large."""
 

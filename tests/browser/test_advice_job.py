@@ -30,6 +30,22 @@ def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:
     expect(first).not_to_contain_text("Computes on desk alone.")
 
 
+def test_a_question_waits_while_the_workers_are_busy_and_is_then_answered(page: Page) -> None:
+    refusal = {"detail": "The planning workers are busy."}
+    page.route(
+        "**/api/advice/question",
+        lambda route: route.fulfill(status=503, headers={"Retry-After": "1"}, json=refusal),
+    )
+    page.goto("/clusters")
+    page.get_by_text("Three unequal boards").first.click()
+    page.get_by_test_id("question-ask").click()
+    waits = page.get_by_test_id("question-waits")
+    expect(waits).to_contain_text("The planning workers are busy. It is asked again by itself")
+    page.unroute("**/api/advice/question")
+    expect(page.get_by_test_id("question-answer")).to_contain_text("tokens/s")
+    expect(waits).to_have_count(0)
+
+
 def test_new_run_says_once_why_a_run_cannot_be_and_leads_there(page: Page) -> None:
     page.goto("/runs/new")
     page.get_by_test_id("model").click()

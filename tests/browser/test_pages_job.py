@@ -13,7 +13,7 @@ from bench.service.browser_probe import wire_bytes
 from edgeloom import Client
 from engine.experiments.design.shipped_files import FOLDER
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.pages import PAGES, SIZES, ZOOMED, open_page, sideways_px
+from tests.browser.pages import PAGES, PHONE, SIZES, ZOOMED, open_page, sideways_px
 from tests.browser.test_main_job import findings
 from tests.browser.test_serving_job import secret
 from tests.ops.test_up import Up
@@ -63,8 +63,10 @@ def test_every_page_can_be_used_by_everybody_and_fits_a_narrow_window(
         open_page(page, path, shown)
         assert sheets_before_those_of_mantine(page) == ["first"], name
         assert findings(page) == [], f"{name}, {scheme}"
-        page.set_viewport_size({"width": ZOOMED[0], "height": ZOOMED[1]})
-        assert sideways_px(page) <= 0, name
+        for width, height in (ZOOMED, PHONE):
+            page.set_viewport_size({"width": width, "height": height})
+            assert sideways_px(page) <= 0, f"{name}, {width} px wide"
+        assert findings(page) == [], f"{name}, {scheme}, on a telephone"
         page.set_viewport_size(size)
 
 
@@ -79,7 +81,7 @@ def test_every_page_can_be_used_by_everybody_in_every_scheme_and_size(
         for scheme in SCHEMES:
             page.emulate_media(color_scheme=scheme)
             assert findings(page) == [], f"{name}, {scheme}"
-        for width, height in SIZES:
+        for width, height in (*SIZES, PHONE):
             page.set_viewport_size({"width": width, "height": height})
             assert sideways_px(page) <= 0, f"{name}, {width}×{height}"
         page.set_viewport_size(size)

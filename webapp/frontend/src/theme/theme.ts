@@ -79,8 +79,10 @@ export const theme = createTheme({
     Card: { defaultProps: { withBorder: true, padding: 'md', radius: 'md' } },
     Badge: {
       defaultProps: { radius: 'sm' },
-      styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0, minWidth: 'fit-content' } },
+      styles: { root: { textTransform: 'none', fontWeight: 500, letterSpacing: 0, minWidth: 'max-content' } },
     },
+    // A table that is wider than its place can be scrolled with the keyboard.
+    TableScrollContainer: { defaultProps: { scrollAreaProps: { viewportProps: { tabIndex: 0 } } } },
     Modal: {
       styles: {
         content: { background: 'var(--loom-surface)' },

@@ -15,9 +15,10 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
   const chosen = models.find((row) => row.name === model);
   return (
     <>
-      <Group align="flex-start" wrap="nowrap">
+      <Group align="flex-start">
         <Select
           flex={1}
+          miw={180}
           searchable
           allowDeselect={false}
           value={model}
