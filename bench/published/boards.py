@@ -16,7 +16,6 @@ from bench.published.fit import (
     bare,
     by_board,
     derive,
-    fit,
     left_out,
     tested,
 )
@@ -28,6 +27,7 @@ from engine.domain.units import human
 from topologies.presets import FITTED, presets
 from topologies.published import published_rates
 from topologies.published_runs import Compared, compared
+from topologies.rate_fit import fit
 
 LIMIT = 1.6
 LEFT_OUT = "source left out"

@@ -16,11 +16,12 @@ from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
 from topologies.board_command import BOARD
+from topologies.device_command import DEVICE
 from topologies.show_command import SHOW
 from topologies.showcases import showcases
 from topologies.traces import scenario_of
 
-COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, *EMULATOR_COMMANDS)
+COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, DEVICE, *EMULATOR_COMMANDS)
 
 ENVIRONMENT = Environment(
     load_cluster=topologies.load,

@@ -1,0 +1,115 @@
+"""A device's row from a benchmark: its predictions are what was measured, in every form of the output."""
+
+import json
+
+import pytest
+
+from emulator.cli.main import COMMANDS, ENVIRONMENT
+from engine.cli import main
+from engine.domain.errors import SpecError
+from engine.models.catalogue import rows as models
+from topologies.benchmarks import parse_benchmark
+from topologies.board_command import read_row
+from topologies.device_command import device_of
+from topologies.published import PublishedRate
+from topologies.published_runs import compared
+
+COUNT = next(row.num_parameters for row in models() if row.name == "llama-3.2-1b")
+SIZE = round(COUNT * 4.5 / 8)
+TESTS = [(512, 0, 60.0, 0.6), (0, 128, 9.0, 0.18)]
+NAMES = ("model_type", "model_size", "model_n_params", "n_prompt", "n_gen", "n_depth", "avg_ts", "stddev_ts")
+OBJECTS = [
+    dict(zip(NAMES, ("llama 1B Q4_0", SIZE, COUNT, p, g, 0, rate, deviation), strict=True))
+    for p, g, rate, deviation in [*TESTS, (64, 16, 20.0, 1.0)]
+]
+MARKDOWN = (
+    "| model | size | params | backend | threads | test | t/s |\n"
+    "| --- | ---: | ---: | --- | --: | --- | ---: |\n"
+    f"| llama 1B Q4_0 | {SIZE / 2**20:.3f} MiB | {COUNT / 1e9:.6f} B | CPU | 4 | pp512 | 60.00 ± 0.60 |\n"
+    f"| llama 1B Q4_0 | {SIZE / 2**20:.3f} MiB | {COUNT / 1e9:.6f} B | CPU | 4 | tg 128 | 9.00 ± 0.18 |\n"
+    f"| llama 1B Q4_0 | {SIZE / 2**20:.3f} MiB | {COUNT / 1e9:.6f} B | CPU | 4 | tg128 @ d512 | 7.0 ± 0.1 |\n"
+    "\nbuild: 8cf427ff (5163)\n"
+)
+FORMS = {
+    "json": json.dumps(OBJECTS),
+    "jsonl": "\n".join(json.dumps(row) for row in OBJECTS),
+    "csv": "\n".join([",".join(NAMES), *(",".join(f'"{row[n]}"' for n in NAMES) for row in OBJECTS)]),
+    "md": MARKDOWN,
+}
+MLPERF = "System,Model,Precision,Scenario,Result,Units\nbox,llama-3.2-1b,int4,SingleStream,9,Tokens/s\n"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_output_of_llama_bench_has_its_prompts_and_its_decoding_alone(form):
+    found = parse_benchmark(FORMS[form], f"x.{form}")
+    assert [(m.prompt_tokens, m.new_tokens, m.tokens_per_s, m.deviation) for m in found] == TESTS
+    assert all(m.weight_bits == pytest.approx(4.5, rel=1e-3) for m in found)
+
+
+@pytest.mark.parametrize("like", [None, "raspberry-pi-5"])
+def test_predictions_of_the_row_are_what_was_measured(like):
+    device = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like, 4e9)
+    row = PublishedRate("", "", "", "", "", "llama-3.2-1b", "", 4.5, 512, 60.0, 9.0, None, None, 1, "x", "")
+    assert {one.what: one.predicted for one in compared(device, row)} == {
+        "prompt": pytest.approx(60.0, rel=0.05),
+        "decoding": pytest.approx(9.0, rel=0.05),
+    }
+    assert device.source.startswith("derived from bench.md: 2 rates of tokens, each ± 2.0%")
+    assert device.format_rate(4).basis == "fitted to published rates"
+
+
+def test_the_best_of_several_settings_is_what_the_device_can_do():
+    slow = [{**row, "avg_ts": row["avg_ts"] / 3} for row in OBJECTS]
+    both = parse_benchmark(json.dumps([*slow, *OBJECTS]), "x")
+    assert device_of(both, "mine", "x", None, 4e9) == device_of(
+        parse_benchmark(FORMS["json"], "x"), "mine", "x", None, 4e9
+    )
+
+
+def test_a_table_in_the_manner_of_mlperf_names_its_model():
+    device = device_of(parse_benchmark(MLPERF, "x"), "mine", "x", "raspberry-pi-5")
+    assert device.format_rate(4).source and device.memory_bytes == 8e9
+
+
+def test_the_written_row_is_a_device_of_a_cluster_file(tmp_path, capsys):
+    (tmp_path / "b.jsonl").write_text(FORMS["jsonl"])
+    out = tmp_path / "row.toml"
+    arguments = ["device", "import", f"{tmp_path}/b.jsonl", "--memory", "4e9", "--output", str(out)]
+    assert main(arguments, COMMANDS, ENVIRONMENT) == 0
+    device = read_row(out, "mine")
+    assert device.memory_bytes == 4e9 and device.basis == "fitted to published rates"
+    two = out.read_text() + out.read_text().replace('"my-board"', '"other"')
+    two += '[[link]]\na = "my-board"\nb = "other"\nbit_per_s = 1e9\n'
+    (tmp_path / "two.toml").write_text('name = "two"\nsource = "my-board"\n' + two)
+    asked = ["predict", f"{tmp_path}/two.toml", "--model", "tiny-gpt2", "--strategy", "edgeshard"]
+    assert main(asked, COMMANDS, ENVIRONMENT) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("hello", "x: is no benchmark that is known here"),
+        ("[]", "x: has no test of a prompt or of decoding alone"),
+        ("[{}]", "x, test 1: has no model_type"),
+        ('{"model_type"', "x: is no JSON"),
+        (MARKDOWN.replace("60.00", "fast"), "x, line 3, t/s: expected a number"),
+        (MARKDOWN.replace("MiB", "MB"), "x, line 3: expected a number and one of KiB"),
+        (
+            MLPERF.replace("SingleStream", "Offline"),
+            "x, line 2: is Offline in Tokens/s, expected Single",
+        ),
+        (MLPERF.replace("int4", "int3"), "x, line 2, Precision: expected one of fp32"),
+        (MLPERF.replace(",9,", ",0,"), "x, line 2: expected rates and sizes of more than 0"),
+    ],
+)
+def test_a_bad_benchmark_is_refused_with_its_line(text, complaint):
+    with pytest.raises(SpecError, match=complaint):
+        parse_benchmark(text, "x")
+
+
+def test_what_a_benchmark_does_not_tell_must_be_given():
+    with pytest.raises(SpecError, match="--memory is missing"):
+        device_of(parse_benchmark(FORMS["json"], "x"), "mine", "x")
+    strange = FORMS["json"].replace(str(COUNT), "123456789012")
+    with pytest.raises(SpecError, match="name the nearest with --model"):
+        device_of(parse_benchmark(strange, "x"), "mine", "x", None, 4e9)
