@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from bench.emulation.auto_dilation import measure_auto_dilation
@@ -32,11 +33,12 @@ from bench.service.idle import measure_idle
 from bench.service.load import measure_service
 from bench.service.machines import measure_machines
 from bench.service.serving import measure_serving
+from bench.strategies.accuracy import measure_accuracy
 from bench.strategies.decision import measure_decision
 from bench.strategies.plan_speed import measure_plan_speed
 from bench.strategies.planners import measure_planners
 from bench.strategies.showcases import measure_showcases
-from bench.strategies.strategies import measure_accuracy, measure_strategies
+from bench.strategies.strategies import measure_strategies
 from bench.strategies.wins import measure_wins
 from bench.tables.documents import DOCUMENTS, write
 from bench.tables.rows import Table, as_text
@@ -55,6 +57,7 @@ class Bench(NamedTuple):
 
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.
+    asks: it gets a model's directory and a file of questions.
     rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
     of their own.
     """
@@ -65,6 +68,7 @@ class Bench(NamedTuple):
     document: str = "bench"
     goes_on: bool = False
     repeats: bool = False
+    asks: bool = False
     rights: bool = False
 
     @property
@@ -112,7 +116,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
     Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),
-    Bench("accuracy", "how much quality lossy strategies lose", measure_accuracy, "strategies"),
+    Bench("accuracy", "what lossy strategies lose and gain", measure_accuracy, "strategies", asks=True),
     Bench(
         "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
     ),
@@ -159,6 +163,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "2 minutes each and for root 4 (default: %(default)d)"
     )
     parser.add_argument("--repeats", type=_some, default=REPEATS, help=words)
+    parser.add_argument("--model", default="", metavar="DIR", help="whose `accuracy` (the demo model)")
+    words = "questions for `accuracy`, one a line: prompt, choices, answer (of held-out text)"
+    parser.add_argument("--data", type=Path, metavar="FILE.jsonl", help=words)
 
 
 def _some(text: str) -> int:
@@ -186,6 +193,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         more = {"minutes": args.minutes} if bench.goes_on else {}
         more |= {"repeats": args.repeats} if bench.repeats else {}
+        more |= {"model": args.model, "data": args.data} if bench.asks else {}
         result = bench.measure(**more)
         for table in (result.summary, result):
             if table is not None:

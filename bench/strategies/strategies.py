@@ -1,4 +1,4 @@
-"""Emulates every strategy on one cluster, and scores the quality of lossy ones on held-out text."""
+"""Emulates every strategy on one cluster."""
 
 from __future__ import annotations
 
@@ -18,21 +18,6 @@ from engine.strategies.registry import STRATEGIES
 CLUSTER = "lab-4"
 MODEL = "demo-lm"
 WORKLOAD = Workload(prompt="The statement that raises an exception", new_tokens=16)
-WINDOWS, PROMPT, CONTINUATION = 64, 64, 4
-LOSSY: tuple[tuple[str, str, dict[str, Any]], ...] = (
-    ("the model itself", "single", {}),
-    ("8-bit weights", "edge_only", {"bits": "8"}),
-    ("4-bit weights", "edge_only", {"bits": "4"}),
-    *(
-        (
-            f"T_max {ratio:g} of nominal, importance {kind}",
-            "edgeformer",
-            {"t_max_mode": "ratio", "t_max": ratio, "importance": kind},
-        )
-        for ratio in (0.88, 0.7, 0.5)
-        for kind in ("var", "paper")
-    ),
-)
 
 
 def measure_strategies() -> Table:
@@ -91,31 +76,3 @@ def proof(found: Correctness) -> str:
     if found.ok and found.max_rel_error is None:
         return "same tokens"
     return f"same tokens, off by {found.max_rel_error:.0e}" if found.ok else f"WRONG: {found.why}"
-
-
-def measure_accuracy() -> Table:
-    from bench.strategies.score import held_out_windows, logits_of, score
-
-    base = _spec("single", WORKLOAD, {})
-    windows = held_out_windows(base, WINDOWS, PROMPT, CONTINUATION)
-    own = logits_of(base, windows)
-    rows = []
-    for title, strategy, params in LOSSY:
-        spec = _spec(strategy, WORKLOAD, params)
-        found = score(logits_of(spec, windows), own, windows)
-        rows.append(
-            (
-                title,
-                strategy,
-                f"{found.perplexity:.1f}",
-                f"{found.accuracy:.1%}",
-                f"{found.kl_mean:.4f}",
-                f"{found.top1_agreement:.1%}",
-            )
-        )
-    title = (
-        f"{MODEL} on {len(windows)} windows of held-out text: {PROMPT} tokens of prompt, {CONTINUATION} of "
-        "continuation, which alone are scored. KL in nats per token, top-1: same likeliest token as the "
-        "model."
-    )
-    return Table(title, ("what", "strategy", "perplexity", "accuracy", "KL", "top-1"), tuple(rows))
