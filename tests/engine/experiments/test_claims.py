@@ -121,6 +121,15 @@ def test_a_claim_holds_holds_in_direction_or_does_not(
     assert found in judged.found and judged.found.endswith(".")
 
 
+def test_a_claim_of_how_runs_end_is_about_every_run() -> None:
+    claim = {"kind": "ended", "name": "c", "text": "t", "outcome": "no_plan"}
+    rows = rows_of("latency_s", {("voltage", 1e6): "no_plan", ("voltage", 1e8): 1.0})
+    (found,) = verdicts(experiment_of(METHODS, RATES, claims=[claim]), rows)
+    assert found.verdict == "does not hold", "one of two ended so"
+    (found,) = verdicts(experiment_of(METHODS, RATES, claims=[claim]), rows[:1])
+    assert found.verdict == "holds"
+
+
 def test_every_world_with_results_has_its_own_verdict_and_without_any_it_is_not_known() -> None:
     claim = {"kind": "compared", "name": "c", "text": "t", **SIDES}
     experiment = experiment_of(claims=[claim], worlds=["predicted", "emulated"])
