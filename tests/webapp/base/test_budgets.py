@@ -131,6 +131,7 @@ def test_a_prediction_that_takes_too_long_is_ended_with_a_sentence(monkeypatch) 
         raise SoftTimeLimitExceeded  # what Celery raises in the worker's main thread
 
     monkeypatch.setattr(tasks, "predict", endless)
+    monkeypatch.setattr(answers.time, "process_time", iter((7.0, 7.0 + 29.0)).__next__)
     answer = tasks.predict_now.answer(run_spec().model_dump(mode="json"))
     with pytest.raises(HostError, match="takes more than 30 s: ask for fewer requests, tokens or devices"):
         answers.answer_of(answer)
