@@ -41,7 +41,7 @@ export function RecentRuns({ runs }: { runs: readonly RunRow[] }) {
         <Table data-testid="recent-runs">
           <Table.Thead>
             <Table.Tr>
-              <Table.Th>Run</Table.Th>
+              <Table.Th miw={190}>Run</Table.Th>
               {columns.map(({ key, title, numeric }) => (
                 <Table.Th key={key} ta={numeric ? 'right' : undefined}>
                   {title}
