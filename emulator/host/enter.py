@@ -120,8 +120,11 @@ def die_with(parent: int) -> None:
 
 def raise_priority() -> None:
     """Raise the priority of this process and its children, and of its autogroup, as far as it may."""
-    allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]
+    present = os.getpriority(os.PRIO_PROCESS, 0)
+    allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]  # 20: none, as without that right
     for niceness in (NICENESS, allowed):
+        if niceness >= present:
+            return
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, niceness)
             Path("/proc/self/autogroup").write_text(str(niceness))
