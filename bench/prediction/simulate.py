@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import resource
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import topologies
@@ -30,6 +30,8 @@ SWEEP_METHODS = ("single", "gpipe", "megatron", "voltage", "galaxy")
 SWEEP_TOKENS = (8, 16)
 """The lengths of a sweep of 100 rates × 5 methods × 2 lengths: 1,000 points."""
 SWEEP_PROCESSES = 2
+EVERY_DEVICE = {"planner": "paper"}
+"""The other planners leave devices out where that is faster."""
 SHORT = Workload(prompt_tokens=32, new_tokens=16)
 
 
@@ -102,7 +104,7 @@ def many_devices(count: int, shape: Literal["chain", "tree"]) -> RunSpec:
         model=model.model_copy(update={"num_layers": count}),
         weights=weights,
         strategy="gpipe",
-        params={"planner": "paper"},  # every device takes part
+        params=EVERY_DEVICE,
         workload=SHORT.model_copy(update={"new_tokens": 8}),
     )
 
@@ -120,7 +122,8 @@ def _of(cluster: str, model: str, strategy: str) -> RunSpec:
 
 def _deep(num_layers: int) -> RunSpec:
     spec = _of("lab-4", "gpt2", "megatron")
-    return spec.model_copy(update={"model": spec.model.model_copy(update={"num_layers": num_layers})})
+    model = spec.model.model_copy(update={"num_layers": num_layers})
+    return spec.model_copy(update={"model": model, "params": EVERY_DEVICE})
 
 
 def measured(spec: RunSpec) -> Measured:
@@ -139,8 +142,11 @@ def measured(spec: RunSpec) -> Measured:
 
 
 def _peak_bytes() -> int:
-    """The most memory that this process has had so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    """The most memory that this process has had since its program began (getrusage(2) counts what the process
+    had before as well, which is its parent's).
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 def _in_a_process(spec: RunSpec) -> Measured:
