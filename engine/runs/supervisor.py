@@ -199,7 +199,8 @@ class Supervisor:
         run = self.active
         children = [self.pool.children[rank] for rank in late]
         log_stacks(self.pool, children, self._read)
-        children = [child for child in children if child.rank in self.pool.children]
+        still_late = self.pool.children.keys() - self.pool.with_state(state, self.pool.children)
+        children = [child for child in children if child.rank in still_late]
         if run.outcome is not None or not children:
             return
         names = ", ".join(child.name for child in children)

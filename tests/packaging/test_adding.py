@@ -126,7 +126,6 @@ def number_of_passed(outputs: dict[str, str]) -> int:
 
 
 @FOLLOWED
-@pytest.mark.timeout(900)
 def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A strategy", checkout)
     assert "halves" in listed("strategies", checkout)
@@ -135,7 +134,6 @@ def test_a_strategy_is_added_as_the_guide_says(checkout: Path) -> None:
 
 
 @FOLLOWED
-@pytest.mark.timeout(900)
 def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
     outputs = follow("A model family", checkout)
     assert "tiny-mistral" in listed("models", checkout)
@@ -144,7 +142,6 @@ def test_a_model_family_is_added_as_the_guide_says(checkout: Path) -> None:
 
 
 @FOLLOWED
-@pytest.mark.timeout(300)
 def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
     follow("A device", checkout)
     assert "rock-5b" in listed("devices", checkout)
@@ -159,7 +156,6 @@ def test_a_device_is_added_as_the_guide_says(checkout: Path) -> None:
 
 
 @FOLLOWED
-@pytest.mark.timeout(300)
 def test_a_figure_is_added_as_the_guide_says_and_stands_on_every_surface(checkout: Path) -> None:
     outputs = follow("A figure of the report", checkout)
     assert "`energy_per_request_j`" in (checkout / "docs/reference/metrics.md").read_text(encoding="utf-8")

@@ -12,10 +12,10 @@ from emulator.network.mininet_network import MininetNetwork
 from emulator.network.probe import probe
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import CHANGE
+from tests.support.datagrams import Datagrams
 from tests.support.network_bodies import connection, opened
 
 ETH_P_ALL = socket.htons(3)  # linux/if_ether.h
-SETTLE_S = 1.0  # patience with a datagram that may be lost
 
 
 def without(spec: dict[str, Any], dilation: float, lacking: list[str]) -> MininetNetwork:
@@ -25,63 +25,32 @@ def without(spec: dict[str, Any], dilation: float, lacking: list[str]) -> Minine
     return MininetNetwork(ClusterSpec.model_validate(spec), dilation, found._replace(items=items))
 
 
-class Echo:
-    """Datagrams from device 0 to device 1, timed one way: all namespaces share a clock."""
-
-    def __init__(self, network: MininetNetwork, src: int = 0, dst: int = 1):
-        self.sender, self.receiver = (
-            inside(network.pid(rank), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            for rank in (src, dst)
-        )
-        self.receiver.bind((network.address(dst), 0))
-        self.receiver.settimeout(SETTLE_S)
-
-    def one_way_s(self) -> float | None:
-        """Seconds of one datagram on its way; None if it is lost."""
-        began_s = time.monotonic()
-        self.sender.sendto(repr(began_s).encode(), self.receiver.getsockname())
-        try:
-            while self.receiver.recv(100) != repr(began_s).encode():
-                continue
-        except TimeoutError:
-            return None
-        return time.monotonic() - began_s
-
-    def close(self) -> None:
-        self.sender.close()
-        self.receiver.close()
-
-
 def delays(spec: dict[str, Any], dilation: float, count: int) -> dict[str, Any]:
     """Wall seconds of `count` datagrams there and as many back; whether receivers add to them; the rates."""
-    with without(spec, dilation, ["netem"]) as network:
-        there, back = Echo(network, 0, 1), Echo(network, 1, 0)
-        result = {
+    with without(spec, dilation, ["netem"]) as network, Datagrams(network, 0, 1) as there:
+        with Datagrams(network, 1, 0) as back:
+            ways = {"there": there.one_by_one_s(count), "back": back.one_by_one_s(count)}
+        return ways | {
             "backend": network.backend,
-            "there": [there.one_way_s() for _ in range(count)],
-            "back": [back.one_way_s() for _ in range(count)],
             "held": network.holds_delay(0),
             "rates": [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()],
-            "after": statistics.median(there.one_way_s() for _ in range(5)),
+            "after": there.one_by_one_s(5),
         }
-        there.close()
-        back.close()
-    return result
 
 
 def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
-    """Median wall seconds of messages of `size` bytes over a warm connection."""
+    """The least wall seconds of messages of `size` bytes over a warm connection."""
     with without(spec, 1.0, ["netem"]) as network:
         sender, receiver = connection(network, 0, 1)
         times, buffer = [], bytearray(size)
         with sender, receiver:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
-            for _ in range(4):
+            for _ in range(6):
                 began_s = time.monotonic()
                 sender.sendall(buffer)
                 fill(receiver, buffer)
                 times.append(time.monotonic() - began_s)
-    return {"backend": network.backend, "message_s": statistics.median(times[1:])}
+    return {"backend": network.backend, "message_s": min(times[1:])}
 
 
 def first_message_s(spec: dict[str, Any], size: int) -> float:
@@ -147,34 +116,20 @@ def lost(spec: dict[str, Any], lacking: list[str], count: int, changes: list[dic
 
 
 def _lost(network: MininetNetwork, count: int) -> int:
-    echo, arrived = Echo(network), 0
-    echo.receiver.settimeout(SETTLE_S / 4)
-    for start in range(0, count, 50):
-        sent = min(50, count - start)
-        for _ in range(sent):
-            echo.sender.sendto(b"x", echo.receiver.getsockname())
-        try:
-            for _ in range(sent):
-                echo.receiver.recv(10)
-                arrived += 1
-        except TimeoutError:
-            continue
-    echo.close()
-    return count - arrived
+    with Datagrams(network) as datagrams:
+        return count - len(datagrams.in_bursts_s(count))
 
 
 def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[tuple[float, float, bool]]:
-    """Wall seconds there and back, and whether the receiver adds to them: at the start, after each change."""
+    """Median wall seconds there and back, and whether the receiver adds to them: first, after each change."""
     result = []
     with without(spec, 1.0, ["netem"]) as network:
-        there, back = Echo(network, 0, 1), Echo(network, 1, 0)
         for change in [None, *changes]:
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
-            ways = (statistics.median(echo.one_way_s() for _ in range(9)) for echo in (there, back))
-            result.append((*ways, network.holds_delay(0)))
-        there.close()
-        back.close()
+            with Datagrams(network, 0, 1) as there, Datagrams(network, 1, 0) as back:
+                ways = (statistics.median(way.one_by_one_s(9)) for way in (there, back))
+                result.append((*ways, network.holds_delay(0)))
     return result
 
 

@@ -1,18 +1,15 @@
 """What the netem tests do inside a kernel that has it. Arguments and results are JSON."""
 
 import socket
-import struct
 import time
 from typing import Any
 
 from emulator.network.measure import fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.scenario import CHANGE
-from tests.support.impairment_bodies import SETTLE_S, Echo
+from tests.support.datagrams import Datagrams
 from tests.support.network_bodies import connection, opened, qdiscs
 
-BURST = 50  # datagrams at a time: their frames pass the bucket in much less than a millisecond
-SO_TIMESTAMPNS = 35  # asm-generic/socket.h: the kernel says when a datagram came, whenever it is read
 WARM = 6  # a connection's first messages pay for its slow start
 
 
@@ -49,21 +46,8 @@ def impaired(
 
 def one_way_s(network: MininetNetwork, src: int, dst: int, count: int) -> list[float]:
     """Wall seconds of those of `count` datagrams that arrive."""
-    echo, taken_s = Echo(network, src, dst), []
-    echo.receiver.settimeout(SETTLE_S / 4)
-    echo.receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    for _ in range(0, count, BURST):
-        for _ in range(BURST):
-            echo.sender.sendto(str(time.time_ns()).encode(), echo.receiver.getsockname())
-        try:
-            for _ in range(BURST):
-                sent_ns, ((_, _, stamp),), *_ = echo.receiver.recvmsg(100, 100)
-                seconds, nanoseconds = struct.unpack("qq", stamp)
-                taken_s.append((seconds * 10**9 + nanoseconds - int(sent_ns)) / 1e9)
-        except TimeoutError:
-            continue
-    echo.close()
-    return taken_s
+    with Datagrams(network, src, dst) as datagrams:
+        return datagrams.in_bursts_s(count)
 
 
 def message_s(network: MininetNetwork, size: int) -> list[float]:

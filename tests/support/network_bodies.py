@@ -2,6 +2,7 @@
 
 import json
 import socket
+import statistics
 import struct
 import subprocess
 import threading
@@ -14,9 +15,13 @@ from emulator.network.counters import sent_bytes
 from emulator.network.measure import LinkTransfer, connect, fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
+from engine.domain.network import LinkState
 from engine.domain.scenario import DropDevice, JoinDevice, LinkDown, LinkUp, SetLoss, SetRate
+from tests.support.datagrams import Datagrams
 
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
+WINDOWS = 5
+"""A busy host may spoil some measurements of a rate, but not the median of so many."""
 
 
 def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
@@ -174,7 +179,7 @@ class Stream:
 
 
 def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: float) -> dict[str, Any]:
-    """A stream from device 0 to device 1 while a rate changes: facts, bit/s after it, drops."""
+    """A stream from device 0 to device 1 while a rate changes: facts, median bit/s after it, drops."""
     network = opened(spec)
     with network:
         stream = Stream(network, 0, 1)
@@ -183,12 +188,14 @@ def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: floa
             SetRate.model_validate({"at_s": 0, "link": link, "direction": direction, "bit_per_s": bit_per_s})
         )
         stream.wait_for(100_000)
-        size = int(bit_per_s / 8)
-        before = stream.arrived
-        seconds = stream.wait_for(size)
+        rates = []
+        for _ in range(WINDOWS):
+            before = stream.arrived
+            seconds = stream.wait_for(int(bit_per_s / 8 / WINDOWS))
+            rates.append((stream.arrived - before) * 8 / seconds)
         result = {
             "facts": facts,
-            "bit_per_s": (stream.arrived - before) * 8 / seconds,
+            "bit_per_s": statistics.median(rates),
             "drops": drops(network),
             "kernel": {
                 end.forward: qdiscs(network, end.name)[0]["options"]["rate"] * 8
@@ -199,23 +206,34 @@ def rate_change(spec: dict[str, Any], link: str, direction: str, bit_per_s: floa
     return result
 
 
-def live_measurement(spec: dict[str, Any], link: int, bit_per_s: float) -> dict[str, float]:
-    """Rates that `state` shows after a live change of a link that is in use all the time."""
-    network = opened(spec)
-    with network:
+def live_measurement(spec: dict[str, Any], link: int, bit_per_s: float) -> dict[str, Any]:
+    """Rates that `state` shows after a live change of a link that is in use all the time: before it is
+    measured, and the medians of several brief measurements.
+    """
+    with opened(spec) as network:
         stream = Stream(network, 0, 1)
         stream.wait_for(200_000)
         network.apply(SetRate(at_s=0, link=network.cluster.links[link].name, bit_per_s=bit_per_s))
-        before = {s.forward: s.measured_bit_per_s for s in network.state() if s.link == link}
-        network.measure([link])
-        deadline_s = time.monotonic() + 30
-        while time.monotonic() < deadline_s:
-            shown = {s.forward: s.measured_bit_per_s for s in network.state() if s.link == link}
-            if None not in shown.values():
-                break
-            time.sleep(0.01)
+
+        def shown() -> dict[bool, LinkState]:
+            return {state.forward: state for state in network.state() if state.link == link}
+
+        before = shown()[True].measured_bit_per_s
+        found: dict[bool, list[Any]] = {True: [], False: []}
+        for number in range(1, WINDOWS + 1):
+            network.measure([link])
+            while not all(
+                one.probe_ends >= 2 * number and one.measured_bit_per_s for one in shown().values()
+            ):
+                time.sleep(0.01)
+            for forward, state in shown().items():
+                found[forward].append(state.measured_bit_per_s)
         stream.close()
-    return {"before": before[True], "forward": shown[True], "backward": shown[False]}
+    return {
+        "before": before,
+        "forward": statistics.median(found[True]),
+        "backward": statistics.median(found[False]),
+    }
 
 
 def cut_and_restored(spec: dict[str, Any], link: str) -> dict[str, Any]:
@@ -276,34 +294,9 @@ def dropped_and_joined(
 
 
 def lost_packets(spec: dict[str, Any], count: int) -> int:
-    """How many of `count` datagrams from device 0 to device 1 do not arrive.
-
-    They are sent in bursts that fit into the buckets' queues; only the last one waits long for stragglers.
-    """
-    network = opened(spec)
-    with network:
-        receiver = inside(network.pid(1), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        sender = inside(network.pid(0), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        with sender, receiver:
-            receiver.bind((network.address(1), 0))
-            arrived = 0
-            for start in range(0, count, 50):
-                for _ in range(min(50, count - start)):
-                    sender.sendto(b"x" * 100, receiver.getsockname())
-                arrived += _received(receiver, 1.0 if start + 50 >= count else 0.02)
-    return count - arrived
-
-
-def _received(receiver: socket.socket, silence_s: float) -> int:
-    """Datagrams that arrive until none has come for so long."""
-    receiver.settimeout(silence_s)
-    arrived = 0
-    try:
-        while receiver.recv(200):
-            arrived += 1
-    except TimeoutError:
-        pass
-    return arrived
+    """How many of `count` datagrams from device 0 to device 1 do not arrive."""
+    with opened(spec) as network, Datagrams(network) as datagrams:
+        return count - len(datagrams.in_bursts_s(count))
 
 
 def beside_another_mininet(spec: dict[str, Any]) -> list[float]:

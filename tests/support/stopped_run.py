@@ -20,7 +20,7 @@ from tests.support.small_cases import spec_of, star
 
 STOPPED, WAITING = 1, 2
 READY_S = 3.0
-"""Of wall time; the other device needs about two on an idle machine."""
+"""Of wall time; the other device needs about two on an idle machine, and may be late on a busy one."""
 
 
 class StoppingNetwork(LoopbackNetwork):

@@ -40,7 +40,17 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 @pytest.fixture
 def live_redis(redis_server: RedisServer) -> redis.Redis:
     """The session's Redis, without what earlier tests left in it; workers stay announced."""
-    for pattern in ("run:*", "ctl:*", "reply:*", "rate:*", "storage:*", "wanted:*", "plan", "emulate"):
+    for pattern in (
+        "run:*",
+        "ctl:*",
+        "reply:*",
+        "rate:*",
+        "storage:*",
+        "wanted:*",
+        "planning:*",
+        "plan",
+        "emulate",
+    ):
         for key in client().scan_iter(match=pattern):
             client().delete(key)
     return client()

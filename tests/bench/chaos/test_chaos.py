@@ -43,7 +43,6 @@ def test_predicted_trials_end_well_and_leave_nothing(seed: str, capsys: pytest.C
 
 @pytest.mark.root
 @pytest.mark.long("bench/chaos", "emulator", "engine/worlds", "engine/runs", "engine/program")
-@pytest.mark.timeout(900)
 def test_emulated_trials_end_well_and_leave_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert campaign("--seed", "1", "--kills", "4") == 0
     said = capsys.readouterr().out

@@ -23,7 +23,6 @@ from webapp.runs.models import Run
 @pytest.mark.root
 @pytest.mark.redis
 @pytest.mark.long("webapp", "bench/trials")
-@pytest.mark.timeout(900)
 def test_in_two_trials_every_run_ends_once_and_nothing_is_left(capfd: pytest.CaptureFixture[str]) -> None:
     """Together they have eight of the ten faults, and are among the shortest that do."""
     played = service_trials(seed=2051, first=0, trials=2, database="sqlite")

@@ -29,7 +29,7 @@ def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
     assert not found["held"]
     for ratio in found["rates"]:  # measured without the delay
         assert ratio == pytest.approx(1.0, rel=0.05)
-    assert found["after"] == pytest.approx(0.02, abs=5e-3)  # which is there again
+    assert min(found["after"]) == pytest.approx(0.02, abs=1e-3)  # which is there again
 
 
 def test_jitter_spreads_around_the_delay_within_its_bounds() -> None:

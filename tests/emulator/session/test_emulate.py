@@ -28,6 +28,7 @@ from tests.support.small_clusters import cluster as make
 from tests.support.small_clusters import link, star
 
 pytestmark = pytest.mark.root
+PATIENCE_S = 240
 
 
 def spec_for(cluster: ClusterSpec, strategy: str = "gpipe", new_tokens: int = 4, **more: Any) -> RunSpec:
@@ -222,7 +223,7 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
     def first_events(batch: list[Event]) -> None:
         if "building" in states(batch):
             first_runs.set()
-            second_waits.wait(60)
+            second_waits.wait(PATIENCE_S)
 
     def second_events(batch: list[Event]) -> None:
         seen.extend(batch)
@@ -231,7 +232,7 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
 
     first = threading.Thread(target=lambda: reports.append(emulate(spec_for(star(2)), first_events)))
     first.start()
-    assert first_runs.wait(60)
+    assert first_runs.wait(PATIENCE_S)
     reports.append(emulate(spec_for(star(2)), second_events))
     first.join()
     assert [report.outcome.kind for report in reports] == ["finished", "finished"]
@@ -242,7 +243,7 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")
 def test_two_runs_at_once_are_both_right_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOM_RUNS_AT_ONCE", "2")
-    both_built = threading.Barrier(2, timeout=60)
+    both_built = threading.Barrier(2, timeout=PATIENCE_S)
     reports: list[RunReport] = []
     seen: list[str] = []
 
@@ -277,11 +278,11 @@ def test_a_waiting_run_can_be_stopped() -> None:
     def first_events(batch: list[Event]) -> None:
         if "building" in states(batch):
             first_runs.set()
-            release.wait(60)
+            release.wait(PATIENCE_S)
 
     first = threading.Thread(target=lambda: emulate(spec_for(star(2)), first_events))
     first.start()
-    assert first_runs.wait(60)
+    assert first_runs.wait(PATIENCE_S)
     commands: queue.Queue[LiveCommand] = queue.Queue()
     commands.put({"kind": "stop"})
     with pytest.raises(Cancelled, match="before it began"):

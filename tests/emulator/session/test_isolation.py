@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def until(true: Callable[[], bool], what: str) -> None:
-    """Wait for a condition; fails after a minute."""
-    deadline_s = time.monotonic() + 60
+    """Wait for a condition; fails after four minutes."""
+    deadline_s = time.monotonic() + 240
     while not true():
         assert time.monotonic() < deadline_s, f"never: {what}"
         time.sleep(0.02)

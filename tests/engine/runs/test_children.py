@@ -42,7 +42,7 @@ def test_a_process_that_lives_on_without_its_socket_is_killed_and_said_to_be(las
     assert ending_of(process.pid, timeout_s=0.05) == (
         "its process closed its socket, did not end within 0.05 s and was killed"
     )
-    assert process.wait(timeout=20) == -signal.SIGKILL
+    assert process.wait() == -signal.SIGKILL
 
 
 def test_a_process_that_is_asked_for_its_stacks_before_it_can_write_them_writes_them_later(monkeypatch):

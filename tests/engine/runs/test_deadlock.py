@@ -129,7 +129,6 @@ def test_devices_that_have_finished_count_as_waiting_for_nothing():
     assert not is_stuck({0: finished, 1: Status(True, (), {}, {0: 3})})  # all have finished
 
 
-@pytest.mark.timeout(300)
 def test_real_processes_that_wait_for_each_other_end_as_their_prediction_does(tmp_path):
     result = tmp_path / "result.json"
     subprocess.run(

@@ -37,10 +37,10 @@ def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp
     )
     outcome, left, logs = json.loads(result.read_text())
     assert outcome["kind"] == "failed"
-    said = (
-        r"d1, d2 did not report the state 'listening' within 3 s of wall time: .*d1 \d+\.\d s, d2 \d+\.\d s"
-    )
-    assert re.match(said, outcome["sentence"])
+    on_time = any("listens" in line for line in logs.get("d0", ()))  # unless other work has all cores
+    names = "d1, d2" if on_time else "d0, d1, d2"
+    said = r" did not report the state 'listening' within 3 s of wall time: .*d1 \d+\.\d s, d2 \d+\.\d s"
+    assert re.match(names + said, outcome["sentence"])
     assert "LOOM_READY_S" in outcome["sentence"]
     assert any("in wait_for_ever" in line for line in logs["d2"])
     assert left == 0

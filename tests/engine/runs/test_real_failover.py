@@ -9,8 +9,6 @@ from engine.runs.predict import predict
 from tests.support.adaptlink_cases import tight
 from tests.support.small_cases import plan_of, spec_of, star
 
-pytestmark = pytest.mark.timeout(600)
-
 NEW_TOKENS = 8
 RATES = (4e8, 1e8, 2.5e8, 2e8)
 

@@ -9,8 +9,6 @@ import pytest
 
 from engine.domain.report import RunReport
 
-pytestmark = pytest.mark.timeout(600)
-
 SCRIPT = """
 import json
 import sys

@@ -26,7 +26,7 @@ from webapp.runs import services
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 @pytest.fixture
@@ -253,8 +253,9 @@ async def test_silence_is_filled_with_heartbeats_that_keep_the_cursor(
     await asyncio.to_thread(publish_all, run, [Logged(level="info", text="hello")])
     communicator = socket(run.pk, cookie)
     assert await communicator.connect()
-    at_once, first = await communicator.frames(1)
+    at_once, *beats, first = await communicator.frames(1)  # a busy host may be silent between the two
     assert (at_once["cursor"], at_once["events"], at_once["head"]) == ("0", [], first["cursor"])
+    assert {beat["cursor"] for beat in beats} <= {"0"}
     for _ in range(3):
         beat = await communicator.frame()
         assert beat["events"] == [] and beat["cursor"] == first["cursor"]

@@ -77,7 +77,7 @@ async def test_who_falls_behind_what_is_kept_reads_the_stream_alone(
         await shared.begun()
         await speak(log, 2, 30)
         assert await numbers(run_id, 1, 30) == list(range(2, 31))
-        await asyncio.wait_for(until(lambda: shared.floor > 20), 30)
+        await asyncio.wait_for(until(lambda: shared.floor > 20), 120)
         assert await numbers(run_id, 3, 30) == list(range(4, 31))
         assert len(shared.kept) < 10
 

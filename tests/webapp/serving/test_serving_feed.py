@@ -38,15 +38,15 @@ async def test_who_asks_after_reading_broke_off_reads_anew_though_somebody_liste
     follows: list[int],
 ) -> None:
     async with feed.listening(RUN, "slow") as slow:
-        assert (await asyncio.wait_for(slow.get(), 30))["type"] == "over"
+        assert (await asyncio.wait_for(slow.get(), 120))["type"] == "over"
         async with feed.listening(RUN, "new") as new:
-            assert (await asyncio.wait_for(new.get(), 30))["type"] == "over"
+            assert (await asyncio.wait_for(new.get(), 120))["type"] == "over"
         assert follows == [RUN, RUN]
 
 
 async def test_events_reach_the_request_that_they_belong_to_and_no_other(follows: list[int]) -> None:
     async with feed.listening(RUN, "one") as one, feed.listening(RUN, "other") as other:
-        assert {(await asyncio.wait_for(queue.get(), 30))["type"] for queue in (one, other)} == {"over"}
+        assert {(await asyncio.wait_for(queue.get(), 120))["type"] for queue in (one, other)} == {"over"}
         run = next(iter(feed._feeds[asyncio.get_running_loop()].values()))
         for number, name in enumerate(("one", "other")):
             run.take(mark("request_accepted", request=number, id=name))

@@ -14,8 +14,6 @@ from engine.models import catalogue
 from engine.runs.predict import predict
 from engine.strategies.registry import by_rule
 
-pytestmark = pytest.mark.timeout(600)
-
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
     name="three",
