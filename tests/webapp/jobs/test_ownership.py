@@ -1,4 +1,4 @@
-"""Leases and fencing: a run has one owner, one end, and one sequence of events, whatever happens to workers.
+"""Leases: a run has one owner, one end, and one sequence of events, whatever happens to workers.
 
 The clock of the database is set by hand, and every step of three workers is a function that is called in any
 order: workers stop between any two steps (a pause), for ever (a death), or go on long after their lease.
@@ -6,27 +6,21 @@ order: workers stop between any two steps (a pause), for ever (a death), or go o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 import pytest
 import redis
 from django.db import OperationalError
-from django.db.models import Value
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.domain.events import EVENTS, Logged, StateChanged
-from engine.domain.report import Outcome
-from tests.support.web import recorded, request_body, run_spec, wait_until
+from engine.domain.events import Logged, StateChanged
+from tests.support.owned_runs import DONE, WORKERS, Clock, claimed_log, new_run, speak, texts
+from tests.support.web import recorded, wait_until
 from webapp.base.errors import Conflict
 from webapp.events import archive, stream
 from webapp.events import publisher as publishing
 from webapp.events.event_log import STEP, EventLog
-from webapp.events.models import EventSegment
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, queue, storage, suspicion, workers
 from webapp.jobs.lease import Lost
@@ -34,51 +28,6 @@ from webapp.runs import closing, recording, services, waiting
 from webapp.runs.models import OVER, Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
-WORKERS = tuple(workers.Identity(f"emulate@{name}", "elsewhere", 1, 1) for name in "abc")
-DONE = Outcome(kind="failed", sentence="It ran and failed.")
-
-
-class Clock:
-    """The database's, in its place."""
-
-    def __init__(self) -> None:
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> Any:
-        return Value(self.time)
-
-    def go_on(self, seconds: float) -> None:
-        self.time += timedelta(seconds=seconds)
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(lease, "now", clock.now)
-    monkeypatch.setattr(lease, "end", lambda kind: Value(clock.time + timedelta(seconds=Run.LEASE_S)))
-    return clock
-
-
-@pytest.fixture(autouse=True)
-def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A lease that is over is over: `test_suspicion.py` is about the grace."""
-    monkeypatch.setattr(suspicion, "GRACE_BEATS", 0)
-
-
-def new_run() -> Run:
-    spec = run_spec().model_dump(mode="json")
-    run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
-    services.announce(run.pk)
-    return run
-
-
-def texts(run_id: int) -> list[str]:
-    """What the run's events say, in order: texts of the log, states of the run."""
-    batches = list(archive.history(run_id, 0))
-    for before, after in pairwise(batch.number for batch in batches):
-        assert after == before + 1 or (after > before and after % STEP == 1), "an owner's numbers have no gap"
-    events = [event for batch in batches for event in EVENTS.validate_json(batch.events)]
-    return [event.text if isinstance(event, Logged) else event.state for event in events]
 
 
 class Hands:
@@ -201,17 +150,6 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
     assert texts(run.pk) == said and Run.objects.get(pk=run.pk).error == row.error
 
 
-def claimed_log() -> EventLog:
-    run = waiting.claim(new_run().pk, WORKERS[0])
-    assert run is not None
-    return EventLog(lease.owner_of(run))
-
-
-def speak(log: EventLog, *words: str) -> None:
-    log.add([Logged(level="info", text=word) for word in words])
-    log.send()
-
-
 def test_a_redis_that_was_emptied_unnoticed_leaves_no_gap(live_redis: redis.Redis) -> None:
     log = claimed_log()
     run_id = log.owner.id
@@ -266,127 +204,6 @@ def test_of_two_that_settle_a_run_one_does(clock: Clock, live_redis: redis.Redis
     clock.go_on(Run.LEASE_S + 1)
     (seen,) = suspicion.late(Run)
     assert [closing.settle(seen), closing.settle(seen)] == [True, False]
-
-
-# A worker that was paused ----------------------------------------------------------------------------
-@pytest.fixture
-def paused(clock: Clock, live_redis: redis.Redis) -> Iterator[EventLog]:
-    """The log of a worker whose lease ran out, and whose run was settled by somebody else."""
-    run = new_run()
-    claimed = waiting.claim(run.pk, WORKERS[0])
-    assert claimed is not None
-    log = EventLog(lease.owner_of(claimed))
-    clock.go_on(Run.LEASE_S + 1)
-    assert queue.settle_abandoned() == [f"run {run.pk}"]
-    yield log
-
-
-def test_a_lease_that_was_renewed_in_time_is_kept(clock: Clock, live_redis: redis.Redis) -> None:
-    run = waiting.claim(new_run().pk, WORKERS[0])
-    assert run is not None
-    for _ in range(5):
-        clock.go_on(Run.LEASE_S - 1)
-        assert queue.settle_abandoned() == []
-        lease.renew(lease.owner_of(run))
-    assert Run.objects.get(pk=run.pk).status == "planning"
-
-
-@pytest.mark.parametrize(
-    "write",
-    [
-        lambda log: lease.renew(log.owner),
-        lambda log: closing.end(log.owner, DONE),
-        lambda log: closing.finish(log.owner, recorded()[1]),
-        lambda log: log.store(),
-        lambda log: log.close(),
-        lambda log: (log.add([StateChanged(state="running")]), log.send()),
-    ],
-    ids=["renew", "end", "finish", "store", "close", "send"],
-)
-def test_a_paused_owner_that_wakes_is_refused_every_write(paused: EventLog, write: Any) -> None:
-    before = Run.objects.values().get(pk=paused.owner.id), texts(paused.owner.id)
-    with pytest.raises(Lost, match=f"Run {paused.owner.id} was taken"):
-        write(paused)
-    assert (Run.objects.values().get(pk=paused.owner.id), texts(paused.owner.id)) == before
-
-
-@pytest.fixture
-def overtaken(clock: Clock, live_redis: redis.Redis) -> tuple[EventLog, EventLog]:
-    """The log of a worker that goes on with its older number, and that of the one which has its run now."""
-    log = claimed_log()
-    speak(log, "of the former owner")
-    clock.go_on(Run.LEASE_S + 1)
-    successor = lease.take_over(Run.objects.get(pk=log.owner.id))
-    assert successor is not None and successor.fence > log.owner.fence
-    mine = EventLog(successor)
-    mine.begin()
-    speak(mine, "of the owner")
-    return log, mine
-
-
-def publish(log: EventLog, act: Callable[[Publisher], None]) -> None:
-    """Act with a publisher as a whole worker has it, whose thread sends and stores until it has ended."""
-    with Publisher(log.owner) as publisher:
-        act(publisher)
-
-
-SAID = [StateChanged(state="running", detail="forged"), Logged(level="info", text="forged")]
-FORGED: dict[str, Callable[[EventLog], object]] = {
-    "lease": lambda log: lease.renew(log.owner),
-    "report": lambda log: publish(log, lambda it: recording.keep(log.owner, it, recorded()[1])),
-    "report alone": lambda log: closing.finish(log.owner, recorded()[1]),
-    "failure": lambda log: publish(log, lambda it: recording.give_up(log.owner, it, DONE)),
-    "state": lambda log: services.progress(log.owner, "running", "forged"),
-    "states among events": lambda log: publish(log, lambda it: recording.Watch(log.owner, it)(SAID)),
-    "events": lambda log: speak(log, "forged"),
-    "an entry": lambda log: stream.append(log.owner, stream.Batch(10 * STEP, "[]"), vouched=True),
-    "Redis' fence": lambda log: stream.take(log.owner),
-    "segments": lambda log: archive.store(log.owner, [stream.Batch(10 * STEP, "[]")]),
-    "archive": lambda log: archive.complete(log.owner),
-    "another log": lambda log: EventLog(log.owner).begin(),
-}
-
-
-@pytest.mark.parametrize("write", FORGED.values(), ids=FORGED)
-def test_an_older_number_writes_nothing_while_another_worker_has_the_run(
-    overtaken: tuple[EventLog, EventLog], live_redis: redis.Redis, write: Callable[[EventLog], object]
-) -> None:
-    """Whatever a worker holds that was thought dead: the row, Redis and the segments stay as they are."""
-    log, mine = overtaken
-    run_id = log.owner.id
-
-    def all_of_it() -> tuple[Any, ...]:
-        kept = EventSegment.objects.filter(run_id=run_id).values_list("first", "last", "batches")
-        stored = live_redis.xrange(stream.stream_of(run_id)), live_redis.get(stream.fence_of(run_id))
-        return Run.objects.values().get(pk=run_id), list(kept), stored, texts(run_id)
-
-    before = all_of_it()
-    with suppress(Lost):
-        write(log)
-    assert all_of_it() == before
-    speak(mine, "goes on")
-    assert texts(run_id)[-1] == "goes on"
-
-
-def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_redis: redis.Redis) -> None:
-    run = waiting.claim(new_run().pk, WORKERS[0])
-    assert run is not None
-    with Publisher(lease.owner_of(run)) as publisher:
-        clock.go_on(Run.LEASE_S + 1)
-        queue.settle_abandoned()
-        before = texts(run.pk)
-        publisher.publish([StateChanged(state="running")])
-        wait_until(lambda: publisher.lost, "the publisher to learn that it lost the run")
-        publisher.publish([StateChanged(state="verifying")])
-    assert texts(run.pk) == before
-
-
-def test_its_renewal_stops_the_run(paused: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "BEAT_S", 0.01)
-    stops: list[str] = []
-    with lease.Renewal(paused.owner, lambda: stops.append("stop")):
-        wait_until(lambda: stops, "the run to be stopped")
-    assert stops == ["stop"]
 
 
 # A database that cannot be written -------------------------------------------------------------------
