@@ -57,7 +57,7 @@ def measure(directory: Path, only: set[str], for_s: float) -> list[tuple[str, st
     )
     from bench.service.browser_stages import STAGES, Site
 
-    server = start(web(port=port), directory)
+    server = start(web(port=port), redis, directory)
     try:
         with sync_playwright() as playwright:
             chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))

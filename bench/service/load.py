@@ -80,8 +80,8 @@ def measure(directory: Path, viewers: int, stored: int) -> Load:
     )
     from bench.trials.service import Workers
 
-    emulating = Workers(directory, quick=False)
-    children = [start(one, directory) for one in (web(port=port), worker("plan"))]
+    emulating = Workers(directory, redis, quick=False)
+    children = [start(one, redis, directory) for one in (web(port=port), worker("plan"))]
     try:
         emulating.start(0)
         emulating.start(1)
@@ -165,9 +165,12 @@ def environment(directory: Path, redis_url: str) -> dict[str, str]:
     }
 
 
-def start(service: Service, directory: Path) -> subprocess.Popen[bytes]:
+def start(service: Service, redis: Redis, directory: Path) -> subprocess.Popen[bytes]:
+    """A process of the service with the rights that it has in Redis under `./loom up`."""
+    own = {**os.environ, "REDIS_URL": redis.server.url_of(service.kind)}
     with (directory / f"{service.name}.log").open("ab") as log:
-        return subprocess.Popen((sys.executable, *service.arguments), cwd=ROOT, stdout=log, stderr=log)
+        line = (sys.executable, *service.arguments)
+        return subprocess.Popen(line, cwd=ROOT, env=own, stdout=log, stderr=log)
 
 
 def rows_of(load: Load) -> list[tuple[str, str, str, str]]:

@@ -94,16 +94,21 @@ def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
     redis.start()
     database.start()
     port = free_port()
-    environment = shared(redis, database, "127.0.0.1") | {"LOOM_STATE_DIR": str(directory / "server")}
-    os.environ.update(environment | {"DJANGO_SETTINGS_MODULE": "webapp.settings"})
+    here = shared(redis, "web", database, "127.0.0.1") | {"LOOM_STATE_DIR": str(directory / "server")}
+    os.environ.update(here | {"DJANGO_SETTINGS_MODULE": "webapp.settings", "REDIS_URL": redis.server.url})
     prepare = (sys.executable, "-m", "webapp.ops.prepare")
     subprocess.run(prepare, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     processes = [
-        start([sys.executable, *service.arguments], directory / f"{service.name}.log", environment)
+        start(
+            [sys.executable, *service.arguments],
+            directory / f"{service.name}.log",
+            here | shared(redis, service.kind, database, "127.0.0.1"),
+        )
         for service in (web(port=port), worker("plan"))
     ]
     processes += [
-        one.start(worker("emulate"), shared(redis, database, server_address(one.number))) for one in machines
+        one.start(worker("emulate"), shared(redis, "emulate", database, server_address(one.number)))
+        for one in machines
     ]
     try:
         return observe(f"http://127.0.0.1:{port}", redis, database)
@@ -116,10 +121,10 @@ def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
         database.stop()
 
 
-def shared(redis: Redis, database: Postgresql, address: str) -> dict[str, str]:
-    """What every process is given, as seen from a machine that reaches the server at `address`."""
+def shared(redis: Redis, kind: str, database: Postgresql, address: str) -> dict[str, str]:
+    """What a process that is Redis' user `kind` is given, on a machine that reaches the server at `address`."""
     return {
-        "REDIS_URL": redis.server.url.replace("127.0.0.1", address),
+        "REDIS_URL": redis.server.url_of(kind).replace("127.0.0.1", address),
         "DATABASE_URL": database.url.replace("127.0.0.1", address),
         "OMP_NUM_THREADS": "1",
     }

@@ -88,7 +88,7 @@ def measure(directory: Path) -> tuple[list[tuple[str, ...]], list[str]]:
     subprocess.run(prepare, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     from bench.service import load_rows
 
-    children = [start(one, directory) for one in (web(port=port), worker("plan"), worker("emulate"))]
+    children = [start(one, redis, directory) for one in (web(port=port), worker("plan"), worker("emulate"))]
     try:
         wait_for(lambda: load_rows.are_ready({"plan", "emulate"}), "a worker")
         return asked(url, load_rows.token_of("operator", 0))

@@ -54,7 +54,7 @@ class Staff:
         if name == "redis":
             self.redis.start()
         else:
-            self.running[name] = start(self.services[name], self.directory)
+            self.running[name] = start(self.services[name], self.redis, self.directory)
 
     def end(self, name: str, how: signal.Signals) -> None:
         """Returns when it has ended. A worker that is told to end stops its run first."""

@@ -38,8 +38,9 @@ class Workers:
     server).
     """
 
-    def __init__(self, directory: Path, quick: bool = True):
+    def __init__(self, directory: Path, redis: Redis, quick: bool = True):
         self.quick = quick
+        self.redis_url = redis.server.url_of("emulate")
         processes.set_forkserver_preload(["bench.trials.django_ready", "bench.trials.worker_process"])
         self.directory = directory
         self.running: list[multiprocessing.process.BaseProcess | None] = [None] * WORKERS
@@ -50,7 +51,7 @@ class Workers:
             return
         place = self.directory / f"worker{number}"
         place.mkdir(exist_ok=True)
-        post = Post(number, self.names[number], place, self.quick)
+        post = Post(number, self.names[number], place, self.redis_url, self.quick)
         process = processes.Process(target=work, args=(post,), name=f"worker {number}")
         process.start()
         self.running[number] = process

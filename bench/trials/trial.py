@@ -48,7 +48,7 @@ class Trials:
         call_command("migrate", interactive=False, verbosity=0)
         owner = User.objects.create_superuser("somebody")
         self.directory = directory
-        self.service = Service(redis, database, disk, Workers(directory), owner)
+        self.service = Service(redis, database, disk, Workers(directory, redis), owner)
         request = request_of_all()
         spec = spec_of(request)
         report: RunReport = predict(spec).model_copy(update={"world": "emulated"})

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
 
+from django.conf import settings
+
 import emulator.session.client as emulator_client
 from bench.trials.session import DIRECTORY
 from bench.trials.short_times import shorten_times
@@ -29,13 +31,15 @@ release.code_version()
 
 
 class Post(NamedTuple):
-    """What a worker is given. `node` is its name, which two may share; `directory` has its log and records.
-    A `quick` one has the times of `bench/trials/short_times.py`.
+    """What a worker is given. `node` is its name, which two may share; `directory` has its log and records;
+    by `redis_url` it is the user that a worker is under `./loom up`. A `quick` one has the times of
+    `bench/trials/short_times.py`.
     """
 
     number: int
     node: str
     directory: Path
+    redis_url: str
     quick: bool = True
 
 
@@ -45,6 +49,7 @@ def work(post: Post) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ["EDGELOOM_STATE_DIR"] = str(post.directory / "emulator")
+    os.environ["REDIS_URL"] = settings.REDIS_URL = app.conf.broker_url = post.redis_url
     if post.quick:
         shorten_times()
     if post.number:

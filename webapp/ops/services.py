@@ -45,6 +45,11 @@ class Service(NamedTuple):
     makes_namespaces: bool = False
     """Whether it makes namespaces: in a container it needs root and the host's capabilities for that."""
 
+    @property
+    def kind(self) -> str:
+        """The user of Redis that it is: `web`, or a worker's queue."""
+        return self.name.removeprefix("worker-")
+
 
 def web(host: str = HOST, port: int = PORT) -> Service:
     return Service(
