@@ -122,7 +122,7 @@ def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def shared(redis: Redis, kind: str, database: Postgresql, address: str) -> dict[str, str]:
-    """What a process that is Redis' user `kind` is given, on a machine that reaches the server at `address`."""
+    """What a process is given that is Redis' user `kind`, and reaches the server at `address`."""
     return {
         "REDIS_URL": redis.server.url_of(kind).replace("127.0.0.1", address),
         "DATABASE_URL": database.url.replace("127.0.0.1", address),

@@ -12,7 +12,8 @@ from tests.ops.test_up import Up, password_in
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
-PATIENCE_MS = 90_000
+PATIENCE_MS = 240_000
+"""Only a test that fails takes it: others may have the cores, or the turn to emulate, meanwhile."""
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +39,8 @@ def browser() -> Iterator[Browser]:
 def administrator(site: Up, browser: Browser) -> StorageState:
     """The cookies of a browser that has logged in as the administrator, and nothing else that it keeps."""
     with closing(browser.new_context(base_url=site.url)) as context:
+        context.set_default_timeout(PATIENCE_MS)
         opened = context.new_page()
-        opened.set_default_timeout(PATIENCE_MS)
         opened.goto("/")
         opened.get_by_test_id("login-username").fill("admin")
         opened.get_by_test_id("login-password").fill(password_in(site.text()))
@@ -56,8 +57,8 @@ def page(site: Up, browser: Browser, administrator: StorageState) -> Iterator[Pa
             viewport={"width": 1400, "height": 900}, base_url=site.url, storage_state=administrator
         )
     ) as context:
+        context.set_default_timeout(PATIENCE_MS)
         opened = context.new_page()
-        opened.set_default_timeout(PATIENCE_MS)
         broken: list[str] = []
         opened.on("pageerror", lambda error: broken.append(str(error)))
         opened.goto("/")

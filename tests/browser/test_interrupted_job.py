@@ -160,6 +160,7 @@ def test_an_experiment_goes_on_after_web_server_redis_workers_and_browser_were_k
     page.close()
 
     with closing(browser.new_context(base_url=site.url, storage_state=visitor)) as context:
+        context.set_default_timeout(PATIENCE_MS)
         later = context.new_page()
         wait_until(lambda: answers(later, f"/experiments/{number}"), "the web server")
         predicted = later.get_by_test_id("progress-predicted")

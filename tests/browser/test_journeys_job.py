@@ -41,8 +41,8 @@ Place = tuple[str, float, str]
 def visitor(site: Up, browser: Browser) -> Iterator[Person]:
     """Somebody in front of the log-in, who has been given the address and the password."""
     with closing(browser.new_context(viewport={"width": 1440, "height": 900}, base_url=site.url)) as context:
+        context.set_default_timeout(PATIENCE_MS)
         opened = context.new_page()
-        opened.set_default_timeout(PATIENCE_MS)
         opened.goto("/")
         yield Person(opened)
 
@@ -75,7 +75,7 @@ def ask(person: Person) -> None:
     person.click("choose-best")
     person.click("emulate")
     page.wait_for_url(re.compile(r"/experiments/\d+$"))
-    expect(page.get_by_test_id("experiment-state")).to_have_text("finished", timeout=3 * PATIENCE_MS)
+    expect(page.get_by_test_id("experiment-state")).to_have_text("finished", timeout=2 * PATIENCE_MS)
 
 
 def keep_a_second_figure(person: Person) -> None:

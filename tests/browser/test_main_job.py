@@ -241,7 +241,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     expect(made).to_have_count(2)
     asked = 33.25
     measured = page.get_by_test_id(f"link-forward-{link}-measured")
-    near = pytest.approx(asked, rel=0.1)
+    near = pytest.approx(asked, rel=0.3)  # measured once: how exactly, test_network_changes.py says
     eventually(page, lambda: mbit(measured.inner_text()) == near, "the measured rate")
 
     seen = tokens(page)

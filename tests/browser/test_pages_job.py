@@ -37,6 +37,7 @@ def of_runs(site: Up, browser: Browser, administrator: StorageState) -> dict[str
     bodies = [request_body(strategy=strategy) for strategy in ("gpipe", "single")]
     first, second = store_predicted(bodies, site.environment)
     with closing(browser.new_context(base_url=site.url, storage_state=administrator)) as context:
+        context.set_default_timeout(PATIENCE_MS)
         client = Client(site.url, secret(context.new_page()))
     experiment = client.new_experiment((FOLDER / "methods-by-rate.toml").read_text(encoding="utf-8"))
     experiment.predict()
