@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
-hypothesis.settings.register_profile("explore", deadline=None)
+SLOW = [hypothesis.HealthCheck.too_slow]
+"""What a busy machine is, which is nobody's fault."""
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=SLOW)
+hypothesis.settings.register_profile("explore", deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("same")
 pytest_plugins = ["tests.support.campaigns", "tests.support.order", "tests.support.timeouts"]
 

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ACTIVE = "LOOM_METHODS"
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
 SLACK_S = 5.0
-"""Seconds from the end that the kernel sets a call to the time when its caller gives up."""
+"""Wall seconds that a call may take beyond its limit, in which it waits for the processor."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,9 @@ class Confined:
 
     `function` is of a module's top level, whose result goes to JSON and back.
 
-    A call has `limit_s` of time and `memory_bytes`; at most `at_once` calls run at a time in this process.
-    `modules` are those that the function imports while it runs: they are loaded once, before the first call.
+    A call has `limit_s` of the processor's time and `memory_bytes`; at most `at_once` calls run at a time in
+    this process. `modules` are those that the function imports while it runs: they are loaded once, before
+    the first call.
     `refusal` comes between what is read and why it is not: `cluster.toml: cannot be read: …`.
     """
 
@@ -72,7 +73,8 @@ class Confined:
             receive(connection)
 
     def _question(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-        return pickle.dumps((self.modules, function, arguments, self.limit_s, self.memory_bytes))
+        limits = self.limit_s, self.limit_s + SLACK_S, self.memory_bytes
+        return pickle.dumps((self.modules, function, arguments, limits))
 
     def _answer(self, where: str, question: bytes) -> Any:
         began_s = time.monotonic()

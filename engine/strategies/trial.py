@@ -20,7 +20,7 @@ LIMIT_S = 30.0
 MEMORY_BYTES = 2 * 2**30
 """What an import may allocate beyond what its process has."""
 
-GRACE_S = 1.0
+GRACE_S = 3.0
 """Wall seconds for a child that is over time to say in which line it was."""
 
 

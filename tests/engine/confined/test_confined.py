@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from engine.confined import Confined
+from engine.confined import Confined, call
 from engine.confined.call import _server
 from engine.domain.errors import SpecError
 
@@ -49,6 +50,13 @@ def test_no_installed_method_is_imported_there(monkeypatch):
 def test_arithmetic_in_c_that_would_take_hours_ends_at_the_limit():
     with pytest.raises(SpecError, match=r"^bomb: cannot be read: it takes longer than 0.5 s\.$"):
         confined(pow, 0.5)("bomb", 9, 9**9)
+
+
+def test_what_waits_for_the_processor_is_answered_beyond_the_limit_and_what_waits_for_ever_ends(monkeypatch):
+    assert confined(time.sleep, 0.2)("patience", 0.5) is None
+    monkeypatch.setattr(call, "SLACK_S", 0.3)
+    with pytest.raises(SpecError, match=r"^sleep: cannot be read: it takes longer than 0.2 s\.$"):
+        confined(time.sleep, 0.2)("sleep", 600)
 
 
 def test_what_needs_more_memory_than_it_may_is_refused():

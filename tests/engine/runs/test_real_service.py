@@ -102,5 +102,7 @@ def test_every_process_says_where_it_listens_what_it_holds_to_whom_it_talks_and_
 
 
 def test_the_prediction_plays_the_same_requests(report):
+    """They are asked when they were asked in the run, which a busy machine makes longer, not shorter."""
     assert report.predictions.with_all_changes_known is not None
-    assert report.predictions.with_all_changes_known.latency_s == pytest.approx(report.latency_s, rel=0.5)
+    last_asked_s = report.spec.workload.trace[-1].at_s
+    assert last_asked_s < report.predictions.with_all_changes_known.latency_s < 1.5 * report.latency_s
