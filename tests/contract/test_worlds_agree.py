@@ -100,10 +100,11 @@ def more_features(case):
 
 def few(cases, features, left=None):
     """As few of `cases` as have all features `left`: by itself, all that they have together."""
-    left = set().union(*map(features, cases)) if left is None else left
+    shown = [(case, features(case)) for case in cases]
+    left = set().union(*(all_ for _, all_ in shown)) if left is None else left
     while left:
-        best = max(cases, key=lambda case: len(left & features(case)))
-        left -= features(best)
+        best, its = max(shown, key=lambda one: len(left & one[1]))
+        left -= its
         yield best
 
 
