@@ -4,9 +4,11 @@ import contextlib
 import socket
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from emulator.host.namespaces import inside
+from emulator.host.priority import children_in_real_time
 from emulator.network.measure import fill
 from emulator.network.mininet_network import MininetNetwork
 from emulator.network.probe import probe
@@ -25,9 +27,17 @@ def without(spec: dict[str, Any], dilation: float, lacking: list[str]) -> Minine
     return MininetNetwork(ClusterSpec.model_validate(spec), dilation, found._replace(items=items))
 
 
+@contextlib.contextmanager
+def relayed(spec: dict[str, Any], dilation: float = 1.0) -> Iterator[MininetNetwork]:
+    """A network whose relays do not wait for other work of this host, as in a run."""
+    with without(spec, dilation, ["netem"]) as network:
+        children_in_real_time(but=network.shells)
+        yield network
+
+
 def delays(spec: dict[str, Any], dilation: float, count: int) -> dict[str, Any]:
     """Wall seconds of `count` datagrams there and as many back; whether receivers add to them; the rates."""
-    with without(spec, dilation, ["netem"]) as network, Datagrams(network, 0, 1) as there:
+    with relayed(spec, dilation) as network, Datagrams(network, 0, 1) as there:
         with Datagrams(network, 1, 0) as back:
             ways = {"there": there.one_by_one_s(count), "back": back.one_by_one_s(count)}
         return ways | {
@@ -40,7 +50,7 @@ def delays(spec: dict[str, Any], dilation: float, count: int) -> dict[str, Any]:
 
 def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
     """The least wall seconds of messages of `size` bytes over a warm connection."""
-    with without(spec, 1.0, ["netem"]) as network:
+    with relayed(spec) as network:
         sender, receiver = connection(network, 0, 1)
         times, buffer = [], bytearray(size)
         with sender, receiver:
@@ -60,7 +70,7 @@ def first_message_s(spec: dict[str, Any], size: int) -> float:
     A handshake cannot offer more than 64 KiB: the first acknowledgement does.
     """
     times = []
-    with without(spec, 1.0, ["netem"]) as network:
+    with relayed(spec) as network:
         for _ in range(3):
             sender, receiver = connection(network, 0, 1)
             buffer, word = bytearray(size), bytearray(1)
@@ -123,7 +133,7 @@ def _lost(network: MininetNetwork, count: int) -> int:
 def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[tuple[float, float, bool]]:
     """Median wall seconds there and back, and whether the receiver adds to them: first, after each change."""
     result = []
-    with without(spec, 1.0, ["netem"]) as network:
+    with relayed(spec) as network:
         for change in [None, *changes]:
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
