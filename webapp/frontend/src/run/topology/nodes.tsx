@@ -41,7 +41,7 @@ function Card({ view, color, isSource, cards, selected }: DeviceNodeType['data']
       </div>
       <div
         className={classes.state}
-        title={aboutState(view) || undefined}
+        title={aboutState(view) || stateText(view)}
         data-testid={`device-state-${view.name}`}
       >
         {isWarning(state) ? (
@@ -49,7 +49,7 @@ function Card({ view, color, isSource, cards, selected }: DeviceNodeType['data']
         ) : (
           <span className={classes.lamp} />
         )}
-        {compact ? state : stateText(view)}
+        <span className={classes.words}>{compact ? state : stateText(view)}</span>
         {layer !== null && layer >= 0 && !compact && <span className={classes.dim}>layer {layer}</span>}
       </div>
       <div

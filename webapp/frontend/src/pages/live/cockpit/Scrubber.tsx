@@ -31,7 +31,7 @@ export function Scrubber({ instant_s, end_s, live, onChange }: Props) {
     return () => clearTimeout(timer);
   }, [playing, at_s, end_s, onChange]);
   return (
-    <Group gap="sm" wrap="nowrap" className={classes.scrubber} data-testid="scrubber">
+    <Group gap="sm" className={classes.scrubber} data-testid="scrubber">
       {!live && (
         <Tooltip label={playing ? 'Pause' : 'Play the run again'}>
           <ActionIcon
@@ -48,7 +48,7 @@ export function Scrubber({ instant_s, end_s, live, onChange }: Props) {
         </Tooltip>
       )}
       <Slider
-        flex={1}
+        className={classes.seek}
         size="sm"
         min={0}
         max={STEPS}
@@ -61,7 +61,7 @@ export function Scrubber({ instant_s, end_s, live, onChange }: Props) {
           onChange(value >= STEPS ? null : (value / STEPS) * end_s);
         }}
       />
-      <Text size="xs" w={170} className={classes.instant} data-testid="shown-instant">
+      <Text size="xs" className={classes.instant} data-testid="shown-instant">
         {instant_s === null ? (live ? 'now' : 'the end') : `shown: ${seconds(instant_s)}`} of {seconds(end_s)}
       </Text>
       <Button
