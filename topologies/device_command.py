@@ -78,14 +78,21 @@ def device_of(
     spread = max(one.deviation / one.tokens_per_s for one in best.values())
     told = f"derived from {source}: {len(rows)} rates of tokens, each ± {spread:.1%} (standard deviation)"
     if like is not None:
-        base = preset(like).model_copy(update={"format_rates": ()})
-        told += f"; the rest as {like}: {base.source}"
+        base = preset(like)
+        told = f"format_rates {told}; all else is that of {like} ({base.basis_in_words}): {base.source}"
     else:
         base = _bare(list(best.values()), rows, memory_bytes)
         told += f"; memory read at {READS_FRAC:.0%} of its rate while decoding, assumed; the rest by default"
-    made = fit(base.model_copy(update={"name": name, "title": f"{name}, derived from {source}"}), rows)
-    document = {**made.model_dump(mode="json"), "source": told}
-    return DeviceSpec.parse(document, "--name")
+    derived = {
+        "name": name,
+        "title": f"{name}, derived from {source}",
+        "basis": "derived from a benchmark",
+        "assumed_efficiency": None,
+        "source": told,
+        "format_rates": (),
+    }
+    made = fit(base.model_copy(update=derived), rows)
+    return DeviceSpec.parse(made.model_dump(mode="json"), "--name")
 
 
 def _published(one: Measured, model: str | None, source: str) -> PublishedRate:
@@ -145,7 +152,6 @@ def _bare(best: Sequence[Measured], rows: Sequence[PublishedRate], memory_bytes:
         flop_per_s=float(f"{max(flops):.3g}"),
         memory_bytes=memory_bytes,
         memory_byte_per_s=float(f"{max(reads) / READS_FRAC:.3g}"),
-        basis="fitted to published rates",
     )
 
 

@@ -30,6 +30,7 @@ from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.seeds import seed_changes
 from engine.experiments.design.shipped_files import load
 from engine.experiments.design.sources import Sources
+from engine.experiments.design.written_out import is_file
 from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, version_of
 from engine.experiments.execution.store import Store
@@ -58,6 +59,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     told = "; ".join(f"{name}: {text}" for name, text in ACTIONS.items())
     parser.add_argument("action", choices=tuple(ACTIONS), help=told)
     parser.add_argument("experiment", metavar="FILE|NAME", help="TOML or JSON: see `loom list experiments`")
+    add_strategies(parser)
+    parser.add_argument(
+        "--output",
+        default="results",
+        metavar="DIR",
+        help="where results are kept, of all experiments together (results)",
+    )
+    add_jobs(parser)
+    parser.add_argument("--retry", action="store_true", help="repeat points that failed")
+    parser.add_argument(
+        "--repeat-stale",
+        action="store_true",
+        help="repeat points that other code, or another calibration, made",
+    )
+
+
+def add_strategies(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         dest="strategies",
@@ -66,24 +84,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py:CLASS",
         help="a method that the experiment names and that is in a file, which is run; repeatable",
     )
-    parser.add_argument(
-        "--output",
-        default="results",
-        metavar="DIR",
-        help="where results are kept, of all experiments together (results)",
-    )
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--jobs",
         type=jobs_of,
         default=os.cpu_count() or 1,
         metavar="N",
         help="processes that predict (all cores)",
-    )
-    parser.add_argument("--retry", action="store_true", help="repeat points that failed")
-    parser.add_argument(
-        "--repeat-stale",
-        action="store_true",
-        help="repeat points that other code, or another calibration, made",
     )
 
 
@@ -142,7 +151,7 @@ def sources_of(environment: Environment) -> Sources:
     return Sources(
         cluster=environment.load_cluster,
         preset=preset,
-        scenario=lambda name: read_scenario(name) if Path(name).suffix else environment.scenario(name),
+        scenario=lambda name: read_scenario(name) if is_file(name) else environment.scenario(name),
         requests=lambda name: read_requests(name).requests,
         prompts=read_prompts,
         plan=lambda name, cluster, model: plan_in_file(Path(name), cluster, model, "params.plan "),

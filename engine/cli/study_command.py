@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +13,21 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli.command import Command, Environment
-from engine.cli.experiment_command import Campaign, campaign_of, carry_out_tasks, jobs_of, times_of_host
+from engine.cli.experiment_command import (
+    Campaign,
+    add_jobs,
+    add_strategies,
+    campaign_of,
+    carry_out_tasks,
+    sources_of,
+    times_of_host,
+)
 from engine.cli.tables import console_for, table
 from engine.domain.errors import HostError
 from engine.domain.world import World
 from engine.experiments.design.expand import Point
 from engine.experiments.design.shipped_files import load
+from engine.experiments.design.written_out import with_recorded
 from engine.experiments.execution.store import Store
 from engine.experiments.presentation.report_html import place_text
 from engine.experiments.studies.archive import unpack, write_archive
@@ -33,7 +41,6 @@ from engine.experiments.studies.study import Study
 from engine.strategies.registry import named
 
 SHOWN = 40
-METHOD_HELP = "a method of a file, which is run; repeatable"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,23 +77,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where weights are; repeatable",
     )
-    repeat.add_argument(
-        "--jobs",
-        type=jobs_of,
-        default=os.cpu_count() or 1,
-        metavar="N",
-        help="processes that predict (all cores)",
-    )
+    add_jobs(repeat)
     repeat.set_defaults(act=_repeat)
     for action in (pack, repeat):
-        action.add_argument(
-            "--strategy",
-            dest="strategies",
-            action="append",
-            default=[],
-            metavar="FILE.py:CLASS",
-            help=METHOD_HELP,
-        )
+        add_strategies(action)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -101,7 +95,8 @@ def _pack(args: argparse.Namespace) -> int:
     found: Environment = args.environment
     carried = []
     for name in args.experiments:
-        campaign = campaign_of(load(name), found, Path(args.output), only_predicts=True)
+        experiment = with_recorded(load(name), sources_of(found))
+        campaign = campaign_of(experiment, found, Path(args.output), only_predicts=True)
         every = campaign._replace(worlds=campaign.experiment.worlds)
         carried.append(Carried(campaign.experiment, campaign.points, every.rows()))
     about = About(

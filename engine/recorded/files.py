@@ -6,7 +6,9 @@ A name is `FILE`, `FILE@LINK` or `FILE@LINK,option=value,…`. Errors name the f
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +18,8 @@ from engine.domain.values import Value
 MAX_BYTES = 64_000_000
 MAX_LINE = 10_000
 """Characters of a line of a table."""
+FRACTION = re.compile(r"(?<=:\d\d)\.\d+")
+"""What follows the whole seconds of a time: Azure writes seven digits."""
 
 Options = TypeVar("Options", bound=Value)
 
@@ -30,8 +34,11 @@ class Named(NamedTuple):
 
 def parse_name(text: str) -> Named:
     """The parts of `FILE@LINK,option=value`. A file whose whole name is `text` has none."""
-    if Path(text).is_file():
-        return Named(Path(text), "", "")
+    return Named(Path(text), "", "") if Path(text).is_file() else split_name(text)
+
+
+def split_name(text: str) -> Named:
+    """The parts of `FILE@LINK,option=value`, whichever files there are."""
     name, _, options = text.partition(",")
     file, at, link = name.rpartition("@")
     return Named(Path(file if at else name), link if at else "", options)
@@ -123,3 +130,19 @@ def number_of(text: str, where: str) -> float:
     if not 0 <= value < float("inf"):
         raise SpecError(f"{where}: expected a number of at least 0, got {text[:40]!r}.")
     return value
+
+
+def moment_of(text: str, where: str, form: str = "") -> float:
+    """Seconds from 1970 to a date and time as ISO 8601 writes it, or as `form` says (`strptime`).
+
+    It is in UTC if it names no zone. Raises `SpecError`.
+    """
+    fraction = FRACTION.search(text)
+    whole = FRACTION.sub("", text, count=1)
+    try:
+        moment = datetime.strptime(whole, form) if form else datetime.fromisoformat(whole)
+    except ValueError:
+        example = f"{datetime(2020, 1, 31):{form or '%Y-%m-%d %H:%M:%S'}}"
+        raise SpecError(f"{where}: expected a time such as {example}, got {text[:40]!r}.") from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return moment.timestamp() + (float(f"0{fraction[0]}") if fraction else 0.0)

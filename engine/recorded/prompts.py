@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import Field
 
@@ -13,7 +14,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.domain.values import NonNegative, Value
 from engine.domain.workload import TracedRequest, Workload
-from engine.models.inputs.text import encode_prompt
+from engine.models.inputs.text import encode_prompts
 from engine.recorded.files import parse_name, parse_options, text_of
 
 MAX_PROMPTS = 10_000
@@ -54,6 +55,18 @@ def parse_prompts(text: str, where: str, options: str = "") -> tuple[Prompt, ...
             raise SpecError(f"{where}: has more than {MAX_PROMPTS:,} prompts: add requests=1000.")
     if not found:
         raise SpecError(f'{where}: has no prompt: expected lines such as {{"prompt": "Hello"}}.')
+    return _in_order(found, where)
+
+
+def listed_prompts(given: Any) -> tuple[Prompt, ...]:
+    """The prompts that an experiment lists itself. Raises `SpecError`."""
+    if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_PROMPTS:
+        raise SpecError(f"workload.prompts: expected a file, or a list of 1 to {MAX_PROMPTS:,} prompts.")
+    where = "workload.prompts"
+    return _in_order([Prompt.parse(one, f"{where}[{index}]") for index, one in enumerate(given)], where)
+
+
+def _in_order(found: Sequence[Prompt], where: str) -> tuple[Prompt, ...]:
     timed = [prompt for prompt in found if prompt.at_s is not None]
     if timed and len(timed) < len(found):
         raise SpecError(
@@ -85,18 +98,16 @@ def traced(
             pattern="poisson", rate_per_s=rate_per_s, requests=len(prompts), prompt_tokens=1, new_tokens=1
         )
         times = arrivals_s(drawn, seed)
-    rows = []
-    for prompt, at_s in zip(prompts, times, strict=True):
-        tokens = encode_prompt(model, weights, prompt.prompt)
-        rows.append(
-            TracedRequest(
-                at_s=at_s or 0.0,
-                prompt_tokens=len(tokens),
-                new_tokens=prompt.new_tokens or new_tokens,
-                tokens=tokens,
-            )
+    ids = encode_prompts(model, weights, [prompt.prompt for prompt in prompts])
+    return tuple(
+        TracedRequest(
+            at_s=at_s or 0.0,
+            prompt_tokens=len(tokens),
+            new_tokens=prompt.new_tokens or new_tokens,
+            tokens=tokens,
         )
-    return tuple(rows)
+        for prompt, at_s, tokens in zip(prompts, times, ids, strict=True)
+    )
 
 
 def _object(line: str, where: str) -> dict[str, object]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
 from typing import NamedTuple
 
 from pydantic import Field, model_validator
@@ -23,7 +22,7 @@ from pydantic import Field, model_validator
 from engine.domain.errors import SpecError
 from engine.domain.links import Direction
 from engine.domain.values import NonNegative, Positive, Value
-from engine.recorded.files import columns_of, number_of, numbers_of, rows_of
+from engine.recorded.files import columns_of, moment_of, number_of, numbers_of, rows_of
 
 PACKET_BYTES = 1500
 STEP_S = 0.5
@@ -152,14 +151,7 @@ def _pairs(text: str, where: str, options: RateOptions) -> Rates:
 
 
 def _fcc(text: str, where: str, options: RateOptions) -> Rates:
-    return _of_one(
-        text,
-        where,
-        options,
-        ("unit_id", "dtime", "bytes_sec"),
-        lambda cell, place: _moment(cell, "%Y-%m-%d %H:%M:%S", place),
-        8.0,
-    )
+    return _of_one(text, where, options, ("unit_id", "dtime", "bytes_sec"), moment_of, 8.0)
 
 
 def _lumos(text: str, where: str, options: RateOptions) -> Rates:
@@ -196,7 +188,7 @@ def _ucc(text: str, where: str, options: RateOptions) -> Rates:
     found: dict[float, tuple[int, float, float]] = {}
     for number, row in rows_of(text, where, ("Timestamp", rate)):
         place = f"{where}, line {number}"
-        at_s = _moment(row["Timestamp"], "%Y.%m.%d_%H.%M.%S", f"{place}, Timestamp")
+        at_s = moment_of(row["Timestamp"], f"{place}, Timestamp", "%Y.%m.%d_%H.%M.%S")
         if row[rate] not in ("-", ""):
             found[at_s] = (number, at_s, number_of(row[rate], f"{place}, {rate}") * 1e3)
     return _in_time(found.values(), where, options.each_s)
@@ -245,16 +237,6 @@ def _in_time(lines: Iterable[tuple[int, float, float]], where: str, each_s: floa
         return Rates((), 0.0)
     last_s = samples[-1].at_s - samples[-2].at_s if len(samples) > 1 else each_s or 1.0
     return Rates(tuple(samples), samples[-1].at_s + last_s)
-
-
-def _moment(text: str, form: str, where: str) -> float:
-    try:
-        moment = datetime.strptime(text, form)
-    except ValueError:
-        raise SpecError(
-            f"{where}: expected a time such as {datetime(2020, 1, 31):{form}}, got {text[:40]!r}."
-        ) from None
-    return (moment - datetime(1970, 1, 1)).total_seconds()
 
 
 def _part(rates: Rates, options: RateOptions, where: str) -> Rates:

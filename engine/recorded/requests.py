@@ -12,7 +12,6 @@ Times count from the first request that is taken.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pydantic import Field
@@ -20,7 +19,15 @@ from pydantic import Field
 from engine.domain.errors import SpecError
 from engine.domain.values import NonNegative, Positive, Value
 from engine.domain.workload import TracedRequest
-from engine.recorded.files import columns_of, number_of, parse_name, parse_options, rows_of, text_of
+from engine.recorded.files import (
+    columns_of,
+    moment_of,
+    number_of,
+    parse_name,
+    parse_options,
+    rows_of,
+    text_of,
+)
 
 MAX_REQUESTS = 100_000
 
@@ -65,24 +72,9 @@ class _Format(NamedTuple):
     is_foreign: bool
 
 
-def _moment(text: str, where: str) -> float:
-    """Seconds of a date and time with up to nine digits of a second, in UTC if no zone is named."""
-    head, dot, rest = text.partition(".")
-    digits = rest[: len(rest) - len(rest.lstrip("0123456789"))] if dot else ""
-    zone = rest[len(digits) :]
-    try:
-        moment = datetime.fromisoformat(head + zone)
-    except ValueError:
-        raise SpecError(
-            f"{where}: expected a time such as 2023-11-16 18:15:46.68, got {text[:40]!r}."
-        ) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return moment.timestamp() + (float(f"0.{digits}") if digits else 0.0)
-
-
 FORMATS = (
     _Format(("at_s", "prompt_tokens", "new_tokens"), number_of, is_foreign=False),
-    _Format(("TIMESTAMP", "ContextTokens", "GeneratedTokens"), _moment, is_foreign=True),
+    _Format(("TIMESTAMP", "ContextTokens", "GeneratedTokens"), moment_of, is_foreign=True),
     _Format(("Timestamp", "Request tokens", "Response tokens"), number_of, is_foreign=True),
 )
 

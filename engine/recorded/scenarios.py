@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from engine.domain.errors import SpecError
@@ -30,11 +31,21 @@ MAX_CHANGES = 100_000
 
 def read_scenario(name: str) -> Scenario:
     """The scenario in a file, or in several; raises `SpecError` with the file and the field or line."""
-    changes: list[Change] = []
-    for part in name.split(AND):
-        path, link, options = parse_name(part.strip())
-        changes += parse_file(text_of(path, "the scenario"), str(path), link, options).changes
-    return _in_order(Scenario(changes=tuple(changes)))
+    parts = [parse_name(part) for part in each_file(name)]
+    return together(
+        parse_file(text_of(path, "the scenario"), str(path), link, options).changes
+        for path, link, options in parts
+    )
+
+
+def each_file(name: str) -> list[str]:
+    """The names of the files, with their links and options, in the name of a scenario."""
+    return [part.strip() for part in name.split(AND)]
+
+
+def together(parts: Iterable[Sequence[Change]]) -> Scenario:
+    """The changes of several files in the order of their times."""
+    return _in_order(Scenario(changes=tuple(chain.from_iterable(parts))))
 
 
 def parse_file(text: str, where: str, link: str = "", options: str = "") -> Scenario:

@@ -11,6 +11,7 @@ from engine.models.catalogue import rows as models
 from topologies.benchmarks import parse_benchmark
 from topologies.board_command import read_row
 from topologies.device_command import device_of
+from topologies.presets import preset
 from topologies.published import PublishedRate
 from topologies.published_runs import compared
 
@@ -54,7 +55,7 @@ def test_predictions_of_the_row_are_what_was_measured(like):
         "prompt": pytest.approx(60.0, rel=0.05),
         "decoding": pytest.approx(9.0, rel=0.05),
     }
-    assert device.source.startswith("derived from bench.md: 2 rates of tokens, each ± 2.0%")
+    assert "derived from bench.md: 2 rates of tokens, each ± 2.0%" in device.source
     assert device.format_rate(4).basis == "fitted to published rates"
 
 
@@ -77,12 +78,24 @@ def test_the_written_row_is_a_device_of_a_cluster_file(tmp_path, capsys):
     arguments = ["device", "import", f"{tmp_path}/b.jsonl", "--memory", "4e9", "--output", str(out)]
     assert main(arguments, COMMANDS, ENVIRONMENT) == 0
     device = read_row(out, "mine")
-    assert device.memory_bytes == 4e9 and device.basis == "fitted to published rates"
+    assert device.memory_bytes == 4e9 and device.basis == "derived from a benchmark"
     two = out.read_text() + out.read_text().replace('"my-board"', '"other"')
     two += '[[link]]\na = "my-board"\nb = "other"\nbit_per_s = 1e9\n'
     (tmp_path / "two.toml").write_text('name = "two"\nsource = "my-board"\n' + two)
     asked = ["predict", f"{tmp_path}/two.toml", "--model", "tiny-gpt2", "--strategy", "edgeshard"]
     assert main(asked, COMMANDS, ENVIRONMENT) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("like", ["raspberry-pi-5", "jetson-orin-nano", "laptop-core"])
+def test_a_row_like_a_preset_says_what_the_table_gave_and_what_is_still_the_presets(like):
+    board = preset(like)
+    row = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like)
+    assert (row.basis, row.assumed_efficiency) == ("derived from a benchmark", None)
+    assert row.source.startswith("format_rates derived from bench.md: 2 rates of tokens")
+    assert f"; all else is that of {like} ({board.basis_in_words}): {board.source}" in row.source
+    said = {"name", "title", "basis", "assumed_efficiency", "source", "format_rates"}
+    changed = {name for name, value in row if value != getattr(board, name)}
+    assert changed <= said and "format_rates" in changed
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,12 @@ router = Router(tags=["advice"])
 
 class AdviceOut(Schema):
     """The strategies on a cluster, ranked. `simulated_tokens` of `new_tokens` were simulated; the others are
-    taken to be like the last.
+    taken to be like the last. If it is not `finished`, there was no time left for some strategies: asked
+    again, it goes on.
     """
 
     by: Objective
+    finished: bool
     answer: Answer | None
     rows: tuple[Assessment, ...]
     simulated_tokens: int
@@ -69,9 +71,10 @@ class ExpectedOut(Schema):
 def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
     """Every strategy on this cluster, the best first, by prediction of a run's first tokens."""
     base = base_of(body)
-    rows = asking.assessed(base, body.by, request.auth.pk)
+    rows, finished = asking.assessed(base, body.by, request.auth.pk)
     return {
         "by": body.by,
+        "finished": finished,
         "answer": asking.answered(base, rows, body.by, request.auth.pk) if body.answer else None,
         "rows": rows,
         "simulated_tokens": max(row.simulated_tokens for row in rows),

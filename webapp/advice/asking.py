@@ -27,9 +27,11 @@ ANSWER_TIMEOUT_S = 30
 TICKET_KEPT_S = 3600
 
 
-def assessed(base: RunSpec, by: Objective, person: int) -> tuple[Assessment, ...]:
-    """Every strategy, the best first. Raises `TooMany` if `person` has asked again meanwhile."""
-    return _assessed(base, by, person, _ticket(person))[0]
+def assessed(base: RunSpec, by: Objective, person: int) -> tuple[tuple[Assessment, ...], bool]:
+    """Every strategy, the best first, and whether there was time for all of them. Raises `TooMany` if
+    `person` has asked again meanwhile.
+    """
+    return _assessed(base, by, person, _ticket(person))
 
 
 def _assessed(

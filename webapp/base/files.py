@@ -6,6 +6,7 @@ emulations have limits of their own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,12 +21,14 @@ from engine.domain.scenario import Scenario
 from engine.domain.vision import VisionSpec
 from engine.domain.workload import TracedRequest
 from engine.experiments.design.files import parse_toml
+from engine.experiments.design.written_out import with_texts
 from engine.experiments.studies.archive import Limits, read_archive
 from engine.experiments.studies.reading import parse_points
 from engine.experiments.studies.study import POINTS
 from engine.models.inputs.pictures import encoded
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
+from engine.recorded.prompts import parse_prompts
 from engine.recorded.requests import Recorded, parse_requests
 from engine.recorded.scenarios import names_links, parse_file
 from topologies import foreign
@@ -97,9 +100,17 @@ def read_machine(document: dict[str, Any], where: str) -> Calibration:
     return Calibration.model_validate(_MACHINE(where, document, where))
 
 
-def read_experiment(text: str, where: str) -> Experiment:
-    """An experiment in TOML. Raises `SpecError`, `HostError`."""
-    return Experiment.model_validate(_EXPERIMENT(where, text, where))
+def read_prompts(text: str, where: str, options: str) -> list[dict[str, Any]]:
+    """Prompts, as `engine.recorded.prompts.parse_prompts`, as plain data. Raises `SpecError`, `HostError`."""
+    found: list[dict[str, Any]] = _PROMPTS(where, text, where, options)
+    return found
+
+
+def read_experiment(text: str, where: str, recorded: Mapping[str, str]) -> Experiment:
+    """An experiment in TOML, with the texts of the `recorded` files that it names written out in it. Raises
+    `SpecError`, `HostError`.
+    """
+    return Experiment.model_validate(_EXPERIMENT(where, text, where, dict(recorded)))
 
 
 # In the process of the call -----------------------------------------------------------------------
@@ -133,8 +144,12 @@ def _machine(document: dict[str, Any], where: str) -> dict[str, Any]:
     return parse_calibration(calibration.to_json(), where).model_dump(mode="json")
 
 
-def _experiment(text: str, where: str) -> dict[str, Any]:
-    return parse_toml(text, where).model_dump(mode="json")
+def _prompts(text: str, where: str, options: str) -> list[dict[str, Any]]:
+    return [prompt.model_dump(mode="json") for prompt in parse_prompts(text, where, options)]
+
+
+def _experiment(text: str, where: str, recorded: dict[str, str]) -> dict[str, Any]:
+    return with_texts(parse_toml(text, where), recorded).model_dump(mode="json")
 
 
 def _study(data: bytes, where: str) -> dict[str, Any]:
@@ -169,4 +184,5 @@ _DRAWING = Confined(_drawing, TEXT_S, TEXT_BYTES, modules=("networkx",))
 _SCENARIO = Confined(_scenario, TEXT_S, TEXT_BYTES)
 _MACHINE = Confined(_machine, TEXT_S, TEXT_BYTES)
 _REQUESTS = Confined(_requests, TEXT_S, TEXT_BYTES)
+_PROMPTS = Confined(_prompts, TEXT_S, TEXT_BYTES)
 _EXPERIMENT = Confined(_experiment, TEXT_S, TEXT_BYTES)

@@ -154,11 +154,14 @@ def portable(weights: WeightsRef) -> WeightsRef:
 
 def with_local_weights(spec: RunSpec) -> RunSpec:
     """The run with the directory on this machine in place of a digest. Raises `HostError`."""
-    if not spec.weights.digest:
-        return spec
-    directory = str(directory_of(spec.weights.digest))
-    weights = spec.weights.model_copy(update={"directory": directory})
-    return spec.model_copy(update={"weights": weights})
+    return spec.model_copy(update={"weights": local(spec.weights)})
+
+
+def local(weights: WeightsRef) -> WeightsRef:
+    """`weights` with the directory on this machine besides the digest. Raises `HostError`."""
+    if not weights.digest:
+        return weights
+    return weights.model_copy(update={"directory": str(directory_of(weights.digest))})
 
 
 def without_place(report: RunReport) -> RunReport:

@@ -17,7 +17,7 @@ from engine.experiments.results.pivot import TableData, table_data
 from engine.reproductions.summary import Reproductions
 from engine.reproductions.verdicts import FigureVerdict
 from webapp.accounts import audit
-from webapp.accounts.access import UserRequest, file_reader, one_at_a_time, operator
+from webapp.accounts.access import UserRequest, check_operator, file_reader, one_at_a_time, operator
 from webapp.base import budgets
 from webapp.base.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, services
@@ -100,7 +100,7 @@ def list_experiments(request: UserRequest) -> list[dict[str, Any]]:
 
 @router.post("", response={201: ExperimentOut}, auth=operator)
 def create_experiment(request: UserRequest, body: ExperimentIn) -> Status[dict[str, Any]]:
-    value = services.parse(body.experiment, body.toml)
+    value = services.parse(body.experiment, body.toml, body.files)
     return Status(201, answers.detail(services.create(value, body.name, request.auth), request.auth))
 
 
@@ -123,7 +123,7 @@ def update_experiment(request: UserRequest, experiment_id: int, edit: Experiment
     """What was started before goes on as it was frozen then."""
     experiment = services.owned(experiment_id, request.auth)
     only_name = edit.experiment is None and edit.toml is None
-    value = None if only_name else services.parse(edit.experiment, edit.toml)
+    value = None if only_name else services.parse(edit.experiment, edit.toml, edit.files)
     return answers.detail(services.edit(experiment, value, edit.name, edit.version), request.auth)
 
 
@@ -227,28 +227,31 @@ def make_table(request: HttpRequest, experiment_id: int, body: TableIn) -> Table
 @router.get("/{int:experiment_id}/export/{kind}", auth=file_reader)
 @one_at_a_time
 def export_experiment(
-    request: HttpRequest,
+    request: UserRequest,
     experiment_id: int,
     kind: str,
     figure: str = "",
     table: str = "",
     size: str = "",
+    sources: bool = False,
 ) -> HttpResponse:
     """A file to keep: toml, json, html (everything), zip (a study, with runs
     and digests, that `edgeloom study` repeats), svg and pdf (a `figure`, or the first), tex (a `table`,
     or all), csv and parquet (the numbers of a `figure` or of a `table`, or all points). Figure and table are
     each a name, or the JSON of one that the experiment does not have. `size` is that of a drawn figure: one
-    or two columns of IEEE's or ACM's papers.
+    or two columns of IEEE's or ACM's papers. A study with `sources` has the source of methods that are
+    installed here and not EdgeLoom's, which only operators may have.
     """
+    if sources:
+        check_operator(request.auth)
     experiment = services.find(experiment_id)
     if kind == "toml":  # as it is now, also before it was started
         source = exports.Source(executions.value_of(experiment), None, ())
     else:
         value, rows = answers.value_and_rows(experiment)
         execution = services.last_execution(experiment)
-        source = exports.Source(
-            value, execution, rows, composed(Figure, figure, "figure"), composed(Table, table, "table"), size
-        )
+        shown = (composed(Figure, figure, "figure"), composed(Table, table, "table"), size)
+        source = exports.Source(value, execution, rows, *shown, with_sources=sources)
     file = exports.file_of(kind, source)
     return answers.download(file.content, file.content_type, f"{source.experiment.name}.{kind}")
 

@@ -48,6 +48,7 @@ class File(NamedTuple):
 class Source(NamedTuple):
     """What files are made of. `figure` and `table` are each the name of one of the experiment's own, or one
     that somebody has composed; with neither, figures are the first, tables are all, and data are all points.
+    `with_sources`: a study has the source of methods that are not EdgeLoom's.
     """
 
     experiment: Experiment
@@ -56,6 +57,7 @@ class Source(NamedTuple):
     figure: Figure | str = ""
     table: Table | str = ""
     size: str = ""
+    with_sources: bool = False
 
     @property
     def origin(self) -> Origin:
@@ -137,7 +139,7 @@ def drawn(draw: Callable[[FigureData, Origin, str], str | bytes]) -> Callable[[S
 def study_of(source: Source) -> bytes:
     """The whole of it, as `loom study` opens and repeats it."""
     known = sources()
-    about = About(timezone.now().date().isoformat(), environment())
+    about = About(timezone.now().date().isoformat(), environment(), with_sources=source.with_sources)
     with DRAWING:
         carried = Carried(source.experiment, points_of(source.execution), source.rows)
         _, files = contents_of([carried], about, Clusters(known.cluster, topologies.dump_toml))

@@ -34,6 +34,10 @@ class ExperimentIn(Schema):
 
     experiment: dict[str, Any] | None = None
     toml: str | None = None
+    files: dict[str, str] = Field(
+        default_factory=dict,
+        description="The texts of recorded files (rates, requests, prompts) that the file `toml` names.",
+    )
     name: str | None = Field(default=None, max_length=100, description="Else the experiment's own.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -46,16 +47,19 @@ def owned(experiment_id: int, user: User) -> Experiment:
     return experiment
 
 
-def parse(fields: dict[str, Any] | None, toml: str | None) -> domain.Experiment:
-    """The experiment that a person sent, as fields or as a TOML file. Raises `SpecError`, also for one that
-    is too large.
+def parse(
+    fields: dict[str, Any] | None, toml: str | None, recorded: Mapping[str, str] | None = None
+) -> domain.Experiment:
+    """The experiment that a person sent, as fields or as a TOML file with the `recorded` files that it names.
+    Raises `SpecError`, also for one that is too large.
     """
     if (fields is None) == (toml is None):
         sentence = "An experiment comes as its fields or as a file: give either experiment or toml."
         raise SpecError(sentence, [("experiment", "give this or toml")])
     if toml is not None:
         budgets.check_experiment_text(toml, "toml")
-        value = read_experiment(toml, "experiment file")
+        value = read_experiment(toml, "experiment file", recorded or {})
+        budgets.check_experiment_text(value.model_dump_json(), "with the recorded files written out")
         check_value(value.model_dump(mode="json"))
     else:
         budgets.check_experiment_text(json.dumps(fields), "experiment")

@@ -18,7 +18,7 @@ from engine.domain.workload import Workload
 from engine.experiments.design.cluster_edits import edit_cluster
 from engine.experiments.design.paths import parse_path, set_at
 from engine.experiments.design.sources import Sources
-from engine.recorded.prompts import traced
+from engine.recorded.prompts import listed_prompts, traced
 from engine.strategies.registry import origin_of, strategy
 
 Setting = tuple[str, Any]
@@ -137,13 +137,14 @@ class Assembler:
 
     def _workload(self, given: Any, model: ModelSpec, weights: WeightsRef, seed: int) -> Workload:
         """The workload, with what the command line takes where nothing is given: 16 tokens in, and 16 out
-        where there is a head. `trace` may be a file; the file `prompts` becomes a trace.
+        where there is a head. `trace` may be a file; `prompts`, a file or a list, become a trace.
         """
         document = dict(given or {})
-        if isinstance(document.get("trace"), str):
-            document |= {"trace": self.sources.requests(document["trace"]), "pattern": "trace"}
+        if trace := document.get("trace"):
+            rows = self.sources.requests(trace) if isinstance(trace, str) else trace
+            document |= {"trace": rows, "pattern": "trace"}
         if (prompts := document.pop("prompts", None)) is not None:
-            many = self.sources.prompts(str(prompts))
+            many = self.sources.prompts(prompts) if isinstance(prompts, str) else listed_prompts(prompts)
             tokens, rate_per_s = document.pop("new_tokens", DEFAULT_TOKENS), document.pop("rate_per_s", None)
             document |= {"trace": traced(many, model, weights, tokens, rate_per_s, seed), "pattern": "trace"}
         if not document.get("trace"):

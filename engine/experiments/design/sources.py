@@ -51,9 +51,9 @@ def no_requests(name: str) -> tuple[TracedRequest, ...]:
 def no_prompts(name: str) -> tuple[Prompt, ...]:
     """Refuse every name: for callers that open no files by name."""
     raise SpecError(
-        f"workload.prompts is {name[:40]!r}: no file is opened by its name here: write their tokens out, as "
-        "workload.trace.",
-        [("base.workload.prompts", "names a file")],
+        f"workload.prompts is {name[:40]!r}: no file is opened by its name here: list the prompts, as "
+        '[{prompt = "Hello"}].',
+        [("base.workload.prompts", "expected a list of prompts")],
     )
 
 

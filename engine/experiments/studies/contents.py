@@ -16,6 +16,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.spec import RunSpec
 from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
+from engine.experiments.design.written_out import CLUSTER
 from engine.experiments.presentation.origin import digest_of
 from engine.experiments.presentation.report_files import files_of
 from engine.experiments.results.rows import Row
@@ -32,8 +33,6 @@ from engine.experiments.studies.study import (
 )
 from engine.models.weights.manifest import StoredFile
 from engine.ops.sizes import model_bytes, num_parameters
-
-CLUSTER_PATH = "cluster"
 
 
 class Carried(NamedTuple):
@@ -159,12 +158,12 @@ def cluster_files(names: Iterable[str]) -> dict[str, str]:
 
 def cluster_names(experiment: Experiment) -> Iterator[str]:
     """The clusters that an experiment gives by name: in its base, and as levels of factors."""
-    if isinstance(named := experiment.base.get(CLUSTER_PATH), str):
+    if isinstance(named := experiment.base.get(CLUSTER), str):
         yield named
     for factor in experiment.factors:
         for level in factor.values:
-            given = [level.value] if CLUSTER_PATH in factor.paths else []
-            yield from (one for one in (*given, level.set.get(CLUSTER_PATH)) if isinstance(one, str))
+            given = [level.value] if CLUSTER in factor.paths else []
+            yield from (one for one in (*given, level.set.get(CLUSTER)) if isinstance(one, str))
 
 
 def _models(runs: Iterable[RunSpec]) -> Iterator[StudiedModel]:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TEXT_S, TEXT_BYTES = 10.0, 4 << 30
 """The limits of tokenising a prompt, which takes milliseconds; a hostile tokenizer's pattern takes years."""
+TOGETHER = 256
+"""Prompts of a file that are tokenised with the tokenizer made once."""
 
 
 def encode(
@@ -41,12 +43,20 @@ def encode_prompt(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int
     """What `encode` gives for a text of a run's request, within a limit of time. Raises `SpecError`, also at
     the limit.
     """
+    return encode_prompts(model, weights, (text,))[0]
+
+
+def encode_prompts(model: ModelSpec, weights: WeightsRef, texts: Sequence[str]) -> list[tuple[int, ...]]:
+    """What `encode_prompt` gives for each text; `TOGETHER` of them share a limit. Raises `SpecError`."""
     if weights.kind == "random":
-        return encode(model, weights, text)
-    ids, refusal = _within_limit(weights.directory, text)
-    if refusal:
-        raise SpecError(refusal)
-    return _checked(model, weights, ids)
+        return [encode(model, weights, text) for text in texts]
+    found: list[tuple[int, ...]] = []
+    for first in range(0, len(texts), TOGETHER):
+        rows, refusal = _within_limit(weights.directory, tuple(texts[first : first + TOGETHER]))
+        if refusal:
+            raise SpecError(refusal)
+        found += (_checked(model, weights, ids) for ids in rows)
+    return found
 
 
 def _checked(model: ModelSpec, weights: WeightsRef, ids: Sequence[int]) -> tuple[int, ...]:
@@ -61,16 +71,18 @@ def _checked(model: ModelSpec, weights: WeightsRef, ids: Sequence[int]) -> tuple
 
 
 @lru_cache(maxsize=64)
-def _within_limit(directory: str, text: str) -> tuple[tuple[int, ...], str]:
+def _within_limit(directory: str, texts: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], str]:
     """The ids, or why there are none: the points of an experiment ask for the same again and again."""
     try:
-        return tuple(_IDS(f"{directory}/{FILE}", *library_tokenizer(directory), text)), ""
+        rows = _IDS(f"{directory}/{FILE}", *library_tokenizer(directory), texts)
+        return tuple(tuple(ids) for ids in rows), ""
     except SpecError as error:
         return (), str(error)
 
 
-def _ids(tokenizer: str, splits_special_tokens: bool, text: str) -> list[int]:
-    return _of_text(tokenizer, splits_special_tokens).encode(text).ids
+def _ids(tokenizer: str, splits_special_tokens: bool, texts: Sequence[str]) -> list[list[int]]:
+    made = _of_text(tokenizer, splits_special_tokens)
+    return [made.encode(text).ids for text in texts]
 
 
 _IDS = Confined(_ids, TEXT_S, TEXT_BYTES, modules=("tokenizers",), refusal=": does not tokenise the prompt")

@@ -148,6 +148,37 @@ def test_a_plan_by_hand_is_a_value_of_a_factor_written_out_or_in_a_file(tmp_path
     assert "params.plan no-such-plan.json: cannot be read: No such file" in words
 
 
+def test_an_experiment_file_names_recorded_rates_requests_and_prompts(tmp_path: Path, capsys: Any) -> None:
+    """At the rate of its file one link is all but down until 4 s."""
+    (tmp_path / "day.csv").write_text("at_s,prompt_tokens,new_tokens\n0,4,1\n0.1,4,3\n")
+    (tmp_path / "ask.jsonl").write_text('{"prompt": "Hello", "new_tokens": 2}\n')
+    (tmp_path / "bus.csv").write_text("at_s,bit_per_s\n0,20000\n4,1e9\n")
+    link = topologies.load("lab-3").links[0]
+    values = [
+        f'{{label = "day", value = {{trace = "{tmp_path}/day.csv"}}}}',
+        f'{{label = "prompts", value = {{prompts = "{tmp_path}/ask.jsonl"}}}}',
+    ]
+    file = written(tmp_path, values=", ".join(values))
+    text = file.read_text().replace('path = "strategy"', 'path = "workload"')
+    scenario = f"{tmp_path}/bus.csv@{link.a}--{link.b},until_s=5"
+    text = text.replace(
+        "weights = ",
+        f'strategy = "megatron"\nparams = {{ planner = "paper" }}\nscenario = "{scenario}"\nweights = ',
+    )
+    file.write_text(text)
+    latencies = []
+    for name, without in (("out", ""), ("calm", f'scenario = "{scenario}"\n')):
+        file.write_text(text.replace(without, ""))
+        output = ("--output", tmp_path / name)
+        status, shown, refusal = run(capsys, "predict", file, *output, "--jobs", 1)
+        assert status == 0 and "2 of 2 predicted finished" in shown, refusal
+        run(capsys, "report", file, *output)
+        rows = json.loads((tmp_path / name / "two-methods/points.json").read_text())["rows"]
+        latencies.append([row["metrics"]["latency_s"] for row in rows])
+    slow, calm = latencies
+    assert all(one > 5 * other for one, other in zip(slow, calm, strict=True)), latencies
+
+
 REFUSED = [
     (("show", "nowhere"), "give a TOML or JSON file, or one of latency-load, methods-by-rate, scaling"),
     (("report", "scaling"), "has no results of scaling: run `loom experiment predict` first"),

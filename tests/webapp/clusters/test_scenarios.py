@@ -99,3 +99,12 @@ def test_recorded_requests_become_a_trace_with_what_was_done_to_them(alice: Brow
     ]
     refused = upload(alice, "burst.csv", burst, "/requests", options="speed=2")
     assert refused.status_code == 422 and "the option 'speed=2'" in refused.json()["detail"]
+
+
+def test_a_file_of_prompts_is_refused_before_anybody_tokenises_it(alice: Browser) -> None:
+    bad = upload(alice, "p.jsonl", b'{"prompt": "a"}\n{"text": "b"}\n', "/prompts", model="tiny-gpt2")
+    assert bad.status_code == 422 and "p.jsonl, line 2" in bad.json()["detail"]
+    unknown = upload(alice, "p.jsonl", b'{"prompt": "a"}', "/prompts", model="gpt-9")
+    assert unknown.status_code == 422 and "There is no model gpt-9" in unknown.json()["detail"]
+    large = upload(alice, "p.jsonl", b'{"prompt": "a"}' * 100_000, "/prompts", model="tiny-gpt2")
+    assert large.status_code == 422 and "is larger than 1 MB" in large.json()["detail"]

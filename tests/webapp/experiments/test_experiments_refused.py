@@ -211,6 +211,33 @@ def test_a_plan_by_hand_is_a_value_and_no_name_of_a_file_of_the_server(alice: Br
     assert file["state"] == "problem" and "no file is opened by its name here" in file["reason"]
 
 
+def test_an_experiment_file_brings_the_recorded_files_that_it_names(alice: Browser) -> None:
+    toml = """
+name = "recorded"
+[base]
+cluster = "lab-3"
+model = "tiny-gpt2"
+strategy = "single"
+workload = { trace = "days/day.csv,requests=1" }
+"""
+    day = "at_s,prompt_tokens,new_tokens\n0.5,8,2\n2,8,4\n"
+    assert "names the recorded file day.csv: give it together" in refused(
+        alice.post("/experiments", {"toml": toml}), 422
+    )
+    answer = alice.post("/experiments", {"toml": toml, "files": {"day.csv": day}})
+    assert answer.status_code == 201, answer.content
+    address = f"/experiments/{answer.json()['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    (row,) = alice.get(f"{address}/rows").json()["rows"]
+    assert row["outcome"] == "finished", row
+    assert answer.json()["experiment"]["base"]["workload"]["trace"] == [
+        {"at_s": 0.5, "prompt_tokens": 8, "new_tokens": 2}
+    ]
+    bad = alice.post("/experiments", {"toml": toml, "files": {"day.csv": day.replace("8,2", "8,soon")}})
+    assert "day.csv, line 2, new_tokens: expected a number" in refused(bad, 422)
+
+
 def test_weights_in_a_directory_of_the_server_are_refused_wherever_they_are_written(alice: Browser) -> None:
     weights = {
         "name": "weights",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 
-from engine.strategies import outside, registry
+from engine.strategies import registry
 from tests.support.experiments import BASE, FIGURE, RATES, fields
-from tests.support.outside import install, write_method
 from tests.support.waiting_points import ME, stored
 from tests.support.web import Browser, RedisServer, Worker, wait_until
 from webapp.experiments import computations, executions
@@ -19,21 +17,6 @@ from webapp.experiments.models import Computation
 
 METHODS = {"name": "strategy", "path": "strategy", "values": ["single", "thirds"]}
 TEN_RATES = RATES | {"values": [1e6 * (number + 1) for number in range(10)]}
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder with an installed method that this process knows, as the worker that expands an experiment."""
-    folder = tmp_path / "site"
-    write_method(folder)
-    install(folder)
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delenv("LOOM_METHODS", raising=False)
-    (thirds,), wrong = outside.installed(set())
-    assert not wrong
-    monkeypatch.setitem(registry._BY_NAME, "thirds", thirds.method)
-    monkeypatch.setitem(registry._OUTSIDE, "thirds", thirds)
-    yield folder
 
 
 def code() -> str:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 
 import topologies
 from engine.experiments.studies.archive import read_archive, write_archive
-from engine.experiments.studies.study import Study
-from tests.support.experiments import FIGURE, TABLE, created, refused, work
+from engine.experiments.studies.study import StudiedMethod, Study
+from engine.strategies import registry
+from tests.support.experiments import BASE, FIGURE, RATES, TABLE, created, refused, work
 from tests.support.web import Browser, person
 from webapp.base import budgets
+from webapp.experiments import computations
 from webapp.experiments.design import studies
 from webapp.experiments.models import Experiment
 
@@ -57,6 +60,35 @@ def test_an_experiment_is_exported_with_runs_results_figures_and_clusters(alice:
     assert f"{one.folder}/figures/latency.pdf" in files and f"{one.folder}/tables/table.tex" in files
     assert topologies.parse_toml(files["clusters/lab-3.toml"].decode(), "") == topologies.load("lab-3")
     assert study.environment["processor"]
+
+
+def test_the_source_of_a_method_of_others_is_in_a_study_that_an_operator_asks_it_for(
+    alice: Browser, site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    origin = registry.origin_of("thirds")
+    assert origin is not None
+    monkeypatch.setattr(computations, "installed_code", lambda: (origin.code,))
+    made = created(alice, base=BASE | {"strategy": "thirds"}, factors=[RATES])
+    address = f"/experiments/{made['id']}"
+    alice.post(f"{address}/predict")
+    work()
+    (bare,), _ = methods_and_files(alice.get(f"{address}/export/zip"))
+    assert (bare.name, bare.source) == ("thirds", "")
+    (method,), files = methods_and_files(alice.get(f"{address}/export/zip?sources=true"))
+    assert method.source == f"methods/{method.origin.package}"
+    assert any(b"class " in content for name, content in files.items() if name.startswith(method.source))
+    assert f"{method.source}/pyproject.toml" in files
+    person("victor", "viewer")
+    victor = Browser()
+    victor.log_in("victor")
+    assert "ask an administrator" in refused(victor.get(f"{address}/export/zip?sources=true"), 403)
+    assert victor.get(f"{address}/export/zip").status_code == 200
+
+
+def methods_and_files(answer: Any) -> tuple[tuple[StudiedMethod, ...], dict[str, bytes]]:
+    assert answer.status_code == 200, answer.content
+    study, files = files_of(answer.content)
+    return study.methods, files
 
 
 def test_one_that_was_not_started_is_refused(alice: Browser) -> None:

@@ -10,11 +10,16 @@ from django.contrib.auth.models import User
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.values import Assessment, Why
 from engine.advice.why import explain
+from engine.domain.arrivals import arrivals_s
+from engine.domain.workload import TracedRequest, Workload
+from engine.models.catalogue import resolve
+from engine.models.inputs.text import encode_prompt
 from engine.runs.uncertainty import with_uncertainty
 from engine.strategies.registry import STRATEGIES
 from tests.support import experiments
 from tests.support.web import Browser, Worker, recorded, request_body, wait_until
 from tests.webapp.advice.test_advice import body
+from tests.webapp.clusters.test_scenarios import upload
 from tests.webapp.jobs.test_planning import question
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, base_of
@@ -51,6 +56,24 @@ def test_a_prediction_comes_back_from_a_planning_worker(plan_worker: Worker, ali
     devices = [{**device, "memory_bytes": 1000} for device in request_body()["cluster"]["devices"]]
     small = alice.post("/predict", request_body(cluster=request_body()["cluster"] | {"devices": devices}))
     assert small.status_code == 409 or small.json()["report"]["outcome"]["kind"] == "out_of_memory"
+
+
+def test_prompts_of_a_file_become_requests_with_the_tokens_of_the_model(
+    plan_worker: Worker, alice: Browser
+) -> None:
+    lines = b'{"prompt": "Hello", "at_s": 2}\n{"prompt": "Hi", "at_s": 1, "new_tokens": 3}\n'
+    asked = {"model": "demo-lm", "new_tokens": "5", "options": "requests=2"}
+    answer = upload(alice, "p.jsonl", lines, "/prompts", **asked)
+    assert answer.status_code == 200, answer.content
+    model, weights = resolve("demo-lm")
+    found = [TracedRequest.model_validate(row) for row in answer.json()["requests"]]
+    assert [(row.at_s, row.new_tokens, row.tokens) for row in found] == [
+        (1.0, 3, encode_prompt(model, weights, "Hi")),
+        (2.0, 5, encode_prompt(model, weights, "Hello")),
+    ]
+    drawn = upload(alice, "p.jsonl", b'{"prompt": "Hi"}', "/prompts", rate_per_s="2", seed="7", **asked)
+    poisson = Workload(pattern="poisson", rate_per_s=2, requests=1, prompt_tokens=1, new_tokens=1)
+    assert drawn.json()["requests"][0]["at_s"] == arrivals_s(poisson, 7)[0]
 
 
 def test_a_message_that_names_a_task_of_another_queue_is_refused(plan_worker: Worker, alice: Browser) -> None:
@@ -90,6 +113,7 @@ def test_a_viewer_gets_every_strategy_ranked_and_what_one_change_would_do(
     times = [row["total_s"] for row in rows if row["total_s"] is not None]
     assert times == sorted(times)
     assert (answer.json()["simulated_tokens"], answer.json()["new_tokens"]) == (3, 3)
+    assert answer.json()["finished"] is True
     base = base_of(AdviceRequest.parse(body(), "request"))
     for row in rows:
         expected = assess_with_interval(base.model_copy(update={"strategy": row["strategy"]}))

@@ -9,7 +9,7 @@ from engine.domain import experiment as domain
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.units import human
-from engine.experiments.studies.written_out import with_clusters
+from engine.experiments.design.written_out import with_clusters
 from webapp.base import budgets
 from webapp.base.bodies import check_value
 from webapp.base.errors import TooMany, Unavailable

@@ -16,9 +16,15 @@ export interface AdviceQuestion {
 
 const SETTLED_MS = 120;
 
-/** Every strategy's figures, asked for shortly after every edit; null: nothing to ask yet. */
+const AGAIN_MS = 3_000;
+
+/** Milliseconds until advice that lacks some strategies, since the machine was busy, is asked for again. */
+export const whenToGoOn = (advice: Pick<Advice, 'finished'> | undefined): number | false =>
+  advice && !advice.finished ? AGAIN_MS : false;
+
+/** Every strategy's figures, asked for shortly after every edit until there are all; null: nothing to ask yet. */
 export function useAdvice(question: AdviceQuestion | null) {
-  const { data: advice, ...answer } = useSettled<Advice>('/advice', question, SETTLED_MS);
+  const { data: advice, ...answer } = useSettled<Advice>('/advice', question, SETTLED_MS, whenToGoOn);
   return { advice, ...answer };
 }
 

@@ -931,6 +931,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Read Prompts File */
+        post: operations["read_prompts_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/requests": {
         parameters: {
             query?: never;
@@ -1388,6 +1405,7 @@ export interface components {
             answer: components["schemas"]["Answer"] | null;
             /** @enum {string} */
             by: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
+            finished: boolean;
             new_tokens: number;
             rows: components["schemas"]["Assessment"][];
             simulated_tokens: number;
@@ -1918,7 +1936,7 @@ export interface components {
         };
         DeviceSpec: {
             assumed_efficiency: number | null;
-            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "calibrated") | null;
+            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "derived from a benchmark" | "calibrated") | null;
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
@@ -2080,6 +2098,9 @@ export interface components {
             experiment?: {
                 [key: string]: unknown;
             } | null;
+            files?: {
+                [key: string]: string;
+            };
             name?: string | null;
             toml?: string | null;
             version: number;
@@ -2088,6 +2109,9 @@ export interface components {
             experiment?: {
                 [key: string]: unknown;
             } | null;
+            files?: {
+                [key: string]: string;
+            };
             name?: string | null;
             toml?: string | null;
         };
@@ -2310,7 +2334,7 @@ export interface components {
         };
         FormatRate: {
             /** @enum {string} */
-            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "calibrated";
+            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "derived from a benchmark" | "calibrated";
             /** @enum {integer} */
             bits: 32 | 16 | 8 | 4;
             flop_per_s: number;
@@ -3157,6 +3181,13 @@ export interface components {
             cursor: number;
             lines: components["schemas"]["LogLine"][];
             more: boolean;
+        };
+        PromptsIn: {
+            model: string;
+            new_tokens?: number;
+            rate_per_s?: number | null;
+            seed?: number;
+            weights?: "random" | null;
         };
         Published: {
             /** @enum {string} */
@@ -4887,6 +4918,7 @@ export interface operations {
             query?: {
                 figure?: string;
                 size?: string;
+                sources?: boolean;
                 table?: string;
             };
             header?: never;
@@ -5618,6 +5650,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PredictionOut"];
+                };
+            };
+        };
+    };
+    read_prompts_file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "multipart/form-data": {
+                    /** Format: binary */
+                    file: string;
+                    model: string;
+                    new_tokens?: number;
+                    options?: string;
+                    rate_per_s?: number | null;
+                    seed?: number;
+                    weights?: "random" | null;
+                };
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RequestsOut"];
                 };
             };
         };

@@ -150,11 +150,12 @@ export function useReproduction(name: string) {
   });
 }
 
-/** Where a file of an experiment is: of one figure or table, by its name or as the JSON of a composed one. */
+/** Where a file of an experiment is: of one figure or table, by its name or as the JSON of a composed one; of a
+ * study, with the `sources` of its methods. */
 export function exportLink(
   id: number,
   format: string,
-  chosen: { figure?: string; table?: string; size?: string } = {},
+  chosen: { figure?: string; table?: string; size?: string; sources?: string } = {},
 ): string {
   const query = new URLSearchParams(Object.entries(chosen).filter(([, value]) => value));
   return `/api/experiments/${id}/export/${format}${query.size > 0 ? `?${query}` : ''}`;

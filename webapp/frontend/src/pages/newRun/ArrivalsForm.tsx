@@ -1,11 +1,14 @@
-import { Button, FileButton, Group, NumberInput, Select, SimpleGrid, Text, TextInput } from '@mantine/core';
+import { NumberInput, Select, SimpleGrid } from '@mantine/core';
 import { useState } from 'react';
-import { api, sentence } from '@/api/client';
-import type { RecordedRequests } from '@/api/types';
-import { type Arrivals, type Draft, isQueued } from '@/run/request/draft';
+import { api } from '@/api/client';
+import type { ModelRow, RecordedRequests } from '@/api/types';
+import { seconds } from '@/format/units';
+import { type Arrivals, type Draft, isQueued, weightsOf, whoseTokens } from '@/run/request/draft';
+import { RecordedFile } from './RecordedFile';
 
 interface Props {
   draft: Draft;
+  model: ModelRow | undefined;
   set: (patch: Partial<Draft>) => void;
   errorOf: (path: string) => string | undefined;
 }
@@ -15,7 +18,7 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
   { value: 'bursty', label: 'All at once' },
   { value: 'poisson', label: 'At random, at a mean rate (Poisson)' },
   { value: 'users', label: 'From users who wait for their answers' },
-  { value: 'trace', label: 'As in a file (trace)' },
+  { value: 'trace', label: 'As in a file (trace, prompts)' },
   { value: 'serve', label: 'Serve: from people and programs, while it runs' },
 ];
 
@@ -23,7 +26,7 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
 const SERVED_REQUESTS = 100;
 
 /** When requests arrive, how many of those that wait are served together, and the objectives of goodput. */
-export function ArrivalsForm({ draft, set, errorOf }: Props) {
+export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
   const { arrivals } = draft;
   const change = (patch: Partial<Arrivals>) => set({ arrivals: { ...arrivals, ...patch } });
   const choose = (pattern: Arrivals['pattern']) =>
@@ -69,9 +72,7 @@ export function ArrivalsForm({ draft, set, errorOf }: Props) {
           />
         </>
       )}
-      {arrivals.pattern === 'trace' && (
-        <TraceFile trace={arrivals.trace} onTrace={(trace) => change({ trace })} />
-      )}
+      {arrivals.pattern === 'trace' && <TraceFile draft={draft} model={model} change={change} set={set} />}
       {isQueued(arrivals) && (
         <>
           <Figure
@@ -129,53 +130,72 @@ function Figure({ label, value, whole, suffix, placeholder, error, onChange }: F
 }
 
 interface TraceFileProps {
-  trace: Arrivals['trace'];
-  onTrace: (trace: Arrivals['trace']) => void;
+  draft: Draft;
+  model: ModelRow | undefined;
+  change: (patch: Partial<Arrivals>) => void;
+  set: (patch: Partial<Draft>) => void;
 }
 
-/** A file of requests, ours, Azure's or BurstGPT's, which the server reads. */
-function TraceFile({ trace, onTrace }: TraceFileProps) {
-  const [options, setOptions] = useState('');
+/** A file of requests, ours, Azure's or BurstGPT's, or of prompts (JSONL), which the server reads. */
+function TraceFile({ draft, model, change, set }: TraceFileProps) {
+  const { trace, tokensOf } = draft.arrivals;
+  const [perSecond, setPerSecond] = useState<number | null>(null);
   const [notes, setNotes] = useState('');
-  const [error, setError] = useState('');
-  const read = async (file: File | null) => {
-    if (!file) return;
+  const mine = whoseTokens(draft, model);
+  const read = async (file: File, part: string, signal: AbortSignal) => {
     const form = new FormData();
     form.append('file', file);
-    form.append('options', options);
-    try {
-      const found = await api.upload<RecordedRequests>('/requests', form);
-      onTrace(found.requests);
-      setNotes(found.notes.join(' '));
-      setError('');
-    } catch (refusal) {
-      setError(sentence(refusal));
+    form.append('options', part);
+    const ofPrompts = (await file.slice(0, 1_000).text()).trimStart().startsWith('{');
+    if (ofPrompts) {
+      form.append('model', draft.model);
+      if (weightsOf(draft, model)) form.append('weights', 'random');
+      form.append('new_tokens', String(draft.newTokens));
+      form.append('seed', String(draft.seed));
+      if (perSecond) form.append('rate_per_s', String(perSecond));
     }
+    const found = await api.upload<RecordedRequests>(ofPrompts ? '/prompts' : '/requests', form, signal);
+    return { ...found, tokensOf: ofPrompts ? mine : null };
   };
   const last = trace.at(-1);
+  const count = `${trace.length} ${trace.length === 1 ? 'request' : 'requests'}`;
+  const told = last && `${count}, the last at ${seconds(last.at_s)}.`;
   return (
-    <div>
-      <TextInput
-        label="Trace"
-        aria-label="Part of the trace's file"
-        placeholder="all: or requests=60, stretch=10"
-        value={options}
-        onChange={(event) => setOptions(event.currentTarget.value)}
-        data-testid="trace-options"
-      />
-      <Group gap="xs" mt={6}>
-        <FileButton onChange={read}>
-          {(props) => (
-            <Button {...props} size="xs" variant="default" data-testid="trace-file">
-              Choose a CSV file
-            </Button>
-          )}
-        </FileButton>
-        {last && <Text size="sm">{`${trace.length} requests in ${last.at_s} s`}</Text>}
-      </Group>
-      <Text size="xs" c={error ? 'red' : 'dimmed'} mt={4} role={error ? 'alert' : undefined}>
-        {error || notes || 'Columns at_s, prompt_tokens, new_tokens; or a trace of Azure or BurstGPT'}
-      </Text>
-    </div>
+    <>
+      <div style={{ gridColumn: '1 / -1' }}>
+        <RecordedFile
+          choose="File of requests or prompts"
+          about='Requests: CSV with at_s, prompt_tokens, new_tokens, or a trace of Azure or BurstGPT. Prompts: JSONL, such as {"prompt": "Hello"}.'
+          example="all: or requests=60, stretch=10"
+          taken={
+            told &&
+            [told, tokensOf && `Prompts with the tokens of ${tokensOf}.`, notes].filter(Boolean).join(' ')
+          }
+          asked={[mine, draft.newTokens, draft.seed, perSecond].join()}
+          read={read}
+          onRead={(found) => {
+            change({ trace: found?.requests ?? [], tokensOf: found?.tokensOf ?? null });
+            setNotes(found?.notes.join(' ') ?? '');
+          }}
+          testId="trace"
+        />
+      </div>
+      {tokensOf && (
+        <>
+          <Figure
+            label="New tokens, where none are said"
+            whole
+            value={draft.newTokens}
+            onChange={(value) => value && set({ newTokens: value })}
+          />
+          <Figure
+            label="Requests per second"
+            placeholder="as the file says, or all at once"
+            value={perSecond}
+            onChange={(value) => setPerSecond(value || null)}
+          />
+        </>
+      )}
+    </>
   );
 }

@@ -1,11 +1,12 @@
-import { Button, FileButton, Group, Select, Text, TextInput } from '@mantine/core';
-import { IconUpload, IconX } from '@tabler/icons-react';
+import { Button, Group, Select, Text } from '@mantine/core';
+import { IconX } from '@tabler/icons-react';
 import { useState } from 'react';
 import { api, sentence } from '@/api/client';
 import { useTraces } from '@/api/queries';
 import type { Change, ClusterSpec, Scenario } from '@/api/types';
 import { seconds } from '@/format/units';
 import type { Draft } from '@/run/request/draft';
+import { RecordedFile } from './RecordedFile';
 import { linksOf, onLink } from './scenario';
 import { linkChoices, linkName } from '@/format/links';
 
@@ -15,6 +16,9 @@ interface Props {
   set: (patch: Partial<Draft>) => void;
 }
 
+const ABOUT =
+  'No changes at set times. A file has recorded rates (Mahimahi, HSDPA, Ghent, FCC, UCC, Lumos5G, CSV), or changes (TOML, JSON).';
+
 /** Changes of the cluster at set times: none, an example trace of a link's rate, recorded rates, or a file. */
 export function ScenarioForm({ draft, cluster, set }: Props) {
   const traces = useTraces();
@@ -22,35 +26,44 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
   const [about, setAbout] = useState(
     draft.scenario.changes.length > 0 ? 'The changes of the earlier run.' : '',
   );
-  const [options, setOptions] = useState('');
   const [wrong, setWrong] = useState('');
+  const [files, setFiles] = useState(0);
   const { changes } = draft.scenario;
   const links = cluster?.links.map(linkName) ?? [];
   const used = linksOf(draft.scenario);
-  const take = async (text: string, name: string | null, answer: Promise<Scenario>) => {
+  const link = used.length === 1 && links.includes(used[0]!) ? used[0] : links[0];
+  const take = (scenario: Scenario, text: string) => {
+    set({ scenario });
+    setAbout(text);
+    setWrong('');
+  };
+  const forget = () => {
+    take({ changes: [] }, '');
+    setChosen(null);
+    setFiles(files + 1);
+  };
+  const example = async (name: string | null) => {
+    forget();
+    const row = traces.data?.find((one) => one.name === name);
+    if (!row) return;
     try {
-      const scenario = await answer;
-      const first = links[0];
-      const known = linksOf(scenario).every((link) => links.includes(link));
-      set({ scenario: name && !known && first ? onLink(scenario, first) : scenario });
-      setAbout(text);
-      setChosen(name);
-      setWrong('');
+      const scenario = await api.get<Scenario>(`/traces/${row.name}`);
+      take(link ? onLink(scenario, link) : scenario, row.about);
+      setChosen(row.name);
     } catch (error) {
       setWrong(sentence(error));
     }
   };
-  const upload = (file: File | null) => {
-    if (!file) return;
+  const read = (file: File, part: string, signal: AbortSignal) => {
     const form = new FormData();
     form.append('file', file);
-    form.append('link', links[0] ?? '');
-    form.append('options', options);
-    void take(`From ${file.name}.`, null, api.upload<Scenario>('/scenarios', form));
+    form.append('link', link ?? '');
+    form.append('options', part);
+    return api.upload<Scenario>('/scenarios', form, signal);
   };
   return (
     <>
-      <Group gap="sm" align="flex-end">
+      <Group gap="sm" align="flex-end" mb="sm">
         <Select
           label="Example trace"
           placeholder="none"
@@ -59,69 +72,49 @@ export function ScenarioForm({ draft, cluster, set }: Props) {
           w={220}
           data-testid="trace"
           data={traces.data?.map((row) => ({ value: row.name, label: row.name })) ?? []}
-          onChange={(name) => {
-            const row = traces.data?.find((one) => one.name === name);
-            if (row) void take(row.about, row.name, api.get<Scenario>(`/traces/${row.name}`));
-            else {
-              set({ scenario: { changes: [] } });
-              setChosen(null);
-            }
-          }}
+          onChange={(name) => void example(name)}
         />
-        {changes.length > 1 && used.length === 1 && (
+        {changes.length > 0 && used.length === 1 && (
           <Select
-            label="drives the link"
+            label="Link"
             data={linkChoices(cluster?.links ?? [])}
             value={used[0] ?? null}
             allowDeselect={false}
             w={220}
             data-testid="trace-link"
-            onChange={(link) => link && set({ scenario: onLink(draft.scenario, link) })}
+            onChange={(next) => next && set({ scenario: onLink(draft.scenario, next) })}
           />
         )}
-        <TextInput
-          label="Part of a file"
-          placeholder="all: or until_s=60"
-          value={options}
-          w={180}
-          data-testid="scenario-options"
-          onChange={(event) => setOptions(event.currentTarget.value)}
-        />
-        <FileButton onChange={upload}>
-          {(props) => (
-            <Button
-              {...props}
-              variant="default"
-              leftSection={<IconUpload size={16} />}
-              data-testid="scenario-upload"
-            >
-              File of rates or changes
-            </Button>
-          )}
-        </FileButton>
         {changes.length > 0 && (
           <Button
             variant="subtle"
             color="gray"
             leftSection={<IconX size={16} />}
             data-testid="scenario-clear"
-            onClick={() => {
-              set({ scenario: { changes: [] } });
-              setChosen(null);
-            }}
+            onClick={forget}
           >
-            None
+            No changes
           </Button>
         )}
       </Group>
+      <RecordedFile
+        key={files}
+        choose="File of rates or changes"
+        about={ABOUT}
+        example="all: or until_s=60, only=…"
+        taken={changes.length > 0 && `${about} ${summary(changes)}`}
+        read={read}
+        onRead={(scenario, file) => {
+          setChosen(null);
+          take(scenario ?? { changes: [] }, `From ${file.name}.`);
+        }}
+        testId="scenario"
+      />
       {wrong && (
-        <Text size="sm" c="red" mt="xs" role="alert" data-testid="scenario-error">
+        <Text size="sm" c="red" mt="xs" role="alert">
           {wrong}
         </Text>
       )}
-      <Text size="sm" c="dimmed" mt="xs" data-testid="scenario-about">
-        {changes.length === 0 ? 'No changes at set times.' : `${about} ${summary(changes)}`}
-      </Text>
     </>
   );
 }

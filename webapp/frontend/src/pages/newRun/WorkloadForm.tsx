@@ -59,48 +59,52 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           mb="sm"
         />
       )}
-      <SimpleGrid hidden={traced} cols={asksLength ? 3 : 2} spacing="md">
-        {asksLength && (
+      {!traced && (
+        <SimpleGrid cols={asksLength ? 3 : 2} spacing="md">
+          {asksLength && (
+            <Whole
+              label={`Prompt tokens${most}`}
+              value={draft.promptTokens}
+              min={1}
+              max={model && model.max_positions - model.image_rows}
+              error={errorOf('workload.prompt_tokens')}
+              onChange={(promptTokens) => set({ promptTokens })}
+              testId="prompt-tokens"
+            />
+          )}
+          {generates ? (
+            <Whole
+              label={`New tokens${most}`}
+              value={draft.newTokens}
+              min={1}
+              max={model?.max_positions}
+              error={errorOf('workload.new_tokens')}
+              onChange={(newTokens) => set({ newTokens })}
+              testId="new-tokens"
+            />
+          ) : (
+            <div>
+              <Text size="sm" fw={500}>
+                New tokens
+              </Text>
+              <Text size="sm" c="dimmed" mt={6}>
+                {model?.num_classes
+                  ? `A classifier: one of ${model.num_classes}`
+                  : 'An encoder: hidden states'}
+              </Text>
+            </div>
+          )}
           <Whole
-            label={`Prompt tokens${most}`}
-            value={draft.promptTokens}
+            label={`Requests${serves ? ' in all, at most' : ''}`}
+            value={draft.requests}
             min={1}
-            max={model && model.max_positions - model.image_rows}
-            error={errorOf('workload.prompt_tokens')}
-            onChange={(promptTokens) => set({ promptTokens })}
-            testId="prompt-tokens"
+            max={10_000}
+            error={errorOf('workload.requests')}
+            onChange={(requests) => set({ requests })}
+            testId="requests"
           />
-        )}
-        {generates ? (
-          <Whole
-            label={`New tokens${most}`}
-            value={draft.newTokens}
-            min={1}
-            max={model?.max_positions}
-            error={errorOf('workload.new_tokens')}
-            onChange={(newTokens) => set({ newTokens })}
-            testId="new-tokens"
-          />
-        ) : (
-          <div>
-            <Text size="sm" fw={500}>
-              New tokens
-            </Text>
-            <Text size="sm" c="dimmed" mt={6}>
-              {model?.num_classes ? `A classifier: one of ${model.num_classes}` : 'An encoder: hidden states'}
-            </Text>
-          </div>
-        )}
-        <Whole
-          label={`Requests${serves ? ' in all, at most' : ''}`}
-          value={draft.requests}
-          min={1}
-          max={10_000}
-          error={errorOf('workload.requests')}
-          onChange={(requests) => set({ requests })}
-          testId="requests"
-        />
-      </SimpleGrid>
+        </SimpleGrid>
+      )}
       {generates && (
         <Whole
           label="Length that plans assume"
@@ -113,7 +117,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           testId="assumed-tokens"
         />
       )}
-      <ArrivalsForm draft={draft} set={set} errorOf={errorOf} />
+      <ArrivalsForm draft={draft} model={model} set={set} errorOf={errorOf} />
     </>
   );
 }

@@ -53,6 +53,18 @@ describe('a draft of a run', () => {
     expect(toRequest(draft, model)).toMatchObject({ weights: null, workload: { new_tokens: 24 } });
   });
 
+  it('runs the prompts of a file only with the model whose tokens they are', () => {
+    const trace = [{ at_s: 0, prompt_tokens: 2, new_tokens: 4, tokens: [5, 6] }];
+    const arrivals: Arrivals = { ...FIRST_ARRIVALS, pattern: 'trace', trace, tokensOf: 'demo-lm' };
+    const asked = { ...draft, arrivals };
+    expect(missing(asked, model)).toBeNull();
+    expect(missing({ ...asked, model: 'gpt2' }, { ...model, name: 'gpt2' })).toContain('tokens of demo-lm');
+    expect(missing({ ...asked, randomWeights: true }, model)).toContain('tokens of demo-lm');
+    expect(fromRequest(toRequest(asked, model)).arrivals.tokensOf).toBe('demo-lm');
+    const counted = { ...asked, arrivals: { ...arrivals, trace: [{ ...trace[0]!, tokens: [] }] } };
+    expect(fromRequest(toRequest(counted, model)).arrivals.tokensOf).toBeNull();
+  });
+
   it('tells plans the length to assume, of a model that generates', () => {
     const unknown = { ...draft, assumedTokens: 160 };
     expect(toRequest(unknown, model).workload).toMatchObject({ assumed_tokens: 160 });
@@ -138,6 +150,6 @@ describe('a draft of a run', () => {
     for (const field of ['prompt', 'prompt_tokens', 'new_tokens', 'requests'])
       expect(workload).not.toHaveProperty(field);
     const empty = { ...FIRST_DRAFT, clusterId: 1, arrivals: { ...arrivals, trace: [] } };
-    expect(missing(empty, undefined)).toBe('Choose the file of the trace.');
+    expect(missing(empty, undefined)).toBe('Choose the file of the requests.');
   });
 });

@@ -17,6 +17,8 @@ export interface Arrivals {
   think_s: number;
   maxBatch: number;
   trace: NonNullable<Workload['trace']>;
+  /** Whose tokens the prompts of the trace are (`whoseTokens`); null: the seed decides them. */
+  tokensOf: string | null;
   /** Objectives of goodput, in virtual seconds; null: none. */
   firstToken_s: number | null;
   perToken_s: number | null;
@@ -29,6 +31,7 @@ export const FIRST_ARRIVALS: Arrivals = {
   think_s: 0,
   maxBatch: 4,
   trace: [],
+  tokensOf: null,
   firstToken_s: null,
   perToken_s: null,
 };
@@ -51,7 +54,8 @@ function arrivalFields(arrivals: Arrivals): Partial<Workload> {
   };
 }
 
-function arrivalsOf(workload: Partial<Workload>): Arrivals {
+function arrivalsOf({ workload, model, weights }: RunRequest): Arrivals {
+  const told = workload.trace?.some((request) => request.tokens?.length);
   return {
     pattern: workload.pattern ?? 'sporadic',
     ratePerSecond: workload.rate_per_s ?? FIRST_ARRIVALS.ratePerSecond,
@@ -59,6 +63,7 @@ function arrivalsOf(workload: Partial<Workload>): Arrivals {
     think_s: workload.think_s ?? 0,
     maxBatch: workload.max_batch ?? FIRST_ARRIVALS.maxBatch,
     trace: workload.trace ?? [],
+    tokensOf: told ? tokenizerOf(model, weights) : null,
     firstToken_s: workload.slo_first_token_s ?? null,
     perToken_s: workload.slo_per_token_s ?? null,
   };
@@ -139,9 +144,24 @@ export function missing(draft: Draft, model: ModelRow | undefined): string | nul
   const prompted = !traced && draft.arrivals.pattern !== 'serve';
   if (readsText(model) && prompted && draft.promptKind === 'text' && !draft.prompt.trim())
     return 'Write a prompt, or choose random tokens.';
-  if (traced && draft.arrivals.trace.length === 0) return 'Choose the file of the trace.';
+  if (!traced) return null;
+  const { trace, tokensOf } = draft.arrivals;
+  if (trace.length === 0) return 'Choose the file of the requests.';
+  if (tokensOf && tokensOf !== whoseTokens(draft, model))
+    return `The prompts have the tokens of ${tokensOf}: choose their file again.`;
   return null;
 }
+
+/** "random" where the weights are made, null for the model's own. */
+export const weightsOf = (draft: Draft, model: ModelRow | undefined) =>
+  draft.randomWeights || model?.trained === false ? 'random' : null;
+
+/** Whose tokens a text becomes in this run: random weights have no tokenizer. */
+export const whoseTokens = (draft: Draft, model: ModelRow | undefined): string =>
+  tokenizerOf(draft.model, weightsOf(draft, model));
+
+const tokenizerOf = (model: string, weights: RunRequest['weights']): string =>
+  weights === 'random' ? `${model} with random weights` : model;
 
 /** The model and cluster for which strategies are checked; null while one is missing. */
 export function pairOf({ frozen, clusterId, model }: Draft) {
@@ -159,7 +179,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     notes: draft.notes,
     tags: [...draft.tags],
     model: draft.model,
-    weights: draft.randomWeights || model?.trained === false ? 'random' : null,
+    weights: weightsOf(draft, model),
     strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
     workload: {
@@ -201,7 +221,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
     assumedTokens: workload.assumed_tokens ?? 0,
     requests: workload.requests ?? 1,
-    arrivals: arrivalsOf(workload),
+    arrivals: arrivalsOf(request),
     scenario: scenario ?? request.scenario ?? { changes: [] },
     dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
     dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,

@@ -12,7 +12,7 @@ import {
 } from '@tabler/icons-react';
 import { Link, useNavigate } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
-import { useChange } from '@/api/queries';
+import { useCatalogue, useChange, useMayWrite } from '@/api/queries';
 import { exportLink } from '@/experiment/data/queries';
 import { useState } from 'react';
 import { useConfirm } from '@/components/useConfirm';
@@ -84,7 +84,7 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
           Edit
         </Button>
       )}
-      <ExportMenu id={stored.id} figures={figures} />
+      <ExportMenu stored={stored} figures={figures} />
       {mayChange && (
         <Menu position="bottom-end" width={180}>
           <Menu.Target>
@@ -134,8 +134,18 @@ const DATA = [
   { format: 'zip', label: 'Study: all of it, to repeat elsewhere' },
 ];
 
-function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswer[] }) {
+/** The installed methods of others that an experiment names. */
+function useOthersMethods({ experiment }: StoredExperiment): string[] {
+  const mayWrite = useMayWrite();
+  const others = useCatalogue().data?.strategies.filter((row) => row.origin) ?? [];
+  const text = mayWrite && experiment ? JSON.stringify([experiment.base, experiment.factors]) : '';
+  return others.filter((row) => text.includes(`"${row.name}"`)).map((row) => row.title);
+}
+
+function ExportMenu({ stored, figures }: { stored: StoredExperiment; figures: readonly FigureAnswer[] }) {
+  const { id } = stored;
   const [size, setSize] = useState('');
+  const others = useOthersMethods(stored);
   return (
     <Menu position="bottom-end" width={280}>
       <Menu.Target>
@@ -160,6 +170,16 @@ function ExportMenu({ id, figures }: { id: number; figures: readonly FigureAnswe
             {label}
           </Menu.Item>
         ))}
+        {others.length > 0 && (
+          <Menu.Item
+            component="a"
+            href={exportLink(id, 'zip', { sources: 'true' })}
+            download
+            data-testid="export-sources"
+          >
+            Study with the source of {others.join(', ')}
+          </Menu.Item>
+        )}
         {figures.length > 0 && (
           <>
             <Menu.Divider />
