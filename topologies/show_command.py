@@ -65,6 +65,8 @@ def _devices(drawn: Drawn) -> Table:
         roles = [_plain(device.title), "holds the prompt" if device.name == drawn.spec.source else ""]
         if device.role == "terminal":
             roles.append("terminal: computes no layer")
+        if device.reserved_bytes:
+            roles.append(f"{human(device.reserved_bytes, 'B')} of memory kept by its system")
         shown.add_row(
             _name(device.name, drawn),
             human(device.flop_per_s, "FLOP/s"),

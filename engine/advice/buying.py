@@ -94,7 +94,7 @@ def _may_reach(base: RunSpec, boards: Sequence[DeviceSpec], model: ModelSpec, to
     size = model_bytes(model)
     rounds_per_s = tokens_per_s / base.workload.together
     rate = BOUND_SLACK * sum(board.memory_byte_per_s for board in boards)
-    return sum(board.memory_bytes for board in boards) >= size and rate >= size * rounds_per_s
+    return sum(board.usable_bytes for board in boards) >= size and rate >= size * rounds_per_s
 
 
 def _star(offer: Offer, link: LinkSpec) -> ClusterSpec:

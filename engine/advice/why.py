@@ -198,7 +198,7 @@ class _Inquiry(NamedTuple):
         takes, gives = self._moves(name, taking=True), self._moves(name, taking=False)
         take, give = _best(takes), _best(gives)
         held = self.before.peak_bytes[rank]
-        free = self.base.cluster.devices[rank].memory_bytes - held
+        free = self.base.cluster.devices[rank].usable_bytes - held
         idle = share is None or name not in self.before.devices
         needs = self._needs(name, rank)
         full = needs is not None and (take is None or take.after_s is None)

@@ -86,6 +86,7 @@ def cluster_of(cluster: ClusterSpec, machine: Calibration) -> ClusterSpec:
                 "title": device.title,
                 "role": device.role,
                 "memory_bytes": device.memory_bytes,
+                "reserved_bytes": device.reserved_bytes,
                 "on_chip_weight_bytes": device.on_chip_weight_bytes,
                 "compute_model": "measured",
             }

@@ -39,6 +39,11 @@ class DeviceSpec(Value):
     role: Literal["worker", "terminal"] = "worker"
     flop_per_s: Positive = Field(description="Peak FLOP/s of this device (fp32).")
     memory_bytes: Positive = Field(description="Memory for weights, KV cache and activations.")
+    reserved_bytes: NonNegative = Field(
+        default=0.0,
+        description="Part of memory that the operating system keeps: plans and runs have the rest.",
+        exclude_if=lambda size: not size,
+    )
     memory_byte_per_s: Positive = Field(description="Memory bandwidth, byte/s.")
     on_chip_weight_bytes: Positive | None = Field(
         default=None,
@@ -101,6 +106,11 @@ class DeviceSpec(Value):
     )
 
     @property
+    def usable_bytes(self) -> float:
+        """Memory that plans and runs have: all but what the operating system keeps."""
+        return self.memory_bytes - self.reserved_bytes
+
+    @property
     def basis_in_words(self) -> str:
         """What the rates are, with the efficiency that a data sheet's row assumes."""
         if self.assumed_efficiency is None:
@@ -124,6 +134,15 @@ class DeviceSpec(Value):
             raise ValueError(
                 "basis and assumed_efficiency disagree: give assumed_efficiency, a share of the peak FLOP/s, "
                 'with basis "data sheet" and with no other'
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _leaves_memory(self) -> DeviceSpec:
+        if self.reserved_bytes >= self.memory_bytes:
+            raise ValueError(
+                f"reserved_bytes {self.reserved_bytes:g} is not below memory_bytes {self.memory_bytes:g}: "
+                "leave memory for the model"
             )
         return self
 

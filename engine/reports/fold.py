@@ -192,7 +192,7 @@ def fold_devices(
                 busy_s=busy_s,
                 wait_s=max(0.0, either_s - busy_s),
                 peak_memory_bytes=peak_bytes[device.name],
-                memory_bytes=device.memory_bytes,
+                memory_bytes=device.usable_bytes,
                 flops=flops[device.name],
                 energy_j=device.watts * busy_s
                 + device.j_per_memory_byte * moved_bytes[device.name, "compute"]

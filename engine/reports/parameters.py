@@ -43,6 +43,7 @@ NOUNS = MappingProxyType(
         "cluster.links[*].loss_frac": "loss of links",
         "cluster.devices[*].flop_per_s": "speed of devices",
         "cluster.devices[*].memory_bytes": "memory of devices",
+        "cluster.devices[*].reserved_bytes": "memory that systems keep",
     }
 )
 UNITS = (

@@ -47,7 +47,7 @@ def _figure(showcase: Showcase, runs: Runs, figure: Figure) -> str:
         return human(model_bytes(showcase.spec.model), "B")
     if figure.name == "memory_bytes":
         cluster = showcase.spec.cluster
-        return human(min(cluster.devices[rank].memory_bytes for rank in cluster.workers), "B")
+        return human(min(cluster.devices[rank].usable_bytes for rank in cluster.workers), "B")
     measure = cast(Measure, figure.name)  # a showcase has no other figures
     value_s = _measured_s(runs, figure.run, measure)
     if figure.ratio:

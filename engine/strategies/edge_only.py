@@ -94,11 +94,11 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
                 rank
                 for rank in ranks
                 if self._needed_bytes(rank, cluster, model, demand, bits)
-                <= limit * cluster.devices[rank].memory_bytes
+                <= limit * cluster.devices[rank].usable_bytes
             ]
             if fits:
                 break
-        largest = max(ranks, key=lambda rank: (cluster.devices[rank].memory_bytes, -rank))
+        largest = max(ranks, key=lambda rank: (cluster.devices[rank].usable_bytes, -rank))
         speed = {0: 1.0, 8: params.speed_8bit, 4: params.speed_4bit}[bits]
         times = RequestTime(cluster, model, demand)
         rank = min(fits or [largest], key=lambda rank: times.alone_s(rank, self._as_block(bits, speed)))

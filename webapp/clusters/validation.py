@@ -114,7 +114,7 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     """
     total = model_bytes(model)
     if strategy is None:
-        memory = sum(cluster.devices[rank].memory_bytes for rank in cluster.workers)
+        memory = sum(cluster.devices[rank].usable_bytes for rank in cluster.workers)
         fits = total <= memory
         sentence = (
             f"{model.name} has {human(total, 'B')} of weights, "
@@ -130,7 +130,7 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     workload = Workload(prompt_tokens=rows, new_tokens=16 if model.has_head else 0)
     plan = chosen.plan(cluster, model, workload, chosen.Params())
     devices = {
-        device.name: device_fit(rank, device.name, device.memory_bytes, plan, model)
+        device.name: device_fit(rank, device.name, device.usable_bytes, plan, model)
         for rank, device in enumerate(cluster.devices)
     }
     short = [name for name, fit in devices.items() if not fit.fits]

@@ -176,7 +176,7 @@ def _homes(name: str, cluster: ClusterSpec, model: ModelSpec, params: Accelerate
     if not has_ends:
         tree = tree.layers_only
     max_bytes: Mapping[str, float] = {
-        str(rank): params.memory_frac * cluster.devices[rank].memory_bytes for rank in ranks
+        str(rank): params.memory_frac * cluster.devices[rank].usable_bytes for rank in ranks
     }
     if params.device_map != "sequential":
         low_0 = params.device_map == "balanced_low_0"
@@ -196,7 +196,7 @@ def _no_room(
 ) -> PlanError:
     homes, largest = [*device_map.values()], max(atom.bytes for atom in tree.atoms)
     room = ", ".join(
-        f"{cluster.devices[rank].name} has {human(cluster.devices[rank].memory_bytes, 'B')} for "
+        f"{cluster.devices[rank].name} has {human(cluster.devices[rank].usable_bytes, 'B')} for "
         f"{homes.count(str(rank))}"
         for rank in source_first(cluster)
     )

@@ -125,9 +125,9 @@ class Search:
     def _is_candidate(self, rank: int, primaries: Sequence[int]) -> bool:
         """Whether no other device has as much memory and is as fast."""
         devices = self.room.cluster.devices
-        mine = (devices[rank].memory_bytes, -self.times.least_s(rank), -rank)
+        mine = (devices[rank].usable_bytes, -self.times.least_s(rank), -rank)
         for other in primaries:
-            theirs = (devices[other].memory_bytes, -self.times.least_s(other), -other)
+            theirs = (devices[other].usable_bytes, -self.times.least_s(other), -other)
             if other != rank and theirs[0] >= mine[0] and theirs[1:] > mine[1:]:
                 return False
         return True

@@ -87,7 +87,7 @@ class MemoryBudget:
     beta: float
 
     def usable_bytes(self, rank: int) -> float:
-        return self.beta * self.cluster.devices[rank].memory_bytes
+        return self.beta * self.cluster.devices[rank].usable_bytes
 
     def besides_bytes(self, rank: int, ops: Sequence[SizedOp]) -> int:
         """Bytes of the source's ends, and of the working set of `ops`."""
@@ -154,8 +154,8 @@ def ffn_time(
 
 def primary_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> int:
     """The fastest of the workers with the most memory."""
-    most = max(cluster.devices[rank].memory_bytes for rank in cluster.workers)
-    largest = [rank for rank in cluster.workers if cluster.devices[rank].memory_bytes == most]
+    most = max(cluster.devices[rank].usable_bytes for rank in cluster.workers)
+    largest = [rank for rank in cluster.workers if cluster.devices[rank].usable_bytes == most]
     ops = ffn_ops(model, demand)
     return min(largest, key=lambda rank: (ffn_time(cluster, model, ops, rank, rank).compute_s, rank))
 
@@ -335,7 +335,7 @@ def too_small(room: MemoryBudget, primary: int) -> PlanError:
         f"{room.cluster.devices[rank].name} has room for {human(max(0.0, free), 'B')}"
         for rank, free in rooms.items()
     )
-    needs = needs_and_has(need, device.memory_bytes, f" for {room.model.name}")
+    needs = needs_and_has(need, device.usable_bytes, f" for {room.model.name}")
     return PlanError(
         f"{room.ends.strategy}: {device.name} as primary {needs}, "
         f"{100 * room.beta:.3g}% of which may be used; "

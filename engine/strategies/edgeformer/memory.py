@@ -95,7 +95,7 @@ def rooms_for_heads(
     )
     weigh_needs = [working_bytes(model, weigh_ops(model, demand, h)) for h in range(model.num_heads + 1)]
     for rank, device in enumerate(cluster.devices):
-        free = device.memory_bytes - weights_bytes(placement, model, rank) - kv_bytes[rank]
+        free = device.usable_bytes - weights_bytes(placement, model, rank) - kv_bytes[rank]
         mine = _most(own_needs, free) if rank in blocks else 0
         busy = max(own_needs[mine] if rank in blocks else 0, working_bytes(model, ops.get(rank, ())))
         foreign = (model.num_layers - blocks.get(rank, 0)) * kv_of_head

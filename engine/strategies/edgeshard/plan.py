@@ -140,6 +140,6 @@ def _no_first_layer(cluster: ClusterSpec, model: ModelSpec, demand: Demand, room
     device, size = cluster.devices[room.rank], layer_bytes(model, demand)
     return PlanError(
         f"edgeshard: the first layer stays on the source, but {device.name} "
-        f"{needs_and_has(device.memory_bytes - room.bytes + size, device.memory_bytes, ' for it')}: "
+        f"{needs_and_has(device.usable_bytes - room.bytes + size, device.usable_bytes, ' for it')}: "
         "give it more memory, or make it a terminal."
     )

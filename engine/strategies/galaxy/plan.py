@@ -158,7 +158,7 @@ class Task(NamedTuple):
 
     @property
     def memory_bytes(self) -> tuple[float, ...]:
-        return tuple(self.cluster.devices[rank].memory_bytes for rank in self.group)
+        return tuple(self.cluster.devices[rank].usable_bytes for rank in self.group)
 
 
 def task_of(
@@ -227,7 +227,7 @@ def galaxy_plan(
     except NoRoom as error:
         devices = [(cluster.devices[task.group[i]], need) for i, need in error.needs]
         short = ", ".join(
-            f"{device.name} {needs_and_has(need, device.memory_bytes)}" for device, need in devices
+            f"{device.name} {needs_and_has(need, device.usable_bytes)}" for device, need in devices
         )
         raise PlanError(f"{name}: {short}, and no other device has room for the rest: {REMEDY}.") from error
     return plan_with(name, task, overlap, choice)

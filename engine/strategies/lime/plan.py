@@ -134,7 +134,7 @@ def _plan_for(
     """
     ends = ends_placement(name, cluster, model)
     free = {
-        rank: size - params.reserve_frac * cluster.devices[rank].memory_bytes
+        rank: size - params.reserve_frac * cluster.devices[rank].usable_bytes
         for rank, size in free_bytes(cluster, model, demand.longest, ends).items()
     }
     refused: PlanError | None = None

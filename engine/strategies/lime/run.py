@@ -247,7 +247,7 @@ class Member:
     def _too_long(self, tokens: int, too_many: int) -> OutOfMemory:
         """The error for `tokens` tokens in the KV caches, `too_many` of which no online plan has room for."""
         ctx, layout = self.ctx, self.layout
-        have = int(ctx.device.memory_bytes)
+        have = int(ctx.device.usable_bytes)
         missing = too_many * layout.num_layers(ctx.rank) * _row_bytes(ctx.model)
         blocks = streamed_online(layout.streamed[ctx.rank], layout.online[ctx.rank][-1])
         attention, ffn = (sum(block.part == part for block in blocks) for part in ("attention", "ffn"))

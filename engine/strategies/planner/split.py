@@ -113,7 +113,7 @@ class SplitSearch:
         return found
 
     def _fits(self, rank: int, unit: int, units: int, granules: int) -> bool:
-        return self.need_bytes(rank, units * unit, granules) <= self.cluster.devices[rank].memory_bytes
+        return self.need_bytes(rank, units * unit, granules) <= self.cluster.devices[rank].usable_bytes
 
     def _speed(self, rank: int) -> float:
         return 1 / layer_s(self.cluster.devices[rank], self.model, self.demand)
@@ -124,7 +124,7 @@ class SplitSearch:
         while low < high:
             middle = (low + high + 1) // 2
             needed = self.need_bytes(rank, ceil(heads * middle / CAPS), ceil(granules * middle / CAPS))
-            fits = needed <= self.cluster.devices[rank].memory_bytes
+            fits = needed <= self.cluster.devices[rank].usable_bytes
             low, high = (middle, high) if fits else (low, middle - 1)
         return low / CAPS if low >= 0 else -inf
 

@@ -272,7 +272,7 @@ def check_memory(
     """
     short = []
     for rank in sorted({holding.device for holding in plan.holdings}):
-        device, have = cluster.devices[rank], cluster.devices[rank].memory_bytes
+        device, have = cluster.devices[rank], cluster.devices[rank].usable_bytes
         need = needed_bytes(model, plan, rank, kv_bytes, ops)
         if need > have:
             short.append(f"{device.name} {needs_and_has(need, have)}")

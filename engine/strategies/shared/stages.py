@@ -60,7 +60,7 @@ def free_bytes(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Pla
         ops[rank] = beside_rows(model, demand, model.num_kv_heads, ops[rank])
     check_memory(cluster, model, ends, {}, ops, "the source needs room for embedding and head")
     taken = [weights_bytes(ends, model, rank) + working_bytes(model, ops[rank]) for rank in ranks]
-    return {rank: cluster.devices[rank].memory_bytes - size for rank, size in zip(ranks, taken, strict=True)}
+    return {rank: cluster.devices[rank].usable_bytes - size for rank, size in zip(ranks, taken, strict=True)}
 
 
 def rooms_of(cluster: ClusterSpec, model: ModelSpec, demand: Demand, ends: Placement) -> tuple[Room, ...]:
@@ -150,7 +150,7 @@ def too_small(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
 ) -> PlanError:
     have = ", ".join(
-        f"{cluster.devices[room.rank].name} has {human(cluster.devices[room.rank].memory_bytes, 'B')} "
+        f"{cluster.devices[room.rank].name} has {human(cluster.devices[room.rank].usable_bytes, 'B')} "
         f"for {room.layers}"
         for room in rooms
     )

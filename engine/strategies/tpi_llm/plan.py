@@ -138,7 +138,7 @@ def shares_in(
         if _keeps_norms(model):
             fixed += sum(_piece_bytes(model, _norm_of(block)) for block in blocks)
         kv_row_bytes = kv_bytes[rank] // demand.memory_rows if demand.cached_rows else 0
-        memory_bytes = cluster.devices[rank].memory_bytes
+        memory_bytes = cluster.devices[rank].usable_bytes
         shares.append(MemberShare(rank, blocks, tuple(sizes), fixed, kv_row_bytes, memory_bytes))
     return tuple(shares)
 

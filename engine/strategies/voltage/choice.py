@@ -258,7 +258,7 @@ class Chooser:
             layer_bytes += demand.kv_bytes(model, model.num_kv_heads)
         ends = sum(weight_bytes(model, one.slice) for one in end_holdings(self.cluster, model))
         return {
-            rank: self.cluster.devices[rank].memory_bytes
+            rank: self.cluster.devices[rank].usable_bytes
             - model.num_layers * layer_bytes
             - (ends if rank == self.cluster.source_rank else 0)
             for rank in self.cluster.workers

@@ -111,7 +111,7 @@ def voltage_plan(
     placement = Placement(strategy=name, holdings=holdings, work=tuple(work))
     if params.repartition:
         room_bytes = tuple(
-            int(cluster.devices[rank].memory_bytes)
+            int(cluster.devices[rank].usable_bytes)
             - weights_bytes(placement, model, rank)
             - kv_bytes.get(rank, 0)
             for rank in cluster.workers

@@ -92,7 +92,7 @@ class Device(ABC):
         self.memory: dict[str, Any] = {}
         self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
         self.emit = emit
-        self.ledger = Ledger(self.device.name, self.device.memory_bytes, spec.model)
+        self.ledger = Ledger(self.device.name, self.device.usable_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
         self.prices: dict[OnShapes, Prices] = {}  # of one operation for all alike

@@ -51,10 +51,13 @@ def test_what_is_no_calibration_is_refused(text: str, words: str) -> None:
 
 def test_a_cluster_of_such_machines_keeps_names_roles_memory_and_links() -> None:
     before = star(3)
+    kept = tuple(device.model_copy(update={"reserved_bytes": 1e8}) for device in before.devices)
+    before = before.model_copy(update={"devices": kept})
     after = cluster_of(before, MACHINE)
     assert after.links == before.links and after.source == before.source
     for old, new in zip(before.devices, after.devices, strict=True):
         assert (new.name, new.role, new.memory_bytes) == (old.name, old.role, old.memory_bytes)
+        assert new.usable_bytes == old.usable_bytes
         assert (new.flop_per_s, new.dispatch_s, new.compute_model) == (7e9, 1e-5, "measured")
 
 

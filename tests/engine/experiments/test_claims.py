@@ -121,6 +121,30 @@ def test_a_claim_holds_holds_in_direction_or_does_not(
     assert found in judged.found and judged.found.endswith(".")
 
 
+@pytest.mark.parametrize(
+    ("metric", "values", "asked", "verdict", "found"),
+    [
+        # Voltage is better at both ends, single in the middle: 1 to 2 or 2 to 1 of its 1.41, half way on logs
+        ("latency_s", (1.0, 2.0, 1.0), "voltage", "holds", "at 31.6 Mbit/s"),
+        ("latency_s", (1.0, 2.0, 1.0), "single", "holds in direction", "at 3.16 Mbit/s"),
+        ("tokens_per_s", (2.0, 1.0, 2.0), "voltage", "holds", "at 31.6 Mbit/s"),
+        ("tokens_per_s", (2.0, 1.0, 2.0), "single", "holds in direction", "at 3.16 Mbit/s"),
+        ("tokens_per_s", (1.0, 1.0, 2.0), "single", "does not hold", "at nowhere"),
+    ],
+)
+def test_a_break_even_is_where_the_asked_one_gets_better_whether_less_or_more_is_better(
+    metric: str, values: tuple[float, ...], asked: str, verdict: str, found: str
+) -> None:
+    rates = (1e6, 1e7, 1e8)
+    line = {("voltage", rate): value for rate, value in zip(rates, values, strict=True)}
+    rows = rows_of(metric, {**line, **{("single", rate): 2**0.5 for rate in rates}})
+    other = {"voltage": "single", "single": "voltage"}[asked]
+    sides = {"a": {"method": asked}, "b": {"method": other}, "low": 3e7, "high": 4e7}
+    claim = {**BETTER, **sides, "name": "c", "text": "t", "metric": metric}
+    (judged,) = verdicts(experiment_of(claims=[claim]), rows)
+    assert (judged.verdict, found in judged.found) == (verdict, True), judged.found
+
+
 def test_a_claim_of_how_runs_end_is_about_every_run() -> None:
     claim = {"kind": "ended", "name": "c", "text": "t", "outcome": "no_plan"}
     rows = rows_of("latency_s", {("voltage", 1e6): "no_plan", ("voltage", 1e8): 1.0})

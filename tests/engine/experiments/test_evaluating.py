@@ -104,6 +104,16 @@ def test_the_break_even_point_is_interpolated_on_logarithms() -> None:
     )
 
 
+def test_above_a_crossing_is_who_has_more_where_more_is_better() -> None:
+    rates = (1e6, 1e7, 1e8)
+    values = {("voltage", rate): value for rate, value in zip(rates, (0.5, 1.0, 4.0), strict=True)}
+    values |= {("single", rate): 2.0 for rate in rates}
+    quantity = Quantity(metric="tokens_per_s")
+    (crossing,) = crossings(experiment_of(), rows_of("tokens_per_s", values), quantity, "rate", "method")
+    assert (crossing.below, crossing.above, crossing.x) == ("single", "Voltage", pytest.approx(10**7.5))
+    assert crossing.text.startswith("Voltage is better than single where rate of the links is above 31.6")
+
+
 def test_lines_that_touch_or_run_beside_each_other_do_not_cross() -> None:
     beside = {**FALLING, ("voltage", 1e8): 2.0}
     assert crossings(experiment_of(), rows_of("latency_s", beside), TOTAL, "rate", "method") == ()

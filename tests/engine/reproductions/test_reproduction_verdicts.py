@@ -9,6 +9,7 @@ import pytest
 
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Published
+from engine.experiments.results.claims import Holds, Verdict
 from engine.experiments.results.published import PublishedRow
 from engine.experiments.results.rows import Row
 from engine.reproductions import moved, verdicts
@@ -17,7 +18,7 @@ from engine.reproductions.declared import Input, Sentence, declared, inputs_move
 from engine.reproductions.figures import PublishedFigure, figures
 from engine.reproductions.headlines import claimed
 from engine.reproductions.shipped import experiment, experiments, figure_ids, shipped_rows, write_rows
-from engine.reproductions.states import Judged, State, state_of_value, with_input
+from engine.reproductions.states import Judged, State, state_of_claim, state_of_value, with_input
 from engine.reproductions.summary import counted
 from engine.reproductions.verdicts import FigureVerdict, Reason, figure_verdicts, reason_of, remarks
 from tests.support.small_cases import GPT2, spec_of, star
@@ -100,6 +101,9 @@ RATE = Input(name="the rate", set_by=("x",))
         ("contradicted", RATE, None, "contradicted"),  # what was put in cannot confirm, and can contradict
         ("confirmed", None, 1.25, "input"),  # as much more as there is less of the input
         ("near", None, 0.8, "input"),
+        ("confirmed", None, 0.8**0.85, "input"),
+        ("confirmed", None, 0.8**-0.85, "input"),
+        ("confirmed", None, 0.8**0.75, "confirmed"),  # it depends on more than the input
         ("confirmed", None, 0.9, "confirmed"),
         ("confirmed", None, 1.0, "confirmed"),
         ("confirmed", None, 0.0, "input"),  # without the input it ends otherwise
@@ -112,6 +116,20 @@ def test_what_was_put_in_or_moves_with_it_is_no_agreement(
 ) -> None:
     moves = {} if ratio is None else {"the rate": ratio}
     assert with_input(Judged(before), set_it, moves, {"the rate": 0.8}).state == after
+
+
+@pytest.mark.parametrize(
+    ("verdict", "expected"),
+    [
+        ("holds", "confirmed"),
+        ("holds in direction", "direction"),
+        ("does not hold", "contradicted"),
+        ("not known", "cannot be checked"),
+    ],
+)
+def test_a_sentence_is_confirmed_only_where_it_holds_as_it_stands(verdict: Holds, expected: State) -> None:
+    found = Verdict(name="c", text="t", kind="within", world="predicted", verdict=verdict, found="so.")
+    assert state_of_claim(found) == Judged(expected, "so." if verdict == "not known" else "")
 
 
 def test_a_figure_that_a_test_compares_is_confirmed_only_where_the_test_finds_it() -> None:

@@ -1959,6 +1959,7 @@ export interface components {
             on_chip_weight_bytes: number | null;
             op_overhead_s: number;
             receive_overhead_s: number;
+            reserved_bytes?: number;
             /** @enum {string} */
             role: "worker" | "terminal";
             source: string;

@@ -29,14 +29,15 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
   const set = (patch: Partial<DeviceSpec>, key: string) =>
     edit((old) => updateDevices(old, names, patch), `${names.join()}.${key}`);
   const numeric = (field: DeviceField) => {
-    const same = devices.every((device) => device[field.key] === first[field.key]);
+    const valueOf = ({ [field.key]: value = 0 }: DeviceSpec) => value; // what the server leaves out is 0
+    const same = devices.every((device) => valueOf(device) === valueOf(first));
     return (
       <QuantityInput
         key={`${names.join()}.${field.key}`}
         label={field.label}
         description={field.help}
         quantity={field.quantity}
-        value={same ? first[field.key] : null}
+        value={same ? valueOf(first) : null}
         optional={Boolean(field.optional) || !same}
         placeholder={same ? field.optional : 'different'}
         disabled={readOnly}

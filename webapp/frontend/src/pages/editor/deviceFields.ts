@@ -12,7 +12,7 @@ import {
 } from '@/format/quantities';
 
 type NumericField = {
-  [Key in keyof DeviceSpec]-?: DeviceSpec[Key] extends number | null ? Key : never;
+  [Key in keyof DeviceSpec]-?: DeviceSpec[Key] extends number | null | undefined ? Key : never;
 }[keyof DeviceSpec];
 
 export interface DeviceField {
@@ -61,6 +61,12 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
     title: 'Memory',
     fields: [
       { key: 'memory_bytes', label: 'Memory', quantity: SIZE, help: 'For weights, KV cache and activations' },
+      {
+        key: 'reserved_bytes',
+        label: 'Kept by the operating system',
+        quantity: SIZE,
+        help: 'Part of the memory: plans and runs have the rest',
+      },
       {
         key: 'on_chip_weight_bytes',
         label: 'On-chip memory for weights',

@@ -85,7 +85,7 @@ export function addOutput(device: DeviceData, time_s: number, lines: readonly st
 export function deviceData(spec: DeviceSpec, lanes: DeviceData['lanes']): DeviceData {
   return {
     name: spec.name,
-    memoryBytes: spec.memory_bytes,
+    memoryBytes: spec.memory_bytes - (spec.reserved_bytes ?? 0),
     residentBytes: 0,
     peakBytes: 0,
     failedAt_s: null,

@@ -65,6 +65,13 @@ describe('RunData', () => {
     expect(data.tokens.toArray().map((token) => token.latency_s)).toEqual([0.5, 0.25]);
   });
 
+  it('has of each device the memory that its system does not keep', () => {
+    const [first, ...others] = cluster.devices;
+    const devices = [{ ...first!, memory_bytes: 4e9, reserved_bytes: 1e9 }, ...others];
+    expect(new RunData({ ...cluster, devices }, model).devices[0]!.memoryBytes).toBe(3e9);
+    expect(new RunData(cluster, model).devices[0]!.memoryBytes).toBe(first!.memory_bytes);
+  });
+
   it('counts a refused change, so that its control can go back', () => {
     const data = new RunData(cluster, model);
     data.apply([{ type: 'change_refused', reason: 'no link x--y.' }]);
