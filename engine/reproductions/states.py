@@ -95,7 +95,7 @@ def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by
 
 def follows(ratio: float, by: float) -> bool:
     """Whether ours moves with an input; a ratio of 0 stands for another outcome."""
-    return ratio <= 0 or (by > 0 and abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by)))
+    return ratio <= 0 or abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by))
 
 
 def by_distance(distance: float) -> State:
