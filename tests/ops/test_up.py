@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -137,6 +138,20 @@ def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
     assert " …" not in up.text(), "nothing was set up again"
 
 
+def accepted(visitor: Visitor, request: dict[str, Any]) -> dict[str, Any]:
+    """The run that the server has accepted: until a worker plans, it asks its visitors to try again."""
+    answers = []
+
+    def is_answered() -> bool:
+        answers.append(visitor.ask("/runs", request))
+        return answers[-1][0] != 503
+
+    wait_until(is_answered, "a worker that plans")
+    status, run = answers[-1]
+    assert status == 201, run
+    return run
+
+
 def test_a_signal_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None:
     before = interfaces()
     visitor = Visitor(up.url)
@@ -149,9 +164,7 @@ def test_a_signal_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> No
         "dilation": 50,
         "workload": {"prompt_tokens": 8, "new_tokens": 50},
     }
-    status, run = visitor.ask("/runs", request)
-    assert status == 201
-    path = f"/runs/{run['id']}"
+    path = f"/runs/{accepted(visitor, request)['id']}"
     wait_until(lambda: visitor.ask(path)[1]["status"] in ("running", "failed", "finished"), "the run")
     assert visitor.ask(path)[1]["status"] == "running"
     emulation = below(up.pid_of("-Q emulate"))  # its environment does not say whose it is

@@ -15,6 +15,8 @@ from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 MANY = [1e6 * (number + 1) for number in range(30)]
+EMULATIONS_S = 600.0
+"""Patience, not a measurement: three emulations beside all other tests."""
 
 
 def begun(browser: Browser, **changes: Any) -> str:
@@ -74,7 +76,7 @@ def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Wor
         rows = [row for row in rows_of(alice, address) if row["world"] == "emulated"]
         return rows if all(row["state"] not in ("waiting", "running") for row in rows) else []
 
-    rows = wait_until(emulated, "the emulations", 240.0)
+    rows = wait_until(emulated, "the emulations", EMULATIONS_S)
     assert all(row["metrics"]["correct"] == 1.0 for row in rows)
     second = Run.objects.exclude(pk__in=(mine, first.pk)).get()
     assert {row["run_id"] for row in rows} == {first.pk, second.pk}

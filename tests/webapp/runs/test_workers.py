@@ -19,7 +19,7 @@ from tests.support.web import Browser, Worker, request_body, wait_until
 from webapp.runs.models import OVER, Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
-EMULATION_S = 240.0
+EMULATION_S = 600.0
 """Patience, not a measurement: a cold start calibrates the host first."""
 
 
