@@ -72,6 +72,39 @@ def test_a_table_in_the_manner_of_mlperf_names_its_model():
     assert device.format_rate(4).source and device.memory_bytes == 8e9
 
 
+@pytest.mark.parametrize(
+    ("size", "size_bytes"), [("2.5 GiB", 2.5 * 2**30), ("3 MiB", 3 * 2**20), ("5 KiB", 5 * 2**10)]
+)
+@pytest.mark.parametrize(("params", "count"), [("1.24 B", 1.24e9), ("89.2 M", 89.2e6)])
+def test_units_of_sizes_are_powers_of_1024_and_of_counts_powers_of_1000(size, size_bytes, params, count):
+    line = f"| x | {size} | {params} | CPU | 4 | tg128 | 9.00 ± 0.18 |\n"
+    (found,) = parse_benchmark("".join(MARKDOWN.splitlines(keepends=True)[:2]) + line, "x")
+    assert found.num_parameters == pytest.approx(count)
+    assert found.weight_bits == pytest.approx(8 * size_bytes / count)
+
+
+def test_tests_that_begin_within_the_context_are_left_out():
+    deep = json.dumps([*OBJECTS, {**OBJECTS[1], "n_depth": 512, "avg_ts": 7.0}])
+    assert [one.tokens_per_s for one in parse_benchmark(deep, "x")] == [60.0, 9.0]
+
+
+@pytest.mark.parametrize(
+    ("precision", "bits"),
+    [("FP32", 32), ("fp16", 16), ("bf16", 16), ("fp8", 8), ("int8", 8), ("int4", 4), ("fp4", 4)],
+)
+def test_a_row_in_the_manner_of_mlperf_is_of_decoding_with_its_precision(precision, bits):
+    (found,) = parse_benchmark(MLPERF.replace("int4", precision), "x")
+    assert (found.weight_bits, found.prompt_tokens, found.tokens_per_s) == (bits, 0, 9.0)
+    assert found.new_tokens > 0
+
+
+def test_a_device_of_which_only_rates_are_known_has_the_least_memory_rate_and_work_that_they_need():
+    device = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", None, 4e9)
+    # a decoded token reads all weights, at 80 % of the rate; a prompt's token costs two operations per weight
+    assert device.memory_byte_per_s == pytest.approx(SIZE * 9.0 / 0.8, rel=0.01)
+    assert device.flop_per_s == pytest.approx(2 * COUNT * 60.0, rel=0.01)
+
+
 def test_the_written_row_is_a_device_of_a_cluster_file(tmp_path, capsys):
     (tmp_path / "b.jsonl").write_text(FORMS["jsonl"])
     out = tmp_path / "row.toml"
@@ -113,6 +146,8 @@ def test_a_row_like_a_preset_says_what_the_table_gave_and_what_is_still_the_pres
         ),
         (MLPERF.replace("int4", "int3"), "x, line 2, Precision: expected one of fp32"),
         (MLPERF.replace(",9,", ",0,"), "x, line 2: expected rates and sizes of more than 0"),
+        (MLPERF.replace("Tokens/s", "ms"), "x, line 2: is SingleStream in ms, expected"),
+        (json.dumps([{**OBJECTS[0], "model_size": 0}]), "test 1: expected rates and sizes of more than 0"),
     ],
 )
 def test_a_bad_benchmark_is_refused_with_its_line(text, complaint):
