@@ -31,7 +31,7 @@ DEMO = Path(catalogue.resolve("demo-lm")[1].directory)
 def nothing_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions that read files fail in this process; other processes have them as they are."""
     readers = [one.function for one in vars(files).values() if isinstance(one, Confined)]
-    assert len(readers) == 8
+    assert len(readers) == 9
     for reader in readers:
         monkeypatch.setattr(
             reader, "__code__", (lambda *given: pytest.fail("read in the web process")).__code__
@@ -77,6 +77,8 @@ def test_every_file_of_a_person_is_read_in_another_process(
     assert send(alice, "/scenarios", "mine.toml", b"").json() == {"changes": []}
     rows = b"at_s,prompt_tokens,new_tokens\n0,8,4\n"
     assert len(send(alice, "/requests", "mine.csv", rows).json()["requests"]) == 1
+    prompts = send(alice, "/prompts", "mine.jsonl", b"{", model="demo-lm", new_tokens="4").json()
+    assert prompts["detail"].startswith("mine.jsonl, line 1: is no JSON")
     assert alice.post("/experiments", {"toml": "title = 7"}).status_code == 422
     assert send(alice, "/experiments/study", "study.zip", b"").status_code == 422
 
