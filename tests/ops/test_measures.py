@@ -122,7 +122,7 @@ def test_coverage_is_summed_by_room_and_files_of_no_room_are_left_out() -> None:
     }
     assert as_markdown(rooms_of(files)).splitlines()[2:] == [
         "| engine/ops | 20 | 75.0% | 4 | 25.0% |",
-        "| webapp | 4 | 100.0% | 0 | – |",
+        "| webapp/base | 4 | 100.0% | 0 | – |",
         "| all | 24 | 79.2% | 4 | 25.0% |",
     ]
 
