@@ -139,11 +139,14 @@ def place_of(line: dict[str, str]) -> Place:
 
 
 def numbers_in(printed: Path, metric: str) -> dict[float, list[float]]:
-    """Rate in Mbit/s → the means and half intervals in the table of a figure, in ms."""
+    """Rate in Mbit/s → the means and half intervals in the table of a figure, in ms. Runs that are not valid,
+    or did not end, have words there; intervals of equal runs are as small as 1.20e-04.
+    """
     text = "\n".join(page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(printed))
     table = text.replace("\r", "").partition(f"{METRICS[metric]} in ms, mean ±")[2]
-    lines = re.findall(r"^(\d+) Mbit/s ((?:[\d. ±–]|not valid)+)$", table, re.MULTILINE)
-    return {float(rate): [float(one) for one in re.findall(r"[\d.]+", cells)] for rate, cells in lines[:2]}
+    lines = re.findall(r"^(\d+) Mbit/s (.+)$", table, re.MULTILINE)
+    number = r"\d[\d.]*(?:e-\d+)?"
+    return {float(rate): [float(one) for one in re.findall(number, cells)] for rate, cells in lines[:2]}
 
 
 def test_a_researcher_comes_from_the_log_in_to_a_pdf_with_two_figures_and_two_tables(
@@ -165,7 +168,9 @@ def test_a_researcher_comes_from_the_log_in_to_a_pdf_with_two_figures_and_two_ta
                 for world in ("predicted", "emulated"):
                     values = [one[metric] * 1e3 for one in by_place[method, rate * 1e6, world]]
                     if values:
-                        expected += [fmean(values), T_OF_TWO * stdev(values) / math.sqrt(2)]
+                        expected.append(fmean(values))
+                    if len(values) == 2:
+                        expected.append(T_OF_TWO * stdev(values) / math.sqrt(2))
             assert shown == pytest.approx(expected, rel=0.006, abs=0.006)
 
 
