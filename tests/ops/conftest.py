@@ -17,13 +17,15 @@ PATIENCE_S = 180.0
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Until `condition` holds; fails after `PATIENCE_S`. Looking takes a fifth of a core at most."""
+    """Until `condition` holds; fails after `PATIENCE_S`. Looking takes a fifth of a core, or half a second
+    passes.
+    """
     looks_s = time.monotonic()
     deadline = looks_s + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
             pytest.fail(f"waited {PATIENCE_S:g} s for {what}")
-        time.sleep(max(0.05, 4 * (time.monotonic() - looks_s)))
+        time.sleep(min(max(0.05, 4 * (time.monotonic() - looks_s)), 0.5))
         looks_s = time.monotonic()
 
 

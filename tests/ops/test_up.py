@@ -161,7 +161,7 @@ def test_a_signal_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> No
         "cluster_id": next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3"),
         "model": "tiny-gpt2",
         "strategy": "gpipe",
-        "dilation": 50,
+        "dilation": 1000,
         "workload": {"prompt_tokens": 8, "new_tokens": 50},
     }
     path = f"/runs/{accepted(visitor, request)['id']}"

@@ -40,14 +40,14 @@ PATIENCE_S = 120.0
 
 
 def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """The first true value of `condition`; fails after `patience_s`. Looking takes a fifth of a core at most:
-    what is waited for needs the cores.
+    """The first true value of `condition`; fails after `patience_s`. Looking takes a fifth of a core, or half
+    a second passes: what is waited for needs the cores, and may not last long.
     """
     deadline = time.monotonic() + patience_s
     while (looks_s := time.monotonic()) < deadline:
         if value := condition():
             return value
-        time.sleep(max(0.02, 4 * (time.monotonic() - looks_s)))
+        time.sleep(min(max(0.02, 4 * (time.monotonic() - looks_s)), 0.5))
     pytest.fail(f"waited {patience_s:g} s for {what}")
 
 
