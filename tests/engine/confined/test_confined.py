@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -45,6 +46,12 @@ def test_a_call_answers_what_the_function_returns_or_raises_what_it_refuses():
 def test_no_installed_method_is_imported_there(monkeypatch):
     monkeypatch.setenv("LOOM_METHODS", "somebodys")
     assert confined(os.getenv)("methods", "LOOM_METHODS") == ""
+
+
+def test_the_limit_is_of_the_processors_time_and_waiting_for_it_may_take_longer():
+    left_s, _ = confined(signal.getitimer)("timers", signal.ITIMER_PROF)
+    wall_s, _ = confined(signal.getitimer)("timers", signal.ITIMER_REAL)
+    assert 0 < left_s < 5.1 < wall_s  # the kernel rounds up to a tick
 
 
 def test_arithmetic_in_c_that_would_take_hours_ends_at_the_limit():
