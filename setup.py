@@ -20,6 +20,7 @@ from setuptools.command.egg_info import egg_info
 
 OWN = ("emulator", "engine", "topologies", "webapp")
 PLACE = "edgeloom._own"
+PAGE = "webapp/frontend/dist/index.html"
 NAME = re.compile(rf"({'|'.join(OWN)})(\.\w+)+(:\w+)?")
 """What a text has that is the name of a module, or of something in one."""
 
@@ -41,6 +42,8 @@ class BuildPy(build_py):
         super().run()
         if not self.editable_mode:
             move(Path(self.build_lib))
+            if not (Path(self.build_lib, *PLACE.split(".")) / PAGE).is_file():
+                self.warn(f"this wheel's server will have no pages: {PAGE} is not built: run ./loom setup.")
 
 
 class EggInfo(egg_info):

@@ -1,9 +1,10 @@
-"""The command `edgeloom` of an installed wheel: the commands of engine and emulator, and the server."""
+"""The command `edgeloom` of an installed wheel: the commands of engine and emulator, and of the server."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from importlib.util import find_spec
 
 
@@ -16,28 +17,35 @@ def main() -> int:
     except ImportError as error:
         sys.stderr.write(f"edgeloom: {error}\n")
         return 2
-    if sys.argv[1:2] in (["up"], ["worker"]):
-        return serve(sys.argv[1], sys.argv[2:])
-    from emulator.cli.main import main as run
-
-    return run()
-
-
-def serve(command: str, argv: list[str]) -> int:
-    """Start the server with all its processes, or become a worker of another machine's."""
-    if find_spec("django") is None:
-        sys.stderr.write(f"edgeloom {command}: it needs the server: pip install 'edgeloom[server]'.\n")
-        return 2
-    from engine.domain.errors import EdgeLoomError
+    from emulator.cli.main import COMMANDS, ENVIRONMENT
+    from engine.cli import main as run
+    from engine.cli.command import Command
+    from webapp.operations.commands import COMMANDS as OF_THE_SERVER
     from webapp.ops import services, up
 
-    parser = argparse.ArgumentParser(prog=f"edgeloom {command}")
-    try:
-        if command == "up":
-            up.add_arguments(parser)
-            return up.up(parser.parse_args(argv).port)
+    def add_queue(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--queue", choices=services.QUEUES, required=True)
-        return up.worker(parser.parse_args(argv).queue)
-    except EdgeLoomError as error:
-        sys.stderr.write(f"edgeloom {command}: {error}\n")
-        return 1
+
+    own = (
+        Command("up", "start the server and everything it needs", up.add_arguments, lambda a: up.up(a.port)),
+        Command(
+            "worker", "become a worker of another machine's server", add_queue, lambda a: up.worker(a.queue)
+        ),
+        *OF_THE_SERVER,
+    )
+    served = [command._replace(run=_with_server(command.run)) for command in own]
+    return run(sys.argv[1:], (*COMMANDS, *served), ENVIRONMENT, program="edgeloom")
+
+
+def _with_server(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The same where the server is installed; raises `HostError` elsewhere."""
+
+    def checked(args: argparse.Namespace) -> int:
+        from engine.domain.command_name import to_install
+        from engine.domain.errors import HostError
+
+        if find_spec("django") is None:
+            raise HostError(f"this needs the server, which is not installed: {to_install('server')}.")
+        return run(args)
+
+    return checked

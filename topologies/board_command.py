@@ -20,6 +20,7 @@ from engine.cli.present import check_writable
 from engine.cli.tables import console_for, table
 from engine.domain.calibration import parse_calibration
 from engine.domain.cluster import DeviceSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.rates import IN_WORDS, format_bits
 from engine.domain.units import human, human_s
@@ -53,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     board = preset(args.preset)
     if args.send and not args.row:
-        raise SpecError("--send writes the row of --row: give what ./loom calibrate --output has written.")
+        raise SpecError(
+            f"--send writes the row of --row: give what {COMMAND} calibrate --output has written."
+        )
     own = read_row(Path(args.row), board.name) if args.row else None
     if own and args.send:
         check_writable(args.send)

@@ -35,10 +35,10 @@ from pathlib import Path
 import environ
 
 from webapp.base import private
+from webapp.base.front_end import FRONTEND_DIST
 from webapp.base.home import home
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-FRONTEND_DIST = BASE_DIR / "webapp" / "frontend" / "dist"
 
 env = environ.Env()
 STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(home()))).resolve()

@@ -61,7 +61,7 @@ def device_row(profile: HostProfile, disk_byte_per_s: float) -> DeviceSpec:
         ),
         measured_scale=1 + round(runtime.turn_frac, 4),
         basis="calibrated",
-        source=f"measured with loom calibrate on {time.strftime('%Y-%m-%d')}, one thread, float32",
+        source=f"measured with EdgeLoom's calibrate on {time.strftime('%Y-%m-%d')}, one thread, float32",
     )
 
 

@@ -8,6 +8,7 @@ from emulator.calibration.known import calibration_file, known_calibration
 from emulator.network.probe import Capabilities, Capability
 from emulator.session.view import session_cache
 from engine.cli.tables import console_for, table
+from engine.domain.command_name import COMMAND
 from engine.domain.units import human
 from engine.ops.torch_kernels.linear_table import LinearTable
 from engine.ops.torch_kernels.row_library import compiler
@@ -56,7 +57,7 @@ def _calibration() -> str:
     if known is None:
         return (
             "Not calibrated: runs are paced cautiously; predictions of runs at native speed need "
-            "./loom calibrate."
+            f"{COMMAND} calibrate."
         )
     device = known.device
     return (

@@ -6,13 +6,10 @@ Listing, showing, predicting and comparing need neither Mininet nor torch. The e
 
 from __future__ import annotations
 
-import sys
-
 import topologies
 from emulator.calibration.known import with_profile
 from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
 from emulator.session.points import emulation
-from engine.cli import main as run_command
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
 from topologies.board_command import BOARD
@@ -33,12 +30,3 @@ ENVIRONMENT = Environment(
     scenario=scenario_of,
     emulation=emulation,
 )
-
-
-def main() -> int:
-    """The console script: the arguments are those of the process; returns the exit status."""
-    return run_command(sys.argv[1:], COMMANDS, ENVIRONMENT, program="edgeloom")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

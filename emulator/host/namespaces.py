@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from emulator.host.places import search_path
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError
 
 T = TypeVar("T")
@@ -92,5 +93,5 @@ def run_each(commands: Sequence[NodeCommand]) -> list[str]:
         if process.returncode and not complaint:
             complaint = f"`{' '.join(command.argv)}` failed: {error.strip() or process.returncode}"
     if complaint:
-        raise HostError(f"{complaint}: run ./loom doctor to see what this machine lacks.")
+        raise HostError(f"{complaint}: run {COMMAND} doctor to see what this machine lacks.")
     return outputs

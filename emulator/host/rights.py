@@ -21,6 +21,7 @@ from emulator.host import enter
 from emulator.host.enter import NICENESS, Room
 from emulator.host.memory import may_limit
 from emulator.host.priority import LOOP_PRIORITY, STARTER_VARIABLE
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError
 
 ENTER = Path(enter.__file__)
@@ -166,7 +167,7 @@ def grants() -> tuple[Grant, ...]:
             may_limit(),
             False,
             "a control group ends an emulation that needs more memory than it may have",
-            "systemd-run --user --scope ./loom up, which starts it in a control group of this user",
+            f"systemd-run --user --scope {COMMAND} up, which starts it in a control group of this user",
         ),
     )
 

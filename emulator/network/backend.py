@@ -11,6 +11,7 @@ from typing import NamedTuple
 from emulator.host.namespaces import NodeCommand, run_each
 from emulator.network.shaping import Port
 from engine.domain.cluster import ClusterSpec, LinkSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.conditions import changed_link
 from engine.domain.errors import HostError
 from engine.domain.scenario import Change, SetDelay, SetJitter, SetLoss
@@ -67,7 +68,7 @@ def choose_backend(cluster: ClusterSpec, has: Has, changes: Iterable[Change] = (
     figure = f"jitter_s {first.jitter_s:g}" if jittered else f"loss_frac {max(losses(first)):g}"
     raise HostError(
         f"link {first.name} has {figure}, which needs netem or TUN devices, and this machine has neither: "
-        "set it to 0, or see ./loom doctor."
+        f"set it to 0, or see {COMMAND} doctor."
     )
 
 

@@ -17,6 +17,7 @@ from mininet.node import Node
 from mininet.topo import Topo
 
 from emulator.network.layout import NetworkLayout
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError
 
 
@@ -54,7 +55,7 @@ def join_nodes(layout: NetworkLayout, pids: dict[str, int], without: frozenset[i
         ("ip", "-batch", "-"), input="".join(lines), capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise HostError(f"Making the links failed: {done.stderr.strip()}: run ./loom doctor.")
+        raise HostError(f"Making the links failed: {done.stderr.strip()}: run {COMMAND} doctor.")
 
 
 def end_nodes(network: Mininet) -> None:

@@ -14,6 +14,7 @@ from emulator.host.namespaces import succeeds_apart
 from emulator.host.places import search_path
 from emulator.host.rights import Rights, grants, rights
 from emulator.network.shaping import kernel_has
+from engine.domain.command_name import to_install
 from engine.domain.errors import HostError
 
 OWN_USERS = "user namespaces"
@@ -113,7 +114,7 @@ def _mininet() -> Capability:
         ok,
         True,
         "the Python package mininet builds the nodes and links",
-        "Install the project's requirements into its virtual environment: ./loom up does it.",
+        f"To get it: {to_install('emulator')}.",
     )
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from emulator.host.namespaces import inside
 from emulator.network.layout import Direction, Interface
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError
 
 TUNSETIFF, TUNSETOFFLOAD = 0x400454CA, 0x400454D0  # linux/if_tun.h
@@ -117,7 +118,9 @@ def open_tap(pid: int, name: str) -> int:
             fcntl.ioctl(descriptor, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_TSO4)
         except OSError as error:
             os.close(descriptor)
-            raise HostError(f"The interface {name} could not be made: {error}: see ./loom doctor.") from error
+            raise HostError(
+                f"The interface {name} could not be made: {error}: see {COMMAND} doctor."
+            ) from error
         return descriptor
 
     return inside(pid, make)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from emulator.host.rights import grants, rights
+from engine.domain.command_name import COMMAND
 from engine.domain.events import ReportMade
 
 
@@ -32,5 +33,5 @@ def notes() -> Notes:
     return Notes(
         rights().note,
         f"This user may not give emulations {names}, without which a busy machine delays them: "
-        "./loom doctor has the line that allows it.",
+        f"{COMMAND} doctor has the line that allows it.",
     )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from engine.cli.command import Environment
 from engine.cli.workload_arguments import add_workload_arguments, workload_fields
 from engine.domain.cluster import ClusterSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
@@ -28,7 +29,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "cluster",
         nargs="?",
         metavar="CLUSTER",
-        help="name or cluster file: see `loom list clusters` and `loom show`",
+        help=f"name or cluster file: see `{COMMAND} list clusters` and `{COMMAND} show`",
     )
     parser.add_argument(
         "--spec", metavar="FILE", help="a whole run as JSON, or the run of a report: in place of all others"
@@ -36,7 +37,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--showcase",
         metavar="NAME[/OTHER]",
-        help="a showcase's run, or one of those beside it, in place of all others: see `loom list showcases`",
+        help="a showcase's run, or one of those beside it, in place of all others: see "
+        f"`{COMMAND} list showcases`",
     )
     parser.add_argument("--model", metavar="NAME|DIR", help="a catalogue name or a directory")
     parser.add_argument("--weights", metavar="random|DIR", help="random from the seed, or a directory's")

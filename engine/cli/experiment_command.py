@@ -21,6 +21,7 @@ from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
 from engine.domain.calibration import calibration_digest
 from engine.domain.cluster import DeviceSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.host_times import HostProfile
@@ -58,7 +59,9 @@ ACTIONS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     told = "; ".join(f"{name}: {text}" for name, text in ACTIONS.items())
     parser.add_argument("action", choices=tuple(ACTIONS), help=told)
-    parser.add_argument("experiment", metavar="FILE|NAME", help="TOML or JSON: see `loom list experiments`")
+    parser.add_argument(
+        "experiment", metavar="FILE|NAME", help=f"TOML or JSON: see `{COMMAND} list experiments`"
+    )
     add_strategies(parser)
     parser.add_argument(
         "--output",
@@ -265,7 +268,8 @@ def _report(campaign: Campaign, output: Path) -> int:
     found = campaign.rows()
     if not any(row.finished for row in found):
         raise SpecError(
-            f"{output}: has no results of {campaign.experiment.name}: run `loom experiment predict` first."
+            f"{output}: has no results of {campaign.experiment.name}: run `{COMMAND} experiment predict` "
+            "first."
         )
     written = write_report(campaign.experiment, campaign.points, found, output / campaign.experiment.name)
     for path in written:

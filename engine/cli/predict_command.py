@@ -15,6 +15,7 @@ from engine.cli.present import check_writable, present
 from engine.cli.tables import console_for
 from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
+from engine.domain.command_name import COMMAND
 from engine.runs.best_planner import with_best_planner
 from engine.runs.fits import available_bytes, check_fits
 from engine.runs.predict import predict
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile",
         metavar="FILE",
-        help="all devices compute and send as the machine that loom calibrate --output wrote to FILE",
+        help=f"all devices compute and send as the machine that {COMMAND} calibrate --output wrote to FILE",
     )
     add_run_arguments(parser)
     add_why_argument(parser, "this run")

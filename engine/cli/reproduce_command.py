@@ -13,6 +13,7 @@ from engine.cli.document import write_between
 from engine.cli.experiment_command import sources_of
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.world import World
@@ -131,7 +132,7 @@ def _check_emulation(chosen: Sequence[Experiment], args: argparse.Namespace) -> 
         )
     if args.shipped or args.environment.emulation is None:
         what = "--shipped computes nothing" if args.shipped else "this program has no emulator"
-        raise SpecError(f"--emulate: {what}: use ./loom reproduce --emulate in a checkout with Mininet.")
+        raise SpecError(f"--emulate: {what}: use {COMMAND} reproduce --emulate where Mininet is installed.")
 
 
 def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:

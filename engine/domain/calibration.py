@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile
 from engine.domain.spec import RunSpec
@@ -42,13 +43,13 @@ def parse_calibration(text: str, where: str) -> Calibration:
     if len(text) > LARGEST_FILE_BYTES:
         raise SpecError(
             f"{where}: has {len(text):,} characters, and a calibration has at most {LARGEST_FILE_BYTES:,}: "
-            "give a file that ./loom calibrate --output has written."
+            f"give a file that {COMMAND} calibrate --output has written."
         )
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(
-            f"{where}: is no JSON ({error}): give a file that ./loom calibrate --output has written."
+            f"{where}: is no JSON ({error}): give a file that {COMMAND} calibrate --output has written."
         ) from error
     calibration: Calibration = Calibration.parse(data, where)
     return calibration

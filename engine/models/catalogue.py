@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engine.domain.command_name import to_install
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
@@ -79,7 +80,9 @@ def _spec(row: dict[str, Any]) -> ModelSpec:
     else:
         directory = _directory(row)
         if directory is None:
-            raise SpecError(f"{row['name']}: the package {row['package']} is not installed: run ./loom up.")
+            raise SpecError(
+                f"{row['name']}: the package {row['package']} is not installed: {to_install('torch')}."
+            )
         spec = read_spec(directory, row["name"])
     return spec.model_copy(update={"source": row["source"]})
 

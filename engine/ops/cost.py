@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ComputeModel, DeviceSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.efficiency import efficiency
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile
@@ -215,7 +216,7 @@ def op_time(
         return OpTime(flops / device.flop_per_s, flops, moved)
     if profile is None:
         raise SpecError(
-            f"{device.name}: compute_model is measured and this host is not calibrated: run ./loom "
+            f"{device.name}: compute_model is measured and this host is not calibrated: run {COMMAND} "
             "calibrate, or choose another compute model."
         )
     busy = [kernel for kernel in kernels if kernel.flops]

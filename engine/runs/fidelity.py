@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from engine.domain.command_name import COMMAND
 from engine.domain.network import LinkMeasurement
 from engine.domain.report import Fidelity, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetJitter, SetLoss
@@ -125,8 +126,8 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
     fidelity = _links_judged(played).model_copy(update={"valid": not why, "why": why})
     if on_host is None:
         note = (
-            "Native speed: not compared with a prediction, because this host is not calibrated: run ./loom "
-            "calibrate before such a run."
+            "Native speed: not compared with a prediction, because this host is not calibrated: run "
+            f"{COMMAND} calibrate before such a run."
         )
         return fidelity.model_copy(update={"notes": (note,)})
     predicted = on_host.report

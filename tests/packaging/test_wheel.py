@@ -233,3 +233,33 @@ def test_running_without_mininet_is_refused_in_one_sentence(installed: Path, tmp
     assert done.returncode == 2
     assert "Traceback" not in done.stderr + done.stdout
     assert "ininet" in done.stdout + done.stderr
+    assert "run pip install 'edgeloom[emulator]'" in " ".join(done.stdout.split())
+
+
+def test_what_people_read_calls_the_command_edgeloom(installed: Path, tmp_path: Path) -> None:
+    program = (
+        "from pathlib import Path\n"
+        "from edgeloom._own.engine.domain.command_name import COMMAND\n"
+        "from edgeloom._own.webapp.base.front_end import why_no_pages\n"
+        "print(COMMAND, why_no_pages(Path('nowhere')), why_no_pages())"
+    )
+    assert run([str(installed / "python"), "-c", program], tmp_path) == (
+        "edgeloom There are no pages in nowhere, so only the API answers: install a wheel that was built in "
+        "a checkout with a built front end. \n"
+    )
+
+
+def test_without_the_server_up_is_refused_in_one_sentence(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['django'] = None\n")
+    done = subprocess.run(
+        [str(installed / "edgeloom"), "up"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "edgeloom up: this needs the server, which is not installed: run pip install 'edgeloom[server]'.\n"
+    )

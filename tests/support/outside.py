@@ -12,7 +12,7 @@ import pytest
 from engine.strategies import registry
 from tests.devtools.rooms import ROOT
 
-COMMAND = "import sys; from emulator.cli.main import main; sys.exit(main())"
+COMMAND = "import sys; from edgeloom.command_line import main; sys.exit(main())"
 
 THIRDS = '''"""The first worker has a share of the layers, the last worker the others."""
 

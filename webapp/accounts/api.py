@@ -16,6 +16,7 @@ from ninja.errors import AuthenticationError, HttpError
 from ninja.responses import Status
 from pydantic import Field
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from webapp.accounts import audit, tokens
 from webapp.accounts.access import UserRequest, admin, count, person, refuse_forged
@@ -31,6 +32,7 @@ class SessionOut(Schema):
     user: str
     role: Role
     csrf_token: str
+    program: str = Field(description="What a person types to call EdgeLoom's command on this machine.")
 
 
 class Credentials(Schema):
@@ -76,7 +78,7 @@ class Account(Schema):
 
 
 def session_of(request: HttpRequest, user: User) -> SessionOut:
-    return SessionOut(user=user.username, role=role(user), csrf_token=get_token(request))
+    return SessionOut(user=user.username, role=role(user), csrf_token=get_token(request), program=COMMAND)
 
 
 @router.get("/session", response=SessionOut, auth=None)

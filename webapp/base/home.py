@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from engine.domain.command_name import IS_CHECKOUT
+
 ROOT = Path(__file__).resolve().parents[2]
-IS_CHECKOUT = (ROOT / "loom").is_file()
 
 
 def home() -> Path:

@@ -14,6 +14,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
 from redis.exceptions import TimeoutError as RedisSlow
 
+from engine.domain.command_name import COMMAND
 from webapp.base.errors import Unavailable
 
 REDIS_ERRORS = (RedisGone, RedisSlow, OperationalError)
@@ -80,5 +81,5 @@ def redis_needed() -> Iterator[None]:
         place = settings.REDIS_URL.rpartition("@")[2].removeprefix("redis://")
         raise Unavailable(
             f"Redis does not answer at {place}, so nothing can be started or changed now: "
-            "start it with ./loom up, or check REDIS_URL; stored runs stay readable."
+            f"start it with {COMMAND} up, or check REDIS_URL; stored runs stay readable."
         ) from error

@@ -11,6 +11,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 import topologies
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
@@ -176,7 +177,7 @@ def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef
     known = ", ".join([*catalogue.names(), *others, *sorted(local)])
     raise SpecError(
         f"There is no model {name}: choose one of {known}, or add a Hugging Face directory with "
-        "./loom models add DIR.",
+        f"{COMMAND} models add DIR.",
         [("model", f"unknown: {name}")],
     )
 

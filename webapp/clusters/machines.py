@@ -45,7 +45,7 @@ class MachineOut(Schema):
 
 class MachineIn(Schema):
     name: Name
-    calibration: dict[str, Any] = Field(description="What ./loom calibrate --output has written.")
+    calibration: dict[str, Any] = Field(description="What the command calibrate --output has written.")
 
 
 def machines() -> list[topologies.DevicePreset]:

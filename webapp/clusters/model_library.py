@@ -14,6 +14,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import IntegrityError
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError, SpecError
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec, WeightsRef
@@ -75,7 +76,7 @@ def remove(name: str) -> None:
     """Forget the name; the contents too once no name has them. Raises `SpecError`."""
     model = StoredModel.objects.filter(name=name).first()
     if model is None:
-        raise SpecError(f"Nobody has added a model {name[:60]}: ./loom models list shows all.")
+        raise SpecError(f"Nobody has added a model {name[:60]}: {COMMAND} models list shows all.")
     model.delete()
     if not StoredModel.objects.filter(digest=model.digest).exists():
         store().remove(model.digest)

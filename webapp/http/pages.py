@@ -10,6 +10,8 @@ from django.views import defaults
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_safe
 
+from webapp.base.front_end import why_no_pages
+
 
 @require_safe
 @ensure_csrf_cookie
@@ -24,7 +26,7 @@ def index(request: HttpRequest) -> HttpResponse:
 def not_built() -> HttpResponse:
     """Answer 503 in place of a page of the front end."""
     return HttpResponse(
-        "The front end is not built yet: run ./loom up, or npm ci && npm run build in it.\n",
+        f"{why_no_pages(settings.FRONTEND_DIST)}\n",
         status=503,
         content_type="text/plain; charset=utf-8",
     )

@@ -20,6 +20,7 @@ from celery import Task
 from celery.exceptions import SoftTimeLimitExceeded
 from celery.signals import worker_process_init
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
 from webapp.base.errors import TooMany, Unavailable
 from webapp.base.redis import client, pop, push, redis_needed
@@ -71,7 +72,7 @@ def require_workers() -> None:
         time.sleep(POLL_S)
     if not found:
         raise Unavailable(
-            "No planning worker is running: start one with ./loom up, or ./loom worker --queue plan.",
+            f"No planning worker is running: start one with {COMMAND} up, or {COMMAND} worker --queue plan.",
             retry_s=RETRY_S,
         )
     if all(one.refused for one in found):

@@ -32,6 +32,7 @@ from django.db import DatabaseError, connection, models, transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError, SpecError
 from engine.models.weights.manifest import manifest_of
 from webapp.base.redis import REDIS_ERRORS, client
@@ -173,8 +174,8 @@ def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
         raise SpecError(f"{source} is of a newer release: it has {unknown[0]}, unknown here: update first.")
     if User.objects.exists() and not replace:
         raise SpecError(
-            "The database has data already: ./loom restore FILE --replace deletes all of it and restores the "
-            "backup in its place."
+            f"The database has data already: {COMMAND} restore FILE --replace deletes all of it and "
+            "restores the backup in its place."
         )
     for place in sorted((folder / "models").glob("*")):
         if manifest_of(place).digest != place.name:
@@ -254,4 +255,6 @@ def _refuse_while_workers_run() -> None:
     except REDIS_ERRORS:
         return  # nobody can work without Redis
     if names:
-        raise HostError(f"Workers run ({', '.join(names)}): stop ./loom up and every worker, then restore.")
+        raise HostError(
+            f"Workers run ({', '.join(names)}): stop {COMMAND} up and every worker, then restore."
+        )

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from engine.cli.command import Command
+from engine.domain.command_name import COMMAND
 
 
 def start_django() -> None:
@@ -36,7 +37,7 @@ def run_models(args: argparse.Namespace) -> int:
 
     if args.action == "add":
         directory = args.directory.expanduser().resolve()
-        added = model_library.add(directory, args.name or directory.name, by="./loom models add")
+        added = model_library.add(directory, args.name or directory.name, by=f"{COMMAND} models add")
         sys.stdout.write(f"Added {added.name}: {added.bytes:,} bytes, digest {added.digest[:12]}.\n")
     elif args.action == "remove":
         model_library.remove(args.name)

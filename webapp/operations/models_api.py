@@ -17,6 +17,7 @@ from ninja.files import UploadedFile
 from ninja.responses import Status
 from pydantic import Field
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.units import human
 from webapp.accounts import audit, rights
@@ -87,7 +88,7 @@ def check_sizes(files: list[UploadedFile]) -> None:
         raise SpecError(
             f"The files have {human(total, 'B')} together, and the limit is "
             f"{human(settings.MODEL_BYTES, 'B')}: "
-            "add the model on the server with ./loom models add DIR.",
+            f"add the model on the server with {COMMAND} models add DIR.",
             [("files", "too large")],
         )
 

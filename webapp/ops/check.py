@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+from engine.domain.command_name import COMMAND
 from webapp.ops.places import FRONTEND, PYTHON, ROOT, echo
 from webapp.ops.setup import node_environment, set_up
 
@@ -59,7 +60,9 @@ def test(arguments: Sequence[str]) -> int:
         return run_pytest("pytest", *arguments)
     begin = time.monotonic()
     status = run_groups("not long", beside=checks(node_environment()))
-    echo(f"All of it took {time.monotonic() - begin:.0f} s. Campaigns were left out: `./loom test --long`.")
+    echo(
+        f"All of it took {time.monotonic() - begin:.0f} s. Campaigns were left out: `{COMMAND} test --long`."
+    )
     return status
 
 

@@ -6,8 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+from engine.domain.command_name import IS_CHECKOUT
 from engine.domain.errors import HostError
-from webapp.base.home import IS_CHECKOUT, home
+from webapp.base.home import home
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"

@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from engine.domain.command_name import COMMAND, IS_CHECKOUT
 from webapp.base import private
-from webapp.base.home import IS_CHECKOUT
+from webapp.base.front_end import why_no_pages
 from webapp.ops import debian, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch
@@ -82,6 +83,8 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         echo(line)
     if given_redis and has_one_user(given_redis):
         echo(ONE_USER)
+    if no_pages := why_no_pages():
+        echo(no_pages)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
@@ -210,7 +213,7 @@ def worker(queue: str) -> int:
         if not os.environ.get(name):
             raise OpsError(
                 f"{name} is not set: a worker joins the EdgeLoom whose REDIS_URL and DATABASE_URL it is "
-                "given; ./loom up starts its own workers."
+                f"given; {COMMAND} up starts its own workers."
             )
     if has_one_user(os.environ["REDIS_URL"]):
         echo(ONE_USER)

@@ -11,6 +11,7 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
+from engine.domain.command_name import COMMAND
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced
@@ -21,7 +22,7 @@ from webapp.runs.models import ACTIVE, Run
 RECENT = 20
 """How many runs tell how long one takes."""
 
-NOBODY = "No emulating worker is running: start one with ./loom up, or ./loom worker --queue emulate."
+NOBODY = f"No emulating worker is running: start one with {COMMAND} up, or {COMMAND} worker --queue emulate."
 
 
 def queued() -> list[Run]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import Cancelled, HostError
 from engine.domain.host_times import HostProfile
 from engine.domain.report import RunReport
@@ -90,5 +91,7 @@ def _runner(world: World, emulation: Emulation | None) -> OneRun:
 
         return calculate
     if emulation is None:
-        raise HostError("This program cannot emulate: install the emulator, and use `loom experiment run`.")
+        raise HostError(
+            f"This program cannot emulate: install the emulator, and use `{COMMAND} experiment run`."
+        )
     return emulation.run

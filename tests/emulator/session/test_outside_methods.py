@@ -5,15 +5,11 @@ package.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.devtools.rooms import ROOT
-from tests.support.outside import THIRDS, install, write_method
+from tests.support.outside import THIRDS, edgeloom, install, write_method
 
 pytestmark = pytest.mark.root
 RUN = (
@@ -28,14 +24,6 @@ RUN = (
     "--new-tokens",
     "3",
 )
-
-
-def edgeloom(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from edgeloom.command_line import main; sys.exit(main())"
-    environment = {key: value for key, value in os.environ.items() if key != "LOOM_METHODS"}
-    environment["PYTHONPATH"] = os.pathsep.join((str(folder / "site"), str(ROOT)))
-    command = [sys.executable, "-P", "-c", program, *words]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture
@@ -58,7 +46,7 @@ def test_the_method_of_a_file_is_emulated(folder: Path) -> None:
 def test_the_method_of_an_installed_package_is_emulated(folder: Path) -> None:
     write_method(folder / "site")
     install(folder / "site")
-    done = edgeloom(folder, *RUN, "--strategy", "thirds", "--json", "report.json")
+    done = edgeloom(folder, *RUN, "--strategy", "thirds", "--json", "report.json", path=str(folder / "site"))
     assert (folder / "report.json").is_file(), done.stdout + done.stderr
     report = json.loads((folder / "report.json").read_text())
     assert report["outcome"]["kind"] == "finished" and report["correctness"]["ok"]

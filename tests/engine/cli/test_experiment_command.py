@@ -181,7 +181,7 @@ def test_an_experiment_file_names_recorded_rates_requests_and_prompts(tmp_path: 
 
 REFUSED = [
     (("show", "nowhere"), "give a TOML or JSON file, or one of latency-load, methods-by-rate, scaling"),
-    (("report", "scaling"), "has no results of scaling: run `loom experiment predict` first"),
+    (("report", "scaling"), "has no results of scaling: run `./loom experiment predict` first"),
     (("predict", "scaling", "--jobs", "0"), "is no whole number of at least 1"),
 ]
 
@@ -233,7 +233,7 @@ def test_a_bad_file_is_refused_in_one_sentence_before_anything_is_computed(
 WITHOUT_END = """
 import signal, sys
 if __name__ == "__main__":
-    from emulator.cli.main import main
+    from edgeloom.command_line import main
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where the tests were started
     sys.exit(main())
 from engine.experiments.execution import point  # this is a process of the pool

@@ -88,6 +88,6 @@ def test_emulating_what_has_no_emulated_points_is_refused_in_a_sentence(
     assert "mcu-blocks has no emulated points" in capsys.readouterr().err
     assert main(["reproduce", "voltage-fig4", "--emulate"], [REPRODUCE], environment(None)) == 2
     assert (
-        "this program has no emulator: use ./loom reproduce --emulate in a checkout with Mininet"
+        "this program has no emulator: use ./loom reproduce --emulate where Mininet is installed"
         in capsys.readouterr().err
     )

@@ -139,6 +139,7 @@ def test_without_a_built_front_end_the_index_says_what_to_do(db: None, settings,
     settings.FRONTEND_DIST = tmp_path
     response = Client().get("/")
     assert response.status_code == 503
+    assert f"There are no pages in {tmp_path}".encode() in response.content
     assert b"./loom up" in response.content
 
 

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from engine.domain import experiment as domain
 from engine.domain.cluster import ClusterSpec
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.units import human
 from engine.experiments.design.written_out import with_clusters
@@ -24,7 +25,7 @@ def take(data: bytes, where: str, user: User) -> StudyOut:
     """Store them as `user`'s. Raises `SpecError`, `HostError`."""
     if len(data) > budgets.MAX_STUDY_BYTES:
         raise SpecError(
-            f"{where}: is larger than {human(budgets.MAX_STUDY_BYTES, 'B')}: open it with `edgeloom study`.",
+            f"{where}: is larger than {human(budgets.MAX_STUDY_BYTES, 'B')}: open it with `{COMMAND} study`.",
             [("file", "too large")],
         )
     study = read_study(data, where)

@@ -1,5 +1,6 @@
 import { QueryClient, queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { ApiError, api, askAhead, setCsrfToken, SilentServer } from './client';
+import { setProgram } from './command';
 import type {
   Catalogue,
   ClusterRow,
@@ -57,6 +58,8 @@ export interface Session {
   user: string;
   role: 'viewer' | 'operator' | 'admin';
   csrf_token: string;
+  /** What a person types to call EdgeLoom's command on the server's machine. */
+  program: string;
 }
 
 const SESSION = queryOptions({
@@ -65,6 +68,7 @@ const SESSION = queryOptions({
     try {
       const session = await api.get<Session>('/session', signal);
       setCsrfToken(session.csrf_token);
+      setProgram(session.program);
       return session;
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return null;

@@ -1,4 +1,5 @@
 import { ApiError, sentence, SilentServer } from '@/api/client';
+import { command } from '@/api/command';
 import type { Health } from '@/api/queries';
 
 /** What is missing, in one sentence with the remedy; null if nothing is. */
@@ -10,9 +11,9 @@ export function complaint(health: Health | undefined, error: unknown): string | 
   if (health.storage)
     return `A worker cannot write to the database (${health.storage}): runs go on and are stored once it can. Free disk space, or restart the database.`;
   if (!health.worker_emulate)
-    return 'No emulation worker answers: new runs wait in the queue. Start one with ./loom worker --queue emulate.';
+    return `No emulation worker answers: new runs wait in the queue. Start one with ${command('worker --queue emulate')}.`;
   if (!health.worker_plan)
-    return 'No planning worker answers: predictions do not work. Start one with ./loom worker --queue plan.';
+    return `No planning worker answers: predictions do not work. Start one with ${command('worker --queue plan')}.`;
   return null;
 }
 

@@ -3659,6 +3659,7 @@ export interface components {
         };
         SessionOut: {
             csrf_token: string;
+            program: string;
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
             user: string;

@@ -66,8 +66,8 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
       <Stack>
         <Group justify="space-between" wrap="nowrap">
           <Text size="sm" c="dimmed">
-            A cluster file in TOML, YAML or JSON, as ./loom reads it and Export writes it; or a drawing of
-            MiniEdit (.mn), in GraphML or in GML.
+            A cluster file in TOML, YAML or JSON, as the command line reads it and Export writes it; or a
+            drawing of MiniEdit (.mn), in GraphML or in GML.
           </Text>
           <FileButton accept={[...KINDS.flatMap(({ ends }) => ends), 'text/plain'].join()} onChange={take}>
             {(props) => (

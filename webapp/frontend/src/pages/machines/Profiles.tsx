@@ -4,15 +4,15 @@ import { IconFileImport } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { ComponentProps } from 'react';
 import { api } from '@/api/client';
+import { command } from '@/api/command';
 import { useChange, useMayWrite } from '@/api/queries';
 import type { CalibratedMachine } from '@/api/types';
 import { flopRate, human } from '@/format/units';
 import { AddedPanel, refused } from './AddedPanel';
 import { machineName, readCalibration } from './profile';
 
-const MACHINES: ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'] = {
+const MACHINES: Omit<ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'], 'about'> = {
   title: 'Calibrated machines',
-  about: 'Devices for clusters, as ./loom calibrate --output FILE measured them elsewhere.',
   testId: 'profiles',
   rowTestId: 'machine',
   nothing: 'No machine was imported.',
@@ -36,7 +36,15 @@ export function Profiles() {
     queryKey: ['machines'],
     queryFn: ({ signal }) => api.get<CalibratedMachine[]>('/machines', signal),
   });
-  return <AddedPanel kind={MACHINES} rows={data} error={error} extra={mayWrite && <ImportButton />} />;
+  const about = `Devices for clusters, as ${command('calibrate --output FILE')} measured them elsewhere.`;
+  return (
+    <AddedPanel
+      kind={{ ...MACHINES, about }}
+      rows={data}
+      error={error}
+      extra={mayWrite && <ImportButton />}
+    />
+  );
 }
 
 function ImportButton() {

@@ -2,6 +2,7 @@ import { Anchor, Badge, Button, Group, Stack, Table, Text, Tooltip, VisuallyHidd
 import { notifications } from '@mantine/notifications';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
+import { command } from '@/api/command';
 import { useChange, useMayWrite } from '@/api/queries';
 import type { FleetWorker } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
@@ -28,7 +29,7 @@ export function WorkersTable({ workers, version }: { workers: readonly FleetWork
     return (
       <EmptyState
         title="No worker is running"
-        text="Start one with ./loom up, or with ./loom worker --queue QUEUE on another machine."
+        text={`Start one with ${command('up')}, or with ${command('worker --queue QUEUE')} on another machine.`}
       />
     );
   }

@@ -1,3 +1,5 @@
+import { command } from '@/api/command';
+
 /** What is read of a Hugging Face directory: its configuration, tokenizer, chat template and weights. */
 const READ = /\.(safetensors|json|jinja)$/i;
 
@@ -38,7 +40,7 @@ export function reasonAgainst(
     return 'There are no weights (.safetensors) among the files: choose a folder that has them.';
   const bytes = totalBytes(files);
   if (bytes > limitBytes)
-    return `The files have ${human(bytes)}, and the limit is ${human(limitBytes)}: use ./loom models add on the server.`;
+    return `The files have ${human(bytes)}, and the limit is ${human(limitBytes)}: use ${command('models add')} on the server.`;
   return '';
 }
 

@@ -1,3 +1,5 @@
+import { command } from '@/api/command';
+
 /** More than ten times the size of a calibration; the server refuses larger ones, too. */
 const LARGEST_BYTES = 1 << 20;
 
@@ -14,7 +16,7 @@ export function machineName(file: string): string {
 
 /** The object in a calibration file. Throws an error with a sentence if it is too large or no JSON object. */
 export async function readCalibration(file: File): Promise<Record<string, unknown>> {
-  const remedy = 'choose a file that ./loom calibrate --output has written.';
+  const remedy = `choose a file that ${command('calibrate --output')} has written.`;
   if (file.size > LARGEST_BYTES) throw new Error(`The file is larger than any calibration: ${remedy}`);
   try {
     const found: unknown = JSON.parse(await file.text());

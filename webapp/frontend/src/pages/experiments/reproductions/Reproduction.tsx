@@ -2,6 +2,7 @@ import { Center, Loader, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
+import { command } from '@/api/command';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import type { ReproductionSummary } from '@/experiment/data/answers';
 import { useReproduction } from '@/experiment/data/queries';
@@ -85,7 +86,7 @@ function Details({ summary }: { summary: ReproductionSummary }) {
       )}
       <Text size="xs" c="dimmed" mt="sm">
         {points} points, {worlds.join(' and ')}, computed by version {code_versions.join(', ')}. From the
-        command line: <code>./loom reproduce {name}</code>
+        command line: <code>{command(`reproduce ${name}`)}</code>
       </Text>
     </div>
   );
