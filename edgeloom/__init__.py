@@ -8,8 +8,9 @@ report = edgeloom.run("lab-3", "demo-lm", "voltage", prompt="The with statement"
 client = edgeloom.Client("http://localhost:8000", token="loom_…")  # an API token of the account page
 ```
 
-`edgeloom.method` has what a method needs, `edgeloom.testing` checks one, `edgeloom.cluster` has clusters and
-devices. What stands in the lists `__all__` of these modules stays as it is until the next minor version.
+`edgeloom.method` has what a method needs, `edgeloom.testing` checks one, `edgeloom.metric` makes figures,
+`edgeloom.cluster` has clusters and devices. What stands in the lists `__all__` of these modules stays as it
+is until the next minor version.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _MODULES = {
 
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
-_PACKAGES = ("cluster", "method", "testing")
+_PACKAGES = ("cluster", "method", "metric", "testing")
 
 __all__ = ["Client", "Experiment", "Refused", "Run", "compare", "experiment", "predict", "run", "spec"]
 

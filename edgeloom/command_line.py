@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -17,6 +18,11 @@ def main() -> int:
     except ImportError as error:
         sys.stderr.write(f"edgeloom: {error}\n")
         return 2
+    from engine.plugins.installed import VARIABLES
+
+    if sys.argv[1:2] in (["up"], ["worker"]):  # as in webapp/settings.py, before anything is imported
+        for name in VARIABLES:
+            os.environ.setdefault(name, "")
     from emulator.cli.main import COMMANDS, ENVIRONMENT
     from engine.cli import main as run
     from engine.cli.command import Command

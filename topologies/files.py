@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import re
 import stat
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from engine.plugins.installed import Installed, Kind
+from engine.plugins.packs import of_packs
 from topologies.drawn import TABLE as GROUP_TABLE
 from topologies.drawn import Drawn, parse_strictly, with_drawing, without_drawing
 from topologies.foreign import kind_of
@@ -39,8 +42,28 @@ PLAIN = ("name", "title", "description", "source")
 
 
 def names() -> tuple[str, ...]:
-    """Names of the clusters in this folder, sorted."""
+    """Names of the clusters in this folder, sorted, then of those of packs."""
+    return (*_own_names(), *clusters_of_packs().rows)
+
+
+def _own_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in FOLDER.glob("*.toml") if path not in NO_CLUSTERS))
+
+
+@cache
+def clusters_of_packs() -> Installed[Path]:
+    """Their files by name. Each is read once, so that one that is wrong is left out."""
+    return of_packs(Kind("cluster", "clusters"), _own_names(), _of_folder)
+
+
+def _of_folder(folder: Path) -> dict[str, Path]:
+    found = {path.stem: path for path in sorted((folder / "clusters").glob("*.toml"))}
+    for path in found.values():
+        try:
+            read_drawing(path)
+        except SpecError as error:
+            raise SpecError(f"{path.parent}: {error}") from error
+    return found
 
 
 def paper_names() -> tuple[str, ...]:
@@ -49,16 +72,18 @@ def paper_names() -> tuple[str, ...]:
 
 
 def load(path_or_name: str | Path) -> ClusterSpec:
-    """A cluster of this folder by name, a published testbed too, or any file by path, without what is
-    switched off; raises `SpecError`.
+    """A cluster of this folder or a pack by name, a published testbed too, or any file by path, without what
+    is switched off; raises `SpecError`.
     """
     return enabled(*load_drawing(path_or_name))
 
 
 def load_drawing(path_or_name: str | Path) -> Drawn:
     """Load a cluster with its drawing and what is switched off."""
-    if str(path_or_name) in (*names(), *paper_names()):
+    if str(path_or_name) in (*_own_names(), *paper_names()):
         return read_drawing(FOLDER / f"{path_or_name}.toml")
+    if str(path_or_name) in clusters_of_packs().rows:
+        return read_drawing(clusters_of_packs().rows[str(path_or_name)])
     path = Path(path_or_name)
     if not path.exists():
         sentence = f"{path}: no such cluster: give a cluster file or one of {', '.join(names())}."

@@ -1,4 +1,4 @@
-"""Device presets: rows of `devices.toml`, with the rates per format in `format_rates.toml`.
+"""Device presets: rows of `devices.toml`, with the rates per format in `format_rates.toml`, and of packs.
 
 A preset is a `DeviceSpec` whose name is the preset's.
 """
@@ -8,9 +8,12 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
+from engine.plugins.installed import Installed, Kind
+from engine.plugins.packs import of_packs, tables
 
 DevicePreset = DeviceSpec
 
@@ -18,9 +21,23 @@ FILE = Path(__file__).with_name("devices.toml")
 FITTED = Path(__file__).with_name("format_rates.toml")
 
 
-@cache
 def presets() -> tuple[DevicePreset, ...]:
-    """All presets in the order of the file; raises `SpecError` if the file is wrong."""
+    """All presets: ours in the order of the file, then those of packs."""
+    return (*_own(), *presets_of_packs().rows.values())
+
+
+@cache
+def presets_of_packs() -> Installed[DevicePreset]:
+    return of_packs(Kind("device preset", "devices"), [device.name for device in _own()], _of_folder)
+
+
+def _of_folder(folder: Path) -> dict[str, DevicePreset]:
+    return _by_name(tables(folder, FILE.name, "device"), str(folder / FILE.name))
+
+
+@cache
+def _own() -> tuple[DevicePreset, ...]:
+    """Those of the file; raises `SpecError` if it is wrong."""
     rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["device"]
     fitted = tomllib.loads(FITTED.read_text(encoding="utf-8")).get("rate", [])
     for rate in fitted:
@@ -28,12 +45,17 @@ def presets() -> tuple[DevicePreset, ...]:
         if row is None:
             raise SpecError(f"{FITTED.name}: there is no device {rate['device']} in {FILE.name}.")
         row.setdefault("format_rates", []).append({key: rate[key] for key in rate if key != "device"})
-    devices = tuple(DeviceSpec.parse(row, f"{FILE.name}, device[{index}]") for index, row in enumerate(rows))
-    names = [device.name for device in devices]
-    for name in names:
-        if names.count(name) > 1:
-            raise SpecError(f"{FILE.name}: the preset {name} is there twice: names must differ.")
-    return devices
+    return tuple(_by_name(rows, FILE.name).values())
+
+
+def _by_name(rows: list[dict[str, Any]], where: str) -> dict[str, DevicePreset]:
+    found: dict[str, DevicePreset] = {}
+    for index, row in enumerate(rows):
+        device = DeviceSpec.parse(row, f"{where}, device[{index}]")
+        if device.name in found:
+            raise SpecError(f"{where}: the preset {device.name} is there twice: names must differ.")
+        found[device.name] = device
+    return found
 
 
 def preset(name: str) -> DevicePreset:

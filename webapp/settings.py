@@ -21,6 +21,8 @@ LOOM_SHARED        off                              every operator may change wh
 LOOM_METRICS_TOKEN none                             lets other machines read /metrics, as a Bearer token
 LOOM_LOG_FORMAT    line                             json: one JSON object a line, with the run's id
 LOOM_METHODS       none                             installed methods that are used, by name, comma-separated
+LOOM_METRICS       none                             installed figures of reports that are used, likewise
+LOOM_DATA          none                             installed packs of data that are used, likewise
 LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
 DEBUG              off
 """
@@ -34,6 +36,7 @@ from pathlib import Path
 
 import environ
 
+from engine.plugins.installed import VARIABLES
 from webapp.base import private
 from webapp.base.front_end import FRONTEND_DIST
 from webapp.base.home import home
@@ -54,8 +57,9 @@ CALIBRATION_FILE = (
 """The file in which `./loom calibrate` keeps the times of this machine."""
 
 
-# Read by `engine/strategies/outside.py`: on a server no installed method is used unless it is named.
-os.environ.setdefault("LOOM_METHODS", "")
+# Read by `engine/plugins/installed.py`: on a server nothing that is installed is used unless it is named.
+for name in VARIABLES:
+    os.environ.setdefault(name, "")
 
 private.close(STATE_DIR)
 

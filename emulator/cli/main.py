@@ -14,6 +14,7 @@ from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
 from topologies.board_command import BOARD
 from topologies.device_command import DEVICE
+from topologies.left_out import left_out_of_packs
 from topologies.show_command import SHOW
 from topologies.showcases import showcases
 from topologies.traces import scenario_of
@@ -29,4 +30,5 @@ ENVIRONMENT = Environment(
     showcases=showcases,
     scenario=scenario_of,
     emulation=emulation,
+    left_out=left_out_of_packs,
 )

@@ -24,13 +24,14 @@ from emulator.host.rights import rights
 from emulator.session import fork_server
 from emulator.session.turns import Turn
 from emulator.session.view import ROOT, room_of, session_cache
+from engine.plugins.installed import VARIABLES
 
 KEPT = (
     "LANG",
     "LC_ALL",
     "LC_CTYPE",
     "LD_LIBRARY_PATH",
-    "LOOM_METHODS",
+    *VARIABLES,
     "LOOM_READY_S",
     "LOOM_RUNS_AT_ONCE",
     "LOOM_TRIAL_DIRECTORY",

@@ -12,6 +12,7 @@ from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
 from engine.experiments.design.sources import no_scenarios
 from engine.experiments.execution.point import Emulation
+from engine.plugins.installed import Unusable
 
 
 class Environment(NamedTuple):
@@ -33,6 +34,8 @@ class Environment(NamedTuple):
     """How the points of an experiment are emulated; None where that cannot be done."""
     cluster_text: Callable[[ClusterSpec], str] = ClusterSpec.model_dump_json
     """A cluster as the text of a file."""
+    left_out: Callable[[], tuple[Unusable, ...]] = tuple
+    """What installed packages bring beside methods and figures, and cannot be used."""
 
 
 class Command(NamedTuple):

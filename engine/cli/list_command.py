@@ -1,4 +1,4 @@
-"""`loom list`: list strategies, models, families, devices, clusters or showcases, as a table or JSON."""
+"""`loom list`: list what there is, from strategies to metrics, as a table or JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from engine.experiments.design.shipped_files import load, shipped_names
 from engine.models.catalogue import rows as catalogue_rows
 from engine.models.families.family import keys_read, restrictions
 from engine.models.families.registry import FAMILIES
-from engine.strategies.registry import STRATEGIES, UNUSABLE, origin_of
+from engine.plugins.installed import Unusable
+from engine.reports.metrics import METRICS
+from engine.reports.metrics import UNUSABLE as METRICS_LEFT_OUT
+from engine.strategies.registry import STRATEGIES, origin_of
+from engine.strategies.registry import UNUSABLE as METHODS_LEFT_OUT
 
 Row = dict[str, Any]
 Rows = Callable[[Environment], list[Row]]
@@ -38,10 +42,18 @@ def run(args: argparse.Namespace) -> int:
     for row in found:
         shown.add_row(*(render(row) for render in columns.values()))
     console_for(sys.stdout).print(shown)
-    if args.what == "strategies":
-        for one in UNUSABLE:
-            sys.stderr.write(f"Left out: {one.reason}\n")
+    for one in _left_out(args.what, args.environment):
+        sys.stderr.write(f"Left out: {one.reason}\n")
     return 0
+
+
+def _left_out(what: str, environment: Environment) -> tuple[Unusable, ...]:
+    """What packages bring of this, and cannot be used."""
+    if what == "strategies":
+        return METHODS_LEFT_OUT
+    if what == "metrics":
+        return METRICS_LEFT_OUT
+    return environment.left_out() if what in ("clusters", "devices", "models") else ()
 
 
 def cluster_rows(environment: Environment) -> list[Row]:
@@ -81,6 +93,10 @@ def experiment_rows(environment: Environment) -> list[Row]:
 
 def device_rows(environment: Environment) -> list[Row]:
     return [device.model_dump(mode="json") for device in environment.presets()]
+
+
+def metric_rows(environment: Environment) -> list[Row]:
+    return [metric.model_dump(mode="json") for metric in METRICS]
 
 
 def model_rows(environment: Environment) -> list[Row]:
@@ -182,6 +198,16 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "and those with fewer values than in the library": lambda row: "; ".join(row["restrictions"]),
         },
     ),
+    "metrics": (
+        metric_rows,
+        {
+            "name": lambda row: row["name"],
+            "of a": lambda row: row["of"],
+            "unit": lambda row: row["unit"],
+            "better": lambda row: row["better"] or "",
+            "what": lambda row: row["title"] + (f": {row['about']}" if row["about"] else ""),
+        },
+    ),
     "models": (
         model_rows,
         {
@@ -214,7 +240,7 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
 
 LIST = Command(
     "list",
-    "list clusters, devices, experiments, model families, models, showcases or strategies",
+    "list clusters, devices, experiments, model families, metrics, models, showcases or strategies",
     add_arguments,
     run,
 )

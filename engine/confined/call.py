@@ -24,9 +24,9 @@ from typing import Any
 from engine.confined.wire import receive, send
 from engine.domain.errors import HostError, SpecError
 from engine.domain.units import human
+from engine.plugins.installed import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
-ACTIVE = "LOOM_METHODS"
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
 SLACK_S = 5.0
 """Wall seconds that a call may take beyond its limit, in which it waits for the processor."""
@@ -130,7 +130,7 @@ class _Server:
             return self.control
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-        environment[ACTIVE] = ""  # no parser needs a method from outside, and none of their code is imported
+        environment |= dict.fromkeys(VARIABLES, "")  # no parser needs what packages add: none is imported
         paths = os.pathsep.join([str(ROOT), *(path for path in sys.path if path)])
         with theirs:
             self.process = subprocess.Popen(

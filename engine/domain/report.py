@@ -316,6 +316,9 @@ class RunReport(Value):
     method: SerializeAsAny[MethodReport] | None = Field(
         default=None, description="What the method did, in its own terms."
     )
+    figures: dict[str, float] = Field(
+        default_factory=dict, description="Those of installed packages that needed the trace, by name."
+    )
     without_replan: Outcome | None = Field(
         default=None, description="How the run would have ended without new plans, in the simulated world."
     )

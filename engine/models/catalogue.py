@@ -18,8 +18,13 @@ from engine.models.families.registry import FAMILIES
 from engine.models.weights.directory import SINGLE, read_spec
 from engine.models.weights.headers import check_weights
 from engine.ops.sizes import model_bytes, num_parameters
+from engine.plugins.installed import Installed, Kind, check_free
+from engine.plugins.packs import of_packs, tables
 
 HERE = Path(__file__).parent
+MODEL = Kind("model", "models")
+OF_PACKS = {"name": str, "title": str, "source": str, "config": dict}
+"""What a row of a pack has."""
 SAME = (
     "family",
     "num_layers",
@@ -50,6 +55,32 @@ class CatalogueRow(Value):
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, dict[str, Any]]:
+    return _own() | models_of_packs().rows
+
+
+@lru_cache(maxsize=1)
+def models_of_packs() -> Installed[dict[str, Any]]:
+    """Rows of models with random weights: those with weights of their own are directories."""
+    return of_packs(MODEL, _own(), _of_folder)
+
+
+def _of_folder(folder: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for index, row in enumerate(tables(folder, "models.toml", "model")):
+        where = f"{folder / 'models.toml'}, model[{index}]"
+        if {key: type(value) for key, value in row.items()} != OF_PACKS:
+            raise SpecError(
+                f"{where}: expected the texts name, title and source and the table config, got "
+                f"{', '.join(row)}."
+            )
+        check_free(row["name"], found, MODEL, where)
+        spec_of_config(row["name"], row["config"], where)
+        found[row["name"]] = row
+    return found
+
+
+@lru_cache(maxsize=1)
+def _own() -> dict[str, dict[str, Any]]:
     data = tomllib.loads((HERE / "catalogue.toml").read_text(encoding="utf-8"))
     table: dict[str, dict[str, Any]] = {}
     for row in data["model"]:

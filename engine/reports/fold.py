@@ -36,6 +36,8 @@ from engine.domain.units import transfer_s
 from engine.domain.world import World
 from engine.reports.attribution import attribute
 from engine.reports.load import load_report
+from engine.reports.metrics import METRICS
+from engine.reports.outside import figures_of
 from engine.reports.recoveries import fold_recoveries
 
 Interval = tuple[float, float]
@@ -61,7 +63,7 @@ def fold(
     devices = fold_devices(spec.cluster, spans, marks)
     links = fold_links(spec.cluster, spans, marks, measured)
     energy_j = sum(device.energy_j for device in devices) + sum(link.energy_j for link in links)
-    return RunReport(
+    report = RunReport(
         spec=spec,
         plan=plan,
         world=world,
@@ -85,6 +87,8 @@ def fold(
         scenario=spec.scenario,
         seed=spec.seed,
     )
+    figures = figures_of(report, trace, METRICS)
+    return report.model_copy(update={"figures": figures}) if figures else report
 
 
 def fold_requests(marks: Iterable[Mark]) -> tuple[tuple[RequestReport, ...], list[float]]:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from engine.domain.report import DeviceReport, LinkReport, RequestReport, RunReport
+from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 
+OfTrace = Callable[[RunReport, Sequence[Span | Mark]], float | None]
 Better = Literal["lower", "higher"]
 Subject = Literal["run", "device", "link", "request", "token"]
 Place = Literal["report", "list", "usual"]
@@ -25,7 +27,8 @@ class Metric(Value):
     """A figure: a number with its SI unit, of a run, a device, a direction of a link or a request.
 
     `better` is None where neither more nor less is better. `short` is its title where there is little space.
-    `trust`: it says how far a run is to be trusted, so that runs that are not valid count, too.
+    `traced` computes it when a run ends, where the trace is needed; the report keeps it. `trust`: it says how
+    far a run is to be trusted, so that runs that are not valid count, too.
     """
 
     name: str
@@ -33,6 +36,7 @@ class Metric(Value):
     unit: str
     better: Better | None = None
     compute: SkipJsonSchema[Callable[[Any], float | bool | None]] = Field(exclude=True, repr=False)
+    traced: SkipJsonSchema[OfTrace | None] = Field(default=None, exclude=True, repr=False)
     of: Subject = "run"
     shown: tuple[Place, ...] = ()
     short: str = ""
@@ -49,6 +53,21 @@ def of_run(
     **more: Any,
 ) -> Metric:
     return Metric(name=name, title=title, unit=unit, better=better, compute=compute, **more)
+
+
+def of_trace(
+    name: str, title: str, unit: str, better: Better | None, compute: OfTrace, **more: Any
+) -> Metric:
+    """A figure of a run that is more than its report has: of the report and the trace, when the run ends."""
+    return Metric(
+        name=name,
+        title=title,
+        unit=unit,
+        better=better,
+        compute=lambda report: report.figures.get(name),
+        traced=compute,
+        **more,
+    )
 
 
 def of_device(

@@ -2,6 +2,7 @@
 
 The command line, a run's CSV, the lists of runs, Compare, experiments, the pages of the browser (through
 `/api/metrics`) and docs/reference/metrics.md derive from this table, so that a new figure is a row of it.
+Those of installed packages follow ours.
 A figure is None where a report does not have it.
 """
 
@@ -17,6 +18,7 @@ from engine.domain.world import MEASURED
 from engine.reports.load import per_token_s, percentiles
 from engine.reports.metric import Metric, Place, Subject, of_device, of_link, of_request, of_run, of_token
 from engine.reports.missed import missed_changes
+from engine.reports.outside import installed_metrics
 
 
 # Computations that are more than a field ----------------------------------------------------------
@@ -91,7 +93,7 @@ def _changes_missed(report: RunReport) -> float | None:
 
 
 # The table, in the order in which people look for figures -----------------------------------------
-METRICS: tuple[Metric, ...] = (
+BUILT_IN: tuple[Metric, ...] = (
     of_run(
         "latency_s",
         "End-to-end latency",
@@ -351,6 +353,11 @@ METRICS: tuple[Metric, ...] = (
     of_request("answered_s", "Until the whole answer", "s", "lower", lambda request: request.answered_s),
     of_token("token_s", "Time of each token after the first", "s", "lower", lambda took_s: took_s),
 )
+
+_INSTALLED, UNUSABLE = installed_metrics({metric.name for metric in BUILT_IN})
+"""`UNUSABLE`: what is declared, and wrong."""
+
+METRICS: tuple[Metric, ...] = (*BUILT_IN, *_INSTALLED.values())
 
 
 def metrics_of_a(subject: Subject) -> tuple[Metric, ...]:

@@ -14,6 +14,7 @@ from engine.domain.errors import SpecError
 from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout, Plan
 from engine.domain.spec import MethodOrigin, RunSpec
+from engine.plugins.installed import check_free, place_of
 from engine.program.strategy import Strategy
 from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
@@ -28,14 +29,13 @@ from engine.strategies.lime.strategy import Lime
 from engine.strategies.mcu.strategy import Mcu
 from engine.strategies.megatron import Megatron
 from engine.strategies.outside import (
+    METHOD,
     Outside,
-    check_free,
-    installed,
+    installed_methods,
     is_file,
     of_file,
     of_object,
     of_source,
-    place_of,
 )
 from engine.strategies.pipeline_offload.strategy import PipelineOffload
 from engine.strategies.planner.choice import PlannedParams
@@ -67,12 +67,12 @@ BUILT_IN: tuple[Strategy, ...] = (
 if len({chosen.name for chosen in BUILT_IN}) < len(BUILT_IN):
     raise RuntimeError("two strategies have the same name: rename one of them")
 
-_INSTALLED, UNUSABLE = installed({chosen.name for chosen in BUILT_IN})
+_INSTALLED, UNUSABLE = installed_methods({chosen.name for chosen in BUILT_IN})
 """`UNUSABLE`: what is declared, and wrong."""
 
-STRATEGIES: tuple[Strategy, ...] = (*BUILT_IN, *(one.method for one in _INSTALLED))
+STRATEGIES: tuple[Strategy, ...] = (*BUILT_IN, *(one.method for one in _INSTALLED.values()))
 _BY_NAME = {chosen.name: chosen for chosen in STRATEGIES}
-_OUTSIDE: dict[str, Outside] = {one.method.name: one for one in _INSTALLED}
+_OUTSIDE = dict(_INSTALLED)
 
 
 def strategy(name: str) -> Strategy:
@@ -108,7 +108,7 @@ def origin_of(name: str) -> MethodOrigin | None:
 
 def installed_code() -> tuple[str, ...]:
     """The code of every installed method that this process uses: what its machine can run."""
-    return tuple(one.origin.code for one in _INSTALLED)
+    return tuple(one.origin.code for one in _INSTALLED.values())
 
 
 def source_of(name: str) -> str:
@@ -145,7 +145,7 @@ def _added(one: Outside) -> Strategy:
     name = one.method.name
     known = _OUTSIDE.get(name)
     if known is None or (known.origin.file, known.origin.package) != (one.origin.file, ""):
-        check_free(one, _BY_NAME)
+        check_free(name, _BY_NAME, METHOD, f"method {name} of {one.origin}")
     _OUTSIDE[name] = one
     _BY_NAME[name] = one.method
     return one.method

@@ -21,7 +21,7 @@ from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.family import restrictions
 from engine.models.families.registry import FAMILIES
-from engine.reports.metrics import METRICS
+from engine.reports.metrics import BUILT_IN as FIGURES
 from engine.strategies.registry import BUILT_IN
 from tests.devtools.public_api import FILE as PUBLIC_NAMES
 from tests.devtools.public_api import public_api
@@ -155,7 +155,7 @@ def metrics_table() -> str:
     words = {"lower": "less", "higher": "more", None: ""}
     rows = [
         (f"`{each.name}`", each.of, each.title, f"`{each.unit}`" if each.unit else "", words[each.better])
-        for each in METRICS
+        for each in FIGURES
     ]
     return table(("name", "of a", "what it is", "unit", "better is"), rows)
 

@@ -20,6 +20,7 @@ MODULES = (
     "edgeloom.method.operations",
     "edgeloom.method.planning",
     "edgeloom.method.running",
+    "edgeloom.metric",
     "edgeloom.testing",
 )
 FILE = "tests/edgeloom/public_api.txt"

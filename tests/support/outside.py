@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.plugins.installed import VARIABLES
 from engine.strategies import registry
 from tests.devtools.rooms import ROOT
 
@@ -50,17 +51,22 @@ def write_method(folder: Path, text: str = THIRDS, module: str = "thirds") -> Pa
     return file
 
 
-def install(folder: Path, entry: str = "thirds = thirds:Thirds", package: str = "two-thirds") -> None:
+def install(
+    folder: Path,
+    entry: str = "thirds = thirds:Thirds",
+    package: str = "two-thirds",
+    group: str = "edgeloom.methods",
+) -> None:
     """What pip writes beside a module: with `folder` on Python's path the package counts as installed."""
     about = folder / f"{package.replace('-', '_')}-0.3.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 0.3\n")
-    (about / "entry_points.txt").write_text(f"[edgeloom.methods]\n{entry}\n")
+    (about / "entry_points.txt").write_text(f"[{group}]\n{entry}\n")
 
 
 def edgeloom(folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
     """The command in `folder`, with `path` and the checkout on Python's path."""
-    environment = {key: value for key, value in os.environ.items() if key != "LOOM_METHODS"}
+    environment = {key: value for key, value in os.environ.items() if key not in VARIABLES}
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, (path, str(ROOT)))), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-P", "-c", COMMAND, *words]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)

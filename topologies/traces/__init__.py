@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
-from engine.recorded.scenarios import parse_trace
+from engine.plugins.installed import Installed, Kind, check_free
+from engine.plugins.packs import of_packs
+from engine.recorded.files import text_of
+from engine.recorded.scenarios import names_links, parse_file
 
 LINK = "office--hall"
 BASE_BIT_PER_S = 60e6
@@ -55,6 +60,37 @@ def tunnels(random: Random) -> Iterator[float]:
 TRACES = {"walk": walk, "neighbours": neighbours, "tunnels": tunnels}
 
 
+TRACE = Kind("trace", "traces")
+
+
+class Trace(NamedTuple):
+    """The rate of a link over time, in a file, and what it is like."""
+
+    file: Path
+    about: str
+
+
+def traces() -> dict[str, Trace]:
+    """All examples by name: those of this folder, then those of packs."""
+    own = {name: Trace(FOLDER / f"{name}.csv", (make.__doc__ or "").strip()) for name, make in TRACES.items()}
+    return own | traces_of_packs().rows
+
+
+@cache
+def traces_of_packs() -> Installed[Trace]:
+    """Each is read once, so that one that is wrong is left out."""
+    return of_packs(TRACE, TRACES, _of_folder)
+
+
+def _of_folder(folder: Path) -> dict[str, Trace]:
+    found: dict[str, Trace] = {}
+    for path in sorted((folder / "traces").glob("*")):
+        check_free(path.stem, found, TRACE, str(path))
+        played_on(path, LINK)
+        found[path.stem] = Trace(path, f"{path.name} of {folder.name}")
+    return found
+
+
 CALM = "none"
 """The name of the scenario without changes, to compare curves with."""
 
@@ -66,15 +102,23 @@ def scenario_of(name: str) -> Scenario:
     trace, _, link = name.partition("@")
     if name == CALM:
         return Scenario()
-    if trace not in TRACES or not link:
-        known = ", ".join(f"{one}@LINK" for one in TRACES)
+    if trace not in traces() or not link:
+        known = ", ".join(f"{one}@LINK" for one in traces())
         raise SpecError(
             f"There is no scenario {name[:60]}: choose one of {known} and {CALM}.",
             [("scenario", "unknown name")],
         )
-    made = parse_trace((FOLDER / f"{trace}.csv").read_text(encoding="utf-8"), f"{trace}.csv")
-    changes = [change.model_copy(update={"link": link}) for change in made.changes]
-    return Scenario(changes=tuple(changes))
+    return played_on(traces()[trace].file, link)
+
+
+def played_on(file: Path, link: str) -> Scenario:
+    """What changes in a file, of one link that it names or not, as changes of `link`. Raises `SpecError`."""
+    text = text_of(file, "the trace")
+    made = parse_file(text, str(file), "" if names_links(text, str(file)) else link)
+    links = {getattr(change, "link", None) for change in made.changes}
+    if len(links) > 1 or None in links:
+        raise SpecError(f"{file}: expected changes of one link and of nothing else.")
+    return Scenario(changes=tuple(change.model_copy(update={"link": link}) for change in made.changes))
 
 
 def rows_of(name: str) -> Iterator[str]:

@@ -12,8 +12,7 @@ from pydantic import Field
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from engine.domain.workload import TracedRequest
-from engine.recorded.scenarios import parse_trace
-from topologies.traces import FOLDER, TRACES
+from topologies.traces import LINK, played_on, traces
 from webapp.accounts.access import UserRequest, one_at_a_time, operator
 from webapp.base import budgets
 from webapp.base.files import read_prompts, read_requests, read_scenario
@@ -40,16 +39,16 @@ class RequestsOut(Schema):
 
 @router.get("/traces", response=list[TraceOut])
 def list_traces(request: HttpRequest) -> list[TraceOut]:
-    return [TraceOut(name=name, about=(make.__doc__ or "").strip()) for name, make in TRACES.items()]
+    return [TraceOut(name=name, about=trace.about) for name, trace in traces().items()]
 
 
 @router.get("/traces/{name}", response=Scenario)
 def get_trace_scenario(request: HttpRequest, name: str) -> Scenario:
     """An example trace as a scenario; replace its one link by one of your cluster."""
-    if name not in TRACES:
-        sentence = f"There is no trace {name}: choose one of {', '.join(TRACES)}."
+    if name not in traces():
+        sentence = f"There is no trace {name}: choose one of {', '.join(traces())}."
         raise SpecError(sentence, [("scenario", f"unknown: {name}")])
-    return parse_trace((FOLDER / f"{name}.csv").read_text(encoding="utf-8"), f"{name}.csv")
+    return played_on(traces()[name].file, LINK)
 
 
 @router.post("/scenarios", response=Scenario, auth=operator)

@@ -10,7 +10,7 @@ from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
-from engine.strategies.registry import UNUSABLE
+from topologies.left_out import left_out
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.base.errors import Conflict
@@ -78,7 +78,7 @@ class WaitingRun(Schema):
 class FleetOut(Schema):
     version: str = Field(description="Of the server; workers with another one are refused.")
     workers: list[WorkerOut]
-    left_out: list[str] = Field(description="Methods that the server should use, and why it does not.")
+    left_out: list[str] = Field(description="What packages add and the server does not use, and why.")
     queue: list[WaitingRun]
 
 
@@ -99,7 +99,7 @@ def get_fleet(request: HttpRequest) -> FleetOut:
     rows = {run.pk: run for run in names.only("pk", "name", "strategy", "cluster_name", "owner__username")}
     return FleetOut(
         version=release.released() or release.code_version(),
-        left_out=[one.reason for one in UNUSABLE],
+        left_out=list(left_out()),
         workers=[worker_out(one, going_on, one.worker in to_calibrate) for one in found],
         queue=[waiting_run(rows[run_id], place) for run_id, place in places.items() if run_id in rows],
     )

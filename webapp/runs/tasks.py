@@ -28,7 +28,8 @@ from engine.domain.stored import read_report, read_spec, to_document
 from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
-from engine.strategies.registry import UNUSABLE, installed_code
+from engine.strategies.registry import installed_code
+from topologies.left_out import left_out
 from webapp.base.redis import REDIS_ERRORS
 from webapp.celery import app
 from webapp.clusters.model_library import Reachable, with_local_weights, without_place
@@ -227,7 +228,7 @@ def abilities(queue: str) -> dict[str, Any]:
         "processor": host_name(),
         "capabilities": tuple(item.name for item in probe().items if item.ok) if queue == "emulate" else (),
         "methods": installed_code(),
-        "left_out": tuple(one.reason for one in UNUSABLE),
+        "left_out": left_out(),
     }
 
 

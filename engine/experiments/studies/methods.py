@@ -11,7 +11,7 @@ import tomli_w
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.experiments.studies.study import NAME, StudiedMethod
-from engine.strategies.outside import GROUP
+from engine.strategies.outside import METHOD
 from engine.strategies.registry import folder_of, source_of, strategy_of
 
 FOLDER = "methods"
@@ -85,7 +85,7 @@ def _pyproject(method: StudiedMethod, place: Path, paths: list[Path]) -> str:
     package = method.origin.package
     declared = {
         point.name: point.value
-        for point in entry_points(group=GROUP)
+        for point in entry_points(group=METHOD.group)
         if point.dist is not None and point.dist.name == package
     }
     folders = {path.parent.relative_to(place.parent).as_posix().replace("/", ".") for path in paths}
@@ -97,7 +97,7 @@ def _pyproject(method: StudiedMethod, place: Path, paths: list[Path]) -> str:
             "name": package,
             "version": method.origin.version,
             "dependencies": needs,
-            "entry-points": {GROUP: declared},
+            "entry-points": {METHOD.group: declared},
         },
         "tool": {"setuptools": what},
     }

@@ -24,7 +24,7 @@ from engine.domain.network import Network
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
-from engine.strategies.outside import words_of
+from engine.plugins.words import words_of
 from engine.worlds.real.control_socket import ControlSocket
 from engine.worlds.real.trace_writer import TraceWriter
 

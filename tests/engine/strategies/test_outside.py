@@ -14,9 +14,10 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.spec import RunSpec, spec_digest
+from engine.plugins.installed import Unusable
 from engine.runs.predict import predict, prepare
 from engine.strategies import registry
-from engine.strategies.outside import installed, is_file, of_file
+from engine.strategies.outside import Outside, installed_methods, is_file, of_file
 from tests.support.outside import THIRDS, install, keep_methods_apart, write_method
 from tests.support.small_cases import GPT2, star
 
@@ -42,6 +43,11 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def installed() -> tuple[tuple[Outside, ...], tuple[Unusable, ...]]:
+    rows, unusable = installed_methods(NAMES)
+    return tuple(rows.values()), unusable
+
+
 def one_sentence(text: str) -> bool:
     return "\n" not in text and text.endswith(".")
 
@@ -60,7 +66,7 @@ def spec_with(name: str, **params: object) -> RunSpec:
 def test_an_installed_method_is_used_with_its_package_and_version(site: Path) -> None:
     write_method(site)
     install(site)
-    (one,), unusable = installed(NAMES)
+    (one,), unusable = installed()
     assert (one.method.name, one.origin.package, one.origin.version) == ("thirds", "two-thirds", "0.3")
     assert unusable == () and len(one.origin.digest) == 16
 
@@ -68,9 +74,9 @@ def test_an_installed_method_is_used_with_its_package_and_version(site: Path) ->
 def test_the_digest_of_a_package_changes_with_its_code(site: Path) -> None:
     file = write_method(site)
     install(site)
-    before = installed(NAMES)[0][0].origin.digest
+    before = installed()[0][0].origin.digest
     file.write_text(THIRDS + "\n# changed\n")
-    assert installed(NAMES)[0][0].origin.digest != before
+    assert installed()[0][0].origin.digest != before
 
 
 @pytest.mark.parametrize(
@@ -99,7 +105,7 @@ def test_a_method_that_is_wrong_is_left_out_with_a_sentence(
 ) -> None:
     write_method(site, text)
     install(site, entry)
-    found, (wrong,) = installed(NAMES)
+    found, (wrong,) = installed()
     assert found == ()
     assert wrong.package == "two-thirds" and says in wrong.reason and one_sentence(wrong.reason)
 
@@ -107,7 +113,7 @@ def test_a_method_that_is_wrong_is_left_out_with_a_sentence(
 def test_what_fails_while_it_is_imported_is_told_with_its_own_file_and_line(site: Path) -> None:
     file = write_method(site, "from pydantic import Field\n\n\nField(gt=0)\nNUMBER = int('many')\n")
     install(site)
-    reason = installed(NAMES)[1][0].reason
+    reason = installed()[1][0].reason
     assert f"({file}, line 5)" in reason
 
 
@@ -116,7 +122,7 @@ def test_one_wrong_method_keeps_no_other_from_being_used(site: Path) -> None:
     write_method(site, "1 / 0\n", "hopeless")
     install(site)
     install(site, "hopeless = hopeless:Hopeless", "hopeless")
-    (one,), (wrong,) = installed(NAMES)
+    (one,), (wrong,) = installed()
     assert one.method.name == "thirds" and wrong.name == "hopeless"
 
 
@@ -127,10 +133,10 @@ def test_code_of_a_method_that_is_not_named_is_not_imported(
     install(site)
     for names in ("", "others"):
         monkeypatch.setenv("LOOM_METHODS", names)
-        assert installed(NAMES)[0] == ()
+        assert installed()[0] == ()
     assert not (site / "touched").exists()
     monkeypatch.setenv("LOOM_METHODS", "others, thirds")
-    (one,), (lacking,) = installed(NAMES)
+    (one,), (lacking,) = installed()
     assert one.method.name == "thirds"
     assert "names others, and no installed package declares it" in lacking.reason
 
@@ -139,7 +145,7 @@ def test_of_two_packages_with_one_name_the_second_is_left_out(site: Path) -> Non
     write_method(site)
     install(site)
     install(site, package="other-thirds")
-    (one,), (other,) = installed(NAMES)
+    (one,), (other,) = installed()
     assert one.origin.package == "other-thirds"
     assert other.package == "two-thirds" and "of this name already" in other.reason
 

@@ -19,8 +19,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     install(folder)
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delenv("LOOM_METHODS", raising=False)
-    (thirds,), wrong = outside.installed(set())
+    rows, wrong = outside.installed_methods(set())
     assert not wrong
+    thirds = rows["thirds"]
     monkeypatch.setitem(registry._BY_NAME, "thirds", thirds.method)
     monkeypatch.setitem(registry._OUTSIDE, "thirds", thirds)
     yield folder

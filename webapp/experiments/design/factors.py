@@ -13,7 +13,7 @@ from engine.domain.scenario import Scenario
 from engine.experiments.design.paths import unit_of
 from engine.models import catalogue
 from engine.reports.effects import in_words
-from topologies.traces import CALM, TRACES
+from topologies.traces import CALM, traces
 from webapp.base import budgets
 from webapp.clusters.models import Cluster
 from webapp.experiments.design.factor_option import Choice, FactorOption
@@ -190,7 +190,7 @@ def _changes(base: dict[str, Any], cluster: ClusterSpec) -> Iterable[FactorOptio
             *(
                 Choice(value=f"{name}@{link.name}", label=f"{name} on {link.name}")
                 for link in cluster.links
-                for name in TRACES
+                for name in traces()
             ),
         ],
         current=CALM,

@@ -3314,6 +3314,9 @@ export interface components {
             edp_j_s: number;
             energy_j: number;
             fidelity: components["schemas"]["Fidelity"];
+            figures: {
+                [key: string]: number;
+            };
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];
@@ -3491,6 +3494,9 @@ export interface components {
             edp_j_s: number;
             energy_j: number;
             fidelity: components["schemas"]["Fidelity"];
+            figures: {
+                [key: string]: number;
+            };
             latency_s: number;
             layers: components["schemas"]["LayerReport"][];
             links: components["schemas"]["LinkReport"][];

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.strategies.outside import words_of
-from engine.strategies.trial import fault_of
+from engine.plugins.trial import fault_of
+from engine.plugins.words import words_of
 from tests.devtools.rooms import ROOT
 from tests.support.outside import THIRDS, edgeloom, install, write_method
 
