@@ -16,7 +16,12 @@ from torch import Tensor
 
 from engine.ops.torch_kernels.linear_table import SMALLEST_ELEMENTS, LinearTable, row_class, size_class
 from engine.ops.torch_kernels.packed import Packed
-from engine.ops.torch_kernels.row_products import packed_product, prepare, row_product
+from engine.ops.torch_kernels.row_products import (
+    packed_product,
+    prepare,
+    read_four_rows_from,
+    row_product,
+)
 
 Product = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
@@ -49,6 +54,7 @@ def use(table: LinearTable | None) -> None:
     """Choose kernels by `table` from now on in this process and those forked from it; None: the default."""
     if table and table.row_library:
         prepare()
+        read_four_rows_from(table.four_rows_from)
     _Chosen.products = {
         getattr(torch, dtype): tuple(tuple(PRODUCTS[name] for name in by_size) for by_size in by_rows)
         for dtype, by_rows in (table.grid() if table else {}).items()
@@ -92,9 +98,12 @@ def restored_product(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
 
 
 def _chosen(numbers: int, shape: torch.Size, dtype: torch.dtype) -> Product:
-    """The kernel for an input of so many `numbers` and a matrix of this `shape`."""
+    """The kernel for an input of so many `numbers` and a matrix of this `shape`.
+
+    How fast one row is multiplied depends on the length of the matrix's rows, not on how many it has.
+    """
     elements, products = shape.numel(), _Chosen.products.get(dtype)
     rows = numbers // shape[1] if elements else 0
     if products is None or not rows or elements < SMALLEST_ELEMENTS:
         return F.linear
-    return products[row_class(rows)][size_class(elements)]
+    return products[row_class(rows)][size_class(shape[1] ** 2 if rows == 1 else elements)]

@@ -28,7 +28,7 @@ from engine.ops.torch_kernels.linear_table import (
 from engine.ops.torch_kernels.own_memory import copies
 from engine.ops.torch_kernels.packed import Numbers, Packed
 from engine.ops.torch_kernels.row_library import make_library
-from engine.ops.torch_kernels.row_products import packed_product
+from engine.ops.torch_kernels.row_products import packed_product, read_four_rows_from, row_product
 
 ROUNDS = 3
 LONGEST_S = 1.0
@@ -37,13 +37,22 @@ LONGEST_S = 1.0
 TURN_S = 1.5e-3
 """Time for one kernel in one round, at least one product; the least of its rounds counts."""
 
+ROW_ROUNDS = 3
+"""Products of one row, of which a decode step consists, are timed so often in every round."""
+
 MARGIN = 0.9
-"""Share of the default's time that another kernel must take less than: a tie keeps the default."""
+"""Share of the time of the kernel that is kept in a tie that another must take less than. For one row ours is
+kept, since it takes slices as they are and, where nothing else is faster, whole parts of a layer.
+"""
 
 WORKING_SET_BYTES = 96 << 20
 """Bytes of the matrices that are multiplied in turn, as those of a model's layers are: they come from memory,
 not from a near cache, and lie in large pages, as those of a device at native speed do.
 """
+
+LENGTHS = (512, 1024, 2048, 4096)
+HEIGHT = 1024
+"""Matrices of so many rows, each of one of these lengths, tell from which on rows are read four in turn."""
 
 Seconds = dict[LinearKernel, float]
 """Kernel → seconds of one product."""
@@ -68,20 +77,43 @@ def probe(dtypes: Sequence[str] = ("float32", "bfloat16")) -> LinearTable:
     with torch.inference_mode():
         # halves of 16 bits; read as one number of 32 bits, two of them are as good
         (memory,) = copies([torch.full((WORKING_SET_BYTES // 2,), 0.5, dtype=torch.bfloat16)])
+        four_rows = four_rows_from(memory) if library else None
         end_s = time.monotonic() + LONGEST_S
         for turn in range(ROUNDS):
             if turn and time.monotonic() > end_s:
                 break
-            for place, seconds in found.items():
-                _time(place, seconds, memory.view(getattr(torch, place.dtype)), first=not turn)
+            ones = [place for place in found if place.rows == 1]
+            for place in (*found, *ones * (ROW_ROUNDS - 1)):
+                _time(place, found[place], memory.view(getattr(torch, place.dtype)), first=not turn)
         packed_rows = packed_rows_of(memory) if library else 0
     return LinearTable(
         processor=processor(),
         torch=torch.__version__,
         row_library=library,
         packed_rows=packed_rows,
+        four_rows_from=four_rows,
         choices=tuple(choice(place, seconds) for place, seconds in found.items()),
     )
+
+
+def four_rows_from(memory: Tensor) -> int | None:
+    """The length of a matrix's rows from which on ours is faster if it reads four in turn, and let it do so
+    in this process.
+    """
+    found = None
+    for length in reversed(LENGTHS):
+        numbers = memory.view(torch.float32)
+        matrices = numbers[: len(numbers) // (HEIGHT * length) * HEIGHT * length].view(-1, HEIGHT, length)
+        x, turns = torch.ones(1, length), cycle(matrices.unbind())
+        seconds: dict[int | None, float] = {None: math.inf, length: math.inf}
+        for _, first in product(range(ROUNDS), seconds):
+            read_four_rows_from(first)
+            seconds[first] = min(seconds[first], _turn_s(row_product, x, turns))
+        if seconds[length] > MARGIN * seconds[None]:
+            break
+        found = length
+    read_four_rows_from(found)
+    return found
 
 
 def packed_rows_of(memory: Tensor) -> int:
@@ -115,9 +147,10 @@ def kernels_for(dtype: str, rows: int, library: str) -> tuple[LinearKernel, ...]
 
 
 def choice(place: Place, seconds: Seconds) -> LinearChoice:
-    """The fastest kernel, or the default in a tie."""
+    """The fastest kernel; in a tie ours, where it is one of them, else torch's default."""
     fastest = min(seconds, key=lambda name: seconds[name])
-    kernel: LinearKernel = fastest if seconds[fastest] < MARGIN * seconds["default"] else "default"
+    kept: LinearKernel = "row" if "row" in seconds else "default"
+    kernel = fastest if seconds[fastest] < MARGIN * seconds[kept] else kept
     return LinearChoice(dtype=place.dtype, rows=place.rows, side=place.side, kernel=kernel, seconds=seconds)
 
 

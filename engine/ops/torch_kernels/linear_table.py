@@ -11,6 +11,7 @@ import platform
 from bisect import bisect_right
 from math import inf
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Literal
 
 from pydantic import Field
@@ -66,17 +67,19 @@ class LinearTable(Value):
     packed_rows: int = Field(
         default=0, ge=0, description="Up to so many rows, ours reads matrices in 8 and 4 bits as they are."
     )
+    four_rows_from: int | None = Field(
+        default=None, gt=0, description="Ours reads rows of so many numbers or more four in turn; None: none."
+    )
     choices: tuple[LinearChoice, ...]
 
     @property
     def whole_parts(self) -> bool:
-        """Whether one row goes through parts of a layer in calls of ours: where no other kernel is faster
-        than ours by more than a tie, they save what lies between products.
+        """Whether one row goes through parts of a layer in calls of ours: where other kernels are not faster
+        than ours by more than a tie, in the mean of all sizes, they save what lies between products.
         """
         rows = [one.seconds for one in self.choices if (one.dtype, one.rows) == ("float32", 1)]
-        return bool(self.row_library) and all(
-            one.get("row", inf) <= TIE * min(one.values(), default=0.0) for one in rows
-        )
+        times = [one.get("row", inf) / min(one.values(), default=1.0) for one in rows]
+        return bool(self.row_library) and (not times or geometric_mean(times) <= TIE)
 
     def grid(self) -> dict[str, tuple[tuple[LinearKernel, ...], ...]]:
         """Dtype → kernels by row class, then by size class."""

@@ -1,7 +1,8 @@
 /* y = W·x + b for one row x: each row of the matrix W is read once, from its first to its last number.
 
-   That is how memory is fastest (docs/results/performance.md): a single stream, which the processor reads
-   ahead of the loop. Several accumulators keep the additions from waiting for each other.
+   One row of W after the other is a single stream, which the processor reads ahead of the loop. Some
+   processors read four long rows faster in turn than one: from which length on, the probe finds
+   (docs/results/performance.md). Several accumulators keep the additions from waiting for each other.
 
    The vectors are those of GCC and Clang, so that one source serves every processor: 32 bytes where it has
    AVX, 16 (NEON, SSE) elsewhere. W's rows are `stride` bytes apart; `bias` may be null. */
@@ -64,13 +65,35 @@ static inline float total(floats all) {
 DOT(f32, float)
 DOT(bf16, uint16_t)
 
+/* Rows of so many numbers and more are read four in turn. */
+static ptrdiff_t four_from = PTRDIFF_MAX;
+
+void read_four_rows_from(ptrdiff_t inputs) { four_from = inputs; }
+
 #define ROWS(format, number)                                                                         \
+    static inline void four_##format(const char *w, ptrdiff_t stride, const float *x, float *y,      \
+                                     ptrdiff_t inputs) {                                             \
+        const number *rows[4];                                                                       \
+        floats sums[4][2] = {{{0}}};                                                                 \
+        ptrdiff_t i = 0;                                                                             \
+        for (int r = 0; r < 4; r++) rows[r] = (const number *)(w + r * stride);                      \
+        for (; i + 2 * LANES <= inputs; i += 2 * LANES)                                              \
+            for (int k = 0; k < 2; k++)                                                              \
+                for (int r = 0; r < 4; r++)                                                          \
+                    sums[r][k] += load_##format(rows[r] + i + k * LANES) * load_f32(x + i + k * LANES); \
+        for (int r = 0; r < 4; r++) {                                                                \
+            y[r] = total(sums[r][0] + sums[r][1]);                                                   \
+            for (ptrdiff_t at = i; at < inputs; at++) y[r] += one_##format(rows[r] + at) * x[at];    \
+        }                                                                                            \
+    }                                                                                                \
     void row_##format(const char *w, ptrdiff_t stride, const float *x, const float *bias, float *y,  \
                       ptrdiff_t outputs, ptrdiff_t inputs) {                                         \
-        for (ptrdiff_t r = 0; r < outputs; r++) {                                                    \
-            const number *row = (const number *)(w + r * stride);                                    \
-            y[r] = dot_##format(row, x, inputs) + (bias ? bias[r] : 0);                              \
-        }                                                                                            \
+        ptrdiff_t r = 0;                                                                             \
+        if (inputs >= four_from)                                                                     \
+            for (; r + 4 <= outputs; r += 4) four_##format(w + r * stride, stride, x, y + r, inputs); \
+        for (; r < outputs; r++) y[r] = dot_##format((const number *)(w + r * stride), x, inputs);   \
+        if (bias)                                                                                    \
+            for (r = 0; r < outputs; r++) y[r] += bias[r];                                           \
     }
 ROWS(f32, float)
 ROWS(bf16, uint16_t)

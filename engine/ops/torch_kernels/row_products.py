@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 
@@ -46,6 +47,15 @@ def _functions() -> Mapping[Format, Callable[..., None]]:
 def prepare() -> None:
     """Load the library; raises `OSError` where it is not."""
     _functions()
+
+
+def read_four_rows_from(inputs: int | None) -> None:
+    """Let products in this process read rows of a matrix with so many numbers or more four in turn, shorter
+    ones one after the other; None: all of them one after the other.
+    """
+    set_from = ctypes.CDLL(str(kernels_folder() / library_name())).read_four_rows_from
+    set_from.argtypes, set_from.restype = (SIZE,), None
+    set_from(sys.maxsize if inputs is None else inputs)
 
 
 def row_product(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

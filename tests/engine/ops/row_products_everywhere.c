@@ -16,7 +16,7 @@ static void compare(float got, double exact, double sizes) {
 
 int main(void) {
     enum { MOST = 700 };
-    static float x[MOST], w[MOST], arranged[MOST], y[1];
+    static float x[MOST], w[MOST], arranged[MOST], y[5];
     static uint16_t halves[MOST], scales[MOST];
     static uint8_t packed[MOST];
     for (int inputs = 1; inputs < MOST; inputs += 1 + inputs / 7) {
@@ -36,8 +36,13 @@ int main(void) {
                 i8 += (double)byte * x[i], i8s += fabs((double)byte * x[i]);
                 i4 += (double)nibble * x[i], i4s += fabs((double)nibble * x[i]);
             }
-            row_f32((const char *)w, 0, x, NULL, y, 1, inputs), compare(y[0], f32, f32s);
-            row_bf16((const char *)halves, 0, x, NULL, y, 1, inputs), compare(y[0], bf16, bf16s);
+            for (int four = 0; four < 2; four++) { /* the same row five times, the first four in turn */
+                read_four_rows_from(four ? 1 : PTRDIFF_MAX);
+                row_f32((const char *)w, 0, x, NULL, y, 5, inputs);
+                for (int r = 0; r < 5; r++) compare(y[r], f32, f32s);
+                row_bf16((const char *)halves, 0, x, NULL, y, 5, inputs);
+                for (int r = 0; r < 5; r++) compare(y[r], bf16, bf16s);
+            }
             row_i8((const char *)packed, 0, scales, 0, 0, MOST, x, arranged, y, NULL, 1, inputs);
             compare(y[0], i8, i8s);
             row_i4((const char *)packed, 0, scales, 0, first, 128, x, arranged, y, NULL, 1, inputs);

@@ -65,6 +65,13 @@ def test_the_class_of_rows_and_size_decides(called):
     assert called == ["onednn", "default", "default", "default", "default"]
 
 
+def test_the_length_of_the_matrixs_rows_decides_for_one_row(called):
+    use(table_of(lambda rows, side: "vector" if (rows, side) == (1, 2048) else "default"))
+    for inner, cols in ((2048, 512), (512, 2048), (512, 32_000)):
+        linear(torch.zeros(1, inner), torch.zeros(cols, inner))
+    assert called == ["vector", "default", "default"]
+
+
 def test_every_probed_product_is_in_a_class_of_its_own():
     assert [row_class(rows) for rows in ROWS] == [0, 1, 2, 3, 4]
     assert [size_class(side * side) for side in SIDES] == [0, 1, 2, 3]
@@ -94,9 +101,13 @@ def test_what_no_class_covers_takes_the_default(called, x, weight):
         ({"default": 1.0, "vector": 1.2, "onednn": 0.5}, "onednn"),
         ({"default": 1.0, "vector": 0.5, "onednn": 0.8}, "vector"),
         ({"default": 1.0, "vector": 0.95, "onednn": 0.95}, "default"),  # a tie
+        ({"default": 1.0, "vector": 0.95, "row": 1.0}, "row"),
+        ({"default": 0.95, "row": 1.0}, "row"),
+        ({"default": 1.0, "vector": 0.85, "row": 1.0}, "vector"),
+        ({"default": 0.85, "row": 1.0}, "default"),
     ],
 )
-def test_the_probe_takes_the_fastest_and_keeps_the_default_in_a_tie(seconds, chosen):
+def test_the_probe_takes_the_fastest_and_in_a_tie_keeps_ours_or_else_the_default(seconds, chosen):
     choice = linear_probe.choice(linear_probe.Place("float32", 1, 256), seconds)
     assert (choice.kernel, choice.seconds) == (chosen, seconds)
 
@@ -136,22 +147,63 @@ def test_the_probe_of_a_busy_host_ends_after_the_first_round(monkeypatch, longes
         linear_probe, "_turn_s", lambda product, x, matrices: turns.append(product) or 1.0 / len(turns)
     )
     table = linear_probe.probe(["float32"])
-    tried = sum(len(linear_probe.kernels_for("float32", rows, table.row_library)) for rows in ROWS) * len(
-        SIDES
-    )
+    kernels = {rows: len(linear_probe.kernels_for("float32", rows, table.row_library)) for rows in ROWS}
+    tried = len(SIDES) * (sum(kernels.values()) + (linear_probe.ROW_ROUNDS - 1) * kernels[1])
     packed = 2 * linear_probe.ROUNDS if table.row_library else 0
-    assert len(turns) == rounds * tried + packed
+    four_in_turn = 2 * linear_probe.ROUNDS * len(linear_probe.LENGTHS) if table.row_library else 0
+    assert (len(turns) - packed - rounds * tried) in range(four_in_turn + 1)
     assert len(table.choices) == len(ROWS) * len(SIDES)
-    assert table.choices[0].seconds["default"] == pytest.approx(1.0 / ((rounds - 1) * tried + 1))
+    assert table.choices[-1].seconds["default"] > 0
+
+
+@pytest.mark.parametrize(
+    ("shares", "found"),
+    [
+        ((1.0, 0.95, 0.8, 0.7), 2048),
+        ((0.5, 0.5, 0.5, 0.5), 512),
+        ((0.5, 1.0, 0.5, 0.5), 2048),
+        ((0.5, 0.5, 0.5, 0.95), None),
+    ],
+)
+def test_four_rows_are_read_in_turn_from_the_length_on_from_which_that_is_a_tenth_faster(
+    monkeypatch, shares, found
+):
+    """`shares`: the time of four in turn, as a part of that of one after the other, by length."""
+    by_length = dict(zip(linear_probe.LENGTHS, shares, strict=True))
+    set_to = []
+
+    def turn_s(product, x, matrices):
+        length = x.shape[-1]
+        assert next(matrices).shape[1] == length
+        return 1.0 if set_to[-1] is None or length < set_to[-1] else by_length[length]
+
+    monkeypatch.setattr(linear_probe, "read_four_rows_from", set_to.append)
+    monkeypatch.setattr(linear_probe, "_turn_s", turn_s)
+    memory = torch.zeros(2 * 1024 * 4096, dtype=torch.bfloat16)
+    assert linear_probe.four_rows_from(memory) == found
+    assert set_to[-1] == found
 
 
 @pytest.mark.parametrize(
     ("seconds", "whole"),
-    [({"default": 1.0, "row": 1.05}, True), ({"default": 1.0, "row": 1.2}, False), ({"default": 1.0}, False)],
+    [
+        ([1.05, 1.05, 1.05, 1.05], True),
+        ([0.7, 0.9, 1.1, 1.3], True),
+        ([1.2, 1.2, 1.2, 1.2], False),
+        ([1.0, 1.0, 1.0, 1.6], False),
+        ([None, None, None, None], False),
+    ],
 )
-def test_one_row_takes_whole_parts_of_a_layer_where_our_product_is_not_slower(seconds, whole):
+def test_one_row_takes_whole_parts_of_a_layer_where_our_product_is_not_slower_in_the_mean(seconds, whole):
+    """`seconds`: of our product where torch's default takes 1, by size."""
+    found = {
+        side: {"default": 1.0} | ({} if ours is None else {"row": ours})
+        for side, ours in zip(SIDES, seconds, strict=True)
+    }
     choices = table_of(lambda rows, side: "default").choices
-    timed = tuple(one.model_copy(update={"seconds": seconds if one.rows == 1 else {}}) for one in choices)
+    timed = tuple(
+        one.model_copy(update={"seconds": found[one.side] if one.rows == 1 else {}}) for one in choices
+    )
     table = LinearTable(processor="a test", torch="0", row_library="ours", choices=timed)
     assert table.whole_parts is whole
     assert not table.model_copy(update={"row_library": ""}).whole_parts

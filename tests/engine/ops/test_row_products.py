@@ -17,7 +17,12 @@ from engine.ops.torch_kernels.linear import PRODUCTS, linear, use
 from engine.ops.torch_kernels.linear_table import ROWS, SIDES, LinearChoice, LinearTable
 from engine.ops.torch_kernels.packed import Packed
 from engine.ops.torch_kernels.row_library import compiler, library_in, make_library
-from engine.ops.torch_kernels.row_products import _functions, packed_product, row_product
+from engine.ops.torch_kernels.row_products import (
+    _functions,
+    packed_product,
+    read_four_rows_from,
+    row_product,
+)
 
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="there is no C compiler")
 
@@ -62,14 +67,32 @@ def assert_is_the_product(got, x, weight, bias):
     after=st.integers(0, 5),
     dtype=st.sampled_from(sorted(ROUNDING, key=str)),
     biased=st.booleans(),
+    four_from=st.sampled_from([None, 1, 100]),
 )
 def test_a_product_of_any_slice_of_a_matrix_is_exact_to_rounding(
-    seed, outputs, inputs, before, after, dtype, biased
+    seed, outputs, inputs, before, after, dtype, biased, four_from
 ):
     x, whole, bias = drawn(seed, outputs + before, inputs + before + after, dtype, biased)
     weight = whole[before:, before : before + inputs]
     x, bias = x[..., :inputs], bias if bias is None else bias[before:]
-    assert_is_the_product(row_product(x, weight, bias), x, weight, bias)
+    read_four_rows_from(four_from)
+    try:
+        assert_is_the_product(row_product(x, weight, bias), x, weight, bias)
+    finally:
+        read_four_rows_from(None)
+
+
+@needs_compiler
+def test_a_table_says_from_which_length_on_rows_are_read_four_in_turn():
+    """Four sums of eight or more numbers round otherwise than two of them."""
+    x, weight, _ = drawn(0, 64, 1000, torch.float32, False)
+    found = []
+    for four_from in (1000, 1001, 1, None):
+        use(LinearTable(processor="", torch="0", row_library="ours", four_rows_from=four_from, choices=()))
+        found.append(row_product(x, weight, None))
+    use(None)
+    four, one, four_again, one_again = found
+    assert torch.equal(four, four_again) and torch.equal(one, one_again) and not torch.equal(four, one)
 
 
 @needs_compiler
