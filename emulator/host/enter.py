@@ -109,6 +109,17 @@ def enter(room: Room) -> None:
     if select.select([alive], [], [], 0)[0]:  # the parent has ended before
         os._exit(CANNOT)
     mount("proc", "/proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    stand_anew()
+
+
+def stand_anew() -> None:
+    """Go to the current directory as it is seen now, or to / where that is closed: who stays reads what was
+    covered, and programs that are started there end.
+    """
+    try:
+        os.chdir(Path.cwd())
+    except OSError:
+        os.chdir("/")
 
 
 def die_with(parent: int) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -81,6 +82,20 @@ def test_the_session_sees_no_secrets_and_writes_nowhere(
     assert not {"REDIS_URL", "SECRET_KEY", "LOOM_STATE_DIR"} & set(found["environment"])
     assert found["write"] == ["EROFS", "EROFS", "EROFS"]
     assert found["uncover"] == "EINVAL", "what is covered stays covered"
+
+
+def test_a_session_that_was_started_where_secrets_are_does_not_see_them_either(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tests"))  # for a fork server of its own, started here
+    with TemporaryDirectory() as state:
+        Path(state).chmod(0o755)
+        Path(state, "secret_key").write_text("hidden")
+        monkeypatch.setenv("LOOM_STATE_DIR", state)
+        monkeypatch.chdir(state)
+        found = call(session_bodies.sight, ".", str(ROOT / "emulator"), "secret_key")
+        monkeypatch.undo()
+    assert found["entries"] == [] and found["read"] == "ENOENT"
 
 
 def test_a_session_gets_what_priority_its_starter_may_give() -> None:
