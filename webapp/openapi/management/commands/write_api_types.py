@@ -1,6 +1,6 @@
-"""`manage.py write_api_types`: the OpenAPI document, and from it the front end's TypeScript types.
+"""`manage.py write_api_types`: the front end's TypeScript types of what the API takes and answers.
 
-Both are committed. `--check` writes nothing and fails if they are not what the present code would write.
+The file is committed. `--check` writes nothing and fails if it is not what the present code would write.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -17,41 +16,40 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from webapp.api import api
 
 FRONTEND = settings.BASE_DIR / "webapp" / "frontend"
-GENERATED = FRONTEND / "src" / "api" / "generated"
-FILES = ("openapi.json", "schema.ts")
+TYPES = FRONTEND / "src" / "api" / "generated" / "schema.ts"
 NOT_FOR_TYPES = ("title", "default", "description", "discriminator")
 
 
 class Command(BaseCommand):
-    help = "Write the OpenAPI document and the TypeScript types of the front end, or check them."
+    help = "Write the front end's TypeScript types of the API, or check them."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--check", action="store_true", help="fail if a file is not up to date")
+        parser.add_argument("--check", action="store_true", help="fail if the file is not up to date")
 
     def handle(self, *args: Any, check: bool, **options: Any) -> None:
+        types = written()
         if not check:
-            write(GENERATED)
-            return
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder))
-            stale = [name for name in FILES if not same(Path(folder) / name, GENERATED / name)]
-        if stale:
+            TYPES.parent.mkdir(parents=True, exist_ok=True)
+            TYPES.write_text(types, encoding="utf-8")
+        elif not TYPES.is_file() or TYPES.read_text(encoding="utf-8") != types:
             raise CommandError(
-                f"{', '.join(stale)} in {GENERATED.relative_to(settings.BASE_DIR)} differ from the API: "
+                f"{TYPES.relative_to(settings.BASE_DIR)} differs from the API: "
                 "run manage.py write_api_types and commit what it writes."
             )
 
 
-def write(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    document, types = (folder / name for name in FILES)
-    text = json.dumps(for_types(api.get_openapi_schema(path_prefix="/api/")), indent=1, ensure_ascii=False)
-    document.write_text(text + "\n", encoding="utf-8")
-    program = FRONTEND / "node_modules" / ".bin" / "openapi-typescript"
-    command = [str(program), str(document), "--output", str(types), "--alphabetize"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def written() -> str:
+    """The types of all that requests and answers are made of; the front end names the paths itself."""
+    document = {**for_types(api.get_openapi_schema(path_prefix="/api/")), "paths": {}}
+    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        program = FRONTEND / "node_modules" / ".bin" / "openapi-typescript"
+        command = [str(program), file.name, "--alphabetize"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise CommandError(f"openapi-typescript failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def for_types(schema: Any) -> Any:
@@ -69,7 +67,3 @@ def for_types(schema: Any) -> Any:
         for key, value in schema.items()
         if key not in NOT_FOR_TYPES
     }
-
-
-def same(fresh: Path, kept: Path) -> bool:
-    return kept.is_file() and kept.read_bytes() == fresh.read_bytes()
