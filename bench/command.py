@@ -10,18 +10,15 @@ from typing import NamedTuple
 
 from bench.emulation.auto_dilation import measure_auto_dilation
 from bench.emulation.changes import measure_changes
-from bench.emulation.links import measure_links
 from bench.emulation.load import measure_load
 from bench.emulation.losses import measure_losses
 from bench.emulation.messages import measure_messages, measure_sharing
-from bench.emulation.pacing import measure_pacing
 from bench.emulation.startup import measure_startup
 from bench.native.compute import measure_compute, measure_shards
 from bench.native.native import REPEATS, measure_native
 from bench.native.native_step import measure_native_step
 from bench.native.reality import measure_reality
 from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
-from bench.prediction.predict import measure_prediction
 from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
 from bench.published.conclusions import measure_conclusions
@@ -78,9 +75,6 @@ class Bench(NamedTuple):
 
 
 BENCHES: tuple[Bench, ...] = (
-    Bench("pacing", "how long paced operations last, against their target", measure_pacing),
-    Bench("links", "time of a message, against size / bandwidth", measure_links),
-    Bench("predict", "predicted against emulated latency of the four strategies", measure_prediction),
     Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),

@@ -1,4 +1,4 @@
-"""GET /api/catalogue: the strategies, models, clusters, shapes, and presets of devices, links and disks."""
+"""GET /api/catalogue: the strategies, models, shapes, and presets of devices, links and disks."""
 
 from __future__ import annotations
 
@@ -59,32 +59,23 @@ class ModelOut(Schema):
     source: str
 
 
-class TopologyOut(Schema):
-    name: str
-    title: str
-    description: str
-
-
 class CatalogueOut(Schema):
     strategies: list[StrategyOut]
     models: list[ModelOut]
     presets: list[topologies.DevicePreset]
     link_presets: list[topologies.LinkPreset]
     disk_presets: list[topologies.DiskPreset]
-    topologies: list[TopologyOut]
     shapes: list[str]
 
 
 @router.get("/catalogue", response=CatalogueOut)
 def get_catalogue(request: HttpRequest) -> CatalogueOut:
-    clusters = [topologies.load(name) for name in topologies.names()]
     return CatalogueOut(
         strategies=strategies(),
         models=models(),
         presets=[*topologies.presets(), *machines()],
         link_presets=list(topologies.link_presets()),
         disk_presets=list(topologies.disk_presets()),
-        topologies=[TopologyOut(name=c.name, title=c.title, description=c.description) for c in clusters],
         shapes=list(SHAPES),
     )
 

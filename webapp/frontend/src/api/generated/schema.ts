@@ -262,7 +262,6 @@ export interface components {
             presets: components["schemas"]["DeviceSpec"][];
             shapes: string[];
             strategies: components["schemas"]["StrategyOut"][];
-            topologies: components["schemas"]["TopologyOut"][];
         };
         Caution: {
             decides: boolean;
@@ -2628,11 +2627,6 @@ export interface components {
             name: string;
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
-        };
-        TopologyOut: {
-            description: string;
-            name: string;
-            title: string;
         };
         TowerSpec: {
             /** @enum {string} */

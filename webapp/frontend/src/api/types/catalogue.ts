@@ -27,14 +27,13 @@ export interface ParamsSchema {
 export type StrategyRow = Omit<Schemas['StrategyOut'], 'params_schema'> & { params_schema: ParamsSchema };
 /** `image_rows` are the rows that a picture has; 0 for a model that sees none. */
 export type ModelRow = Schemas['ModelOut'];
-/** PNG in base64, as a model sees it. */
 /** A figure: a row of the server's table. */
 export type Metric = Schemas['Metric'];
+/** PNG in base64, as a model sees it. */
 export type Picture = Schemas['PictureOut'];
 export type DevicePreset = Schemas['DeviceSpec'];
 export type LinkPreset = Schemas['LinkPreset'];
 export type DiskPreset = Schemas['DiskPreset'];
-export type TopologyRow = Schemas['TopologyOut'];
 export type Shape = Schemas['ShapeIn']['shape'];
 
 export type Catalogue = Omit<Schemas['CatalogueOut'], 'strategies' | 'shapes'> & {

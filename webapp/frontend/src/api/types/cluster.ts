@@ -3,7 +3,6 @@ import type { Schemas } from './schemas';
 
 export type ComputeModel = DeviceSpec['compute_model'];
 export type DeviceSpec = Schemas['DeviceSpec'];
-export type SwitchSpec = Schemas['SwitchSpec'];
 /** `bit_per_s` holds a→b and, unless `reverse_bit_per_s` says otherwise, b→a. Named `a--b`. */
 export type LinkSpec = Schemas['LinkSpec'];
 export type ClusterSpec = Schemas['ClusterSpec'];
@@ -11,6 +10,4 @@ export type ClusterSpec = Schemas['ClusterSpec'];
 export type CanvasLayout = Schemas['CanvasLayout'];
 export type ClusterRow = Schemas['ClusterOut'];
 export type Problem = Schemas['Problem'];
-/** Whether a model's weights fit; `fits` is null if no model was given or the check is impossible. */
-export type Fits = Schemas['Fits'];
 export type Validation = Schemas['Validation'];

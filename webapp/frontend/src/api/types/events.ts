@@ -6,8 +6,6 @@ export type SpanKind = Span['kind'];
 export type Span = Omit<Schemas['Span'], 'type'>;
 /** One event in time: token_emitted, request_arrived, link_changed, link_down, device_lost, memory… */
 export type Mark = Omit<Schemas['Mark'], 'type'>;
-/** One direction of a link: rate in use, asked for, and measured capacity. */
-export type LinkSample = Schemas['LinkSample'];
 /** What a run was predicted to take from here on, right after a change. */
 export type RestPredicted = Omit<Schemas['RestPredicted'], 'type'>;
 export type RunEvent = EventFrame['events'][number];

@@ -5,9 +5,6 @@ export type DeviceReport = Schemas['DeviceReport'];
 /** A piece of a run's critical path. */
 export type PathPiece = Schemas['PathPiece'];
 export type LinkReport = Schemas['LinkReport'];
-export type LayerReport = Schemas['LayerReport'];
-/** `token_s` are the times of its tokens since its arrival. */
-export type RequestReport = Schemas['RequestReport'];
 export type ClassReport = Schemas['ClassReport'];
 /** Where the end-to-end time went; the parts add up to `latency_s`. */
 export type Attribution = Schemas['Attribution'];
@@ -17,7 +14,6 @@ export type OutcomeKind = Outcome['kind'];
 export type Outcome = Schemas['Outcome'];
 /** A device that failed or joined, and how the run continued; the times follow each other. */
 export type Recovery = Schemas['Recovery'];
-export type Prediction = Schemas['Prediction'];
 /** What was predicted of a run, three times, each knowing other changes of the cluster. */
 export type Predictions = Schemas['Predictions'];
 export type RunReport = Schemas['RunReport'];

@@ -18,4 +18,3 @@ export function isReadable(run: StoredRun): run is RunDetail {
 }
 
 export type PredictResult = Schemas['PredictionOut'];
-export type Comparison = Schemas['ComparisonOut'];

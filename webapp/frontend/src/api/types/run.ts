@@ -15,7 +15,6 @@ export type Command = Timeless<Change> | { kind: 'stop' };
 type Timeless<T> = T extends unknown ? Omit<T, 'at_s'> : never;
 
 export type RunSpec = Schemas['RunSpec'];
-export type Dilation = RunSpec['dilation'];
 /** After a device's failure: plan again over the remaining devices, or end the run. */
 export type Failover = RunSpec['failover'];
 

@@ -14,8 +14,6 @@ export type RowsAnswer = Schemas['RowsOut'];
 export type PreviewAnswer = Schemas['PreviewOut'];
 /** A figure with everything that it shows; crossings of lines are in its panels. */
 export type FigureAnswer = Schemas['FigureData'];
-export type LineAnswer = Schemas['Line'];
-export type SpotAnswer = Schemas['Spot'];
 /** The best of one place: all that are not distinguishable from the first of `winners`. */
 export type BestAnswer = Schemas['Best'];
 export type ClaimAnswer = Schemas['Verdict'];
