@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
 
 from emulator.calibration.runtime import MODELS, run_native, spec_of
 from engine.domain.cluster import LinkSpec, SwitchSpec
@@ -22,12 +25,15 @@ from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.runs.native import predict_native
-from engine.runs.predict import prepare
+from engine.runs.native import on_host
+from engine.runs.predict import Prepared, prepare, simulate
 
 ROWS, NEW_TOKENS, REQUESTS = 8, 6, 4
+PREDICTED_TOKENS, PREDICTED_REQUESTS = 3, 2
+"""Of a prediction, in which every later token takes as long but for the rows of its cache: 0.01 % here."""
+
 MOST_DEVICES = 8
-HALVINGS = 6
+MOST_PREDICTIONS = 5
 TRIED_WAKEUP_S = 3e-4
 
 
@@ -73,9 +79,20 @@ def token_s(items: Sequence[Span | Mark]) -> float:
     )
 
 
-def measured_token_s(spec: RunSpec, repeats: int, network: Network | None = None) -> float:
-    """Seconds per token, the median of so many runs. Raises `HostError`."""
-    return statistics.median(token_s(run_native(spec, network).trace) for _ in range(repeats))
+def measured_token_s(
+    spec: RunSpec, repeats: int, network: Network | None = None, drawn: Path | None = None
+) -> float:
+    """Seconds per token, the median of so many runs; `drawn` as for `run_native`. Raises `HostError`."""
+    return statistics.median(token_s(run_native(spec, network, drawn).trace) for _ in range(repeats))
+
+
+def predicted_token_s(spec: RunSpec, profile: HostProfile) -> float:
+    """Seconds per token of `spec` as predicted on the host of `profile`."""
+    whole = prepare(spec)
+    few = {"new_tokens": PREDICTED_TOKENS, "requests": PREDICTED_REQUESTS}
+    short = spec.model_copy(update={"workload": spec.workload.model_copy(update=few)})
+    prepared = Prepared(short, whole.requests[:PREDICTED_REQUESTS], whole.plan)
+    return token_s(simulate(on_host(prepared, profile), host=profile.runtime)[0])
 
 
 def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: float) -> HostProfile:
@@ -84,11 +101,11 @@ def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: fl
 
     Both have the same model, so that what is predicted wrong of its operations does not count.
     """
-    few, many = (prepare(spec) for spec in pipeline_specs(bit_per_s))
+    few, many = pipeline_specs(bit_per_s)
 
     def longer_s(wakeup_s: float) -> float:
         host = _with(profile, wakeup_s=wakeup_s)
-        return token_s(predict_native(many, host).trace) - token_s(predict_native(few, host).trace)
+        return predicted_token_s(many, host) - predicted_token_s(few, host)
 
     none_s = longer_s(0.0)
     slope = (longer_s(TRIED_WAKEUP_S) - none_s) / TRIED_WAKEUP_S
@@ -98,17 +115,26 @@ def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: fl
 
 
 def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) -> HostProfile:
-    """`profile` with the share of work for which a token of the crowd takes `seconds`, or the nearest."""
-    prepared = prepare(crowd_spec(bit_per_s))
+    """`profile` with the share of work for which a token of the crowd takes `seconds`, or the nearest.
+
+    The time grows with the share, nearly in proportion: each prediction between the two ends brings the line
+    through all of them closer.
+    """
+    crowd = crowd_spec(bit_per_s)
 
     def predicted_s(share: float) -> float:
-        return token_s(predict_native(prepared, _with(profile, message_work_frac=share)).trace)
+        return predicted_token_s(crowd, _with(profile, message_work_frac=share))
 
-    low, high = 0.0, 1.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if predicted_s(middle) > seconds else (middle, high)
-    return _with(profile, message_work_frac=(low + high) / 2)
+    times_s = {share: predicted_s(share) for share in (0.0, 1.0)}
+    while (share := _share_of(seconds, times_s)) not in times_s and len(times_s) < MOST_PREDICTIONS:
+        times_s[share] = predicted_s(share)
+    return _with(profile, message_work_frac=share)
+
+
+def _share_of(seconds: float, times_s: Mapping[float, float]) -> float:
+    """The share on the line through the known ones with their times, or the nearest."""
+    shares = sorted(times_s)
+    return float(np.interp(seconds, [times_s[share] for share in shares], shares))
 
 
 def _with(profile: HostProfile, **costs: float) -> HostProfile:

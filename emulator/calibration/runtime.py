@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -33,8 +34,8 @@ from engine.domain.units import transfer_s
 from engine.domain.workload import Workload
 from engine.models.families.hf_config import spec_of_config
 from engine.ops.cost import hands_over
-from engine.runs.failover import pairs_of
-from engine.runs.predict import Prepared, prepare, simulate
+from engine.runs.failover import first_tokens, pairs_of
+from engine.runs.predict import Prepared, prepare
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import by_rule
 from engine.worlds.real.device_process import Assignment
@@ -59,17 +60,17 @@ class Sent(NamedTuple):
     seconds: float
 
 
-def run_native(
-    spec: RunSpec, network: Network | None = None, before_start: Callable[[], None] = lambda: None
-) -> Run:
-    """Serve the requests of `spec` over `network` (None: loopback), not verified. Raises `HostError`."""
+def run_native(spec: RunSpec, network: Network | None = None, drawn: Path | None = None) -> Run:
+    """Serve the requests of `spec` over `network` (None: loopback), not verified. Runs of one model may share
+    the directory `drawn`, so that its weights are drawn once. Raises `HostError`.
+    """
     prepared = prepare(spec)
-    expected, _ = simulate(prepared)
+    pairs = pairs_of(spec, prepared.plan, first_tokens(spec, prepared.plan, prepared.requests))
     network = network or LoopbackNetwork(spec.cluster)
-    with tempfile.TemporaryDirectory() as results:
+    with nullcontext(drawn) if drawn else tempfile.TemporaryDirectory() as results:
         given = Assignment(spec, prepared.plan, prepared.requests, network, False, Path(results))
-        calls = Callbacks(lambda event: None, lambda mark: mark, lambda: None, lambda: False, before_start)
-        result = Supervisor(given, network, 1.0, pairs_of(spec, prepared.plan, expected), calls).run()
+        calls = Callbacks(lambda event: None, lambda mark: mark, lambda: None, lambda: False, lambda: None)
+        result = Supervisor(given, network, 1.0, pairs, calls).run()
     if result.outcome.kind != "finished":
         raise HostError(
             f"Calibrating this machine failed: a run over loopback ended: {result.outcome.sentence}"
@@ -210,7 +211,8 @@ def measure_runtime() -> RuntimeCosts:
 
 def over_loopback(costs: RuntimeCosts, prompt_rows: Sequence[int]) -> RuntimeCosts:
     """`costs` with those of messages, from runs of two devices over loopback. Raises `HostError`."""
-    runs = [run_native(spec) for spec in talking(prompt_rows)]
+    with tempfile.TemporaryDirectory() as drawn:
+        runs = [run_native(spec, drawn=Path(drawn)) for spec in talking(prompt_rows)]
     sent = [item for run in runs for item in messages(run)]
     return with_messages(costs, sent, [resumes(run) for run in runs])
 

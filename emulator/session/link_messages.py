@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
@@ -87,15 +89,17 @@ def over_a_link(extent_name: str) -> LinkCosts:
     use_host_kernels()
     extent = EXTENTS[extent_name]
     specs = talking(extent.prompt_rows, RATE_BIT_PER_S)
-    with MininetNetwork(specs[0].cluster, 1.0) as network:
-        runs = [run_native(spec, network) for spec in specs]
     few, many = pipeline_specs(RATE_BIT_PER_S)
-    with MininetNetwork(few.cluster, 1.0) as network:
-        few_s = measured_token_s(few, extent.repeats, network)
-        byte_s = link_byte_s(network)
-    with MininetNetwork(many.cluster, 1.0) as network:
-        many_s = measured_token_s(many, extent.repeats, network)
-        crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), extent.repeats, network)
+    with tempfile.TemporaryDirectory() as directory:
+        drawn = Path(directory)  # all runs have one model
+        with MininetNetwork(specs[0].cluster, 1.0) as network:
+            runs = [run_native(spec, network, drawn) for spec in specs]
+        with MininetNetwork(few.cluster, 1.0) as network:
+            few_s = measured_token_s(few, extent.repeats, network, drawn)
+            byte_s = link_byte_s(network)
+        with MininetNetwork(many.cluster, 1.0) as network:
+            many_s = measured_token_s(many, extent.repeats, network, drawn)
+            crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), extent.repeats, network, drawn)
     return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],

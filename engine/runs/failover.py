@@ -124,7 +124,7 @@ class _RealRun:
 
     def adopt(self, plan: Plan, requests: tuple[Request, ...]) -> None:
         spec = self.run.spec
-        self.run.pairs = pairs_of(spec, plan, _first_tokens(spec, plan, requests))
+        self.run.pairs = pairs_of(spec, plan, first_tokens(spec, plan, requests))
         self.run.plan = plan
 
     def record(self, mark: Mark) -> None:
@@ -144,7 +144,7 @@ def pairs_of(spec: RunSpec, plan: Plan, trace: list[Span | Mark]) -> Pairs:
     return frozenset(talking) | strategy(spec.strategy).partners(spec.cluster, plan)
 
 
-def _first_tokens(spec: RunSpec, plan: Plan, requests: tuple[Request, ...]) -> list[Span | Mark]:
+def first_tokens(spec: RunSpec, plan: Plan, requests: tuple[Request, ...]) -> list[Span | Mark]:
     """The predicted trace of `plan` over the first tokens, without the changes of the scenario."""
     requests = requests or requests_of(spec)
     few = min(spec.workload.new_tokens, max(request.emitted for request in requests) + FEW_TOKENS)

@@ -58,13 +58,17 @@ def _as_host(device: DeviceSpec, profile: HostProfile) -> DeviceSpec:
 
 def predict_native(prepared: Prepared, profile: HostProfile, decisions: Decisions | None = None) -> Simulated:
     """The run of `prepared` at native speed on the host of `profile`, by the plan that it has."""
-    spec = prepared.spec
-    host = spec.model_copy(
-        update={"cluster": as_host(spec.cluster, profile), "profile": profile, "compute_model": None}
-    )
-    trace, outcome = simulate(prepared._replace(spec=host), decisions=decisions, host=profile.runtime)
-    report = fold(host, prepared.plan, trace, world="predicted", outcome=outcome)
+    host = on_host(prepared, profile)
+    trace, outcome = simulate(host, decisions=decisions, host=profile.runtime)
+    report = fold(host.spec, prepared.plan, trace, world="predicted", outcome=outcome)
     return Simulated(report, trace)
+
+
+def on_host(prepared: Prepared, profile: HostProfile) -> Prepared:
+    """The run of `prepared` with devices that are processes of the host of `profile`."""
+    spec = prepared.spec
+    update = {"cluster": as_host(spec.cluster, profile), "profile": profile, "compute_model": None}
+    return prepared._replace(spec=spec.model_copy(update=update))
 
 
 def native_parts(report: RunReport, trace: Trace, predicted: Simulated) -> tuple[NativePart, ...]:

@@ -36,9 +36,15 @@ def crowded_s(share):
 
 
 def test_the_share_is_the_one_with_which_a_prediction_takes_as_long_as_the_run():
-    found = with_message_work(profile(), RATE_BIT_PER_S, crowded_s(0.375))
-    assert found.runtime.message_work_frac == pytest.approx(0.375, abs=1 / 64)
+    for share in (0.375, 0.8):
+        found = with_message_work(profile(), RATE_BIT_PER_S, crowded_s(share))
+        assert found.runtime.message_work_frac == pytest.approx(share, abs=5e-3)
     assert crowded_s(0.375) > 1.1 * crowded_s(0.0)  # else nothing could be found
+
+
+def test_a_run_that_no_share_explains_gets_the_nearest():
+    found = [with_message_work(profile(), RATE_BIT_PER_S, seconds) for seconds in (1e-4, 9.0)]
+    assert [host.runtime.message_work_frac for host in found] == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("wakeup_s", [0.0, 1e-4, 4e-4])

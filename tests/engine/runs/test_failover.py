@@ -4,7 +4,7 @@ import pytest
 
 from engine.domain.trace import Mark
 from engine.domain.workload import Request, Workload
-from engine.runs.failover import RESTART_LEAD_S, Failover, _first_tokens
+from engine.runs.failover import RESTART_LEAD_S, Failover, first_tokens
 from engine.runs.failures import FailureDetector
 from engine.runs.predict import prepare
 from tests.support.fake_devices import FakeClock, active_run, running_pool
@@ -188,5 +188,5 @@ def test_a_device_that_no_plan_has_used_so_far_is_started_when_one_does():
 
 def test_who_talks_to_whom_is_read_from_the_next_two_tokens():
     spec = spec_of("gpipe")  # six new tokens, of which three were emitted
-    trace = _first_tokens(spec, prepare(spec).plan, (Request(index=0, tokens=(1,) * 15, emitted=3),))
+    trace = first_tokens(spec, prepare(spec).plan, (Request(index=0, tokens=(1,) * 15, emitted=3),))
     assert emitted(trace) == [(0, 3), (0, 4)]
