@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import SpecError
+from engine.domain.errors import SpecError, reworded
 from engine.domain.links import link_name
 from engine.domain.values import Value, raise_spec_error
 from topologies.layout import MAX_BENDS, CanvasLayout
@@ -56,8 +56,7 @@ def without_drawing(tables: Tables, groups: list[Row], where: str) -> tuple[Tabl
     try:
         layout = parse_strictly(CanvasLayout, data, where)
     except SpecError as error:
-        fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
-        raise SpecError(_as_in_file(str(error)), fields=fields) from error
+        raise reworded(error, _as_in_file) from error
     nodes = {str(row.get("name")) for table in ("device", "switch") for row in plain.get(table, [])}
     _check_members(layout, nodes, where)
     return plain, layout

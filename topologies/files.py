@@ -10,14 +10,14 @@ at `chip-*` stands for one link of each. The keys of a drawing (`topologies.draw
 
 from __future__ import annotations
 
-import re
 import stat
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import SpecError
+from engine.domain.errors import SpecError, reworded
+from engine.domain.toml_text import as_in_file
 from engine.plugins.installed import Installed, Kind
 from engine.plugins.packs import of_packs
 from topologies.drawn import TABLE as GROUP_TABLE
@@ -163,8 +163,7 @@ def parse_drawing(text: str, where: str, form: Format = "toml") -> Drawn:
     try:
         cluster = parse_strictly(ClusterSpec, {**plain, **lists}, where)
     except SpecError as error:
-        fields = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
-        raise SpecError(_as_in_file(str(error)), fields=fields) from error
+        raise reworded(error, partial(as_in_file, TABLES)) from error
     return Drawn(cluster, layout)
 
 
@@ -260,10 +259,3 @@ def _with_preset(row: dict[str, Any], where: str) -> dict[str, Any]:
     except SpecError as error:
         raise SpecError(f"{where}.preset: {error}", fields=error.fields) from error
     return {**base.model_dump(exclude={"name"}), **own}
-
-
-def _as_in_file(text: str) -> str:
-    """`devices[1].name` → `device[1].name`: what the file calls its tables."""
-    for table, field in TABLES.items():
-        text = re.sub(rf"\b{field}(?=\[|:|\b$)", table, text)
-    return text

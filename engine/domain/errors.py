@@ -15,7 +15,7 @@ EdgeLoomError
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from engine.domain.units import needs_and_has
 
@@ -32,6 +32,11 @@ class SpecError(EdgeLoomError):
     def __init__(self, message: str, fields: Sequence[tuple[str, str]] = ()):
         super().__init__(message)
         self.fields = list(fields)
+
+
+def reworded(error: SpecError, words: Callable[[str], str]) -> SpecError:
+    """The same complaint in other words: those of the file that it is about."""
+    return SpecError(words(str(error)), [(words(path), words(message)) for path, message in error.fields])
 
 
 class PlanError(EdgeLoomError):

@@ -78,6 +78,11 @@ class Experiment(Value):
     def factor(self, name: str) -> Factor | None:
         return next((factor for factor in self.factors if factor.name == name), None)
 
+    def title_of(self, name: str) -> str:
+        """What a coordinate is called: a factor's label, else it is the world's."""
+        factor = self.factor(name)
+        return factor.label if factor else "World"
+
     @property
     def groups(self) -> tuple[tuple[Factor, ...], ...]:
         """The factors in their order; those that are zipped stand together, at the first one's place."""

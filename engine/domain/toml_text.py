@@ -1,9 +1,10 @@
-"""Read TOML that somebody else wrote: every text ends in tables or in `TOMLDecodeError`, in little time."""
+"""TOML that somebody else wrote: every text ends in tables or in `TOMLDecodeError`, in little time."""
 
 from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 MAX_KEY_PARTS = 30
@@ -40,3 +41,10 @@ def read_toml(text: str) -> dict[str, Any]:
         raise
     except ValueError as error:  # of `int`: Python reads no number that is longer
         raise tomllib.TOMLDecodeError("a number has more than 4300 digits") from error
+
+
+def as_in_file(tables: Mapping[str, str], text: str) -> str:
+    """`devices[1].name` → `device[1].name`: what a file calls the fields that its `tables` fill."""
+    for table, field in tables.items():
+        text = re.sub(rf"\b{field}(?=\[|:|\b$)", table, text)
+    return text

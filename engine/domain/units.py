@@ -8,6 +8,26 @@ ROUNDS_UP = 0.9995  # rounded to three digits, 999.5 of a unit is 1 of the next 
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
 
+UNITS_OF_FIELDS = (
+    ("bit_per_s", "bit/s"),
+    ("flop_per_s", "FLOP/s"),
+    ("byte_per_s", "B/s"),
+    ("_per_s", "1/s"),
+    ("j_per_memory_byte", "J/B"),
+    ("j_per_disk_byte", "J/B"),
+    ("j_per_byte", "J/B"),
+    ("_bytes", "B"),
+    ("_frac", "fraction"),
+    ("watts", "W"),
+    ("_s", "s"),
+)
+"""The end of a field's name → the unit of its values."""
+
+
+def unit_of_field(name: str) -> str | None:
+    """The unit that the end of a field's name tells; None where it tells none."""
+    return next((unit for end, unit in UNITS_OF_FIELDS if name.endswith(end)), None)
+
 
 def transfer_s(size_bytes: float, bit_per_s: float) -> float:
     """Seconds to put `size_bytes` on a link of `bit_per_s`."""

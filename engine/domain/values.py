@@ -82,6 +82,11 @@ def complaint(item: Any) -> str:
     return message
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether both are equal and both or neither are booleans (in Python, `1 == True`)."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 def numbers_in(data: Any) -> Iterator[tuple[str, int | float]]:
     """Every number in plain data or values, with its path as `field_path` writes it."""
     rows: list[tuple[tuple[int | str, ...], Any]] = [((), data)]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
-from engine.domain.values import Value
+from engine.domain.values import Value, same
 from engine.domain.world import World
 from engine.reports.cautions import Caution, cautions_of
 from engine.reports.intervals import Average, average_of
@@ -178,7 +178,7 @@ def compare_params(reports: Sequence[RunReport]) -> tuple[ParamRow, ...]:
     rows = []
     for path in paths:
         values = tuple(flat.get(path) for flat in flats)
-        differs = any(path not in flat for flat in flats) or any(not _same(values[0], v) for v in values[1:])
+        differs = any(path not in flat for flat in flats) or any(not same(values[0], v) for v in values[1:])
         rows.append(ParamRow(path=path, values=values, differs=differs))
     return tuple(rows)
 
@@ -224,11 +224,6 @@ def _label(item: Any) -> str:
         if "a" in item and "b" in item:
             return f"{item['a']}--{item['b']}"
     return ""
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether both are equal and both or neither are booleans (in Python, `0 == False`)."""
-    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
 def _metric_row(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from engine.domain.numbers_as_text import shown
+from engine.domain.units import unit_of_field
 from engine.domain.values import Value
 
 Item = TypeVar("Item")
@@ -46,10 +47,6 @@ NOUNS = MappingProxyType(
         "cluster.devices[*].reserved_bytes": "memory that systems keep",
     }
 )
-UNITS = (
-    *(("bit_per_s", "bit/s"), ("flop_per_s", "FLOP/s"), ("byte_per_s", "B/s"), ("_per_s", "1/s")),
-    *(("_bytes", "B"), ("_s", "s"), ("_frac", "fraction")),
-)
 MOST_DIGITS = 17
 
 
@@ -77,7 +74,7 @@ class Parameter(NamedTuple):
 
     @property
     def unit(self) -> str:
-        return unit_of(self.path)
+        return unit_of_field(self.path) or ""
 
     @property
     def is_numeric(self) -> bool:
@@ -153,11 +150,6 @@ def key_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-def unit_of(path: str) -> str:
-    """The unit that a parameter's name ends in; "" if it ends in none."""
-    return next((unit for end, unit in UNITS if path.endswith(end)), "")
-
-
 def texts_of(path: str, values: Sequence[Any]) -> tuple[str, ...]:
     """Texts that are equal only where the values are: numbers get as many digits as tell them apart, and
     texts that read like another value are quoted.
@@ -190,7 +182,7 @@ def _text(path: str, value: Any, digits: int) -> str:
     if value == "":
         return '""'
     if _is_number(value):
-        unit = unit_of(path)
+        unit = unit_of_field(path)
         return shown(value, unit, digits) if unit else str(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.quantity import Coordinate
+from engine.domain.values import same
 from engine.experiments.design.syntax import parsed
 
 MAX_CHARS = 500
@@ -141,18 +142,13 @@ def _number(value: Any, text: str) -> float:
 def _compared(one: Any, sign: ast.cmpop, other: Any, text: str) -> bool:
     match sign:
         case ast.Eq():
-            return _same(one, other)
+            return same(one, other)
         case ast.NotEq():
-            return not _same(one, other)
+            return not same(one, other)
         case ast.In() | ast.NotIn():
             if not isinstance(other, list):
                 raise SpecError(f"condition {text!r}: `in` needs a list in brackets.")
-            return any(_same(one, item) for item in other) == isinstance(sign, ast.In)
+            return any(same(one, item) for item in other) == isinstance(sign, ast.In)
     if isinstance(one, str) and isinstance(other, str):
         return _ORDER[type(sign)](one, other)
     return _ORDER[type(sign)](_number(one, text), _number(other, text))
-
-
-def _same(one: Any, other: Any) -> bool:
-    """Whether both are equal and both or neither booleans (in Python, `1 == True`)."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)

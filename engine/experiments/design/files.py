@@ -6,18 +6,18 @@ A TOML file has the fields of `Experiment`, with the tables `[[factor]]`, `[[poi
 from __future__ import annotations
 
 import json
-import re
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import tomli_w
 
-from engine.domain.errors import SpecError
+from engine.domain.errors import SpecError, reworded
 from engine.domain.experiment import Experiment
 from engine.domain.factor import Level
 from engine.domain.stored_experiment import upgrade_experiment
-from engine.domain.toml_text import read_toml
+from engine.domain.toml_text import as_in_file, read_toml
 
 TABLES = {"factor": "factors", "point": "points", "figure": "figures", "table": "tables", "claim": "claims"}
 MAX_BYTES = 5_000_000
@@ -65,8 +65,7 @@ def parse_toml(text: str, where: str) -> Experiment:
     try:
         experiment: Experiment = Experiment.parse(fields, where)
     except SpecError as error:
-        places = [(_as_in_file(path), _as_in_file(message)) for path, message in error.fields]
-        raise SpecError(_as_in_file(str(error)), fields=places) from error
+        raise reworded(error, partial(as_in_file, TABLES)) from error
     return experiment
 
 
@@ -99,10 +98,3 @@ def _short(level: Level) -> Any:
     if level.label or level.set or isinstance(level.value, dict):
         return level.model_dump(mode="json", exclude_defaults=True)
     return level.value
-
-
-def _as_in_file(text: str) -> str:
-    """`factors[1].path` → `factor[1].path`: what the file calls its tables."""
-    for table, field in TABLES.items():
-        text = re.sub(rf"\b{field}(?=\[|:|\b$)", table, text)
-    return text

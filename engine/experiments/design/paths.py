@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from engine.domain.errors import SpecError
 from engine.domain.links import link_name
 from engine.domain.spec import RunSpec
+from engine.domain.units import unit_of_field
 from engine.strategies.registry import every
 
 SPECIAL = ("cluster.num_devices", "cluster.num_workers", "cluster.copies[*]", "cluster.devices[*].preset")
@@ -33,21 +34,6 @@ NOT_VARIED = {
     "method": "it follows from `strategy`",
 }
 STEP = re.compile(r"\.?([A-Za-z_][A-Za-z0-9_]*)|\[([^\[\]]+)\]")
-UNITS = (
-    ("memory_byte_per_s", "B/s"),
-    ("byte_per_s", "B/s"),
-    ("bit_per_s", "bit/s"),
-    ("flop_per_s", "FLOP/s"),
-    ("_per_s", "1/s"),
-    ("j_per_memory_byte", "J/B"),
-    ("j_per_disk_byte", "J/B"),
-    ("j_per_byte", "J/B"),
-    ("_bytes", "B"),
-    ("_frac", "fraction"),
-    ("watts", "W"),
-    ("_s", "s"),
-)
-"""The end of a field's name → the unit of its values."""
 
 
 class Step(NamedTuple):
@@ -90,10 +76,8 @@ def check_path(path: str) -> None:
 
 def unit_of(path: str) -> str | None:
     """The unit of the values at `path`, "" for names and counts; None where the path does not tell."""
-    last = parse_path(path)[-1].name
-    if path.startswith("params."):
-        return next((unit for end, unit in UNITS if last.endswith(end)), None)
-    return next((unit for end, unit in UNITS if last.endswith(end)), "")
+    unit = unit_of_field(parse_path(path)[-1].name)
+    return unit if unit or path.startswith("params.") else ""
 
 
 def known_paths() -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
             log=figure.log_y,
         ),
         better=better_of(figure),
-        series_title=_title(experiment, figure.series) if figure.series else "",
+        series_title=experiment.title_of(figure.series) if figure.series else "",
         series=tuple(series),
         panels=tuple(panels),
     )
@@ -134,7 +134,7 @@ def _x_axis(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> Ax
     categories = None if has_numbers(experiment, figure) else tuple(_levels(experiment, figure.x, found))
     return Axis(
         name=figure.x,
-        title=_title(experiment, figure.x),
+        title=experiment.title_of(figure.x),
         unit=factor.unit if factor else "",
         log=figure.log_x and categories is None,
         categories=categories,
@@ -150,8 +150,3 @@ def _metric_by_place(experiment: Experiment, figure: Figure, rows: Sequence[Row]
         if values:
             means[place_of(cell.coordinates)] = statistics.fmean(values)
     return means
-
-
-def _title(experiment: Experiment, name: str) -> str:
-    factor = experiment.factor(name)
-    return factor.label if factor else "World"

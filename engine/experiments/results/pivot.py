@@ -116,8 +116,8 @@ def table_data(experiment: Experiment, table: Table, rows: Sequence[Row]) -> Tab
         unit=unit_of_quantity(table),
         statistic=table.statistic,
         better=better,
-        row_titles=tuple(_title(experiment, name) for name in table.rows),
-        column_titles=tuple(_title(experiment, name) for name in column_names),
+        row_titles=tuple(map(experiment.title_of, table.rows)),
+        column_titles=tuple(map(experiment.title_of, column_names)),
         columns=columns,
         rows=tuple(
             TableRow(
@@ -235,8 +235,3 @@ def _marked(
 
 def _reads_like(value: float | None, other: float | None) -> bool:
     return value is not None and other is not None and f"{value:.3g}" == f"{other:.3g}"
-
-
-def _title(experiment: Experiment, name: str) -> str:
-    factor = experiment.factor(name)
-    return factor.label if factor else "World"

@@ -26,6 +26,7 @@ from engine.ops.core import (
     Norm,
     Residual,
 )
+from engine.ops.head_columns import HeadColumns
 from engine.ops.layout import kv_heads
 from engine.ops.torch_kernels.attention import (
     attend,
@@ -232,7 +233,9 @@ def _add(op: Add, model: ModelSpec, weights: Weights, caches: Caches, x: Tensor,
     return x + y
 
 
-def _head(op: Head, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
+def run_head(
+    op: Head | HeadColumns, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
+) -> Tensor:
     w = weights.get(op.slices(model)[0])
     last_BD = x_BTD[:, -1]
     if model.norm_position == "pre":
@@ -256,7 +259,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = {
     Residual: run_residual,
     Block: run_block,
     Add: _add,
-    Head: _head,
+    Head: run_head,
     FinalHidden: _final_hidden,
 }
 

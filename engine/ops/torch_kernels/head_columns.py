@@ -9,18 +9,8 @@ from torch import Tensor
 
 from engine.domain.model import ModelSpec
 from engine.ops.head_columns import Best, Choose, HeadColumns
-from engine.ops.torch_kernels.attention import capped
-from engine.ops.torch_kernels.core import norm
-from engine.ops.torch_kernels.linear import linear
+from engine.ops.torch_kernels.core import run_head
 from engine.ops.torch_kernels.storage import Caches, Weights
-
-
-def _head(op: HeadColumns, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
-    w = weights.get(op.slices(model)[0])
-    last_BD = x_BTD[:, -1]
-    if model.norm_position == "pre":
-        last_BD = norm(model, w, last_BD)
-    return capped(linear(last_BD, w["weight"]), model.logit_softcap)
 
 
 def _best(op: Best, model: ModelSpec, weights: Weights, caches: Caches, logits_Bn: Tensor) -> Tensor:
@@ -35,4 +25,4 @@ def _choose(op: Choose, model: ModelSpec, weights: Weights, caches: Caches, *fou
     return found_KB2[first_B, torch.arange(len(first_B)), 1].long()
 
 
-FUNCTIONS: dict[type, Callable[..., Tensor]] = {HeadColumns: _head, Best: _best, Choose: _choose}
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {HeadColumns: run_head, Best: _best, Choose: _choose}

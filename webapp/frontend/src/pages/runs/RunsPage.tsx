@@ -12,7 +12,7 @@ import { columnsOf, paramColumns } from '@/run/table/columns';
 import { FilterBar } from './FilterBar';
 import { GroupsTable } from './GroupsTable';
 import { RunsTable } from './RunsTable';
-import { SelectionBar } from './SelectionBar';
+import { RunActions } from './RunActions';
 import { choices, NO_FILTER, shown, sorted } from '@/run/table/table';
 import { completed, type View } from '@/run/table/views';
 
@@ -106,7 +106,7 @@ export function RunsPage() {
               </Text>
             )}
           </Card>
-          <SelectionBar
+          <RunActions
             chosen={chosen}
             knownTags={choices(runs, (run) => run.tags)}
             mayWrite={mayWrite}

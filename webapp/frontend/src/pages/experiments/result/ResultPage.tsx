@@ -25,7 +25,7 @@ import { Pivot } from './Pivot';
 import { PointsTable } from './PointsTable';
 import { ProgressPanel } from './ProgressPanel';
 import { PublishedTable } from './PublishedTable';
-import { SelectionBar } from './SelectionBar';
+import { PointActions } from './PointActions';
 
 /** The page /experiments/ID: progress, figures, tables and points of one experiment. */
 export function ResultPage() {
@@ -141,7 +141,7 @@ function Result({ stored, rows, rowsError }: Props) {
             <Configuration experiment={experiment} stored={stored} />
           </>
         )}
-        <SelectionBar id={id} rows={all} selection={selection} mayChange={mayChange} />
+        <PointActions id={id} rows={all} selection={selection} mayChange={mayChange} />
       </Stack>
     </Page>
   );

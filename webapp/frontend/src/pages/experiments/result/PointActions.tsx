@@ -1,13 +1,13 @@
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconArrowsDiff, IconExternalLink, IconPlayerPlay, IconX } from '@tabler/icons-react';
+import { IconArrowsDiff, IconExternalLink, IconPlayerPlay } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
+import { SelectionBar } from '@/components/SelectionBar';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import type { RowAnswer } from '@/experiment/data/answers';
 import { withPoints, useComparison } from '../comparison';
 import type { Selection } from '../selection';
-import classes from './result.module.css';
 
 interface Props {
   id: number;
@@ -17,7 +17,7 @@ interface Props {
 }
 
 /** Actions on the selected points: emulate, compare with points of any experiment, open the run. */
-export function SelectionBar({ id, rows, selection, mayChange }: Props) {
+export function PointActions({ id, rows, selection, mayChange }: Props) {
   const [compared, setCompared] = useComparison();
   const chosen = rows.filter(({ digest }) => digest && selection.digests.has(digest));
   const emulated = new Set(
@@ -33,10 +33,11 @@ export function SelectionBar({ id, rows, selection, mayChange }: Props) {
   if (digests.length === 0) return null;
   const [run] = chosen.flatMap(({ run_id }) => (run_id === null ? [] : [run_id]));
   return (
-    <div className={classes.bar} data-testid="points-bar">
-      <Text size="sm" fw={500}>
-        {digests.length} {digests.length === 1 ? 'point' : 'points'} selected
-      </Text>
+    <SelectionBar
+      what={`${digests.length} ${digests.length === 1 ? 'point' : 'points'}`}
+      testId="points-bar"
+      onClear={() => selection.set([])}
+    >
       {mayChange && (
         <Button
           size="xs"
@@ -85,15 +86,6 @@ export function SelectionBar({ id, rows, selection, mayChange }: Props) {
           Open run {run}
         </Button>
       )}
-      <Button
-        size="xs"
-        variant="subtle"
-        color="gray"
-        leftSection={<IconX size={14} />}
-        onClick={() => selection.set([])}
-      >
-        Clear
-      </Button>
-    </div>
+    </SelectionBar>
   );
 }

@@ -1,13 +1,13 @@
-import { Button, Menu, Popover, TagsInput, Text } from '@mantine/core';
+import { Button, Menu, Popover, TagsInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconArrowsDiff, IconCopy, IconDownload, IconTag, IconTrash, IconX } from '@tabler/icons-react';
+import { IconArrowsDiff, IconCopy, IconDownload, IconTag, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from '@/components/navigation';
+import { SelectionBar } from '@/components/SelectionBar';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import type { RunRow } from '@/api/types';
 import { useConfirm } from '@/components/useConfirm';
-import classes from './runs.module.css';
 
 interface Props {
   chosen: readonly RunRow[];
@@ -20,7 +20,7 @@ interface Props {
 const MOST = 50;
 
 /** Actions on the selected runs: compare, tag, repeat, delete. */
-export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
+export function RunActions({ chosen, knownTags, mayWrite, onClear }: Props) {
   const [dialog, confirm] = useConfirm();
   const remove = useChange('runs', async (ids: number[]) => {
     for (const id of ids) await api.delete(`/runs/${id}`);
@@ -44,11 +44,8 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
         ),
     });
   return (
-    <div className={classes.bar} data-testid="selection-bar">
+    <SelectionBar what={`${chosen.length}`} testId="selection-bar" onClear={onClear}>
       {dialog}
-      <Text size="sm" fw={500}>
-        {chosen.length} selected
-      </Text>
       <Button
         size="xs"
         leftSection={<IconArrowsDiff size={15} />}
@@ -119,10 +116,7 @@ export function SelectionBar({ chosen, knownTags, mayWrite, onClear }: Props) {
           </Button>
         </>
       )}
-      <Button size="xs" variant="subtle" color="gray" leftSection={<IconX size={14} />} onClick={onClear}>
-        Clear
-      </Button>
-    </div>
+    </SelectionBar>
   );
 }
 
