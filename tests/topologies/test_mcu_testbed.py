@@ -17,7 +17,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.ops.sizes import weight_bytes
 from engine.runs.predict import predict
-from engine.strategies.mcu.estimate import BlockEstimate, block_estimate, block_macs, regime_of
+from engine.strategies.mcu.estimate import BlockEstimate, block_estimate, regime_of
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.report import McuReport
 from engine.strategies.mcu.tree import tree_levels
@@ -150,12 +150,6 @@ def test_every_piece_fits_into_the_memory_for_weights(name: str, number: int) ->
         sizes = [weight_bytes(model, piece) for piece in share.pieces(1)]
         together = sum(sizes) if share.regime == "double-buffered" else max(sizes)
         assert together <= 1024 * KIB
-
-
-def test_products_are_counted_as_the_paper_counts_them() -> None:
-    model = model_of("mcu-tinyllama")
-    assert block_macs(model, (0, 8), (0, 2048), 1, 128) == 3_145_728 + 2 * 128 * 512 == 3_276_800
-    assert block_macs(model, (0, 1), (0, 256), 1, 128) == 409_600
 
 
 def test_twice_the_bytes_per_number_double_what_links_take_and_leave_the_energy_of_products() -> None:

@@ -130,8 +130,3 @@ def rows_of(name: str) -> Iterator[str]:
         if bit_per_s != before:
             yield f"{step * STEP_S:g},{LINK},{bit_per_s:.0f}"
         before = bit_per_s
-
-
-def write_all(folder: Path = FOLDER) -> None:
-    for name in TRACES:
-        (folder / f"{name}.csv").write_text("\n".join(rows_of(name)) + "\n", encoding="utf-8")

@@ -41,10 +41,6 @@ class Compared(Value):
     study: str = ""
     repeated: str = ""
 
-    @property
-    def is_reproduced(self) -> bool:
-        return self.verdict in ("same", "no interval")
-
 
 def compared(experiment: Experiment, before: Sequence[Row], after: Sequence[Row]) -> tuple[Compared, ...]:
     """A line for every cell and world of `before`."""

@@ -27,7 +27,6 @@ from engine.domain.units import transfer_s
 from engine.domain.values import Value
 from engine.ops.core import Attention, FeedForward
 from engine.ops.cost import flops_s
-from engine.ops.layout import kv_heads
 from engine.ops.operation import Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta
@@ -74,17 +73,6 @@ def block_slice_bytes(model: ModelSpec, heads: tuple[int, int], columns: tuple[i
         Slice(layer=0, part="ffn", axis="columns", start=columns[0], stop=columns[1], bare=True),
     )
     return sum(weight_bytes(model, piece) for piece in pieces if piece.start < piece.stop)
-
-
-def block_macs(
-    model: ModelSpec, heads: tuple[int, int], columns: tuple[int, int], rows: int, seen: int
-) -> int:
-    """Multiply-accumulates of `rows` new rows that attend over `seen` rows, dense."""
-    num_heads, num_columns = heads[1] - heads[0], columns[1] - columns[0]
-    first, last = kv_heads(model, *heads)
-    projections = 2 * (num_heads + last - first) * model.head_dim * model.hidden_size
-    ffn = (2 + model.gated_ffn) * model.hidden_size * num_columns
-    return rows * (projections + ffn) + 2 * rows * seen * num_heads * model.head_dim
 
 
 def block_estimate(
