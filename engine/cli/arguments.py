@@ -17,8 +17,10 @@ from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
+from engine.experiments.design.written_out import is_file as has_ending
 from engine.models.catalogue import resolve
-from engine.recorded.scenarios import read_scenario
+from engine.recorded.files import parse_name
+from engine.recorded.scenarios import each_file, read_scenario
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
 
@@ -62,10 +64,11 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload_arguments(parser)
     parser.add_argument(
         "--scenario",
-        metavar="FILE[@LINK[,OPTION=…]]",
-        help="timed changes: TOML, JSON, a run's report, a CSV trace of rates; or a file of Mahimahi, HSDPA, "
-        "FCC, UCC 5G or Lumos5G and the link that gets its rates; options: direction, upload, only, step_s, "
-        "each_s, from_s, until_s; several files with ' + ' between",
+        metavar="FILE[@LINK[,OPTION=…]]|TRACE@LINK",
+        help="timed changes: TOML, JSON, a run's report, a CSV trace of rates; an example trace, as "
+        "walk@desk--hub; or a file of Mahimahi, HSDPA, FCC, UCC 5G or Lumos5G and the link that gets its "
+        "rates; options: direction, upload, only, step_s, each_s, from_s, until_s; several files with ' + ' "
+        "between",
     )
     parser.add_argument(
         "--failover",
@@ -127,7 +130,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:
-        scenario = read_scenario(args.scenario)
+        scenario = _scenario_of(args.scenario, environment)
         _check_scenario(scenario, args.scenario, cluster)
     workload = Workload.parse(workload_fields(args, model, weights), "command line")
     spec: RunSpec = RunSpec.parse(
@@ -245,6 +248,12 @@ def plan_in_file(file: Path, cluster: ClusterSpec, model: ModelSpec, before: str
     if not isinstance(document, dict):
         raise SpecError(f'{before}{file}: has no plan: expected {{"devices": [{{"device": …}}]}}.')
     return document
+
+
+def _scenario_of(name: str, environment: Environment) -> Scenario:
+    """The changes in a file or files, or of an example trace: a file has an ending, or exists."""
+    has_files = has_ending(name) or any(parse_name(part).path.exists() for part in each_file(name))
+    return read_scenario(name) if has_files else environment.scenario(name)
 
 
 def _check_scenario(scenario: Scenario, where: str, cluster: ClusterSpec) -> None:

@@ -4,6 +4,7 @@ its code runs, and what is wrong with one is a sentence that harms nothing else.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -117,11 +118,20 @@ def test_a_trace_of_a_pack_is_played_on_the_link_that_is_named(site: Path) -> No
     )
 
 
-def test_the_command_predicts_with_a_cluster_and_a_model_of_a_pack(site: Path) -> None:
+def test_the_command_predicts_with_a_cluster_a_model_and_a_trace_of_a_pack(site: Path) -> None:
     write_pack(site)
     words = ("my-room", "--model", "my-gpt2", "--strategy", "gpipe", "--prompt-tokens", "4")
-    done = edgeloom(site, "predict", *words, path=str(site))
+    done = edgeloom(
+        site, "predict", *words, "--scenario", "bus@one--two", "--json", "run.json", path=str(site)
+    )
     assert done.returncode == 0, done.stderr
+    changes = json.loads((site / "run.json").read_text())["scenario"]["changes"]
+    assert [(change["link"], change["bit_per_s"]) for change in changes] == [
+        ("one--two", 5e6),
+        ("one--two", 9e6),
+    ]
+    done = edgeloom(site, "predict", *words, "--scenario", "tram@one--two", path=str(site))
+    assert "There is no scenario tram@one--two: choose one of" in done.stderr
     assert "my-board" in edgeloom(site, "list", "devices", path=str(site)).stdout
 
 
