@@ -24,10 +24,9 @@ from topologies.presets import presets_of_packs
 from topologies.traces import scenario_of, traces, traces_of_packs
 
 GUIDE = (ROOT / "docs" / "guides" / "own-data.md").read_text(encoding="utf-8")
-BOARD = next(
-    text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL) if text.startswith("[[device]]")
-)
-"""The preset of the guide, `my-board`."""
+TABLES = {text.split("\n")[0]: text for text in re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)}
+BOARD, MODEL = TABLES["[[device]]"], TABLES["[[model]]"]
+"""The preset and the model of the guide, `my-board` and `my-gpt2`."""
 
 ROOM = """name = "my-room"
 source = "one"
@@ -45,12 +44,6 @@ a = "one"
 b = "two"
 bit_per_s = 1e8
 delay_s = 1e-3
-"""
-MODEL = """[[model]]
-name = "my-gpt2"
-title = "Three layers"
-source = "our table 3"
-config = { model_type = "gpt2", n_layer = 3, n_embd = 64, n_head = 4, vocab_size = 100, n_positions = 128 }
 """
 CACHED = (
     packs,

@@ -99,7 +99,7 @@ def test_a_figure_that_raises_has_no_value_and_the_log_says_once_in_which_line(
         assert figures_of(report, [], rows) == {}
     assert len(caplog.messages) == 2
     assert "figure worst_gap_s of the package token-gaps: has no value: ZeroDivisionError" in caplog.text
-    assert f"({site / 'gaps.py'}, line 5)" in caplog.text
+    assert f"({site / 'gaps.py'}, line 7)" in caplog.text
 
 
 @pytest.mark.parametrize("value", ["float('nan')", "float('inf')", "'many'", "None"])
