@@ -30,7 +30,13 @@ from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
 from emulator.calibration.known import PAUSED, PROGRESS, host_name
-from emulator.calibration.operations import TimedOperation, random_weights, time_operations, time_sequence
+from emulator.calibration.operations import (
+    TimedOperation,
+    draw,
+    random_weights,
+    time_operations,
+    time_sequence,
+)
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import measure_runtime
 from emulator.calibration.shapes import EXTENTS, Extent, packed_stores, stores
@@ -131,14 +137,15 @@ def calibrate(
     """
     with tempfile.TemporaryDirectory(prefix="edgeloom-") as directory:
         made_up, packed = stores(extent, Path(directory)), packed_stores(extent, Path(directory))
+        draw(made_up, extent.working_set_bytes)
         named = [random_weights(name) for name in models]
         alone, passes, timed, raw = host_profile(extent, made_up, named, rows, between, packed)
         say("correcting kernels by passes")
         profile = correct(alone, passes)
         say("slowdown of processes that compute at once")
         slowdown = measure_slowdown(made_up[-1], extent)
-    say("runtime, in runs on one device")
-    runtime = measure_runtime()
+        say("runtime, in runs on one device")
+        runtime = measure_runtime(Path(directory))
     say("device row")
     shared = {"slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
     profile = profile.model_copy(update={"runtime": runtime.model_copy(update=shared)})

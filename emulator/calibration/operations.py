@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product as combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from emulator.calibration.children import at_once
 from emulator.calibration.shapes import THOROUGH, Extent
 from emulator.calibration.stopwatch import CLOCK_S, trimmed_mean
 from engine.domain.model import ModelSpec
@@ -81,6 +83,20 @@ def hold(store: WeightStore, pieces: Iterable[Slice]) -> None:
         store.load(piece)
     if missing:
         store.own()
+
+
+def draw(stores: Sequence[WeightStore], working_set_bytes: int) -> None:
+    """Draw what the operations of all `stores` need into the files that these share, on all cores at once:
+    nothing is timed meanwhile.
+    """
+    at_once([partial(_drawn, store, working_set_bytes) for store in stores])
+
+
+def _drawn(store: WeightStore, working_set_bytes: int) -> bool:
+    for step in _blocks(store.model, working_layers(store.model, working_set_bytes), 1, None):
+        for piece in step.op.slices(store.model):
+            store.load(piece)
+    return True
 
 
 def random_weights(name: str) -> WeightStore:

@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.calibration.shapes import config
+from emulator.calibration.shapes import config, drawn_in
 from emulator.calibration.stopwatch import trimmed_mean
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.errors import HostError
@@ -204,9 +204,12 @@ def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
     return max(0.0, means[0] - byte_s * sizes[0]), byte_s
 
 
-def measure_runtime() -> RuntimeCosts:
-    """Run requests on one device, which sends no messages. Raises `HostError`."""
-    return computing_costs([run_native(spec_of(model, 1, "single", 32)) for model in MODELS])
+def measure_runtime(directory: Path) -> RuntimeCosts:
+    """Run requests on one device, which sends no messages, with weights drawn in `directory`. Raises
+    `HostError`.
+    """
+    specs = [spec_of(model, 1, "single", 32) for model in MODELS]
+    return computing_costs([run_native(spec, drawn=drawn_in(directory, spec.model)) for spec in specs])
 
 
 def over_loopback(costs: RuntimeCosts, prompt_rows: Sequence[int]) -> RuntimeCosts:

@@ -145,9 +145,14 @@ def _model(family: str, hidden: int, layers: int) -> ModelSpec:
 def _store(model: ModelSpec, directory: Path) -> WeightStore:
     from engine.models.weights.store import WeightStore
 
+    return WeightStore(model, WeightsRef(kind="random"), 0, drawn_in(directory, model))
+
+
+def drawn_in(directory: Path, model: ModelSpec) -> Path:
+    """The folder of `directory` for the weights of `model`, which are drawn once for all who use them."""
     shared = directory / model.name
     shared.mkdir(exist_ok=True)
-    return WeightStore(model, WeightsRef(kind="random"), 0, shared)
+    return shared
 
 
 def config(family: str, hidden: int, layers: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from emulator.calibration.report import HELD_OUT, HELD_OUT_ROWS, measured_steps
 from emulator.calibration.shapes import THOROUGH, Extent
 from emulator.host.places import queue_name
 from emulator.session.calls import call_in
+from emulator.session.client import expect_emulations
 from emulator.session.link_messages import with_link_messages
 from emulator.session.turns import turn
 
@@ -34,6 +35,7 @@ def calibrate_host(
     models, rows = (HELD_OUT, HELD_OUT_ROWS) if extent is THOROUGH else ((), ())
     with turn(queue_name(), waiting, check, alone=True) as mine:
         begun()
+        expect_emulations()  # imported beside the child's own imports; the runs over links need it
         found = measured_steps(extent, models, rows, progress, check)
         progress("messages over links, and a crowd of devices")
         calibration = with_link_messages(found.calibration, extent, partial(call_in, mine, check=check))

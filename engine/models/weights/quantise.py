@@ -13,9 +13,23 @@ from torch import Tensor
 from engine.ops.sizes import GROUP_INPUTS, HIGHEST
 from engine.ops.torch_kernels.packed import Numbers, Packed
 
+BLOCK_NUMBERS = 1 << 18
+"""Numbers that are quantised at once: of many more, nothing is left in the caches from one step to the next,
+which takes up to six times as long.
+"""
+
 
 def quantise(weight_FD: Tensor, bits: int, dtype: torch.dtype) -> Packed:
     """`weight_FD` [outputs, inputs] in `bits` (8 or 4) bits; restored, it is of `dtype`."""
+    inputs = weight_FD.shape[1]
+    rows = max(1, BLOCK_NUMBERS // max(1, inputs))
+    blocks = [_quantised(block, bits) for block in weight_FD.split(rows)]
+    numbers, scales = (torch.cat(parts) for parts in zip(*blocks, strict=True))
+    return Packed(Numbers(bits, numbers, scales), inputs, dtype)
+
+
+def _quantised(weight_FD: Tensor, bits: int) -> tuple[Tensor, Tensor]:
+    """The numbers of some rows, those of 4 bits two to a byte, and their scales."""
     outputs, inputs = weight_FD.shape
     group = max(1, inputs) if bits == 8 else GROUP_INPUTS
     padding = -inputs % group
@@ -29,4 +43,4 @@ def quantise(weight_FD: Tensor, bits: int, dtype: torch.dtype) -> Packed:
     if bits == 4:
         halves = torch.nn.functional.pad(numbers, (0, inputs % 2)).view(torch.uint8)
         numbers = halves[:, ::2] & 15 | halves[:, 1::2] << 4
-    return Packed(Numbers(bits, numbers, scales), inputs, dtype)
+    return numbers, scales

@@ -39,6 +39,7 @@ def measurements(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
         check()
         return Measured(found, (), (), RAW)
 
+    monkeypatch.setattr(calibrating, "expect_emulations", lambda: None)
     monkeypatch.setattr(calibrating, "measured_steps", measured_steps)
     monkeypatch.setattr(calibrating, "with_link_messages", lambda found, extent, call: found)
     return asked

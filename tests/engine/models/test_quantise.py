@@ -10,6 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.domain.errors import PlanError
 from engine.domain.plan import Slice, contains
 from engine.domain.spec import WeightsRef
+from engine.models.weights import quantise as quantising
 from engine.models.weights.quantise import quantise as packed_form
 from engine.models.weights.store import WeightStore, load
 from engine.ops import core as ops
@@ -41,6 +42,16 @@ def matrix(outputs, inputs, seed=0):
 
 def part_of(weight):
     return TensorPart("w", "w", tuple(weight.shape), 0, 0, weight.shape[0], 1)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_matrix_is_the_same_in_however_many_blocks_it_is_quantised(bits, monkeypatch):
+    weight = matrix(11, 301)
+    whole = quantise(weight, bits)
+    for numbers in (1, 2 * 301, 10**6):
+        monkeypatch.setattr(quantising, "BLOCK_NUMBERS", numbers)
+        parts = quantise(weight, bits)
+        assert all(torch.equal(one, other) for one, other in zip(whole.tensors, parts.tensors, strict=True))
 
 
 @given(st.integers(1, 9), st.integers(1, 300), st.sampled_from([8, 4]), st.floats(1e-3, 1e3))

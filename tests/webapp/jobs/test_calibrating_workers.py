@@ -82,6 +82,7 @@ class Measuring:
 @pytest.fixture
 def measuring(own_places: None, monkeypatch: pytest.MonkeyPatch) -> Measuring:
     found = Measuring()
+    monkeypatch.setattr(emulator_calibrating, "expect_emulations", lambda: None)
     monkeypatch.setattr(emulator_calibrating, "measured_steps", found)
     monkeypatch.setattr(emulator_calibrating, "with_link_messages", lambda found, extent, call: found)
     return found
