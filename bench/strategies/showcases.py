@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 
 from bench.tables.rows import Table
 from emulator.session.client import emulate
@@ -36,23 +35,23 @@ COLUMNS = (
 )
 
 
-def measure_showcases(run: Callable[[RunSpec], RunReport] | None = None) -> Table:
-    """Check the claims of showcases. `run` carries out a spec on emulated devices."""
-    run = run or emulated_until_valid
+def measure_showcases() -> Table:
+    """Check the claims of showcases."""
     rows: list[tuple[str, ...]] = []
     for showcase in showcases():
         sys.stderr.write(f"  {showcase.name}\n")
         expected = predicted(showcase)
-        rows += rows_of(showcase, expected, _emulated(showcase, expected, run) if showcase.emulated else {})
+        rows += rows_of(showcase, expected, _emulated(showcase, expected) if showcase.emulated else {})
     return Table(TITLE, COLUMNS, tuple(rows))
 
 
-def _emulated(showcase: Showcase, expected: Runs, run: Callable[[RunSpec], RunReport]) -> Runs:
+def _emulated(showcase: Showcase, expected: Runs) -> Runs:
     """What cannot be planned is not tried. The dilation is chosen automatically: that of a showcase is one at
     which it can be watched, and would take half an hour where a run beside it is much slower.
     """
     return {
-        name: report and run(showcase.run_called(name).model_copy(update={"dilation": "auto"}))
+        name: report
+        and emulated_until_valid(showcase.run_called(name).model_copy(update={"dilation": "auto"}))
         for name, report in expected.items()
     }
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from engine.cli.long_work import LongWork
@@ -21,10 +20,9 @@ class PointsProgress(LongWork):
         total: int,
         jobs: int,
         stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ):
         before = total - len(tasks)
-        super().__init__("", total, before=before, unit="points", after_s=0.0, stream=stream, clock=clock)
+        super().__init__("", total, before=before, unit="points", after_s=0.0, stream=stream)
         self.left = {world: sum(task.world == world for task in tasks) for world in WORLDS}
         self.spent_s = dict.fromkeys(self.left, 0.0)
         self.finished = dict.fromkeys(self.left, 0)
