@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
@@ -44,6 +45,9 @@ FLAGS = (
 """pytest would warn that plugins are imported already."""
 
 
+SECONDS = count(1)
+
+
 @contextmanager
 def copy_of_the_project() -> Iterator[Path]:
     """A temporary folder with all files that git does not ignore; the checkout itself is never changed."""
@@ -65,12 +69,14 @@ def copy_of_the_project() -> Iterator[Path]:
 
 @contextmanager
 def changed(path: Path, text: str) -> Iterator[None]:
-    """`path` has `text` inside, and its old text and times afterwards."""
+    """`path` has `text` inside, and its old text and times afterwards.
+
+    Compiled files are stale if the second of the change or the size differs, and mutants often have one size:
+    each change has a second of its own.
+    """
     before, times = path.read_text(encoding="utf-8"), path.stat()
     path.write_text(text, encoding="utf-8")
-    os.utime(
-        path, ns=(times.st_atime_ns, times.st_mtime_ns + 10**9)
-    )  # compiled files of the old text are stale
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns + next(SECONDS) * 10**9))
     try:
         yield
     finally:

@@ -1,5 +1,7 @@
 """What `./loom coverage` and `./loom mutate` compute about the tests."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from tests.branch_coverage import as_markdown, main, rooms_of
 from tests.mutation.document import DOCUMENT, write_section
 from tests.mutation.mutants import sample
 from tests.mutation.table import ScoreTable
+from tests.mutation.trial import changed
 
 pytestmark = pytest.mark.long("emulator", "engine", "topologies", "webapp", "tests")
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,6 +57,18 @@ def test_a_sample_of_mutants_is_the_same_for_the_same_seed_and_each_changes_one_
     assert all(mutant.line == 2 and mutant.text != CODE for mutant in every)
     assert sample(module, 2, seed=1) == every[:2]
     assert [mutant.text for mutant in sample(module, 100, seed=2)] != [mutant.text for mutant in every]
+
+
+def test_two_changes_of_one_size_are_each_seen_where_compiled_files_are_kept(tmp_path) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(CODE)
+    call = (sys.executable, "-c", "import module; print(module.larger(1, 1))")
+    found = []
+    for text in (CODE, CODE.replace("+ 1", "+ 2"), CODE.replace("+ 1", "+ 3"), CODE):
+        with changed(module, text):
+            environment = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPATH": str(tmp_path)}
+            found.append(subprocess.run(call, env=environment, capture_output=True, text=True).stdout.strip())
+    assert found == ["2", "3", "4", "2"]
 
 
 def test_a_section_of_the_document_is_replaced_and_the_rest_stays(tmp_path) -> None:

@@ -151,6 +151,7 @@ def test_operations_of_different_devices_may_overlap():
 def test_ninety_five_percent_of_the_values_are_at_or_below_the_percentile():
     assert percentile_95([float(value) for value in range(101)]) == pytest.approx(95.0)
     assert percentile_95([7.0]) == 7.0
+    assert percentile_95([1.0, 2.0]) == pytest.approx(1.95)
     assert percentile_95([]) is None
 
 

@@ -164,6 +164,7 @@ def test_a_blocking_send_holds_up_the_sender() -> None:
         ("load", "stage", "load_s"),
         ("store", "stage", "load_s"),
         ("stage", "send", "staging_s"),
+        ("stage", "recv", "staging_s"),
     ],
 )
 @pytest.mark.parametrize("first", [0, 1])

@@ -11,7 +11,7 @@ from engine.domain.network import LinkMeasurement
 from engine.domain.report import Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.reports.fold import covered_s, fold
+from engine.reports.fold import covered_s, fold, idle_times
 from tests.support.tiny_run import MODEL
 
 
@@ -157,6 +157,11 @@ def test_layers_are_those_of_the_first_forward_pass(report: RunReport) -> None:
     ]
 
 
+def test_what_belongs_to_no_layer_is_in_none() -> None:
+    outside = [Span("a", "compute", name, -1, 0.0, 0.5, request=0, token=0) for name in ("embed", "head")]
+    assert [row.layer for row in fold(SPEC, None, [*outside, *TRACE], world="predicted").layers] == [0, 1]
+
+
 def test_the_latency_is_attributed_along_the_critical_path(report: RunReport) -> None:
     parts = report.attribution
     assert (parts.compute_s, parts.link_s, parts.wait_s) == (3.0, 1.0, 0.0)
@@ -263,6 +268,26 @@ def test_a_message_counts_at_the_rate_at_which_it_began() -> None:
     change = {"link": "s--b", "bit_per_s": 1e6, "direction": "backward"}
     report = fold(SPEC, None, [*TRACE, Mark(3.25, "link_changed", facts=change)], world="predicted")
     assert {(link.a, link.direction): link.busy_s for link in report.links}["s", "backward"] == 1e-3
+
+
+def test_a_change_counts_for_a_message_that_begins_with_it() -> None:
+    change = {"link": "s--b", "bit_per_s": 1e6, "direction": "backward"}
+    report = fold(SPEC, None, [*TRACE, Mark(3.0, "link_changed", facts=change)], world="predicted")
+    assert {(link.a, link.direction): link.busy_s for link in report.links}["s", "backward"] == 4e-3
+
+
+def test_between_the_last_answer_or_cancellation_and_the_next_arrival_a_run_is_idle() -> None:
+    trace: list[Span | Mark] = [
+        *(Mark(at_s, "request_arrived", "a", {"request": number}) for number, at_s in enumerate((0, 10, 20))),
+        Mark(2.0, "request_finished", "a", {"request": 0}),
+        Mark(13.0, "request_cancelled", "a", {"request": 1}),
+        Mark(25.0, "request_finished", "a", {"request": 2}),
+    ]
+    report = fold(SPEC, None, trace, world="predicted")
+    assert [request.answered_s for request in report.requests] == [2.0, None, 5.0]
+    assert [request.cancelled_s for request in report.requests] == [None, 3.0, None]
+    assert idle_times(report.requests) == ((2.0, 10.0), (13.0, 20.0))
+    assert (report.attribution.idle_s, report.attribution.wait_s) == (15.0, 10.0)
 
 
 def test_an_unfinished_run_of_two_tokens_ends_with_the_second() -> None:
