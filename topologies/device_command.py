@@ -22,7 +22,7 @@ from engine.recorded.files import text_of
 from topologies.benchmarks import Measured, parse_benchmark
 from topologies.presets import preset
 from topologies.published import PublishedRate
-from topologies.rate_fit import fit
+from topologies.rate_fit import BENCHMARK, fit
 
 READS_FRAC = 0.8
 """The share of its memory rate that a device is assumed to reach while it decodes, where nobody has measured
@@ -91,7 +91,7 @@ def device_of(
         "source": told,
         "format_rates": (),
     }
-    made = fit(base.model_copy(update=derived), rows)
+    made = fit(base.model_copy(update=derived), rows, BENCHMARK)
     return DeviceSpec.parse(made.model_dump(mode="json"), "--name")
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from engine.domain.cluster import DeviceSpec
-from engine.domain.rates import FormatBits, FormatRate, format_bits
+from engine.domain.rates import Basis, FormatBits, FormatRate, format_bits
 from topologies.published import PublishedRate
 from topologies.published_runs import compared
 
@@ -24,12 +25,21 @@ ones too small.
 FORMATS: tuple[FormatBits, ...] = (16, 8, 4)
 
 
-def fit(device: DeviceSpec, rows: Sequence[PublishedRate]) -> DeviceSpec:
-    """`device` with the rates that bring the predictions of `rows` to the published figures, in the mean."""
+class Bases(NamedTuple):
+    """What the rates of a format are that was measured, and of one that was not."""
+
+    measured: Basis
+    other: Basis
+
+
+PUBLISHED = Bases("fitted to published rates", "fitted in another format")
+BENCHMARK = Bases("fitted to a benchmark", "derived from a benchmark")
+
+
+def fit(device: DeviceSpec, rows: Sequence[PublishedRate], bases: Bases = PUBLISHED) -> DeviceSpec:
+    """`device` with the rates that bring the predictions of `rows` to their figures, in the mean."""
     bits_of = {row: format_bits(row.weight_bits) for row in rows}
-    first = FormatRate(
-        bits=16, flop_per_s=device.flop_per_s, memory_frac=0.8, basis="fitted to published rates"
-    )
+    first = FormatRate(bits=16, flop_per_s=device.flop_per_s, memory_frac=0.8, basis=bases.measured)
     rates = {
         bits: first.model_copy(
             update={"bits": bits, "source": pages(row for row in rows if bits_of[row] == bits)}
@@ -51,7 +61,7 @@ def fit(device: DeviceSpec, rows: Sequence[PublishedRate]) -> DeviceSpec:
                 "half_rows": half_rows(device, bits, flop_per_s),
             }
             rates[bits] = rate.model_copy(update=update)
-    return device.model_copy(update={"format_rates": tuple(_filled(device, rates))})
+    return device.model_copy(update={"format_rates": tuple(_filled(device, rates, bases.other))})
 
 
 def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float | None:
@@ -63,7 +73,9 @@ def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float 
     return most if most < device.half_rows else None
 
 
-def _filled(device: DeviceSpec, rates: dict[FormatBits, FormatRate]) -> Iterable[FormatRate]:
+def _filled(
+    device: DeviceSpec, rates: dict[FormatBits, FormatRate], basis: Basis
+) -> Iterable[FormatRate]:
     for bits in FORMATS if rates else ():
         nearest = min(rates, key=lambda known: (abs(math.log2(known / bits)), known))
         if nearest == bits:
@@ -76,7 +88,7 @@ def _filled(device: DeviceSpec, rates: dict[FormatBits, FormatRate]) -> Iterable
                 flop_per_s=flop_per_s,
                 memory_frac=frac,
                 half_rows=half_rows(device, bits, flop_per_s),
-                basis="fitted in another format",
+                basis=basis,
                 source=rates[nearest].source,
             )
 

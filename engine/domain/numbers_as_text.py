@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from engine.domain.units import human
@@ -33,6 +34,19 @@ def shown_in(value: float, factor: float) -> str:
     if number and abs(number) < 100:
         return f"{number:.3g}" if abs(number) >= 1e-3 else f"{number:.2e}"
     return f"{number:,.0f}".replace(",", " ")
+
+
+def half_in(half: float, value: float, factor: float) -> str:
+    """Half of an interval around `value` to the last of the digits that `shown_in` gives this:
+    `half_in(0.00042, 0.01234, 0.001)` → "0.4", and "<0.1" for less than half of that digit.
+    """
+    if not value or not half:
+        return shown_in(half, factor)
+    places = max(0, 2 - math.floor(math.log10(abs(value / factor))))
+    text = f"{half / factor:,.{places}f}".replace(",", " ")
+    if not text.strip("0."):
+        return f"<{10.0**-places:.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
 
 
 def shown(value: float, unit: str, digits: int = 3) -> str:

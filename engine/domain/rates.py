@@ -14,13 +14,14 @@ Basis = Literal[
     "fitted to published rates",
     "fitted in another format",
     "derived from other boards",
+    "fitted to a benchmark",
     "derived from a benchmark",
     "calibrated",
 ]
 """What a device's rates are: a data sheet's times an assumed efficiency, a measurement that was published,
 fitted to published rates of tokens (`./loom bench boards`), derived from what was fitted so for weights of
-another format or for other boards of the kind, derived from a benchmark that did not measure them themselves
-(`edgeloom device import`), or what `loom calibrate` measured.
+another format or for other boards of the kind, fitted to a benchmark of the very device or derived from one
+that did not measure them themselves (`edgeloom device import`), or what `loom calibrate` measured.
 """
 
 WITHIN: dict[Basis, float] = {
@@ -28,6 +29,7 @@ WITHIN: dict[Basis, float] = {
     "fitted to published rates": 1.35,
     "fitted in another format": 1.6,
     "derived from other boards": 2.0,
+    "fitted to a benchmark": 1.35,
     "derived from a benchmark": 2.0,
     "published measurement": 1.6,
     "data sheet": 2.0,
@@ -42,6 +44,7 @@ IN_WORDS: dict[Basis, str] = {
     "fitted to published rates": "fitted to published rates",
     "fitted in another format": "fitted to published rates of another format",
     "derived from other boards": "derived from fitted boards of its kind",
+    "fitted to a benchmark": "fitted to a benchmark of this device",
     "derived from a benchmark": "derived from a benchmark of it in other formats",
     "published measurement": "a published measurement of the board, not of its tokens",
     "data sheet": "data sheet",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.domain.experiment import Experiment
-from engine.domain.numbers_as_text import shown, shown_in, unit_and_factor
+from engine.domain.numbers_as_text import half_in, shown, shown_in, unit_and_factor
 from engine.domain.quantity import Quantity
 from engine.experiments.design.expand import Point
 from engine.experiments.design.files import dump_toml
@@ -121,7 +121,7 @@ def cell_text(cell: TableCell | None, factor: float) -> str:
         return "not valid" if cell.invalid else cell.outcomes[0].replace("_", " ") if cell.outcomes else "–"
     text = shown_in(cell.value, factor)
     if cell.low is not None and cell.high is not None:
-        text += f" ± {shown_in((cell.high - cell.low) / 2, factor)}"
+        text += f" ± {half_in((cell.high - cell.low) / 2, cell.value, factor)}"
     return text
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pandas
 import pytest
 
-from engine.domain.numbers_as_text import shown, shown_in, unit_and_factor
+from engine.domain.numbers_as_text import half_in, shown, shown_in, unit_and_factor
 from engine.domain.presented import Figure, Table
 from engine.experiments.design.files import dump_toml, parse_json, parse_toml
 from engine.experiments.presentation.axes import labelled
@@ -263,6 +263,28 @@ def test_a_table_has_the_multiple_of_the_unit_that_is_easy_to_read(
     unit: str, values: list[float], expected: tuple[str, float]
 ) -> None:
     assert unit_and_factor(unit, values) == expected
+
+
+@pytest.mark.parametrize(
+    ("half_ms", "mean_ms", "expected"),
+    [
+        (0.00012, 1.234, "<0.01"),  # 1.23, whose last digit is a hundredth
+        (0.0049, 1.234, "<0.01"),
+        (0.0051, 1.234, "0.01"),
+        (0.42, 12.34, "0.4"),
+        (0.4, 123.4, "<1"),
+        (0.6, 123.4, "1"),
+        (1234.0, 56789.0, "1 234"),
+        (20.0, 4.0, "20"),
+        (0.03, -0.5, "0.03"),
+        (0.0, 12.34, "0"),
+        (1.5, 0.0, "1.5"),
+    ],
+)
+def test_half_of_an_interval_has_the_last_digit_of_its_mean(
+    half_ms: float, mean_ms: float, expected: str
+) -> None:
+    assert half_in(half_ms / 1e3, mean_ms / 1e3, 1e-3) == expected
 
 
 def test_numbers_have_three_digits_and_their_unit() -> None:

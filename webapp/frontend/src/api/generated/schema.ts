@@ -562,7 +562,7 @@ export interface components {
         };
         DeviceSpec: {
             assumed_efficiency: number | null;
-            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "derived from a benchmark" | "calibrated") | null;
+            basis: ("data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "fitted to a benchmark" | "derived from a benchmark" | "calibrated") | null;
             byte_overhead_s: number;
             /** @enum {string} */
             compute_model: "roofline" | "serial" | "measured" | "flops";
@@ -961,7 +961,7 @@ export interface components {
         };
         FormatRate: {
             /** @enum {string} */
-            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "derived from a benchmark" | "calibrated";
+            basis: "data sheet" | "published measurement" | "fitted to published rates" | "fitted in another format" | "derived from other boards" | "fitted to a benchmark" | "derived from a benchmark" | "calibrated";
             /** @enum {integer} */
             bits: 32 | 16 | 8 | 4;
             flop_per_s: number;

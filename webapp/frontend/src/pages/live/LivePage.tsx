@@ -33,12 +33,7 @@ const LOOK_MS = 500;
 /** The live page of a run: its events as charts, and controls to change or stop it. */
 export function LivePage({ run }: { run: RunDetail }) {
   const { spec } = run;
-  const store = useRunStore(
-    run.id,
-    spec.cluster,
-    spec.model,
-    typeof spec.dilation === 'number' ? spec.dilation : 1,
-  );
+  const store = useRunStore(run.id, spec, typeof spec.dilation === 'number' ? spec.dilation : 1);
   const newest = useSnapshot(store);
   const clusters = useClusters();
   const mayWrite = useMayWrite();

@@ -166,6 +166,7 @@ export class RunData {
         wait: lanes.wait.until(time_s),
       };
     });
+    then.service.serves = this.service.serves;
     for (let index = 0; index < this.history.length; index += 1) {
       const entry = this.history.at(index)!;
       if (entry.time_s <= time_s) then.applyOne(entry.event, 0);

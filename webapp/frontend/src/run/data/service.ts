@@ -23,12 +23,16 @@ export interface ServedRequest {
 
 const MAX_REQUESTS = 500;
 
+const isOpen = ({ state }: ServedRequest) => state === 'waiting' || state === 'working';
+
 export class Service {
   readonly requests: ServedRequest[] = [];
   /** By the sender's name for a request, why it was not taken. */
   readonly refused = new Map<string, string>();
   /** Why no more requests are taken; '' while they are. */
   ended = '';
+  /** Whether the run takes requests while it goes on. */
+  serves = false;
   private readonly byNumber = new Map<number, ServedRequest>();
 
   refuse(id: string, reason: string): void {
@@ -61,11 +65,14 @@ export class Service {
     }
   }
 
+  /** Whether it waits for somebody to ask. */
+  get isFree(): boolean {
+    return this.serves && !this.ended && !this.requests.some(isOpen);
+  }
+
   /** How many requests are before this one; 0 for one in work. */
   ahead(request: ServedRequest): number {
-    return this.requests.filter(
-      (other) => other.request < request.request && (other.state === 'waiting' || other.state === 'working'),
-    ).length;
+    return this.requests.filter((other) => other.request < request.request && isOpen(other)).length;
   }
 
   private accept(mark: Mark): void {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { cluster, model, span } from './fixtures';
 import { RunData } from './runData';
-import { ACTIVITY_WINDOW_WALL_S, takeSnapshot } from './snapshot';
+import type { RunEvent } from '@/api/types';
+import { ACTIVITY_WINDOW_WALL_S, snapshotAt, takeSnapshot } from './snapshot';
 
 describe('takeSnapshot', () => {
   it('looks back a wall-clock window: the more dilated the run, the shorter in virtual time', () => {
@@ -36,6 +37,32 @@ describe('takeSnapshot', () => {
     const shown = takeSnapshot(data, 1, 1);
     expect(shown.instant_s).toBe(7);
     expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['busy or waiting', 'computing']);
+  });
+
+  it('shows a device of a service idle while nobody has asked, and not while a question waits', () => {
+    const data = new RunData(cluster, model);
+    data.service.serves = true;
+    data.apply([
+      { type: 'state', state: 'running', detail: '' },
+      span({ device: 'a', start_s: 0, end_s: 0.4 }),
+      span({ device: 'b', start_s: 0, end_s: 9 }),
+    ]);
+    const state = () => takeSnapshot(data, 1, 1).devices[0]!.activity.state;
+    const mark = (name: string): RunEvent => ({
+      type: 'mark',
+      time_s: 9,
+      name,
+      device: '',
+      facts: { request: 0 },
+    });
+    expect(state()).toBe('idle');
+    data.apply([mark('request_accepted')]);
+    expect(state()).toBe('busy or waiting');
+    data.apply([mark('request_begun')]);
+    expect(state()).toBe('busy or waiting');
+    data.apply([mark('request_finished')]);
+    expect(state()).toBe('idle');
+    expect(snapshotAt(data.at(8), data, 1, 1).devices[0]!.activity.state).toBe('idle');
   });
 
   it('shows no device and no link busy once the run is over', () => {

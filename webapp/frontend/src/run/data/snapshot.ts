@@ -67,6 +67,11 @@ function snapshotOf(
   dilation: number,
 ): Snapshot {
   const window_s = ACTIVITY_WINDOW_WALL_S / Math.max(dilation, 1e-6);
+  const isFree = data.state === 'running' && data.service.isFree;
+  const doing = (device: DeviceData): Activity => {
+    const found = activity(device, instant_s ?? Infinity, window_s);
+    return isFree && found.state === 'busy or waiting' ? { ...found, state: 'idle' } : found;
+  };
   return {
     version,
     state: data.state,
@@ -82,7 +87,7 @@ function snapshotOf(
     report: data.report,
     devices: data.devices.map((device, rank) => {
       const { lanes } = whole.devices[rank]!;
-      return { ...device, activity: activity({ ...device, lanes }, instant_s ?? Infinity, window_s) };
+      return { ...device, activity: doing({ ...device, lanes }) };
     }),
     links: data.links.map((link) => ({
       ...link,

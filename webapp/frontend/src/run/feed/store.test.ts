@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { RunEvent } from '@/api/types';
+import type { RunEvent, RunSpec } from '@/api/types';
 import { cluster, encoded, model, span } from '@/run/data/fixtures';
 import { RunStore } from './store';
 
@@ -67,7 +67,7 @@ const over: RunEvent[] = [report, finished];
 /** A started store, after all answers about the past have come. */
 async function watched(answers: (Batch[] | 'refused')[]) {
   const server = new Server(answers);
-  const store = new RunStore(7, cluster, model, 2);
+  const store = new RunStore(7, { cluster, model, workload: {} } as RunSpec, 2);
   const pictures = vi.fn();
   store.subscribe(pictures);
   store.start();

@@ -1,7 +1,7 @@
 /** A watched run: its data, its feed, and a snapshot for React four times per second. */
 import { useEffect, useState, useSyncExternalStore } from 'react';
 
-import { isOver, type ClusterSpec, type ModelSpec, type RunEvent } from '@/api/types';
+import { isOver, type RunEvent, type RunSpec } from '@/api/types';
 import { RunData } from '@/run/data/runData';
 import { Feed, feedUrl } from './feed';
 import { pastOf } from './past';
@@ -22,11 +22,11 @@ export class RunStore {
 
   constructor(
     id: number,
-    cluster: ClusterSpec,
-    model: ModelSpec,
+    { cluster, model, workload }: RunSpec,
     private readonly dilation: number,
   ) {
     this.data = new RunData(cluster, model);
+    this.data.service.serves = workload.pattern === 'serve';
     this.feed = new Feed({
       url: feedUrl(id),
       past: (since, signal) => pastOf(id, since, signal),
@@ -82,8 +82,8 @@ export class RunStore {
 }
 
 /** Watches run `id` while the component is mounted. Key the component by the id. */
-export function useRunStore(id: number, cluster: ClusterSpec, model: ModelSpec, dilation: number): RunStore {
-  const [store] = useState(() => new RunStore(id, cluster, model, dilation));
+export function useRunStore(id: number, spec: RunSpec, dilation: number): RunStore {
+  const [store] = useState(() => new RunStore(id, spec, dilation));
   useEffect(() => {
     store.start();
     return () => store.stop();
