@@ -19,6 +19,7 @@ from engine.recorded.requests import parse_requests
 from engine.recorded.scenarios import each_file, parse_file, together
 
 CLUSTER, SCENARIO, TRACE, PROMPTS = "cluster", "scenario", "workload.trace", "workload.prompts"
+RECORDED = (SCENARIO, TRACE, PROMPTS)
 Write = Callable[[str], Any]
 """A name → what stands in its place, as plain data; the name itself, if it stays."""
 

@@ -22,7 +22,7 @@ from engine.experiments.presentation.report_files import files_of
 from engine.experiments.results.rows import Row
 from engine.experiments.studies.crate import crate_of
 from engine.experiments.studies.methods import methods_of, sources_of
-from engine.experiments.studies.private import without_folders, without_own_paths, without_places
+from engine.experiments.studies.private import own_paths, without_folders, without_own_paths, without_places
 from engine.experiments.studies.study import (
     CRATE,
     MANIFEST,
@@ -100,17 +100,25 @@ def _kept(one: Carried) -> Carried:
     """The points with a result in some world, without what is of one machine only."""
     if not one.rows:
         raise SpecError(f"{one.experiment.name}: has no results: carry it out first.")
+    names = own_paths(one.experiment)
     rows = [
-        row.model_copy(update={"run": "", "stale": False, "sentence": without_folders(row.sentence)})
+        row.model_copy(
+            update={
+                "coordinates": without_own_paths(row.coordinates, names),
+                "run": "",
+                "stale": False,
+                "sentence": without_folders(row.sentence),
+            }
+        )
         for row in one.rows
     ]
     known = {(_key(row.coordinates), row.seed) for row in rows}
     points = [
-        point._replace(spec=without_places(point.spec) if point.spec else None)
+        point._replace(spec=without_places(point.spec) if point.spec else None, coordinates=place)
         for point in one.points
-        if (_key(point.coordinates), point.seed) in known
+        if (_key(place := without_own_paths(point.coordinates, names)), point.seed) in known
     ]
-    document = without_own_paths(one.experiment.model_dump(mode="json"))
+    document = without_own_paths(one.experiment.model_dump(mode="json"), names)
     return Carried(Experiment.parse(document, one.experiment.name), points, rows)
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from engine.domain.errors import SpecError
+from engine.domain.experiment import Experiment
 from engine.domain.spec import RunSpec, spec_digest
+from engine.experiments.design.written_out import RECORDED
+from engine.recorded.files import parse_name
+from engine.recorded.scenarios import AND, each_file
 
 FOLDERS = re.compile(r"(?<![\w.:/~-])~?(?:/[^\s/:'\"()]+)+/(?=[^\s/:'\"()])")
 """The folders before a file's name; not those of an address such as https://…"""
@@ -18,15 +24,62 @@ def without_folders(sentence: str) -> str:
     return FOLDERS.sub("", sentence)
 
 
-def without_own_paths(data: Any) -> Any:
-    """Plain data in which a text that is the absolute path of something here is its last part: a model's
-    directory, or a file. Other texts, as prompts, stay.
+def own_paths(experiment: Experiment) -> dict[str, str]:
+    """What in an experiment is a place on this machine, and what stands for it in a study, no two the same:
+    a model's directory or a file by its last part, recorded files that a level names with link and options,
+    too. Other texts, as prompts, stay.
     """
+    texts = dict.fromkeys(_texts(experiment.model_dump(mode="json")))
+    short = {text: _name_of(text) for text in texts}
+    short |= {
+        level.value: _without_folder(level.value)
+        for factor in experiment.factors
+        for level in factor.values
+        if isinstance(level.value, str) and not level.set.keys().isdisjoint(RECORDED)
+    }
+    found: dict[str, str] = {}
+    for text, name in short.items():
+        if name != text:
+            names = (f"{name} ({number})" if number > 1 else name for number in count(1))
+            found[text] = next(one for one in names if one not in texts and one not in found.values())
+    return found
+
+
+def without_own_paths(data: Any, names: Mapping[str, str]) -> Any:
+    """Plain data with `names` in place of what they stand for, also where a condition quotes it."""
     if isinstance(data, dict):
-        return {key: without_own_paths(value) for key, value in data.items()}
+        return {
+            key: _in_conditions(value, names) if key == "where" else without_own_paths(value, names)
+            for key, value in data.items()
+        }
     if isinstance(data, list):
-        return [without_own_paths(value) for value in data]
-    return _name_of(data) if isinstance(data, str) else data
+        return [without_own_paths(value, names) for value in data]
+    return names.get(data, data) if isinstance(data, str) else data
+
+
+def _in_conditions(data: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(data, list):
+        return [_in_conditions(value, names) for value in data]
+    if isinstance(data, str):
+        for text in sorted(names, key=len, reverse=True):
+            data = data.replace(text, names[text])
+    return data
+
+
+def _texts(data: Any) -> Iterator[str]:
+    if isinstance(data, str):
+        yield data
+    elif isinstance(data, dict | list):
+        for value in data.values() if isinstance(data, dict) else data:
+            yield from _texts(value)
+
+
+def _without_folder(name: str) -> str:
+    """The name of recorded files, each with its link and options, without their folders."""
+    return AND.join(
+        f"{file.path.name}{file.link and '@'}{file.link}{file.options and ','}{file.options}"
+        for file in map(parse_name, each_file(name))
+    )
 
 
 def _name_of(text: str) -> str:

@@ -19,7 +19,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.spec import WeightsRef, spec_digest
 from engine.experiments.design.expand import expand
 from engine.experiments.design.sources import Sources
-from engine.experiments.design.written_out import with_clusters
+from engine.experiments.design.written_out import with_clusters, with_recorded
 from engine.experiments.execution.point import carry_out
 from engine.experiments.results.rows import Row, failure, rows
 from engine.experiments.results.versions import Versions
@@ -34,10 +34,11 @@ from engine.experiments.studies.contents import (
 )
 from engine.experiments.studies.environment import environment
 from engine.experiments.studies.here import runs_here
-from engine.experiments.studies.private import without_folders, without_own_paths, without_places
+from engine.experiments.studies.private import own_paths, without_folders, without_own_paths, without_places
 from engine.experiments.studies.reading import checked_study, read_experiment
 from engine.experiments.studies.repeat import compared
 from engine.experiments.studies.study import MANIFEST
+from engine.recorded.scenarios import read_scenario
 from tests.support.experiment_rows import experiment_of, rows_of
 
 NOWHERE = Sources(lambda name: pytest.fail(f"looked up {name}"), topologies.preset)
@@ -158,9 +159,46 @@ def test_nothing_in_it_says_whose_machine_it_was(tmp_path: Path) -> None:
     assert document["experiment"]["base"]["model"] == "alice" and document["rows"][0]["run"] == ""
 
 
+def test_a_recorded_file_that_a_level_names_with_link_and_options_loses_its_folder(tmp_path: Path) -> None:
+    one, two = (f"{link.a}--{link.b}" for link in topologies.load("lab-3").links[:2])
+    for home in ("alice", "bob"):
+        (tmp_path / home).mkdir()
+        (tmp_path / home / "bus.up").write_text("500\n1000\n1000\n")
+    of_both = f"{tmp_path}/alice/bus.up@{one},until_s=2 + {tmp_path}/alice/bus.up@{two}"
+    of_bob = of_both.replace("alice", "bob").replace("until_s=2", "until_s=1")
+    same_name = of_both.replace("alice", "bob")
+    document = carried().experiment.model_dump(mode="json") | {
+        "factors": [{"name": "network", "path": "scenario", "values": [of_both, of_bob, same_name]}],
+        "base": {**carried().experiment.base, "strategy": "single"},
+        "where": [f"network != '{of_bob}'"],
+        "tables": [{"name": "times", "rows": ["network"], "where": [f"network == '{same_name}'"]}],
+        "figures": [],
+    }
+    reading = Sources(topologies.load, topologies.preset, scenario=read_scenario)
+    experiment = with_recorded(Experiment.parse(document, "two"), reading)
+    points = expand(experiment, reading)
+    assert len(points) == 2
+    digest = points[0].digest
+    results = {(digest, "predicted"): failure(SpecError("too long"), digest, "predicted")}
+    one_study = Carried(experiment, points, rows(points, ("predicted",), results, Versions()))
+    study, files = contents_of([one_study], ABOUT, CLUSTERS)
+    assert not [name for name, content in files.items() if str(tmp_path).encode() in content]
+    for name, content in files.items():
+        (tmp_path / "study" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "study" / name).write_bytes(content)
+    opened = read_experiment(tmp_path / "study", study, study.experiments[0])
+    short = f"bus.up@{one},until_s=2 + bus.up@{two}"
+    assert [level.value for level in opened.experiment.factors[0].values][::2] == [short, f"{short} (2)"]
+    assert [row.coordinates["network"] for row in opened.rows] == [short, f"{short} (2)"]
+    again = expand(opened.experiment, NOWHERE._replace(cluster=topologies.load))
+    assert [point.digest for point in again] == [point.digest for point in points]
+
+
 def test_a_prompt_that_looks_like_a_path_stays_what_it_is(tmp_path: Path) -> None:
     said = {"prompt": "/usr/nowhere/at all", "rate": "10 bit/s", "file": str(tmp_path)}
-    assert without_own_paths(said) == {**said, "file": tmp_path.name}
+    experiment = carried().experiment.model_copy(update={"base": said})
+    names = own_paths(experiment)
+    assert without_own_paths(said, names) == {**said, "file": tmp_path.name}
     assert without_folders("see a/b and 3/4 of bit/s") == "see a/b and 3/4 of bit/s"
 
 
