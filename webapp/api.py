@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import SuspiciousOperation
+from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.multipartparser import MultiPartParserError
@@ -125,9 +126,20 @@ def on_not_found(request: HttpRequest, error: Http404) -> HttpResponse:
     return refusal(request, 404, f"{error}." if str(error) else f"{request.path} does not exist.", [])
 
 
+@api.exception_handler(RequestDataTooBig)
+def on_large_body(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+    """Refuse a body over DATA_UPLOAD_MAX_MEMORY_SIZE, which counts all but uploaded files."""
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    sentence = (
+        f"The request's body is longer than {limit:,} bytes, the limit here for all but files: send less, as "
+        "a shorter part of a recorded trace."
+    )
+    return refusal(request, 413, sentence, [])
+
+
 @api.exception_handler(SuspiciousOperation)
 def on_suspicious_request(request: HttpRequest, error: SuspiciousOperation) -> HttpResponse:
-    """A body over DATA_UPLOAD_MAX_MEMORY_SIZE, or one of Django's other refusals."""
+    """One of Django's other refusals."""
     return refusal(request, 400, f"The request is refused: {str(error).rstrip('.')}.", [])
 
 

@@ -33,6 +33,10 @@ with.
 """
 MAX_CHANGES = 2000
 MAX_PROMPT_CHARS = 200_000
+MAX_TRACED_REQUESTS = 50_000
+"""Most requests of a trace. Each has about 80 characters at most, and a run is asked for in one body of at
+most `DATA_UPLOAD_MAX_MEMORY_SIZE`.
+"""
 MAX_PREDICTED_STEPS = 2_000_000
 MAX_EMULATED_STEPS = 500_000
 """The most steps of an emulated run, layers × tokens × requests × devices: each is about one operation and
@@ -153,7 +157,19 @@ def check_line(text: str, path: str) -> None:
 def check_workload(workload: Workload) -> None:
     """Check the sizes of a workload before a prompt is tokenised; raises `SpecError`."""
     _at_most(len(workload.prompt or ""), MAX_PROMPT_CHARS, "characters", "workload.prompt")
+    check_trace(len(workload.trace), "workload.trace")
     _check_rates(workload, "workload")
+
+
+def check_trace(requests: int, where: str) -> None:
+    """Check that a run may have so many requests of a trace; raises `SpecError`."""
+    if requests > MAX_TRACED_REQUESTS:
+        limit = f"{MAX_TRACED_REQUESTS:,}"
+        raise SpecError(
+            f"{where}: has {requests:,} requests, and a run here has at most {limit}: take a part of them, "
+            f"as with requests={MAX_TRACED_REQUESTS} or until_s, or run it on the command line.",
+            [("trace", f"at most {limit}")],
+        )
 
 
 def check_scenario(scenario: Scenario) -> None:

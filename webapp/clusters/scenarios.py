@@ -70,6 +70,7 @@ def read_requests_file(
 ) -> RequestsOut:
     """Recorded requests, ours, Azure's or BurstGPT's → a workload's trace. Nothing is stored."""
     found = read_requests(_text_of(file, "trace"), str(file.name), options)
+    budgets.check_trace(len(found.requests), str(file.name))
     return RequestsOut(requests=list(found.requests), notes=list(found.notes))
 
 

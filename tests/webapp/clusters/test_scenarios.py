@@ -1,5 +1,8 @@
 """Data of the form for a run: which strategies can run which models, and changes from traces and files."""
 
+import json
+from typing import Any
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
@@ -8,9 +11,12 @@ from engine.domain.scenario import Scenario
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, request_body
 from topologies.traces import TRACES
+from webapp.base import budgets
 from webapp.runs.requests import RunRequest, spec_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
+OURS = "at_s,prompt_tokens,new_tokens\n"
 
 
 def upload(browser: Browser, name: str, data: bytes, path: str = "/scenarios", **form: str):
@@ -99,6 +105,32 @@ def test_recorded_requests_become_a_trace_with_what_was_done_to_them(alice: Brow
     ]
     refused = upload(alice, "burst.csv", burst, "/requests", options="speed=2")
     assert refused.status_code == 422 and "the option 'speed=2'" in refused.json()["detail"]
+
+
+def test_a_trace_of_more_requests_than_a_run_has_is_refused_when_it_is_read_with_what_to_do(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    line = "123456.123456789,12345,1234\n"
+    (longest,) = upload(alice, "x.csv", f"{OURS}{line}".encode(), "/requests").json()["requests"]
+    assert (
+        len(json.dumps(longest)) * budgets.MAX_TRACED_REQUESTS < 0.95 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    )
+
+    monkeypatch.setattr(budgets, "MAX_TRACED_REQUESTS", 3)
+    refused = upload(alice, "day.csv", f"{OURS}{4 * line}".encode(), "/requests")
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == (
+        "day.csv: has 4 requests, and a run here has at most 3: take a part of them, as with requests=3 or "
+        "until_s, or run it on the command line."
+    )
+    taken = upload(alice, "day.csv", f"{OURS}{4 * line}".encode(), "/requests", options="requests=3").json()
+    assert len(taken["requests"]) == 3
+    workload = {"pattern": "trace", "trace": [longest] * 4}
+    asked = alice.post("/runs", request_body(workload=workload))
+    assert asked.status_code == 422 and "workload.trace: has 4 requests" in asked.json()["detail"]
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 500
+    longer = alice.post("/runs", request_body(workload=workload))
+    assert longer.status_code == 413 and "a shorter part of a recorded trace" in longer.json()["detail"]
 
 
 def test_a_file_of_prompts_is_refused_before_anybody_tokenises_it(alice: Browser) -> None:
