@@ -73,9 +73,7 @@ def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float 
     return most if most < device.half_rows else None
 
 
-def _filled(
-    device: DeviceSpec, rates: dict[FormatBits, FormatRate], basis: Basis
-) -> Iterable[FormatRate]:
+def _filled(device: DeviceSpec, rates: dict[FormatBits, FormatRate], basis: Basis) -> Iterable[FormatRate]:
     for bits in FORMATS if rates else ():
         nearest = min(rates, key=lambda known: (abs(math.log2(known / bits)), known))
         if nearest == bits:

@@ -59,7 +59,7 @@ def parse(
     if toml is not None:
         budgets.check_experiment_text(toml, "toml")
         value = read_experiment(toml, "experiment file", recorded or {})
-        budgets.check_experiment_text(value.model_dump_json(), "with the recorded files written out")
+        budgets.check_written_out(value.model_dump_json())
         check_value(value.model_dump(mode="json"))
     else:
         budgets.check_experiment_text(json.dumps(fields), "experiment")
