@@ -234,6 +234,9 @@ workload = { trace = "days/day.csv,requests=1" }
     assert answer.json()["experiment"]["base"]["workload"]["trace"] == [
         {"at_s": 0.5, "prompt_tokens": 8, "new_tokens": 2}
     ]
+    long = "at_s,prompt_tokens,new_tokens" + 25_000 * "\n123456.5,8,2"
+    large = {"toml": toml.replace(",requests=1", ""), "files": {"day.csv": long}}
+    assert "name a part of them, as day.csv,requests=1000" in refused(alice.post("/experiments", large), 422)
     bad = alice.post("/experiments", {"toml": toml, "files": {"day.csv": day.replace("8,2", "8,soon")}})
     assert "day.csv, line 2, new_tokens: expected a number" in refused(bad, 422)
 
