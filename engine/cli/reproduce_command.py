@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from engine.cli.command import Command
 from engine.cli.document import write_between
-from engine.cli.experiment_command import sources_of
+from engine.cli.experiment_command import add_jobs, sources_of
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
 from engine.domain.command_name import COMMAND
@@ -44,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shipped", action="store_true", help="show the results that come with the project; compute nothing"
     )
-    parser.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (all cores)"
-    )
+    add_jobs(parser)
     parser.add_argument(
         "--output",
         default="results",
@@ -65,8 +62,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     chosen = _chosen(args.names)
-    if args.jobs < 1:
-        raise SpecError(f"--jobs {args.jobs}: expected at least 1.")
     if args.emulate:
         _check_emulation(chosen, args)
     carried = {one.name: shipped_rows(one) if args.shipped else _carried_out(one, args) for one in chosen}

@@ -205,12 +205,18 @@ def _table(study: Study, folder: Path, problems: Sequence[Compared]) -> Table:
     return shown
 
 
+def _same(found: Sequence[Compared], what: str) -> str:
+    number = sum(one.verdict == "same" for one in found)
+    return f"{number} of {len(found)} {what}" if found else ""
+
+
 def _told(found: Sequence[Compared], predicted_only: bool) -> list[str]:
     number = Counter(one.verdict for one in found)
-    lines = [
-        f"{number['same']} of {len(found)} cells are the same: predicted ones exactly, measured ones within "
-        "their 95 % intervals."
+    kinds = [
+        _same([one for one in found if one.exact], "predicted points exactly"),
+        _same([one for one in found if not one.exact], "measured cells within their 95 % intervals"),
     ]
+    lines = [f"{number['same']} of {len(found)} are the same: {', '.join(filter(None, kinds))}."]
     if number["differs"]:
         lines.append(f"{number['differs']} differ.")
     if number["not repeated"]:

@@ -283,8 +283,9 @@ def check_written_out(text: str) -> None:
     """Check the size of an experiment with its recorded files in it; raises `SpecError`."""
     if len(text) > MAX_EXPERIMENT_CHARS:
         raise SpecError(
-            f"The experiment has {len(text):,} characters with its recorded files written out, and the limit is "
-            f"{MAX_EXPERIMENT_CHARS:,}: name a part of them, as day.csv,requests=1000 or bus.up@LINK,until_s=60.",
+            f"The experiment has {len(text):,} characters with its recorded files written out, and the limit "
+            f"is {MAX_EXPERIMENT_CHARS:,}: name a part of them, as day.csv,requests=1000 or "
+            "bus.up@LINK,until_s=60.",
             [("files", f"at most {MAX_EXPERIMENT_CHARS:,} characters")],
         )
 

@@ -13,10 +13,10 @@ from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.values import Value
 from engine.experiments.design.sources import Sources
-from engine.recorded.files import split_name
+from engine.recorded.files import parse_name, split_name
 from engine.recorded.prompts import parse_prompts
 from engine.recorded.requests import parse_requests
-from engine.recorded.scenarios import each_file, parse_file, together
+from engine.recorded.scenarios import AND, each_file, parse_file, together
 
 CLUSTER, SCENARIO, TRACE, PROMPTS = "cluster", "scenario", "workload.trace", "workload.prompts"
 RECORDED = (SCENARIO, TRACE, PROMPTS)
@@ -84,6 +84,14 @@ def _plain(row: Value) -> dict[str, Any]:
 def is_file(scenario: str) -> bool:
     """Whether the name of a scenario is that of a file, which has an ending, not of an example trace."""
     return bool(split_name(scenario).path.suffix)
+
+
+def without_folder(name: str) -> str:
+    """The name of recorded files, each with its link and options, without their folders."""
+    return AND.join(
+        f"{file.path.name}{file.link and '@'}{file.link}{file.options and ','}{file.options}"
+        for file in map(parse_name, each_file(name))
+    )
 
 
 def written_out(experiment: Experiment, writers: Mapping[str, Write]) -> Experiment:

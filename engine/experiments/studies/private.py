@@ -11,9 +11,7 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.design.written_out import RECORDED
-from engine.recorded.files import parse_name
-from engine.recorded.scenarios import AND, each_file
+from engine.experiments.design.written_out import RECORDED, without_folder
 
 FOLDERS = re.compile(r"(?<![\w.:/~-])~?(?:/[^\s/:'\"()]+)+/(?=[^\s/:'\"()])")
 """The folders before a file's name; not those of an address such as https://…"""
@@ -32,7 +30,7 @@ def own_paths(experiment: Experiment) -> dict[str, str]:
     texts = dict.fromkeys(_texts(experiment.model_dump(mode="json")))
     short = {text: _name_of(text) for text in texts}
     short |= {
-        level.value: _without_folder(level.value)
+        level.value: without_folder(level.value)
         for factor in experiment.factors
         for level in factor.values
         if isinstance(level.value, str) and not level.set.keys().isdisjoint(RECORDED)
@@ -72,14 +70,6 @@ def _texts(data: Any) -> Iterator[str]:
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data:
             yield from _texts(value)
-
-
-def _without_folder(name: str) -> str:
-    """The name of recorded files, each with its link and options, without their folders."""
-    return AND.join(
-        f"{file.path.name}{file.link and '@'}{file.link}{file.options and ','}{file.options}"
-        for file in map(parse_name, each_file(name))
-    )
 
 
 def _name_of(text: str) -> str:

@@ -2,7 +2,8 @@
 
 What is predicted follows from the run alone, so every number must be the same. What is measured is compared
 by cell: the 95 % intervals of the two means have a point in common, or they differ. A cell of one seed has no
-interval, and nothing is said of it but how far the two values are apart.
+interval, and nothing is said of it but how far the two values are apart. Values nearer than the six digits
+that are shown of them are the same: emulations of one device differ by rounding alone.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ Said = tuple[str, str, str]
 """A metric, and its value in the study and in the repetition."""
 
 NOTHING: Said = ("", "", "")
+RESOLUTION_FRAC = 1e-5
+"""How near two measured values are that are no different: six digits tell those that are farther apart."""
+
 CellsByMetric = Mapping[str, Mapping[Place, Cell]]
 
 
@@ -40,6 +44,8 @@ class Compared(Value):
     metric: str = ""
     study: str = ""
     repeated: str = ""
+    exact: bool = False
+    """Whether every number of it must be the same; else its intervals decide."""
 
 
 def compared(experiment: Experiment, before: Sequence[Row], after: Sequence[Row]) -> tuple[Compared, ...]:
@@ -61,10 +67,10 @@ def _exactly(experiment: Experiment, before: Iterable[Row], after: Iterable[Row]
             continue
         at: Coordinates = row.place | ({"seed": row.seed} if len(experiment.seeds) > 1 else {})
         if other is None:
-            yield _told(experiment, at, "not repeated", ("", row.outcome, ""))
+            yield _told(experiment, at, "not repeated", ("", row.outcome, ""), exact=True)
         else:
             said = _first_difference(row, other)
-            yield _told(experiment, at, "same" if said == NOTHING else "differs", said)
+            yield _told(experiment, at, "same" if said == NOTHING else "differs", said, exact=True)
 
 
 def _key(row: Row) -> tuple[object, ...]:
@@ -119,11 +125,18 @@ def _verdict(key: Place, before: CellsByMetric, after: CellsByMetric) -> tuple[V
         if old.mean is None or new.mean is None:
             continue
         said = (name, _interval(name, old), _interval(name, new))
-        if old.low is None or new.low is None:
-            apart = said if apart == NOTHING and old.mean != new.mean else apart
-        elif not overlap(old, new):
+        if overlap(old, new) or _gap(old, new) <= RESOLUTION_FRAC * abs(old.mean):
+            continue
+        if old.low is not None and new.low is not None:
             return "differs", said
+        apart = said if apart == NOTHING else apart
     return ("same" if apart == NOTHING else "no interval"), apart
+
+
+def _gap(one: Cell, other: Cell) -> float:
+    """How far the intervals, or the values, of two cells are apart that have no point in common."""
+    (low, high), (other_low, other_high) = one.bounds, other.bounds
+    return max(low - other_high, other_low - high)
 
 
 def _outcomes(cell: Cell) -> str:
@@ -138,10 +151,18 @@ def _interval(name: str, cell: Cell) -> str:
 
 
 # Words ---------------------------------------------------------------------------------------------
-def _told(experiment: Experiment, at: Coordinates, verdict: Verdict, said: Said) -> Compared:
+def _told(
+    experiment: Experiment, at: Coordinates, verdict: Verdict, said: Said, exact: bool = False
+) -> Compared:
     name, old, new = said
     return Compared(
-        experiment=experiment.name, coordinates=at, verdict=verdict, metric=name, study=old, repeated=new
+        experiment=experiment.name,
+        coordinates=at,
+        verdict=verdict,
+        metric=name,
+        study=old,
+        repeated=new,
+        exact=exact,
     )
 
 

@@ -78,7 +78,7 @@ def test_what_one_packs_another_opens_and_repeats_with_the_same_numbers(tmp_path
         assert part in page
     assert "this machine lacks" not in page
     status, said, _ = run(capsys, "study", "repeat", folder, "--jobs", 1)
-    assert status == 0 and "2 of 2 cells are the same" in said
+    assert status == 0 and "2 of 2 are the same: 2 of 2 predicted points exactly." in said
     assert run(capsys, "study", "open", folder)[1].startswith(str(folder))
 
 
@@ -138,10 +138,10 @@ def test_emulated_cells_are_repeated_unless_only_predictions_are_asked_for(
     archive = packed(carried_out(tmp_path, capsys, more), capsys)
     run(capsys, "study", "open", archive, tmp_path / "all")
     status, said, _ = run(capsys, "study", "repeat", tmp_path / "all", "--jobs", 1)
-    assert status == 0 and "6 of 6 cells are the same" in said  # 4 predicted points, 2 emulated cells
+    assert status == 0 and "6 of 6 are the same: 4 of 4 predicted points exactly, 2 of 2 measured" in said
     run(capsys, "study", "open", archive, tmp_path / "some")
     status, said, _ = run(capsys, "study", "repeat", tmp_path / "some", "--predicted-only", "--jobs", 1)
-    assert status == 0 and "4 of 4 cells" in said and "What is emulated was left out." in said
+    assert status == 0 and "4 of 4 predicted points" in said and "What is emulated was left out." in said
 
 
 @pytest.fixture(autouse=True)
@@ -173,7 +173,7 @@ def test_source_in_a_study_is_run_only_when_its_file_is_named(
     assert not was_run.exists()
     options = ("--jobs", 1, "--strategy", f"{source}:Thirds")
     status, said, problem = run(capsys, "study", "repeat", folder, *options)
-    assert status == 0 and "2 of 2 cells are the same" in said, problem
+    assert status == 0 and "2 of 2 are the same: 2 of 2 predicted points exactly." in said, problem
     assert was_run.exists()
 
 
@@ -200,5 +200,5 @@ def test_the_source_of_a_package_is_packed_as_a_folder_that_pip_installs(tmp_pat
     assert (declared["project"]["name"], declared["project"]["version"]) == ("two-thirds", "0.3")
     assert declared["tool"]["setuptools"] == {"py-modules": ["thirds"]}
     install(source)  # as pip would beside its modules
-    assert "2 of 2 cells are the same" in carry_out("study", "repeat", "theirs", path=str(source))
+    assert "2 of 2 are the same: 2 of 2 predicted" in carry_out("study", "repeat", "theirs", path=str(source))
     assert "source not in it" in carry_out("study", "pack", "two.toml", "-o", "small.zip")
