@@ -30,7 +30,7 @@ from engine.reproductions.moved import Moved, moved_points, moves, ours_of, writ
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.states import STATES
 from engine.reproductions.summary import counted
-from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
+from engine.reproductions.verdicts import FigureVerdict, claims_without_figures, figure_verdicts
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
@@ -71,7 +71,10 @@ def run(args: argparse.Namespace) -> int:
         write_moves({one.name: _moved(one, carried[one.name], args) for one in chosen})
     found = {one.name: figure_verdicts(one, carried[one.name]) for one in chosen}
     if len(chosen) == 1:
-        _show_figures(found[chosen[0].name])
+        (one,) = chosen
+        _show_figures(found[one.name])
+        for claim in claims_without_figures(one, carried[one.name]):
+            sys.stdout.write(f"- {claim.text} {claim.verdict.capitalize()}: {claim.found}\n")
     _show_counts(found)
     if args.write:
         write_between(DOCUMENT, START, END, document(_pictures(DOCUMENT.parent / PICTURES)))
@@ -147,7 +150,8 @@ def _moved(one: Experiment, before: Sequence[Row], args: argparse.Namespace) -> 
     found: Moved = {}
     for put_in in inputs_moved_in(one.name):
         chosen = moved_points(one, points, put_in)
-        after = _rows(f"{one.name} with {put_in.by:.2f} times of {put_in.name}", {WORLD: chosen}, args)
+        moved_to = f"with {put_in.by:.2f} times of" if put_in.by else "without"
+        after = _rows(f"{one.name} {moved_to} {put_in.name}", {WORLD: chosen}, args)
         found[put_in.name] = moves(ours_of(one, before), ours_of(one, after))
     return found
 
@@ -180,6 +184,8 @@ def _rows(
 
 
 def _show_figures(found: Sequence[FigureVerdict]) -> None:
+    if not found:
+        return
     shown = table("figure", "what", "published", "ours", "state", texts=("figure", "what", "state"))
     for one in found:
         state = f"{one.state} (repeats)" if one.repeats else one.state

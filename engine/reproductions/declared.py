@@ -11,25 +11,27 @@ from typing import Literal
 
 from pydantic import Field
 
-from engine.domain.values import Positive, Value
+from engine.domain.values import NonNegative, Value
 
 FILE = Path(__file__).with_name("declared.toml")
 
-InputField = Literal["flop_per_s", "memory_byte_per_s", "disk_byte_per_s", "memory_bytes", "links.bit_per_s"]
+InputField = Literal[
+    "flop_per_s", "memory_byte_per_s", "disk_byte_per_s", "reserved_bytes", "links.bit_per_s"
+]
 
 
 class Input(Value):
     """A number that was put in, `name` in words. `set_by` are the figures that it was fitted to.
 
     Every run of `experiments` is predicted again with `fields` of all workers, or of the links, multiplied by
-    `by`: figures of ours that move with it follow from it.
+    `by`, 0 to leave it out: figures of ours that move with it follow from it.
     """
 
     name: str
     experiments: tuple[str, ...] = ()
     set_by: tuple[str, ...] = ()
     fields: tuple[InputField, ...] = ()
-    by: Positive = 0.8
+    by: NonNegative = 0.8
 
 
 class Repeat(Value):

@@ -101,7 +101,8 @@ def _experiment(experiment: Experiment, pictures: Sequence[str]) -> str:
     parts = [f"### {experiment.name}\n\n{experiment.title}. {experiment.description}"]
     parts += [f"![{experiment.title}]({PICTURES}/{name})" for name in pictures]
     parts.append("Assumed:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.assumptions))
-    parts.append(_figures(found))
+    if found:
+        parts.append(_figures(found))
     claims = claims_without_figures(experiment, rows)
     if claims:
         parts.append("\n".join(f"- {one.text} {one.verdict.capitalize()}: {one.found}" for one in claims))

@@ -89,13 +89,16 @@ def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by
     for name, ratio in moved.items():
         if follows(ratio, by[name]):
             change = "it ends otherwise" if ratio == 0 else f"ours is {ratio:.2f} times as large"
-            return Judged("input", f"It follows from {name}: with {by[name]:.2f} times of it, {change}.")
+            moved_to = f"with {by[name]:.2f} times of it" if by[name] else "without it"
+            return Judged("input", f"It follows from {name}: {moved_to}, {change}.")
     return judged
 
 
 def follows(ratio: float, by: float) -> bool:
-    """Whether ours moves with an input; a ratio of 0 stands for another outcome."""
-    return ratio <= 0 or abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by))
+    """Whether ours moves with an input; a ratio of 0 stands for another outcome, which is all that can follow
+    from an input that is left out (`by` 0).
+    """
+    return ratio <= 0 or (by > 0 and abs(math.log(ratio)) >= FOLLOWS * abs(math.log(by)))
 
 
 def by_distance(distance: float) -> State:

@@ -119,6 +119,17 @@ def test_what_was_put_in_or_moves_with_it_is_no_agreement(
 
 
 @pytest.mark.parametrize(
+    ("ratio", "after", "why"),
+    [
+        (0.0, "input", "It follows from the rate: without it, it ends otherwise."),
+        (1.25, "confirmed", ""),  # how far it moves says nothing of a power of 0
+    ],
+)
+def test_an_input_that_is_left_out_is_known_by_another_outcome(ratio: float, after: State, why: str) -> None:
+    assert with_input(Judged("confirmed"), None, {"the rate": ratio}, {"the rate": 0.0}) == Judged(after, why)
+
+
+@pytest.mark.parametrize(
     ("verdict", "expected"),
     [
         ("holds", "confirmed"),
@@ -172,6 +183,14 @@ def test_an_input_is_moved_on_all_workers_or_links_by_its_factor_and_nothing_els
             assert device.memory_byte_per_s == before.memory_byte_per_s, "it was not asked for"
         for link, before in zip(now.links, spec.cluster.links, strict=True):
             assert link.bit_per_s == pytest.approx(by * before.bit_per_s)
+
+
+def test_memory_that_the_system_keeps_can_be_left_out_of_a_moved_run() -> None:
+    spec = spec_of("gpipe", GPT2, star((1e10, 1e10), reserved_bytes=5e6))
+    now = moved.moved(spec, Input(name="x", fields=("reserved_bytes",), by=0)).cluster
+    for device, before in zip(now.devices, spec.cluster.devices, strict=True):
+        assert (before.reserved_bytes, device.reserved_bytes) == (5e6, 0)
+        assert device.memory_bytes == before.memory_bytes
 
 
 def test_rates_of_model_families_move_with_the_rate_of_computing() -> None:
