@@ -35,7 +35,7 @@ function isFinal(error: unknown): boolean {
 }
 
 /** The table of figures: name, title, unit and better direction of everything that is measured. */
-export const METRICS = queryOptions({
+const METRICS = queryOptions({
   queryKey: ['metrics'],
   queryFn: ({ signal }) => api.get<Metric[]>('/metrics', signal),
   staleTime: Infinity,

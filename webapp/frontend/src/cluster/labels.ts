@@ -7,7 +7,7 @@ import type { Drawing } from './drawing';
 import { lanesOf, sideways } from './lanes';
 
 /** Canvas units between parallel links. */
-export const LANE = 20;
+const LANE = 20;
 export const GROUP_SIZE = { width: 184, height: 76 };
 const LABEL = { width: 116, height: 27 };
 const DOT = { width: 14, height: 14 };

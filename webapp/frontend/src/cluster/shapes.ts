@@ -20,7 +20,7 @@ export function shapeLayout(spec: ClusterSpec): Record<string, Point> | null {
 }
 
 /** The different neighbours of every node: parallel links make no further one. */
-export function neighboursOf(spec: ClusterSpec): Map<string, string[]> {
+function neighboursOf(spec: ClusterSpec): Map<string, string[]> {
   const neighbours = new Map<string, string[]>(
     [...spec.devices, ...spec.switches].map((node) => [node.name, []]),
   );

@@ -74,4 +74,4 @@ const isToldBy = (values: readonly number[], textOf: (value: number) => string) 
   new Set(values.map(textOf)).size === new Set(values).size;
 
 /** What is equal for equal values alone; a missing value is null. */
-export const keyOf = (value: unknown): string => JSON.stringify(value ?? null);
+const keyOf = (value: unknown): string => JSON.stringify(value ?? null);

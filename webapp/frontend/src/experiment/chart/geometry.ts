@@ -25,7 +25,7 @@ export interface Placed {
   width: number;
 }
 
-export interface PlacedBox {
+interface PlacedBox {
   least: number;
   lower: number;
   median: number;

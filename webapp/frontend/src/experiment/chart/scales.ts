@@ -3,7 +3,7 @@ import { scaleBand, scaleLinear, scaleLog, scalePoint } from 'd3-scale';
 import type { FigureData, Hidden, Spot } from './model';
 import { isBanded, shownLines } from './model';
 
-export interface Tick {
+interface Tick {
   at: number;
   text: string;
 }

@@ -5,7 +5,6 @@ export type Comparison = Schemas['ComparisonOut'];
 export type ComparedRun = Schemas['ComparedRun'];
 /** A column of the table: a run, or a group of repeats by their places among the runs. */
 export type Column = Schemas['ComparedColumn'];
-export type Cell = Schemas['ComparedCell'];
 /** Why a run's figures cannot simply be set against the baseline's. */
 export type Caution = Schemas['Caution'];
 export type MetricRow = Schemas['MetricRow'];

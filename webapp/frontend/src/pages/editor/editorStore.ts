@@ -7,7 +7,7 @@ import { excerpt, paste } from '@/cluster/excerpt';
 import { begin, commit, type History, redo, seal, undo } from './history';
 
 /** The stored cluster as it was loaded or last saved; id 0: not stored yet. */
-export interface Stored {
+interface Stored {
   id: number;
   version: number;
   drawing: Drawing;
@@ -19,7 +19,7 @@ export interface Selection {
 }
 
 /** A dialog over the canvas: which node to link to, which node to find, the sheet of shortcuts. */
-export type Question = 'link' | 'search' | 'help';
+type Question = 'link' | 'search' | 'help';
 
 interface Editor {
   stored: Stored;

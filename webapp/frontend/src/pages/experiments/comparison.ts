@@ -7,7 +7,7 @@ export interface ComparedPoint {
 }
 
 /** The most points side by side. */
-export const MOST_COMPARED = 24;
+const MOST_COMPARED = 24;
 
 export function useComparison() {
   return useLocalStorage<ComparedPoint[]>({ key: 'edgeloom-compared-points', defaultValue: [] });

@@ -17,7 +17,7 @@ export function useSelection(): Selection {
 }
 
 /** Toggling a cell of several points deselects it only if all of them are selected. */
-export function changed(
+function changed(
   old: ReadonlySet<string>,
   some: readonly string[],
   how: 'toggle' | 'add',

@@ -107,7 +107,7 @@ export function FilterBar({ runs, all, view, onView }: Props) {
 }
 
 /** What runs are grouped by: names, tags and parameters, not measured figures. */
-export function groupKeys(all: readonly ColumnSpec[]): { value: string; label: string }[] {
+function groupKeys(all: readonly ColumnSpec[]): { value: string; label: string }[] {
   const named = ['cluster_name', 'model', 'strategy', 'tags', 'owner', 'status'];
   return all
     .filter(({ key }) => named.includes(key) || key.startsWith('params.'))

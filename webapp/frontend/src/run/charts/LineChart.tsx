@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import { useCanvasColors, type CanvasColors } from './colors';
 import classes from './charts.module.css';
 
-export interface Line {
+interface Line {
   label: string;
   color: string;
 }

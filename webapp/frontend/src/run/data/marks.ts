@@ -42,7 +42,7 @@ export const METHOD_MARKS = new Set([
 ]);
 
 /** Marks that become an `Injection`. */
-export const INJECTIONS = new Set([
+const INJECTIONS = new Set([
   'link_changed',
   'link_down',
   'link_up',

@@ -64,7 +64,7 @@ export interface LogEntry {
 type Lanes = DeviceData['lanes'];
 
 /** "4.2 s in all, 3.8 s left". */
-export function restText({ latency_s, left_s }: { latency_s: number; left_s: number }): string {
+function restText({ latency_s, left_s }: { latency_s: number; left_s: number }): string {
   return `${seconds(latency_s)} in all, ${seconds(left_s)} left`;
 }
 

@@ -11,7 +11,7 @@ const SILENCE_MS = 7_000;
 export type FeedState = 'connecting' | 'catching up' | 'live' | 'reconnecting' | 'refused' | 'ended';
 
 /** Some events; `cursor` is the number of their last batch. */
-export interface Part extends Iterable<RunEvent> {
+interface Part extends Iterable<RunEvent> {
   readonly cursor: string;
 }
 

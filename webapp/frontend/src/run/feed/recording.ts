@@ -13,7 +13,7 @@ interface Page {
   events: RunEvent[];
 }
 
-export async function loadRecording(
+async function loadRecording(
   id: number,
   cluster: ClusterSpec,
   model: ModelSpec,

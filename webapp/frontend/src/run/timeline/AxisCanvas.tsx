@@ -43,7 +43,7 @@ interface Props {
   children?: ReactNode;
 }
 
-export const AXIS_KEYS = 'arrow keys move it, plus and minus zoom, 0 shows all';
+const AXIS_KEYS = 'arrow keys move it, plus and minus zoom, 0 shows all';
 const AXIS_HINT = 'Drag along the axis, or with Shift anywhere, to zoom to that stretch; Esc cancels';
 
 /** A canvas over the shared time axis: painted when there is something new; the wheel zooms it, dragging pans, or

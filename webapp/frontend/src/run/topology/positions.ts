@@ -7,7 +7,6 @@ import type { Point } from '@/cluster/point';
 import { crosses } from '@/cluster/polyline';
 import { linkName } from '@/format/links';
 
-export type Positions = CanvasLayout['positions'];
 /** Middles of nodes, and bends of links. */
 export type Drawn = Pick<CanvasLayout, 'positions' | 'bends'>;
 

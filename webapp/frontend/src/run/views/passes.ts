@@ -1,7 +1,7 @@
 /** A pipeline as its micro-batches: stretches in which a stage computes one request's step, and the bubbles between. */
 import type { SpanRing } from '@/run/data/rings';
 
-export interface Pass {
+interface Pass {
   request: number;
   token: number;
   start_s: number;

@@ -5,7 +5,7 @@ import type { SpanRing } from '@/run/data/rings';
 type Layout = LayoutOf<'pipeline_offload' | 'segments' | 'sliding_window'>;
 type Holdings = Plan['holdings'];
 
-export type BlockState = 'resident' | 'loaded' | 'disk';
+type BlockState = 'resident' | 'loaded' | 'disk';
 
 export interface Block {
   layer: number;

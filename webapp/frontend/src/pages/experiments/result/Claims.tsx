@@ -3,7 +3,7 @@ import { Panel } from '@/components/Panel';
 import type { ClaimAnswer, Verdict } from '@/experiment/data/answers';
 import classes from './result.module.css';
 
-export const VERDICT_COLOR: Record<Verdict, string> = {
+const VERDICT_COLOR: Record<Verdict, string> = {
   holds: 'teal',
   'holds in direction': 'yellow',
   'does not hold': 'red',

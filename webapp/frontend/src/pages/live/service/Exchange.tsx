@@ -54,7 +54,7 @@ export const Exchange = memo(function Exchange({ runId, request, ahead, mayCance
 });
 
 /** Where the request is, how far, and its times: all in virtual seconds since it was taken. */
-export function factsOf(request: ServedRequest, ahead: number): string {
+function factsOf(request: ServedRequest, ahead: number): string {
   const { token_s, accepted_s, newTokens } = request;
   if (request.state === 'waiting') return ahead ? `waiting, ${ahead} before it` : 'waiting, next';
   const parts = [`${token_s.length} of at most ${newTokens} tokens`];
