@@ -15,7 +15,8 @@ from emulator.network.probe import probe
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import CHANGE
 from tests.support.datagrams import Datagrams
-from tests.support.network_bodies import connection, opened
+from tests.support.network_bodies import connection, fastest, opened
+from tests.support.tries import least, tries
 
 ETH_P_ALL = socket.htons(3)  # linux/if_ether.h
 
@@ -35,55 +36,80 @@ def relayed(spec: dict[str, Any], dilation: float = 1.0) -> Iterator[MininetNetw
         yield network
 
 
-def delays(spec: dict[str, Any], dilation: float, count: int) -> dict[str, Any]:
-    """Wall seconds of `count` datagrams there and as many back; whether receivers add to them; the rates."""
-    with relayed(spec, dilation) as network, Datagrams(network, 0, 1) as there:
-        with Datagrams(network, 1, 0) as back:
-            ways = {"there": there.one_by_one_s(count), "back": back.one_by_one_s(count)}
-        return ways | {
+def delays(spec: dict[str, Any], dilation: float, enough_s: tuple[float, float]) -> dict[str, Any]:
+    """The least wall seconds of datagrams there and back; whether receivers add to them; the rates; there
+    again.
+    """
+    with relayed(spec, dilation) as network:
+        there_s, back_s = both_ways_s(network, enough_s)
+        return {
             "backend": network.backend,
             "held": network.holds_delay(0),
-            "rates": [m.achieved_bit_per_s / m.asked_bit_per_s for m in network.measure()],
-            "after": there.one_by_one_s(5),
+            "there": there_s,
+            "back": back_s,
+            "rates": [achieved / asked for _, _, asked, achieved in fastest(network)],
+            "after": both_ways_s(network, enough_s)[0],
         }
 
 
-def message_s(spec: dict[str, Any], size: int) -> dict[str, Any]:
+def both_ways_s(network: MininetNetwork, enough_s: tuple[float, float]) -> tuple[float, float]:
+    """The least wall seconds of datagrams there and back: a busy host makes none earlier."""
+    with Datagrams(network, 0, 1) as there, Datagrams(network, 1, 0) as back:
+        there_s, back_s = (
+            least(lambda way=way: way.one_by_one_s(1)[0], enough)  # type: ignore[misc]
+            for way, enough in zip((there, back), enough_s, strict=True)
+        )
+        return there_s, back_s
+
+
+def spreads(spec: dict[str, Any], count: int, enough_s: list[float]) -> dict[str, Any]:
+    """Batches of `count` delays (wall s) of datagrams, until the quartiles of one are at most `enough_s`."""
+
+    def settled(found: list[list[float]]) -> bool:
+        pairs = zip(statistics.quantiles(found[-1], n=4), enough_s, strict=True)
+        return all(quartile <= enough for quartile, enough in pairs)
+
+    with relayed(spec) as network, Datagrams(network, 0, 1) as there:
+        return {"backend": network.backend, "delays": tries(lambda: there.one_by_one_s(count), settled)}
+
+
+def message_s(spec: dict[str, Any], size: int, enough_s: float) -> dict[str, Any]:
     """The least wall seconds of messages of `size` bytes over a warm connection."""
     with relayed(spec) as network:
         sender, receiver = connection(network, 0, 1)
-        times, buffer = [], bytearray(size)
         with sender, receiver:
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
-            for _ in range(6):
-                began_s = time.monotonic()
-                sender.sendall(buffer)
-                fill(receiver, buffer)
-                times.append(time.monotonic() - began_s)
-    return {"backend": network.backend, "message_s": min(times[1:])}
+            taken_s(sender, receiver, size)
+            least_s = least(lambda: taken_s(sender, receiver, size), enough_s)
+    return {"backend": network.backend, "message_s": least_s}
 
 
-def first_message_s(spec: dict[str, Any], size: int) -> float:
+def taken_s(sender: socket.socket, receiver: socket.socket, size: int) -> float:
+    """Wall seconds of one message."""
+    buffer = bytearray(size)
+    began_s = time.monotonic()
+    sender.sendall(buffer)
+    fill(receiver, buffer)
+    return time.monotonic() - began_s
+
+
+def first_message_s(spec: dict[str, Any], size: int, enough_s: float) -> float:
     """Wall seconds of a connection's first long message, of `size` bytes, after a short one and its answer:
-    the least of three connections, because whatever else the host does can only delay a message.
+    the least of several connections, because whatever else the host does can only delay a message.
 
     A handshake cannot offer more than 64 KiB: the first acknowledgement does.
     """
-    times = []
+
+    def of_a_new_connection() -> float:
+        sender, receiver = connection(network, 0, 1)
+        with sender, receiver:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
+            for one, other in ((sender, receiver), (receiver, sender)):
+                taken_s(one, other, 1)
+            return taken_s(sender, receiver, size)
+
     with relayed(spec) as network:
-        for _ in range(3):
-            sender, receiver = connection(network, 0, 1)
-            buffer, word = bytearray(size), bytearray(1)
-            with sender, receiver:
-                sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 * size)
-                for one, other in ((sender, receiver), (receiver, sender)):
-                    one.sendall(word)
-                    fill(other, word)
-                began_s = time.monotonic()
-                sender.sendall(buffer)
-                fill(receiver, buffer)
-                times.append(time.monotonic() - began_s)
-    return min(times)
+        return least(of_a_new_connection, enough_s)
 
 
 def begins_with(spec: dict[str, Any]) -> list[str]:
@@ -130,16 +156,18 @@ def _lost(network: MininetNetwork, count: int) -> int:
         return count - len(datagrams.in_bursts_s(count))
 
 
-def changed_delay(spec: dict[str, Any], changes: list[dict[str, Any]]) -> list[tuple[float, float, bool]]:
-    """Median wall seconds there and back, and whether the receiver adds to them: first, after each change."""
+def changed_delay(
+    spec: dict[str, Any], steps: list[tuple[dict[str, Any] | None, tuple[float, float]]]
+) -> list[tuple[float, float, bool]]:
+    """The least wall seconds there and back, and whether the receiver adds to them: after each step, which is
+    a change or None, and the seconds that are enough.
+    """
     result = []
     with relayed(spec) as network:
-        for change in [None, *changes]:
+        for change, enough_s in steps:
             if change is not None:
                 network.apply(CHANGE.validate_python({"at_s": 0, **change}))
-            with Datagrams(network, 0, 1) as there, Datagrams(network, 1, 0) as back:
-                ways = (statistics.median(way.one_by_one_s(9)) for way in (there, back))
-                result.append((*ways, network.holds_delay(0)))
+            result.append((*both_ways_s(network, enough_s), network.holds_delay(0)))
     return result
 
 

@@ -27,6 +27,7 @@ GUEST = Path(__file__).parents[2] / "support" / "netem_guest.py"
 PTRACE = GUEST.with_name("uml_ptrace.c")
 KERNEL = "linux.uml"
 BOOT_AND_RUN_S = 240
+SLACK_S = 1.5e-3
 COUNT, MESSAGE_BYTES = 500, 128 * 1024
 CLUSTER = cluster(
     "a b c",
@@ -99,9 +100,9 @@ def test_netem_sits_below_the_bucket_and_no_receiver_helps(found) -> None:
 def test_each_direction_takes_its_own_delay(found) -> None:
     there, back, _ = found["phases"][0]["one_way_s"]
     assert len(there) == len(back) == COUNT
-    assert statistics.median(there) == pytest.approx(0.02, abs=1.5e-3)
-    assert statistics.median(back) == pytest.approx(0.008, abs=1.5e-3)
-    assert min(there) >= 0.02 and min(back) >= 0.008
+    # whatever else the host does can only delay a datagram or a message
+    assert 0.02 <= min(there) <= 0.02 + SLACK_S
+    assert 0.008 <= min(back) <= 0.008 + SLACK_S
 
 
 def test_jitter_spreads_evenly_around_the_delay(found) -> None:
@@ -113,7 +114,6 @@ def test_jitter_spreads_evenly_around_the_delay(found) -> None:
 
 
 def test_a_message_takes_size_over_rate_plus_delay(found) -> None:
-    # whatever else the host does can only delay a message
     start, delayed, slowed = (min(phase["message_s"]) for phase in found["phases"][:3])
     assert start == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.02, rel=0.05)
     assert delayed == pytest.approx(MESSAGE_BYTES * 8 / 20e6 + 0.04, rel=0.05)
@@ -123,12 +123,12 @@ def test_a_message_takes_size_over_rate_plus_delay(found) -> None:
 def test_a_change_of_delay_leaves_the_other_direction_alone_and_loses_nothing(found) -> None:
     there, back = found["phases"][1]["one_way_s"]
     assert len(there) == len(back) == COUNT
-    assert statistics.median(there) == pytest.approx(0.04, abs=1.5e-3)
-    assert statistics.median(back) == pytest.approx(0.008, abs=1.5e-3)
+    assert 0.04 <= min(there) <= 0.04 + SLACK_S
+    assert 0.008 <= min(back) <= 0.008 + SLACK_S
 
 
 def test_loss_takes_the_share_asked_for_in_its_direction_only(found) -> None:
     there, back = found["phases"][3]["one_way_s"]
     assert len(there) == COUNT
     assert 1 - len(back) / COUNT == pytest.approx(0.1, abs=0.055)  # four standard deviations
-    assert statistics.median(back) == pytest.approx(0.008, abs=1.5e-3)
+    assert 0.008 <= min(back) <= 0.008 + SLACK_S

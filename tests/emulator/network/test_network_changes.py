@@ -16,16 +16,16 @@ def plain(cluster: ClusterSpec) -> dict[str, object]:
 
 @pytest.mark.parametrize("rate", [10e6, 100e6])
 def test_a_running_stream_follows_a_new_rate_and_no_frame_is_dropped(rate: float) -> None:
-    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "both", rate)
-    # From n0 to n1 the second hop still has its 50 Mbit/s.
-    assert found["bit_per_s"] == pytest.approx(min(rate, 50e6), rel=0.1)
+    expected = min(rate, 50e6)  # from n0 to n1 the second hop still has its 50 Mbit/s
+    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "both", rate, expected)
+    assert found["bit_per_s"] == pytest.approx(expected, rel=bodies.NEAR)
     assert found["drops"] == 0
     for entry in found["facts"]["in_force"]:
         assert entry["bit_per_s"] == pytest.approx(rate, rel=1e-3)
 
 
 def test_one_direction_changes_alone() -> None:
-    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "forward", 20e6)
+    found = call(bodies.rate_change, plain(star(2)), "n0--hub", "forward", 20e6, 20e6)
     assert [entry["forward"] for entry in found["facts"]["in_force"]] == [True]
     assert found["kernel"]["true"] * 1448 / 1514 == pytest.approx(20e6, rel=1e-3)
     assert found["kernel"]["false"] * 1448 / 1514 == pytest.approx(50e6, rel=1e-3)
@@ -34,8 +34,8 @@ def test_one_direction_changes_alone() -> None:
 def test_the_measured_rate_follows_while_the_link_is_in_use() -> None:
     found = call(bodies.live_measurement, plain(star(2)), 0, 20e6)
     assert found["before"] is None  # the old measurement holds no longer
-    assert found["forward"] == pytest.approx(20e6, rel=0.1)
-    assert found["backward"] == pytest.approx(20e6, rel=0.1)
+    assert found["forward"] == pytest.approx(20e6, rel=bodies.NEAR)
+    assert found["backward"] == pytest.approx(20e6, rel=bodies.NEAR)
 
 
 def test_a_cut_link_is_silent_and_a_restored_one_carries_the_old_connection() -> None:
@@ -64,4 +64,4 @@ def test_a_device_that_joins_gets_its_links_back_as_they_are_by_then_and_no_othe
     ]
     assert found["facts"][1] == {"links": ["a--b", "b--s"], "up": False}
     assert found["facts"][3] == {"links": ["a--b", "b--s"], "up": False}
-    assert found["rates"] == pytest.approx(10e6, rel=0.1)
+    assert found["rates"] == pytest.approx(10e6, rel=bodies.NEAR)
