@@ -10,16 +10,17 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 import tomllib
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from tests.mutation.document import read_section, write_section
 from tests.mutation.mutants import Mutant, sample
 from tests.mutation.table import ScoreTable, is_argued
-from tests.mutation.trial import changed, copy_of_the_project, run_tests
+from tests.mutation.trial import ROOT, changed, copy_of_the_project, run_tests
 
 HERE = Path(__file__).resolve().parent
 LIMIT_FACTOR, LIMIT_S = 5.0, 30.0
@@ -106,11 +107,29 @@ def score_modules(copy: Path, args: argparse.Namespace) -> int:
     return 1 if unargued or failing else 0
 
 
+def tests_of(row: dict[str, Any]) -> list[str]:
+    """The tests that must find a mutant: those of modules.toml, which are likely to, then the others of its
+    room that import the module or are named after its strategy.
+    """
+    path = PurePosixPath(row["path"])
+    package, name = ".".join(path.parent.parts), path.stem
+    imports = re.compile(rf"^\s*from {package}(\.{name} import | import\b.*\b{name}\b)", re.MULTILINE)
+    found: list[str] = list(row["tests"])
+    for test in sorted((ROOT / "tests" / path.parts[0]).rglob("test_*.py")):
+        named = "strategies" in path.parts and test.stem.startswith(f"test_{path.parent.name}")
+        if named or imports.search(test.read_text(encoding="utf-8")):
+            place = test.relative_to(ROOT).as_posix()
+            if not any(place == one or place.startswith(f"{one}/") for one in found):
+                found.append(place)
+    return found
+
+
 def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | None:
     """None if the tests fail on the module as it is."""
     path, log = copy / row["path"], copy / "log"
     begin = time.monotonic()
-    first = run_tests(copy, row["tests"], 600.0, log)
+    tests = tests_of(row)
+    first = run_tests(copy, tests, 600.0, log)
     took_s = time.monotonic() - begin
     if first != "passed":
         echo(f"{row['path']}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
@@ -119,7 +138,7 @@ def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | 
     mutants = sample(path, count, seed)
     for mutant in mutants:
         with changed(path, mutant.text):
-            ending = run_tests(copy, row["tests"], LIMIT_S + LIMIT_FACTOR * took_s, log)
+            ending = run_tests(copy, tests, LIMIT_S + LIMIT_FACTOR * took_s, log)
         if ending == "passed":
             survivors.append(mutant)
             echo(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
