@@ -1,13 +1,10 @@
 """What the network tests do inside private namespaces. Arguments and results are JSON."""
 
-import fcntl
 import json
 import select
 import socket
 import struct
 import subprocess
-import sys
-import termios
 import threading
 import time
 from pathlib import Path
@@ -15,7 +12,7 @@ from typing import Any
 
 from emulator.host.namespaces import inside
 from emulator.network.counters import sent_bytes
-from emulator.network.measure import LinkTransfer, connect, fill
+from emulator.network.measure import LinkTransfer, connect, fill, waiting_bytes
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
 from engine.domain.network import LinkMeasurement, LinkState
@@ -206,10 +203,8 @@ class Stream:
 
     def _come(self) -> int:
         """Bytes that have been read or wait to be."""
-        waiting = bytearray(4)
         with self.reading:
-            fcntl.ioctl(self.receiver, termios.FIONREAD, waiting)
-            return self.arrived + int.from_bytes(waiting, sys.byteorder)
+            return self.arrived + waiting_bytes(self.receiver)
 
     def close(self) -> None:
         self.sender.shutdown(socket.SHUT_RDWR)

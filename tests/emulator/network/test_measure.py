@@ -1,5 +1,8 @@
 """Which links are measured together, and which of several measurements of a link counts."""
 
+import select
+import socket
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -7,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emulator.network import measure
-from emulator.network.measure import Achieved, LinkTransfer, measure_links, plan_waves
+from emulator.network.measure import Achieved, LinkTransfer, measure_links, plan_waves, waiting_bytes
 
 
 def transfer(link: int, bit_per_s: float, forward: bool = True) -> LinkTransfer:
@@ -30,6 +33,25 @@ def test_waves_have_every_link_once_one_direction_each_and_no_more_than_the_host
 def test_links_that_fit_together_are_measured_together() -> None:
     made = [transfer(0, 100.0), transfer(1, 300.0), transfer(2, 200.0), transfer(3, 300.0)]
     assert [[one.link for one in wave] for wave in plan_waves(made, 600.0)] == [[1, 3], [2, 0]]
+
+
+def test_what_came_before_the_timing_began_is_not_in_the_rate() -> None:
+    """The reader was late: 20 of 24 chunks wait already, and the others come later than half a second."""
+    chunk, late_s = 1000, 0.5
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as a,
+    ):
+        b, _ = server.accept()
+        with b:
+            a.sendall(bytes(20 * chunk))
+            b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 20 * chunk)
+            assert select.select([b], [], [], 60)[0] and waiting_bytes(b) == 20 * chunk
+            rest = threading.Timer(late_s, a.sendall, (bytes(4 * chunk),))
+            rest.start()
+            rate = measure._timed(b, chunk, 0)
+            rest.join()
+    assert 0 < rate <= 4 * chunk * 8 / late_s
 
 
 @pytest.fixture
