@@ -26,10 +26,11 @@ TOKENS = ((3, 0, 1), (2, 2, 0))
 def judge(tmp_path, monkeypatch):
     """Correctness of a run with the tensors that are given, against the reference that is given."""
 
-    def of(got, reference=None, new_tokens=3):
+    def of(got, reference=None, new_tokens=3, own=LOGITS, precise=LOGITS):
         kept = reference or Reference(TOKENS, LOGITS, ())
+        forced = {"own": own, "precise": precise}
         monkeypatch.setattr(verify, "load_or_compute", lambda spec: kept)
-        monkeypatch.setattr(verify, "forced_outputs", lambda spec, tokens, numbers: list(LOGITS))
+        monkeypatch.setattr(verify, "forced_outputs", lambda spec, tokens, numbers: list(forced[numbers]))
         model = GPT2 if new_tokens else BERT
         workload = Workload(prompt_tokens=4, new_tokens=new_tokens, requests=len(kept.tensors()))
         spec = RunSpec(cluster=star((1e9,)), model=model, strategy="single", workload=workload)
@@ -79,6 +80,19 @@ def test_another_token_is_wrong_and_said_so(judge):
     found = judge(logits(add=2.5, request=1, token=1, entry=3))
     assert (found.ok, found.token_identical) == (False, False)
     assert found.why.startswith(verify.TOKENS_DIFFER)
+
+
+@pytest.mark.parametrize(("rel_error", "ok"), [(0.0, True), (0.9e-4, True), (1.2e-4, False)])
+def test_another_token_of_two_that_are_as_likely_is_right_if_the_numbers_are(judge, rel_error, ok):
+    tied = tuple(rows.clone() for rows in LOGITS)
+    tied[0][2, 3] = tied[0][2, 1] - 1e-6
+    got = {f"logits.{index}": rows.clone() for index, rows in enumerate(tied)}
+    got["logits.0"][2, 3] += 2e-6
+    got["logits.1"][0, 1] += 8 * rel_error
+    precise = tuple(rows + 1e-6 for rows in tied)
+    found = judge(got, Reference(TOKENS, tied, ()), own=tied, precise=precise)
+    assert (found.token_identical, found.ok) == (False, ok)
+    assert ("the largest relative error is" in found.why) is not ok
 
 
 def test_an_encoder_is_judged_by_its_numbers_alone(judge):
