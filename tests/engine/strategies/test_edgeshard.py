@@ -209,6 +209,29 @@ def test_a_burst_that_would_end_later_in_a_pipeline_stays_on_one_device():
     assert len(stages) == 1
 
 
+@pytest.mark.parametrize("planner", ["paper", "best"])
+def test_a_burst_gets_stages_with_which_it_ends_no_later_than_with_those_of_either_objective(planner):
+    rng, chosen = Random(1), set()
+    deep = GPT2.model_copy(update={"num_layers": 12})
+    for _ in range(8):
+        cluster = star([10 ** rng.uniform(7, 8.5) for _ in range(3)], compute_model="flops")
+        rate = {"bit_per_s": 10 ** rng.uniform(6, 8)}
+        links = tuple(link.model_copy(update=rate) for link in cluster.links)
+        cluster, requests = cluster.model_copy(update={"links": links}), rng.choice((2, 3, 6))
+        ends_s = {}
+        for objective in ("auto", *OBJECTIVES):
+            burst = {"requests": requests, "pattern": "bursty", "new_tokens": 2, "planner": planner}
+            spec = spec_of("edgeshard", deep, cluster, objective=objective, **burst)
+            plan = plan_of(spec)
+            ends_s[objective] = max(item.end_s for item in play(spec, plan) if isinstance(item, Span))
+            if objective == "auto":
+                chosen.add(plan.layout.objective)
+            else:
+                assert plan.layout.objective == objective
+        assert ends_s["auto"] <= 1.01 * min(ends_s.values())
+    assert chosen == set(OBJECTIVES)
+
+
 def test_more_than_twelve_devices_are_planned_by_search_and_the_plan_has_a_bound():
     model = catalogue.resolve("gpt2", "random")[0]
     cluster = star([1e9 * (1 + n % 5) for n in range(16)], memory_bytes=2e9)
