@@ -206,7 +206,7 @@ def test_what_django_itself_refuses_has_the_apis_form_too(alice: Browser, settin
     refusal(alice.client.get("/api/runs"), 400)
     settings.ALLOWED_HOSTS = ["*"]
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 10
-    refusal(alice.post("/runs", request_body()), 400)
+    assert "longer than 10 bytes" in refusal(alice.post("/runs", request_body()), 413)
 
 
 # Wrong log-ins --------------------------------------------------------------------------------------
