@@ -113,8 +113,8 @@ def enter(room: Room) -> None:
 
 
 def stand_anew() -> None:
-    """Go to the current directory as it is seen now, or to / where that is closed: who stays reads what was
-    covered, and programs that are started there end.
+    """Look the current directory up again, and go to / where that is closed. A process that keeps the old one
+    sees through the mounts that cover it, and programs cannot be started in a closed one.
     """
     try:
         os.chdir(Path.cwd())
