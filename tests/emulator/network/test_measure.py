@@ -3,6 +3,7 @@
 import select
 import socket
 import threading
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -47,7 +48,14 @@ def test_what_came_before_the_timing_began_is_not_in_the_rate() -> None:
             a.sendall(bytes(20 * chunk))
             b.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 20 * chunk)
             assert select.select([b], [], [], 60)[0] and waiting_bytes(b) == 20 * chunk
-            rest = threading.Timer(late_s, a.sendall, (bytes(4 * chunk),))
+
+            def send_the_rest() -> None:
+                while waiting_bytes(b) == 20 * chunk:  # until timing has begun, however busy the host is
+                    time.sleep(0.001)
+                time.sleep(late_s)
+                a.sendall(bytes(4 * chunk))
+
+            rest = threading.Thread(target=send_the_rest)
             rest.start()
             rate = measure._timed(b, chunk, 0)
             rest.join()
