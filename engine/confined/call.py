@@ -7,6 +7,7 @@ its modules loaded, no secrets in its environment and no thread, and forks for e
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
@@ -113,15 +114,16 @@ class _Server:
             try:
                 socket.send_fds(self._running(), [b"."], [theirs.fileno()])
             except OSError:  # it has ended since
-                self._forget()
+                self.end()
                 socket.send_fds(self._running(), [b"."], [theirs.fileno()])
         with contextlib.suppress(OSError):  # whoever waits for the answer sees that the server is gone
             send(ours, question)
         return ours
 
-    def _forget(self) -> None:
+    def end(self) -> None:
         if self.control is not None and self.process is not None:
             self.control.close()
+            self.process.kill()  # processes that were forked here may hold the socket too
             self.process.wait()
         self.control = None
 
@@ -144,3 +146,4 @@ class _Server:
 
 
 _server = _Server()
+atexit.register(_server.end)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -77,6 +79,17 @@ def test_a_process_that_dies_refuses_its_call_and_the_next_is_answered():
     _server.process.kill()
     _server.process.wait()
     assert confined(pow)("powers", 2, 3) == 8
+
+
+def test_the_server_ends_with_the_process_that_asked_it_which_leaves_nothing_open():
+    asks = "from engine.confined import Confined, call; print(Confined(pow, 5.0, 1 << 28)('powers', 2, 3))"
+    program = f"{asks}; print(call._server.process.pid)"
+    done = subprocess.run(
+        [sys.executable, "-W", "default::ResourceWarning", "-c", program], capture_output=True, text=True
+    )
+    value, pid = done.stdout.split()
+    assert (value, done.stderr) == ("8", "")
+    assert not Path(f"/proc/{pid}").exists()
 
 
 def test_it_knows_no_secret_and_writes_no_file(tmp_path, monkeypatch):
