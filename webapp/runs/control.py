@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+from contextlib import suppress
 from typing import Self
 
 from engine.domain.events import Logged
@@ -18,6 +19,8 @@ OWN_MARKS = ("ask", "withdraw", "end_service")
 
 KEEP_S = 12 * 3600
 WAIT_S = 1
+NO_COMMAND = ""
+"""What wakes a feed that waits for a command: a run's report would come up to a second later."""
 
 
 def list_of(run_id: int) -> str:
@@ -48,6 +51,8 @@ class CommandFeed:
 
     def __exit__(self, *exc: object) -> None:
         self.stopping.set()
+        with suppress(*REDIS_ERRORS):
+            push(list_of(self.run_id), NO_COMMAND, KEEP_S)
         self.thread.join()
 
     def stop(self) -> None:
@@ -61,7 +66,7 @@ class CommandFeed:
             except REDIS_ERRORS:
                 self.stopping.wait(WAIT_S)  # commands come again when Redis does
                 continue
-            if answer is not None:
+            if answer:
                 message = json.loads(answer)
                 if message["command"]["kind"] not in OWN_MARKS:
                     text = f"{message['by']} asks: {describe(message['command'])}"

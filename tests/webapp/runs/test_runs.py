@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import threading
+from queue import Queue
 from typing import Any
 
 import pytest
@@ -325,6 +327,22 @@ def test_only_a_running_run_can_be_changed(alice: Browser, live_redis) -> None:
     response = alice.post(f"/runs/{started(alice)}/changes", {"command": {"kind": "link_down", "link": link}})
     assert response.status_code == 409
     assert "queued" in response.json()["detail"]
+
+
+def test_a_feed_that_ends_waits_for_no_further_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run's report comes when its feed has ended."""
+    commands: Queue[str] = Queue()
+    waits = threading.Event()
+
+    def pop(key: str, wait_s: int) -> str:
+        waits.set()
+        return commands.get(timeout=120)
+
+    monkeypatch.setattr(control, "pop", pop)
+    monkeypatch.setattr(control, "push", lambda key, text, keep_s: commands.put(text))
+    with control.CommandFeed(1, None) as feed:
+        assert waits.wait(120)
+    assert commands.empty() and feed.queue.empty()
 
 
 def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis) -> None:
