@@ -10,7 +10,7 @@ from django.conf import settings
 from engine.domain.calibration import calibration_digest, read_calibration
 from engine.domain.errors import SpecError
 from engine.domain.world import World
-from engine.experiments.execution.version import code_version, hash_of
+from engine.experiments.execution import version
 from engine.experiments.results.versions import Versions
 
 EMULATED = ("engine", "emulator")
@@ -19,10 +19,10 @@ EMULATED = ("engine", "emulator")
 
 @lru_cache(maxsize=4)
 def version_of(world: str) -> str:
-    """The version of this process's code for results of `world`; it hashes the files once."""
+    """The version of this process's code for results of `world`; it reads the files once."""
     if world != "emulated":
-        return code_version(on_shapes=world == "predicted")
-    return hash_of(settings.BASE_DIR / folder for folder in EMULATED)
+        return version.code_version(on_shapes=world == "predicted")
+    return version.version_of(settings.BASE_DIR / folder for folder in EMULATED)
 
 
 def reason_stale(world: str, code_version: str, calibration: str) -> str:
