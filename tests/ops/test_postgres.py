@@ -89,9 +89,15 @@ def test_the_database_is_prepared_once(database_url: str, tmp_path: Path) -> Non
     assert ("lab-3",) in names
 
 
-FILES = ("clusters/test_clusters.py", "accounts/test_tokens.py", "test_migrations.py")
-ANY_REQUEST = "openapi/test_any_request.py::test_no_request_that_the_document_allows_meets_a_defect[operator]"
-MORE_FILES = ("accounts/test_access.py", "runs/test_quotas.py", "operations/test_backup.py", ANY_REQUEST)
+FILES = ("jobs/test_lease.py", "accounts/test_tokens.py", "test_migrations.py")
+ANY_REQUEST = "openapi/test_any_request.py::test_no_request_that_the_document_allows_meets_a_defect"
+MORE_FILES = (
+    "clusters/test_clusters.py",
+    "accounts/test_access.py",
+    "runs/test_quotas.py",
+    "operations/test_backup.py",
+    ANY_REQUEST,
+)
 
 
 @pytest.mark.parametrize(

@@ -36,14 +36,17 @@ def child(directory: Path, code: str, name: str = "child") -> Child:
     return made
 
 
-def interrupt_when(condition: Callable[[], object], what: str) -> threading.Thread:
-    """Send this process SIGINT, as Ctrl-C does, once the condition holds."""
+def interrupt_when(
+    condition: Callable[[], object], what: str, number: signal.Signals = signal.SIGINT
+) -> threading.Thread:
+    """Send this thread SIGINT, as Ctrl-C does, or another signal once the condition holds."""
+    here = threading.get_ident()
 
     def wait_and_interrupt() -> None:
         try:
             wait_until(condition, what)
         finally:
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.pthread_kill(here, number)
 
     thread = threading.Thread(target=wait_and_interrupt)
     thread.start()
@@ -157,9 +160,10 @@ def test_a_child_deaf_to_requests_is_killed_with_what_it_started(
     wait_until(lambda: not is_running(pids[1]), "the end of the grandchild")
 
 
-def test_ctrl_c_while_a_child_starts_stops_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_a_child_starts_stops_it(tmp_path: Path, number: signal.Signals) -> None:
     slow = child(tmp_path, "import signal; signal.pause()")
-    thread = interrupt_when(lambda: slow.process is not None, "the start")
+    thread = interrupt_when(lambda: slow.process is not None, "the start", number)
     with pytest.raises(KeyboardInterrupt), Supervisor() as supervisor:
         supervisor.start(slow)
     thread.join()

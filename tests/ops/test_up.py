@@ -116,11 +116,15 @@ def interfaces() -> str:
     return links + spaces
 
 
-def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
+def test_everything_starts_and_ctrl_c_in_the_middle_of_a_run_leaves_nothing_behind_and_keeps_it(
+    up: Up,
+) -> None:
+    before = interfaces()
     arguments = " ".join(up.running().values())
     for part in ("redis-server", "webapp.asgi", "-Q plan", "-Q emulate"):
         assert part in arguments
-    assert Visitor(up.url).log_in(up.password) == 200
+    visitor = Visitor(up.url)
+    assert visitor.log_in(up.password) == 200
     assert Visitor(up.url).log_in(up.password + "x") == 401
 
     second = subprocess.run(up.command(), env=up.environment, capture_output=True, text=True)
@@ -129,13 +133,37 @@ def test_everything_starts_and_ctrl_c_leaves_nothing_behind(up: Up) -> None:
         rf"loom up: EdgeLoom already runs here \(process {up.process.pid}, {up.url}\): .*\n", second.stderr
     )
 
+    path, emulation = being_emulated(up, visitor)
     assert up.stop() == 0
     assert up.running() == {}
+    assert not any(is_alive(known) for known in emulation)
+    assert interfaces() == before
 
     up.start()
     assert "password" not in up.text(), "the password is shown only once"
     assert "Demo cluster" not in up.text()
     assert " …" not in up.text(), "nothing was set up again"
+    visitor = Visitor(up.url)
+    visitor.log_in(up.password)
+    assert visitor.ask(path)[1]["status"] == "cancelled"
+
+
+def being_emulated(up: Up, visitor: Visitor) -> tuple[str, list[Process]]:
+    """The path of a run in the middle of its emulation, and that emulation's processes."""
+    _, clusters = visitor.ask("/clusters")
+    request = {
+        "cluster_id": next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3"),
+        "model": "tiny-gpt2",
+        "strategy": "gpipe",
+        "dilation": 1000,
+        "workload": {"prompt_tokens": 8, "new_tokens": 50},
+    }
+    path = f"/runs/{accepted(visitor, request)['id']}"
+    wait_until(lambda: visitor.ask(path)[1]["status"] in ("running", "failed", "finished"), "the run")
+    assert visitor.ask(path)[1]["status"] == "running"
+    emulation = below(up.pid_of("-Q emulate"))  # its environment does not say whose it is
+    assert len(emulation) > 3
+    return path, emulation
 
 
 def accepted(visitor: Visitor, request: dict[str, Any]) -> dict[str, Any]:
@@ -150,35 +178,6 @@ def accepted(visitor: Visitor, request: dict[str, Any]) -> dict[str, Any]:
     status, run = answers[-1]
     assert status == 201, run
     return run
-
-
-def test_a_signal_in_the_middle_of_a_run_ends_the_run_and_keeps_it(up: Up) -> None:
-    before = interfaces()
-    visitor = Visitor(up.url)
-    visitor.log_in(up.password)
-    _, clusters = visitor.ask("/clusters")
-    request = {
-        "cluster_id": next(cluster["id"] for cluster in clusters if cluster["name"] == "lab-3"),
-        "model": "tiny-gpt2",
-        "strategy": "gpipe",
-        "dilation": 1000,
-        "workload": {"prompt_tokens": 8, "new_tokens": 50},
-    }
-    path = f"/runs/{accepted(visitor, request)['id']}"
-    wait_until(lambda: visitor.ask(path)[1]["status"] in ("running", "failed", "finished"), "the run")
-    assert visitor.ask(path)[1]["status"] == "running"
-    emulation = below(up.pid_of("-Q emulate"))  # its environment does not say whose it is
-    assert len(emulation) > 3
-
-    assert up.stop(signal.SIGTERM) == 0
-    assert up.running() == {}
-    assert not any(is_alive(known) for known in emulation)
-    assert interfaces() == before
-
-    up.start()
-    visitor = Visitor(up.url)
-    visitor.log_in(up.password)
-    assert visitor.ask(path)[1]["status"] == "cancelled"
 
 
 def test_a_worker_that_is_killed_comes_back(up: Up) -> None:

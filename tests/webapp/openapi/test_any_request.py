@@ -23,8 +23,8 @@ from webapp.api import api
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
-EXAMPLES = 4
-"""Of each operation, for each role."""
+EXAMPLES = 3
+"""Of each operation."""
 EXPECTED_503 = ("No planning worker is running",)
 NOT_SENT = ("POST /api/logout", "POST /api/account/password")
 """They end what the other requests need."""
@@ -45,10 +45,11 @@ def things_to_ask_for(live_redis: Any, alice: Browser, monkeypatch: pytest.Monke
     assert alice.post("/experiments", {"experiment": experiments.fields()}).status_code == 201
 
 
-@pytest.mark.parametrize("role", ["viewer", "operator"])
-def test_no_request_that_the_document_allows_meets_a_defect(things_to_ask_for: None, role: str) -> None:
-    secret = tokens.make(person("ada", role), "schemathesis", role)[1]
-    send = Sender(secret)
+def test_no_request_that_the_document_allows_meets_a_defect(things_to_ask_for: None) -> None:
+    """Each is sent by both: to make one takes longer than to answer it."""
+    senders = [
+        Sender(tokens.make(person(role, role), "schemathesis", role)[1]) for role in ("viewer", "operator")
+    ]
     for found in document().get_all_operations():
         operation = found.ok()
         if operation.label in NOT_SENT:
@@ -64,12 +65,14 @@ def test_no_request_that_the_document_allows_meets_a_defect(things_to_ask_for: N
         )
         @given(operation.as_strategy())
         def answered(case: Case) -> None:
-            check(send(case), case)
+            for send in senders:
+                check(send(case), case)
 
         answered()
-    assert send.seen >= 100
-    assert {200, 422} <= send.codes
-    assert 403 in send.codes  # a viewer's writes, an operator's look at the log
+    for send in senders:
+        assert send.seen >= 100
+        assert {200, 422} <= send.codes
+        assert 403 in send.codes  # a viewer's writes, an operator's look at the log
 
 
 class Sender:

@@ -7,9 +7,11 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from django.contrib.auth.models import User
 from django.core import serializers
+from safetensors.numpy import load_file, save_file
 
 from engine.domain.errors import HostError, SpecError
 from engine.models import catalogue
@@ -34,8 +36,24 @@ def places(settings: Any, tmp_path: Path) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"  # nobody works
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """demo-lm of one narrow layer, all zeros: every test packs it, and most unpack it."""
+    demo, folder = Path(catalogue.resolve("demo-lm")[1].directory), tmp_path_factory.mktemp("model")
+    smaller = {160: 16, 480: 48, 640: 64}
+    tensors = {
+        name: np.zeros([smaller.get(size, size) for size in tensor.shape], np.float32)
+        for name, tensor in load_file(demo / "model.safetensors").items()
+        if ".h." not in name or ".h.0." in name
+    }
+    save_file(tensors, folder / "model.safetensors")
+    config = json.loads((demo / "config.json").read_text()) | {"n_embd": 16, "n_layer": 1}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
 @pytest.fixture
-def full(tmp_path: Path, settings: Any) -> dict[str, list[str]]:
+def full(model: Path, tmp_path: Path, settings: Any) -> dict[str, list[str]]:
     """People, a run with a report and events, a model, a calibrated machine; every row as it is stored."""
     ann = person("ann", "operator")
     report = recorded()[1].model_dump(mode="json")
@@ -50,7 +68,7 @@ def full(tmp_path: Path, settings: Any) -> dict[str, list[str]]:
         strategy="voltage",
     )
     EventSegment.objects.create(run=run, first=1, last=2, batches=bytes(range(256)))
-    model_library.add(Path(catalogue.resolve("demo-lm")[1].directory), "mine", by="ann")
+    model_library.add(model, "mine", by="ann")
     settings.MACHINES_DIR.mkdir()
     (settings.MACHINES_DIR / "desk.json").write_text("{}")
     return rows()
@@ -201,8 +219,8 @@ def test_a_backup_whose_model_was_changed_changes_nothing(
     file = tmp_path / "a.backup"
     backups.backup(file)
     folder = unpacked(file, tmp_path / "changed")
-    (model,) = (folder / "models").iterdir()
-    (model / "generation_config.json").write_text('{"other": 1}')
+    (stored,) = (folder / "models").iterdir()
+    (stored / "generation_config.json").write_text('{"other": 1}')
     before = sorted(path.name for path in Path(settings.MODEL_STORE).iterdir())
     with pytest.raises(SpecError, match="is not what its digest says"):
         backups.restore(packed(folder), replace=True)

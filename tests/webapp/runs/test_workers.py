@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from engine.domain.calibration import Calibration
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.report import RunReport
 from tests.support.web import Browser, Worker, request_body, wait_until
+from webapp.celery import app as celery
+from webapp.jobs import answers
 from webapp.runs.models import OVER, Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -25,27 +28,31 @@ EMULATION_S = 600.0
 
 # Predictions --------------------------------------------------------------------------------------
 def test_a_prediction_by_measured_times_needs_a_calibrated_host(
-    live_redis: redis.Redis, alice: Browser, tmp_path: Path
+    live_redis: redis.Redis, alice: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Worker("plan", tmp_path)
-    worker.environment["XDG_CACHE_HOME"] = str(tmp_path)
-    with worker:
-        refused = alice.post("/predict", request_body(compute_model="measured"))
-        assert refused.status_code == 422 and "./loom calibrate" in refused.json()["detail"]
+    monkeypatch.setattr(answers, "ask", computed_here)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    refused = alice.post("/predict", request_body(compute_model="measured"))
+    assert refused.status_code == 422 and "./loom calibrate" in refused.json()["detail"]
 
-        profile = HostProfile(
-            host=host_name(),
-            products=(MeasuredRow(rows=1, s_per_flop=1e-9),),
-            elementwise_s_per_element=1e-9,
-            op_overhead_s=1e-5,
-            memory_byte_per_s=1e10,
-        )
-        calibration = Calibration(profile=profile, device=topologies.presets()[0])
-        (tmp_path / "edgeloom").mkdir(exist_ok=True)
-        (tmp_path / "edgeloom" / "calibration.json").write_text(calibration.to_json())
-        answer = alice.post("/predict", request_body(compute_model="measured"))
-        assert answer.json()["report"]["spec"]["profile"]["host"] == host_name()
-        assert answer.json()["report"]["latency_s"] > 0
+    profile = HostProfile(
+        host=host_name(),
+        products=(MeasuredRow(rows=1, s_per_flop=1e-9),),
+        elementwise_s_per_element=1e-9,
+        op_overhead_s=1e-5,
+        memory_byte_per_s=1e10,
+    )
+    calibration = Calibration(profile=profile, device=topologies.presets()[0])
+    (tmp_path / "edgeloom").mkdir(exist_ok=True)
+    (tmp_path / "edgeloom" / "calibration.json").write_text(calibration.to_json())
+    answer = alice.post("/predict", request_body(compute_model="measured"))
+    assert answer.json()["report"]["spec"]["profile"]["host"] == host_name()
+    assert answer.json()["report"]["latency_s"] > 0
+
+
+def computed_here(task: str, arguments: list[Any], person: int, large: bool = False) -> dict[str, Any]:
+    """Every question to a planning worker; `tests/webapp/conftest.py` answers those of plans alone."""
+    return answers.answer_of(json.loads(json.dumps(celery.tasks[task].answer(*arguments))))
 
 
 def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
@@ -60,7 +67,8 @@ def test_without_a_planning_worker_the_sentence_says_how_to_start_one(
 
 # Emulation ----------------------------------------------------------------------------------------
 def start(browser: Browser, **overrides: Any) -> int:
-    response = browser.post("/runs", request_body(**overrides))
+    """A run of a fixed dilation: the automatic one is the larger, the busier this machine has been."""
+    response = browser.post("/runs", request_body(**{"dilation": 4.0} | overrides))
     assert response.status_code == 201, response.content
     return response.json()["id"]
 
@@ -94,7 +102,6 @@ LONG = {"workload": {"prompt_tokens": 8, "new_tokens": 50, "requests": 20}, "dil
 @pytest.mark.usefixtures("live_redis")
 def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, alice: Browser) -> None:
     run_id = start(alice)
-    second = start(alice)
     run = over(alice, run_id)
     assert run["status"] == "finished", run["error"]
     assert run["correct"] is True
@@ -112,8 +119,6 @@ def test_an_emulated_run_goes_from_request_to_report(emulate_worker: Worker, ali
     spans = sum(event["type"] == "span" for event in events)
     trace = alice.get(f"/runs/{run_id}/trace.json").json()["traceEvents"]
     assert sum(event["ph"] == "X" for event in trace) == spans > 0
-
-    assert over(alice, second)["report"]["output_tokens"] == run["report"]["output_tokens"]
 
 
 @pytest.mark.root
