@@ -115,10 +115,13 @@ def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, floa
                 for row, share in neighbours(ROW_KNOTS, kernel.rows):
                     found["attention", row] += share * seconds
                 continue
-            call("product_s")
+            if not kernel.inside:
+                call("product_s")
             for row, share in neighbours(ROW_KNOTS, kernel.rows):
                 for size, part in neighbours(BYTE_KNOTS, _matrix_bytes(profile, kernel, bits)):
                     found["product", bits, row, size] += share * part * seconds
+        elif kernel.inside:
+            continue
         elif kernel.name == ATTENTION:
             call("attention_s")
         elif bits == PLAIN:  # else it restores weights, which is in the time of their product

@@ -121,6 +121,29 @@ class ModelSpec(Value):
         return self.norm_position == "post" or self.sublayer_norm
 
     @property
+    def adds_bare_sums(self) -> bool:
+        """Whether the products at the end of both parts of a layer are added as they are, without a bias or a
+        norm.
+        """
+        return not (self.norms_sums or self.has_output_bias or self.ffn_bias)
+
+    @property
+    def has_llama_parts(self) -> bool:
+        """Whether the parts of a layer are made as Llama's are, in float32: RMS norms before them, rotary
+        positions or none, SiLU gates. A single row goes through such a part in one call.
+        """
+        return (
+            self.norm == "rmsnorm"
+            and self.norm_position == "pre"
+            and not (self.norm_adds_one or self.sublayer_norm or self.qk_norm)
+            and self.score_softcap is None
+            and self.causal
+            and self.gated_ffn
+            and self.activation == "silu"
+            and self.dtype == "float32"
+        )
+
+    @property
     def score_scale(self) -> float:
         """Factor of q·k."""
         scale: float = (self.query_pre_attn_scalar or self.head_dim) ** -0.5

@@ -80,14 +80,15 @@ class Attention:
         first, last = kv_heads(model, self.start, self.stop)
         keys, seen = last - first, cached + rows
         read = seen - model.first_key(self.layer, cached)
-        norms = () if self.normed else norm_kernels(model, batch * rows, "pre")
+        whole = _in_one_call(model, batch * rows) and heads == keys * model.group_size
+        norms = () if self.normed else norm_kernels(model, batch * rows, "pre", whole)
         kernels = [
             *norms,
-            weighted(model, batch * rows, hidden, heads * wide),
-            *[weighted(model, batch * rows, hidden, keys * wide)] * 2,
-            *position_kernels(model, self.layer, batch * rows, heads, keys),
-            *attention_kernels(model, self.layer, range(cached, seen), seen, batch * heads),
-            weighted(model, batch * rows, heads * wide, hidden),
+            weighted(model, batch * rows, hidden, heads * wide, 1, whole),
+            *[weighted(model, batch * rows, hidden, keys * wide, 1, whole)] * 2,
+            *position_kernels(model, self.layer, batch * rows, heads, keys, whole),
+            *attention_kernels(model, self.layer, range(cached, seen), seen, batch * heads, whole),
+            weighted(model, batch * rows, heads * wide, hidden, 1, whole),
         ]
         scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * read)
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
@@ -116,14 +117,20 @@ class FeedForward:
         columns, size, gated = self.stop - self.start, model.element_bytes, int(model.gated_ffn)
         if not columns:
             return Cost((), x)
-        norms = () if self.normed else norm_kernels(model, rows, "pre")
+        whole = _in_one_call(model, rows)
+        norms = () if self.normed else norm_kernels(model, rows, "pre", whole)
         kernels = (
             *norms,
-            *[weighted(model, rows, hidden, columns)] * (1 + gated),
-            elementwise(rows, columns, size, 1 + gated, model.activation),
-            weighted(model, rows, columns, hidden),
+            *[weighted(model, rows, hidden, columns, 1, whole)] * (1 + gated),
+            elementwise(rows, columns, size, 1 + gated, model.activation, 0.0, whole),
+            weighted(model, rows, columns, hidden, 1, whole),
         )
         return Cost(kernels, x, rows * (len(norms) * hidden + (1 + gated) * columns) * size)
+
+
+def _in_one_call(model: ModelSpec, rows: int) -> bool:
+    """Whether so many rows go through a part of a layer in one call, where the host has such a call."""
+    return rows == 1 and model.has_llama_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,12 +201,12 @@ class Block:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         (x,) = inputs
         attention, residual, ffn, residual_ffn = self.parts(model)
-        costs = [
-            attention.cost(model, (x,), cached),
-            residual.cost(model, (x, x), 0),
-            ffn.cost(model, (x,), 0),
-            residual_ffn.cost(model, (x, x), 0),
-        ]
+        if prod(x.shape[:-1]) == 1 and model.adds_bare_sums:  # the products add the row that came in
+            add = elementwise(1, x.shape[-1], model.element_bytes, 1, "add", 0.0, True)
+            sums = [Cost((add,), x)] * 2
+        else:
+            sums = [residual.cost(model, (x, x), 0), residual_ffn.cost(model, (x, x), 0)]
+        costs = [attention.cost(model, (x,), cached), sums[0], ffn.cost(model, (x,), 0), sums[1]]
         kernels = tuple(kernel for cost in costs for kernel in cost.kernels)
         between = prod(x.shape) * model.element_bytes  # the residual stream while a part runs
         scratch = between + max(cost.scratch_bytes for cost in costs)

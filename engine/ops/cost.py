@@ -52,6 +52,9 @@ class Kernel:
     other operands are. A device that states rates for such weights reads them as they are. Any other restores
     them first, which is an element-wise pass with `weight_bits`, and reads the restored ones.
 
+    `inside`: it has no call of its own, but is computed within that of a product or of a whole part of a
+    layer. Only `measured` uses that, too.
+
     Not frozen, because that takes three times as long to make; nobody changes one. `product` and
     `elementwise` give the same object for the same arguments: from one token to the next, few kernels of a
     layer change.
@@ -65,6 +68,7 @@ class Kernel:
     element_bytes: int
     name: str = ""
     weight_bits: float = 0.0
+    inside: bool = False
 
     @property
     def flops(self) -> int:
@@ -89,26 +93,38 @@ class Kernel:
 
 
 @lru_cache(maxsize=16384)
-def product(rows: int, inner: int, cols: int, element_bytes: int, count: int = 1, name: str = "") -> Kernel:
-    return Kernel("product", rows, inner, cols, count, element_bytes, name)
+def product(
+    rows: int,
+    inner: int,
+    cols: int,
+    element_bytes: int,
+    count: int = 1,
+    name: str = "",
+    weight_bits: float = 0.0,
+    inside: bool = False,
+) -> Kernel:
+    return Kernel("product", rows, inner, cols, count, element_bytes, name, weight_bits, inside)
 
 
 @lru_cache(maxsize=16384)
 def elementwise(
-    rows: int, cols: int, element_bytes: int, count: int = 1, name: str = "", weight_bits: float = 0.0
+    rows: int,
+    cols: int,
+    element_bytes: int,
+    count: int = 1,
+    name: str = "",
+    weight_bits: float = 0.0,
+    inside: bool = False,
 ) -> Kernel:
-    return Kernel("elementwise", rows, 1, cols, count, element_bytes, name, weight_bits)
+    return Kernel("elementwise", rows, 1, cols, count, element_bytes, name, weight_bits, inside)
 
 
-def weighted(model: ModelSpec, rows: int, inner: int, cols: int, count: int = 1) -> Kernel:
+def weighted(
+    model: ModelSpec, rows: int, inner: int, cols: int, count: int = 1, inside: bool = False
+) -> Kernel:
     """The product of `rows` rows with weights of `model`, in the format in which it has them."""
     bits = STORED_BITS.get(model.weight_bits, model.weight_bits)
-    return _weighted(rows, inner, cols, model.element_bytes, count, bits)
-
-
-@lru_cache(maxsize=16384)
-def _weighted(rows: int, inner: int, cols: int, element_bytes: int, count: int, weight_bits: float) -> Kernel:
-    return Kernel("product", rows, inner, cols, count, element_bytes, "", weight_bits)
+    return product(rows, inner, cols, model.element_bytes, count, "", bits, inside)
 
 
 def total_flops(kernels: Sequence[Kernel]) -> int:
@@ -127,14 +143,18 @@ def embedding_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
     return tuple(elementwise(rows, model.hidden_size, model.element_bytes, name=name) for name in names)
 
 
-def norm_kernels(model: ModelSpec, rows: int, where: Literal["pre", "post"]) -> tuple[Kernel, ...]:
+def norm_kernels(
+    model: ModelSpec, rows: int, where: Literal["pre", "post"], inside: bool = False
+) -> tuple[Kernel, ...]:
     """The norm before a part, or the one after its sum, if the family has it."""
     if not (model.norm_position == "pre" if where == "pre" else model.norms_sums):
         return ()
-    return (elementwise(rows, model.hidden_size, model.element_bytes, name=model.norm),)
+    return (elementwise(rows, model.hidden_size, model.element_bytes, 1, model.norm, 0.0, inside),)
 
 
-def attention_kernels(model: ModelSpec, layer: int, rows: range, keys: int, count: int) -> tuple[Kernel, ...]:
+def attention_kernels(
+    model: ModelSpec, layer: int, rows: range, keys: int, count: int, inside: bool = False
+) -> tuple[Kernel, ...]:
     """Scores, softmax and values of `count` heads: queries at positions `rows` over the first `keys` keys.
 
     A layer with a sliding window reads the keys from the first one that the first query sees. Scores that
@@ -143,9 +163,9 @@ def attention_kernels(model: ModelSpec, layer: int, rows: range, keys: int, coun
     seen, wide, size = keys - model.first_key(layer, rows.start), model.head_dim, model.element_bytes
     if model.score_softcap is None:
         return (
-            product(len(rows), wide, seen, size, count, ATTENTION),
-            elementwise(len(rows), seen, size, count, ATTENTION),
-            product(len(rows), seen, wide, size, count, ATTENTION),
+            product(len(rows), wide, seen, size, count, ATTENTION, 0.0, inside),
+            elementwise(len(rows), seen, size, count, ATTENTION, 0.0, inside),
+            product(len(rows), seen, wide, size, count, ATTENTION, 0.0, inside),
         )
     return (
         product(len(rows), wide, seen, size, count),
@@ -155,14 +175,16 @@ def attention_kernels(model: ModelSpec, layer: int, rows: range, keys: int, coun
     )
 
 
-def position_kernels(model: ModelSpec, layer: int, rows: int, heads: int, keys: int) -> tuple[Kernel, ...]:
+def position_kernels(
+    model: ModelSpec, layer: int, rows: int, heads: int, keys: int, inside: bool = False
+) -> tuple[Kernel, ...]:
     """Norms and rotary positions of `heads` projected queries and `keys` keys per row, if the layer has
     them.
     """
     size, width = model.element_bytes, (heads + keys) * model.head_dim
     norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
     turned = (heads + keys) * model.rotary_dim
-    turns = (elementwise(rows, turned, size, name="rope"),) if model.rope_of(layer) else ()
+    turns = (elementwise(rows, turned, size, 1, "rope", 0.0, inside),) if model.rope_of(layer) else ()
     return (*norms, *turns)
 
 
@@ -308,6 +330,8 @@ def width_of(kernels: Sequence[Kernel]) -> int:
 
 def _call_s(calls: CallCosts, kernel: Kernel) -> float:
     """Seconds that `calls` add to a kernel; the two products of attention are one call with its passes."""
+    if kernel.inside:
+        return 0.0
     if kernel.kind == "product":
         return 0.0 if kernel.name == ATTENTION else calls.product_s
     if kernel.name == ATTENTION:
@@ -320,6 +344,6 @@ def measured_s(profile: HostProfile, kernel: Kernel) -> float:
     bits = kernel.weight_bits
     if kernel.kind == "product":
         return profile.product_s(kernel.name, kernel.rows, kernel.inner, kernel.cols, kernel.count, bits)
-    if profile.knows(bits):  # weights that are restored: the time of their product has it
+    if kernel.inside or profile.knows(bits):  # the time of the product has it, as that of restoring weights
         return 0.0
     return profile.pass_s(kernel.name, kernel.flops)

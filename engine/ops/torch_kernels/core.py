@@ -39,7 +39,6 @@ from engine.ops.torch_kernels.linear import linear, whole_parts
 from engine.ops.torch_kernels.row_layer import (
     RowAttention,
     RowFeedForward,
-    alike,
     row_attention,
     row_feed_forward,
 )
@@ -96,7 +95,7 @@ def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> Attent
         first, last = kv_heads(model, op.start, op.stop)
         norms, rope = model.norm_position == "pre" and not op.normed, model.rope_of(op.layer)
         row = None
-        if whole_parts() and alike(model):
+        if whole_parts() and model.has_llama_parts:
             row = row_attention(model, w, op.stop - op.start, last - first, norms, rope)
         part = weights.found[key] = AttentionPart(
             w,
@@ -156,7 +155,7 @@ def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> F
     if part is None:
         w = weights.get(op.slices(model)[0])
         norms = model.norm_position == "pre" and not op.normed
-        row = row_feed_forward(model, w, norms) if whole_parts() and alike(model) else None
+        row = row_feed_forward(model, w, norms) if whole_parts() and model.has_llama_parts else None
         part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms, row)
     return part
 
@@ -218,10 +217,8 @@ def run_block(op: Block, model: ModelSpec, weights: Weights, caches: Caches, x_B
 
 
 def _adds_in_products(model: ModelSpec, x_BTD: Tensor) -> bool:
-    """Whether the products at the end of both parts may add the row that came in: a single one, in float32,
-    and neither biases nor norms come before the addition.
-    """
-    return is_row(model, x_BTD) and not model.norms_sums and not model.has_output_bias and not model.ffn_bias
+    """Whether the products at the end of both parts may add the row that came in: one, in float32."""
+    return is_row(model, x_BTD) and model.adds_bare_sums
 
 
 def is_row(model: ModelSpec, x_BTD: Tensor) -> bool:

@@ -1,7 +1,7 @@
 """One row through an attention or feed-forward part in a single call of `row_products.c`.
 
 Between two products of a decode step torch's own calls take as long as some of the arithmetic. Parts that
-are made as Llama's are (RMS norms before them, rotary positions or none, SiLU gates) in float32 need none.
+are made as Llama's are (`ModelSpec.has_llama_parts`) need none.
 """
 
 from __future__ import annotations
@@ -56,20 +56,6 @@ class _FeedForward(Structure):
         *((key, _Matrix) for key in ("up", "gate", "down")),
         ("hidden", c_int64),
     ]
-
-
-def alike(model: ModelSpec) -> bool:
-    """Whether the parts of `model` are made as those that this file computes."""
-    return (
-        model.norm == "rmsnorm"
-        and model.norm_position == "pre"
-        and not (model.norm_adds_one or model.sublayer_norm or model.qk_norm)
-        and model.score_softcap is None
-        and model.causal
-        and model.gated_ffn
-        and model.activation == "silu"
-        and model.dtype == "float32"
-    )
 
 
 def _matrix(w: Mapping[str, Tensor], key: str) -> _Matrix | None:

@@ -1,5 +1,7 @@
 """Whole passes correct the times of single kernels: made-up hosts whose passes are known exactly."""
 
+from dataclasses import replace
+
 import pytest
 
 from emulator.calibration.correction import ROW_KNOTS, correct, terms_of
@@ -157,6 +159,25 @@ def test_calls_take_longer_in_wider_models_whose_weights_leave_the_caches() -> N
     for width, added_s in ((128, 3e-6), (1024, 11e-6)):
         (norm,) = (elementwise(1, width, 4, name="layernorm"),)
         assert seconds([norm], found) - seconds([norm]) == pytest.approx(added_s, abs=1e-6)
+
+
+def test_what_is_computed_inside_a_call_for_a_whole_part_costs_no_call_of_its_own() -> None:
+    """A product alone takes 30 µs more in a pass than its kernel, one inside such a call no more."""
+
+    def in_a_pass(kernels) -> float:
+        apart = [k for k in kernels if k.kind == "product" and k.name != ATTENTION and not k.inside]
+        return seconds(kernels) + 30e-6 * len(apart)
+
+    def inside(kernels) -> tuple:
+        return tuple(replace(kernel, inside=True) for kernel in kernels)
+
+    of_one_row = [inside(kernels) for rows, kernels in operations() if rows == 1]
+    kinds = [kernels for _, kernels in operations()] + of_one_row
+    found = correct(ALONE, [TimedOperation("m", "", 1, kernels, in_a_pass(kernels)) for kernels in kinds])
+    for width in (384, 1024):
+        part = product(1, width, 4 * width, 4), elementwise(1, 4 * width, 4, name="layernorm")
+        for kernels in (part, inside(part)):
+            assert seconds(kernels, found) == pytest.approx(in_a_pass(kernels), rel=0.1)
 
 
 def test_the_terms_of_an_operation_add_up_to_its_time() -> None:
