@@ -1,7 +1,9 @@
 """Measures how much longer operations take while several processes of this machine compute at once.
 
-They share cores where there are more processes than cores, and caches and memory bandwidth in any case. Half
-of the operations have one row and read much memory, half have many rows and compute much, as in real runs.
+They share caches and memory bandwidth, and take turns where there are more of them than cores
+(`RuntimeCosts.slowdown_of`). Half of the operations have one row and read much memory, half have many rows
+and compute much, as in real runs. All numbers of processes are measured in turn, several times: a shared
+machine is faster at one time than at another, for alone and together alike.
 """
 
 from __future__ import annotations
@@ -23,29 +25,42 @@ if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 MOST_PROCESSES = 8
-WARM_UP_S = 0.2
+WARM_UP_S = 0.1
 ROWS = (1, 96)
+TURNS = 3
 
 
 def measure_slowdown(store: WeightStore, extent: Extent) -> tuple[float, ...]:
     """How many times as long as alone a block takes, by number of processes. The first figure is 1.
 
-    Measured up to twice as many processes as there are cores, on layers of the model of `store`.
+    Measured up to as many processes as there are cores, on layers of the model of `store`.
     """
     layers = working_layers(store.model, extent.working_set_bytes)
     hold(store, (piece for layer in layers for piece in Block(layer, None).slices(store.model)))
-    most = min(MOST_PROCESSES, 2 * len(os.sched_getaffinity(0)))
-    taken = [
-        [_together(store, layers, rows, count, extent.slowdown_s) for rows in ROWS]
-        for count in range(1, most + 1)
+    most = min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    if most == 1:
+        return (1.0,)
+    turns = [
+        [
+            [_together(store, layers, rows, count, extent.slowdown_s / TURNS) for count in range(1, most + 1)]
+            for rows in ROWS
+        ]
+        for _ in range(TURNS)
     ]
-    alone = taken[0]
-    ratios = [
-        math.exp(statistics.fmean(math.log(many / one) for many, one in zip(these, alone, strict=True)))
-        for these in taken
+    return slowdown_in(turns)
+
+
+def slowdown_in(turns: Sequence[Sequence[Sequence[float]]]) -> tuple[float, ...]:
+    """The slowdown by number of processes, from the seconds of a block by turn, rows and that number: of the
+    ratios of one turn the geometric mean over the rows, of the turns the median. More are never faster.
+    """
+    by_count = [
+        statistics.median(
+            math.exp(statistics.fmean(math.log(taken[at] / taken[0]) for taken in turn)) for turn in turns
+        )
+        for at in range(len(turns[0][0]))
     ]
-    risen = [max(1.0, *ratios[: count + 1]) for count in range(len(ratios))]  # more of them are never faster
-    return (1.0, *risen[1:])
+    return (1.0, *(max(1.0, *by_count[: at + 1]) for at in range(1, len(by_count))))
 
 
 def _together(store: WeightStore, layers: Sequence[int], rows: int, count: int, figure_s: float) -> float:
