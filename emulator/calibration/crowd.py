@@ -2,7 +2,9 @@
 
 wakeup_s            Devices with a core of their own poll for messages, others sleep until one comes, and
                     what they compute then finds less in the caches. Two pipelines of one model, in which one
-                    device works at a time, show how much longer a token takes then, by hop.
+                    device works at a time, show how much longer a hop takes then: its message, and what the
+                    layer that follows takes longer than the next one. A machine that is slower during one
+                    run than during the other changes neither.
 message_work_frac   A message between two idle devices takes as long whether its threads work on it or wait
                     for each other. Where processes share cores the two differ: work of one keeps the others
                     from theirs. So one run of twice as many devices as cores is measured, and the share with
@@ -29,12 +31,14 @@ from engine.runs.native import on_host
 from engine.runs.predict import Prepared, prepare, simulate
 
 ROWS, NEW_TOKENS, REQUESTS = 8, 6, 4
+CROWD_RUNS = 3
+"""The crowd's token takes now a tenth more, now a tenth less: the median counts."""
+
 PREDICTED_TOKENS, PREDICTED_REQUESTS = 3, 2
 """Of a prediction, in which every later token takes as long but for the rows of its cache: 0.01 % here."""
 
 MOST_DEVICES = 8
 MOST_PREDICTIONS = 5
-TRIED_WAKEUP_S = 3e-4
 
 
 def crowd_devices() -> int:
@@ -50,12 +54,19 @@ def crowd_spec(bit_per_s: float) -> RunSpec:
 
 
 def pipeline_specs(bit_per_s: float) -> tuple[RunSpec, RunSpec]:
-    """A pipeline of two devices, each of which can have a core, and one of twice as many as cores."""
-    return over_a_switch("gpipe", 2, bit_per_s), over_a_switch("gpipe", crowd_devices(), bit_per_s)
+    """A pipeline of two devices, each of which can have a core, and one of twice as many as cores; in both a
+    device has two layers or more.
+    """
+    family, hidden, layers = MODELS[-1]
+    model = family, hidden, max(layers, 2 * crowd_devices())
+    few, many = (over_a_switch("gpipe", devices, bit_per_s, model) for devices in (2, crowd_devices()))
+    return few, many
 
 
-def over_a_switch(strategy: str, devices: int, bit_per_s: float) -> RunSpec:
-    spec = spec_of(MODELS[-1], devices, strategy, ROWS)
+def over_a_switch(
+    strategy: str, devices: int, bit_per_s: float, model: tuple[str, int, int] = MODELS[-1]
+) -> RunSpec:
+    spec = spec_of(model, devices, strategy, ROWS)
     cluster = spec.cluster.model_copy(
         update={
             "switches": (SwitchSpec(name="hub"),),
@@ -79,11 +90,33 @@ def token_s(items: Sequence[Span | Mark]) -> float:
     )
 
 
-def measured_token_s(
-    spec: RunSpec, repeats: int, network: Network | None = None, drawn: Path | None = None
-) -> float:
-    """Seconds per token, the median of so many runs; `drawn` as for `run_native`. Raises `HostError`."""
-    return statistics.median(token_s(run_native(spec, network, drawn).trace) for _ in range(repeats))
+def hop_s(items: Sequence[Span | Mark]) -> float:
+    """Median seconds of a hop of a pipeline: its message, from the call of `send` to the layer that follows,
+    and how much longer that layer takes than the device's next one. Of requests after the first, single rows.
+    """
+    by_device: dict[str, list[Span]] = {}
+    for item in items:
+        if isinstance(item, Span) and min(item.request, item.token) > 0 and item.kind in ("recv", "compute"):
+            by_device.setdefault(item.device, []).append(item)
+    hops = []
+    for spans in by_device.values():
+        spans.sort(key=lambda span: span.end_s)
+        for message, first, second in zip(spans, spans[1:], spans[2:], strict=False):
+            of_one_kind = (first.kind, first.name) == (second.kind, second.name)
+            if (message.kind, first.kind) == ("recv", "compute") and of_one_kind:
+                took_s, usual_s = (span.end_s - span.start_s for span in (first, second))
+                hops.append(first.start_s - message.start_s + took_s - usual_s)
+    return statistics.median(hops)
+
+
+def measured_hop_s(spec: RunSpec, network: Network | None = None, drawn: Path | None = None) -> float:
+    """Seconds of a hop; `drawn` as for `run_native`. Raises `HostError`."""
+    return hop_s(run_native(spec, network, drawn).trace)
+
+
+def measured_token_s(spec: RunSpec, network: Network | None = None, drawn: Path | None = None) -> float:
+    """Seconds per token, the median of `CROWD_RUNS` runs; `drawn` as for `run_native`. Raises `HostError`."""
+    return statistics.median(token_s(run_native(spec, network, drawn).trace) for _ in range(CROWD_RUNS))
 
 
 def predicted_token_s(spec: RunSpec, profile: HostProfile) -> float:
@@ -95,23 +128,9 @@ def predicted_token_s(spec: RunSpec, profile: HostProfile) -> float:
     return token_s(simulate(on_host(prepared, profile), host=profile.runtime)[0])
 
 
-def with_wakeup(profile: HostProfile, bit_per_s: float, few_s: float, many_s: float) -> HostProfile:
-    """`profile` with the `wakeup_s` for which the pipeline of many devices takes as much longer per token
-    than the one of two as `few_s` and `many_s` say, and none if it takes less without any.
-
-    Both have the same model, so that what is predicted wrong of its operations does not count.
-    """
-    few, many = pipeline_specs(bit_per_s)
-
-    def longer_s(wakeup_s: float) -> float:
-        host = _with(profile, wakeup_s=wakeup_s)
-        return predicted_token_s(many, host) - predicted_token_s(few, host)
-
-    none_s = longer_s(0.0)
-    slope = (longer_s(TRIED_WAKEUP_S) - none_s) / TRIED_WAKEUP_S
-    if slope <= 0:  # as many devices as cores
-        return profile
-    return _with(profile, wakeup_s=max(0.0, (many_s - few_s - none_s) / slope))
+def with_wakeup(profile: HostProfile, few_s: float, many_s: float) -> HostProfile:
+    """`profile` with the `wakeup_s` that a hop takes longer in the pipeline of many devices than of two."""
+    return _with(profile, wakeup_s=max(0.0, many_s - few_s))
 
 
 def with_message_work(profile: HostProfile, bit_per_s: float, seconds: float) -> HostProfile:

@@ -36,8 +36,8 @@ class Extent(NamedTuple):
     and how many of them do not count. sequence_s: time for one sequence, at least those turns.
     kernel_rows, kernel_sides: of the grid of products. rounds: at most; they end when medians agree.
     kernel_rounds: in so many of them, the first, kernels are timed by themselves, too.
-    slowdown_s: for one number of processes. prompt_rows, repeats: of the runs over links. quiet_s: about how
-    long all of it takes on a quiet machine.
+    slowdown_s: for one number of processes. prompt_rows: of the runs over links. quiet_s: about how long all
+    of it takes on a quiet machine.
     """
 
     name: str
@@ -56,7 +56,6 @@ class Extent(NamedTuple):
     kernel_rounds: int
     slowdown_s: float
     prompt_rows: tuple[int, ...]
-    repeats: int
     quiet_s: float
 
 
@@ -82,7 +81,6 @@ SHORT = Extent(
     kernel_rounds=1,
     slowdown_s=0.4,
     prompt_rows=(4, 128),
-    repeats=1,
     quiet_s=59.0,
 )
 THOROUGH = Extent(
@@ -115,7 +113,6 @@ THOROUGH = Extent(
     kernel_rounds=3,
     slowdown_s=0.8,
     prompt_rows=(4, 32, 128, 512),
-    repeats=3,
     quiet_s=500.0,
 )
 EXTENTS = {extent.name: extent for extent in (SHORT, THOROUGH)}

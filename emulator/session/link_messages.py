@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from emulator.calibration.crowd import (
     crowd_spec,
+    measured_hop_s,
     measured_token_s,
     pipeline_specs,
     with_message_work,
@@ -48,7 +49,7 @@ def with_link_messages(
     if not all(item.ok for item in probe().items if item.needed):
         runtime = over_loopback(found.profile.runtime, extent.prompt_rows)
         profile = found.profile.model_copy(update={"runtime": runtime})
-        crowd_s = measured_token_s(crowd_spec(LOOPBACK_BIT_PER_S), extent.repeats)
+        crowd_s = measured_token_s(crowd_spec(LOOPBACK_BIT_PER_S))
         profile = with_message_work(profile, LOOPBACK_BIT_PER_S, crowd_s)
     else:
         over = LinkCosts(*call_isolated(over_a_link, extent.name))
@@ -57,7 +58,7 @@ def with_link_messages(
             update={"link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s)}  # the rest is in `byte_s`
         )
         profile = found.profile.model_copy(update={"runtime": runtime})
-        profile = with_wakeup(profile, RATE_BIT_PER_S, over.few_s, over.many_s)
+        profile = with_wakeup(profile, over.few_s, over.many_s)
         profile = with_message_work(profile, RATE_BIT_PER_S, over.crowd_s)
     device: DeviceSpec = found.device.model_copy(
         update={
@@ -71,7 +72,8 @@ def with_link_messages(
 
 class LinkCosts(NamedTuple):
     """What was measured over a link: messages without the time of it, `resumes` by run, the seconds per token
-    of the crowd, those of a pipeline of few devices and of one of many, and the work of the cores per byte.
+    of the crowd, those per hop of a pipeline of few devices and of one of many, and the work of the cores per
+    byte.
     """
 
     sent: list[Any]
@@ -95,11 +97,11 @@ def over_a_link(extent_name: str) -> LinkCosts:
         with MininetNetwork(specs[0].cluster, 1.0) as network:
             runs = [run_native(spec, network, drawn) for spec in specs]
         with MininetNetwork(few.cluster, 1.0) as network:
-            few_s = measured_token_s(few, extent.repeats, network, drawn)
+            few_s = measured_hop_s(few, network, drawn)
             byte_s = link_byte_s(network)
         with MininetNetwork(many.cluster, 1.0) as network:
-            many_s = measured_token_s(many, extent.repeats, network, drawn)
-            crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), extent.repeats, network, drawn)
+            many_s = measured_hop_s(many, network, drawn)
+            crowd_s = measured_token_s(crowd_spec(RATE_BIT_PER_S), network, drawn)
     return LinkCosts(
         [item for run in runs for item in messages(run, RATE_BIT_PER_S)],
         [resumes(run) for run in runs],

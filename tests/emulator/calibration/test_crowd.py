@@ -4,13 +4,14 @@ import pytest
 
 from emulator.calibration.crowd import (
     crowd_spec,
+    hop_s,
     pipeline_specs,
     token_s,
     with_message_work,
     with_wakeup,
 )
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.runs.native import predict_native
 from engine.runs.predict import prepare
 
@@ -48,15 +49,37 @@ def test_a_run_that_no_share_explains_gets_the_nearest():
 
 
 @pytest.mark.parametrize("wakeup_s", [0.0, 1e-4, 4e-4])
-def test_waking_up_is_found_from_the_tokens_of_two_pipelines_whatever_their_operations_take(wakeup_s):
-    """The measured pipelines' operations take 1.1 times as long as in the profile, for both alike."""
+def test_waking_up_is_found_from_the_hops_of_two_pipelines_whatever_their_operations_take(wakeup_s):
+    """The second run meets the machine at a time when it takes half as long again."""
     host = profile(wakeup_s=wakeup_s, cores=2)
-    slower = host.model_copy(update={"products": (MeasuredRow(rows=1, s_per_flop=1.1e-10),)})
-    few_s, many_s = (
-        token_s(predict_native(prepare(spec), slower).trace) for spec in pipeline_specs(RATE_BIT_PER_S)
-    )
-    found = with_wakeup(profile(wakeup_s=5e-3, cores=2), RATE_BIT_PER_S, few_s, many_s)
+    slower = host.model_copy(update={"products": (MeasuredRow(rows=1, s_per_flop=1.5e-10),)})
+    few, many = pipeline_specs(RATE_BIT_PER_S)
+    few_s = hop_s(predict_native(prepare(few), host).trace)
+    many_s = hop_s(predict_native(prepare(many), slower).trace)
+    found = with_wakeup(profile(wakeup_s=5e-3, cores=2), few_s, many_s)
     assert found.runtime.wakeup_s == pytest.approx(wakeup_s, abs=1e-5)
+
+
+def layers_after(message_s, *layers_s, device="d1", request=1):
+    """A message and the layers that follow it at once, of the second token."""
+    start_s = 10.0 * request + message_s
+    spans = [Span(device, "recv", "hidden", -1, 10.0 * request, start_s, request=request, token=1)]
+    for at, took_s in enumerate(layers_s):
+        spans.append(
+            Span(device, "compute", "block", at, start_s, start_s + took_s, request=request, token=1)
+        )
+        start_s += took_s
+    return spans
+
+
+def test_a_hop_is_its_message_and_what_the_first_layer_takes_longer():
+    """0.5 ms, and 1.25 - 1 ms."""
+    assert hop_s(layers_after(5e-4, 1.25e-3, 1e-3, 1.1e-3)) == pytest.approx(7.5e-4)
+
+
+def test_hops_of_the_first_request_and_of_devices_with_one_layer_say_nothing():
+    spans = layers_after(9.0, 9.0, 1e-3, request=0) + layers_after(8.0, 1e-3, device="d2")
+    assert hop_s(spans + layers_after(5e-4, 1.25e-3, 1e-3)) == pytest.approx(7.5e-4)
 
 
 def test_the_first_request_does_not_count():

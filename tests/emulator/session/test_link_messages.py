@@ -26,7 +26,7 @@ def runtime_of(monkeypatch, byte_s):
     over = link_messages.LinkCosts([(1000, 1e-4), (2000, 1e-4 + 2e-7)], [[]], 1.0, 3e-4, 5e-4, byte_s)
     monkeypatch.setattr(link_messages, "probe", lambda: SimpleNamespace(items=()))
     monkeypatch.setattr(link_messages, "with_message_work", lambda profile, rate, crowd_s: profile)
-    monkeypatch.setattr(link_messages, "with_wakeup", lambda profile, rate, few_s, many_s: profile)
+    monkeypatch.setattr(link_messages, "with_wakeup", lambda profile, few_s, many_s: profile)
     found = link_messages.with_link_messages(
         Calibration(profile=PROFILE, device=DEVICE), SHORT, lambda function, extent: over
     )
