@@ -61,7 +61,7 @@ def _start(cache):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"EDGELOOM_CACHE": str(cache), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"},
     )
 
 

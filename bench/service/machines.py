@@ -65,7 +65,6 @@ class Machine:
     def start(self, service: Service, environment: dict[str, str]) -> subprocess.Popen[bytes]:
         here = {
             "EDGELOOM_STATE_DIR": str(self.directory / "emulator"),
-            "EDGELOOM_CACHE": str(self.directory / "cache"),
             "LOOM_STATE_DIR": str(self.directory),
         }
         line = ("ip", "netns", "exec", self.name, sys.executable, *service.arguments)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from emulator.calibration.shapes import Extent
-from emulator.host.places import cache_directory
+from engine.domain.cache_directory import cache_directory
 from engine.domain.calibration import Calibration, read_calibration
 from engine.domain.errors import HostError, SpecError
 from engine.domain.spec import RunSpec

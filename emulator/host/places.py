@@ -6,6 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
+from engine.domain.cache_directory import cache_directory
+
 STATE_VARIABLE = "EDGELOOM_STATE_DIR"
 PROGRAMS = "/usr/local/sbin:/usr/sbin:/sbin"
 """The directory of tc and ifconfig on Debian, which is not on the search path of an ordinary user."""
@@ -24,12 +26,6 @@ def queue_name() -> str:
     """
     own = os.environ.get(STATE_VARIABLE)
     return "edgeloom" if not own else f"edgeloom-{hashlib.sha256(own.encode()).hexdigest()[:16]}"
-
-
-def cache_directory() -> Path:
-    """The directory for files that can be made again: the host's calibration."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "edgeloom"
 
 
 def search_path() -> str:

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from emulator.host.enter import MEMORY, Room, View
-from emulator.host.places import cache_directory
 from emulator.host.rights import identity, rights
+from engine.domain.cache_directory import cache_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVER_STATE = ".loom"

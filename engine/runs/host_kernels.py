@@ -13,13 +13,14 @@ from importlib.metadata import version
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from engine.domain.cache_directory import cache_directory
 from engine.domain.errors import HostError, SpecError
 from engine.ops.torch_kernels.linear_table import LinearTable, processor
-from engine.ops.torch_kernels.row_library import kernels_folder, library_in
+from engine.ops.torch_kernels.row_library import library_in
 
 
 def kernels_file() -> Path:
-    return kernels_folder() / "kernels.json"
+    return cache_directory() / "kernels.json"
 
 
 def known_kernels(file: Path | None = None) -> LinearTable | None:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from engine.domain.cache_directory import cache_directory
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.values import NonNegative, Positive, Value
-from engine.ops.torch_kernels.row_library import kernels_folder
 from engine.worlds.real.dilation import step_up
 
 KEPT_S = 1800.0
@@ -52,7 +52,7 @@ LESSONS = TypeAdapter(tuple[Lesson, ...])
 
 def lessons_file() -> Path:
     """The file of lessons, beside the table of this host's kernels, by which `auto` chooses."""
-    return kernels_folder() / "lessons.json"
+    return cache_directory() / "lessons.json"
 
 
 def raised(spec: RunSpec, chosen: float, trace: Sequence[Span | Mark]) -> float:

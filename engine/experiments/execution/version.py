@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
+from engine.domain.cache_directory import cache_directory
 from engine.experiments.design.syntax import parsed
 
 ENGINE = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
     """
     files = _files(folders, without)
     raw = _hash({name: path.read_bytes() for name, path in files.items()} | {sys.version: b""})
-    kept = _cache() / f"version-{_hash(dict.fromkeys(files, b''))[:DIGITS]}"
+    kept = cache_directory() / f"version-{_hash(dict.fromkeys(files, b''))[:DIGITS]}"
     with contextlib.suppress(OSError, ValueError):
         of, version = kept.read_text().split()
         if of == raw:
@@ -75,10 +76,6 @@ def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:
 
 def _hash_of(files: dict[str, Path]) -> str:
     return _hash({name: _content(path) for name, path in files.items()})[:DIGITS]
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
 
 
 def _hash(contents: dict[str, bytes]) -> str:

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.confined import Confined
+from engine.domain.cache_directory import cache_directory, prune
 from engine.domain.errors import SpecError
-from engine.models.cache import default_cache, prune
 
 FILE = "tokenizer.json"
 FILES = (
@@ -47,7 +47,7 @@ def library_tokenizer(directory: str) -> tuple[str, bool]:
     file = Path(directory) / FILE
     if not file.is_file():
         raise SpecError(f"{file}: no such file, so text cannot become tokens: give --prompt-tokens instead.")
-    kept = default_cache() / "tokenizers" / f"{_content_hash(Path(directory))}.json"
+    kept = cache_directory() / "tokenizers" / f"{_content_hash(Path(directory))}.json"
     with suppress(OSError, ValueError):
         text, splits = json.loads(kept.read_text(encoding="utf-8"))
         return text, splits

@@ -18,11 +18,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from engine.domain.cache_directory import cache_directory, prune
 from engine.domain.errors import HostError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
-from engine.models.cache import default_cache, prune
 from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
 from engine.models.inputs.library_tokenizer import library_ids, tokenizer_digests
@@ -76,7 +76,7 @@ def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
 
     Raises `HostError` when the process that computes it fails.
     """
-    path = (cache_dir or default_cache()) / "references" / f"{_content_hash(spec)}.safetensors"
+    path = (cache_dir or cache_directory()) / "references" / f"{_content_hash(spec)}.safetensors"
     if path.is_file():
         return _read(path)
     with TemporaryDirectory() as folder:

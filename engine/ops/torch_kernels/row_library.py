@@ -8,13 +8,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
-import os
 import platform
 import shutil
 import subprocess
 import uuid
 from functools import cache
 from pathlib import Path
+
+from engine.domain.cache_directory import cache_directory
 
 SOURCE = Path(__file__).with_name("row_products.c")
 COMPILERS = ("cc", "gcc", "clang")
@@ -34,12 +35,6 @@ V3 = frozenset(("abm", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"))
 V4 = V3 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
 LEVELS = {"x86-64-v4": V4, "x86-64-v3": V3}
 """What a processor of each level has, in the words of /proc/cpuinfo; the highest first."""
-
-
-def kernels_folder() -> Path:
-    """Beside the host's calibration."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "edgeloom"
 
 
 @cache
@@ -82,7 +77,7 @@ def make_library() -> str:
 
     It appears as a whole or not at all: processes that compile it at the same time each put the same there.
     """
-    folder, found = kernels_folder(), compiler()
+    folder, found = cache_directory(), compiler()
     if library_in(folder) or found is None:
         return library_in(folder)
     draft = folder / f"{library_name()}.{uuid.uuid4().hex}"

@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.domain.cache_directory import cache_directory
 from engine.ops.torch_kernels.packed import Packed
-from engine.ops.torch_kernels.row_library import kernels_folder, library_name
+from engine.ops.torch_kernels.row_library import library_name
 
 Format = torch.dtype | int
 """The numbers of a matrix; 8 and 4 are whole numbers of so many bits with scales."""
@@ -36,7 +37,7 @@ def _functions() -> Mapping[Format, Callable[..., None]]:
 
     They are called without Python's lock, so that other threads go on.
     """
-    library = ctypes.CDLL(str(kernels_folder() / library_name()))
+    library = ctypes.CDLL(str(cache_directory() / library_name()))
     found = {}
     for form, (name, signature) in SIGNATURES.items():
         found[form] = library[name]
@@ -53,7 +54,7 @@ def read_four_rows_from(inputs: int | None) -> None:
     """Let products in this process read rows of a matrix with so many numbers or more four in turn, shorter
     ones one after the other; None: all of them one after the other.
     """
-    set_from = ctypes.CDLL(str(kernels_folder() / library_name())).read_four_rows_from
+    set_from = ctypes.CDLL(str(cache_directory() / library_name())).read_four_rows_from
     set_from.argtypes, set_from.restype = (SIZE,), None
     set_from(sys.maxsize if inputs is None else inputs)
 

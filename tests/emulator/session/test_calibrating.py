@@ -9,9 +9,10 @@ import pytest
 from emulator.calibration.calibrate import Measured, Raw
 from emulator.calibration.known import host_name, known_calibration, time_needed_s
 from emulator.calibration.shapes import SHORT, THOROUGH, Extent
-from emulator.host.places import cache_directory, queue_name
+from emulator.host.places import queue_name
 from emulator.session import calibrating
 from emulator.session.turns import turn
+from engine.domain.cache_directory import cache_directory
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import Cancelled

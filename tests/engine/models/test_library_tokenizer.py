@@ -135,7 +135,7 @@ def theirs(folder, written):
 
 @pytest.fixture(autouse=True)
 def no_cache_of_others(tmp_path, monkeypatch):
-    monkeypatch.setenv("EDGELOOM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture

@@ -1,18 +1,13 @@
-"""The directory of things that can be computed again, kept between runs."""
+"""The directory of what can be made again, kept between runs: calibration, kernels, references."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-CACHE_VARIABLE = "EDGELOOM_CACHE"
 
-
-def default_cache() -> Path:
-    """$EDGELOOM_CACHE, or `edgeloom` in the user's cache directory."""
-    base = os.environ.get(CACHE_VARIABLE)
-    if base:
-        return Path(base)
+def cache_directory() -> Path:
+    """`edgeloom` in the user's cache directory."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "edgeloom"
 
 
