@@ -18,6 +18,9 @@ from engine.reports.intervals import interval
 
 Place = tuple[tuple[str, bool, Coordinate], ...]
 
+RESOLUTION_FRAC = 1e-5
+"""How near two values are that are no different: six digits tell those that are farther apart."""
+
 
 class Repeat(Value):
     """The value of one seed."""
@@ -151,9 +154,12 @@ def sides(
 
 
 def overlap(one: Cell, other: Cell) -> bool:
-    """Whether the two cannot be told apart: their intervals have a point in common."""
+    """Whether the two cannot be told apart: their intervals, or values, have a point in common but for
+    RESOLUTION_FRAC.
+    """
     (low, high), (other_low, other_high) = one.bounds, other.bounds
-    return low <= other_high and other_low <= high
+    gap = max(low - other_high, other_low - high)
+    return gap <= RESOLUTION_FRAC * max(abs(low), abs(other_low))
 
 
 def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> Cell:

@@ -29,8 +29,6 @@ Said = tuple[str, str, str]
 """A metric, and its value in the study and in the repetition."""
 
 NOTHING: Said = ("", "", "")
-RESOLUTION_FRAC = 1e-5
-"""How near two measured values are that are no different: six digits tell those that are farther apart."""
 
 CellsByMetric = Mapping[str, Mapping[Place, Cell]]
 
@@ -125,18 +123,12 @@ def _verdict(key: Place, before: CellsByMetric, after: CellsByMetric) -> tuple[V
         if old.mean is None or new.mean is None:
             continue
         said = (name, _interval(name, old), _interval(name, new))
-        if overlap(old, new) or _gap(old, new) <= RESOLUTION_FRAC * abs(old.mean):
+        if overlap(old, new):
             continue
         if old.low is not None and new.low is not None:
             return "differs", said
         apart = said if apart == NOTHING else apart
     return ("same" if apart == NOTHING else "no interval"), apart
-
-
-def _gap(one: Cell, other: Cell) -> float:
-    """How far the intervals, or the values, of two cells are apart that have no point in common."""
-    (low, high), (other_low, other_high) = one.bounds, other.bounds
-    return max(low - other_high, other_low - high)
 
 
 def _outcomes(cell: Cell) -> str:

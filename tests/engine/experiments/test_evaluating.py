@@ -81,6 +81,13 @@ def test_what_overlaps_with_the_best_cannot_be_told_apart() -> None:
     assert fast.coordinates == {"rate": 1e7, "world": "predicted"}
 
 
+@pytest.mark.parametrize(("more_frac", "winners"), [(1e-6, 2), (1e-4, 1)])
+def test_predictions_that_six_digits_do_not_tell_apart_win_together(more_frac, winners) -> None:
+    rows = rows_of("latency_s", {("single", 1e6): 3.0, ("voltage", 1e6): 3.0 * (1 + more_frac)})
+    (found,) = best(experiment_of(), rows, TOTAL, of="method")
+    assert (len(found.winners), found.distinguishable) == (winners, winners == 1)
+
+
 def test_more_is_better_for_tokens_per_second_and_less_for_their_ratio_of_time() -> None:
     rows = rows_of("tokens_per_s", {("single", 1e6): 5.0, ("voltage", 1e6): 9.0})
     (found,) = best(experiment_of(), rows, Quantity(metric="tokens_per_s"), of="method")
