@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
@@ -29,6 +30,7 @@ class Calibration(Value):
         return self.model_dump_json(exclude_defaults=True)
 
 
+@lru_cache(maxsize=2)
 def calibration_digest(profile: HostProfile | None) -> str:
     """Identifies a host's times, in 12 hexadecimal digits; "" for none. Results that depend on them are stale
     under another digest.
@@ -56,12 +58,18 @@ def parse_calibration(text: str, where: str) -> Calibration:
 
 
 def read_calibration(path: Path) -> Calibration:
-    """The calibration in a file. Raises `SpecError`."""
+    """The calibration in a file, which is read again when it has changed. Raises `SpecError`."""
     try:
-        with path.open(encoding="utf-8") as file:
-            return parse_calibration(file.read(LARGEST_FILE_BYTES + 1), str(path))
+        now = path.stat()
+        return _read(path, (now.st_ino, now.st_size, now.st_mtime_ns))
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}.") from error
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, _: tuple[int, int, int]) -> Calibration:
+    with path.open(encoding="utf-8") as file:
+        return parse_calibration(file.read(LARGEST_FILE_BYTES + 1), str(path))
 
 
 def on_machine(spec: RunSpec, machine: Calibration) -> RunSpec:

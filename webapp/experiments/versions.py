@@ -32,19 +32,8 @@ def reason_stale(world: str, code_version: str, calibration: str) -> str:
 
 
 def present_calibration() -> str:
-    """The calibration of the server's machine, "" if there is none. The file is read again when it has
-    changed.
-    """
-    try:
-        changed_ns = settings.CALIBRATION_FILE.stat().st_mtime_ns
-    except OSError:
-        return ""
-    return _calibration(changed_ns)
-
-
-@lru_cache(maxsize=1)
-def _calibration(changed_ns: int) -> str:
+    """The calibration of the server's machine, "" if there is none."""
     try:
         return calibration_digest(read_calibration(settings.CALIBRATION_FILE).profile)
     except SpecError:
-        return ""  # of another version of the program: workers calibrate anew
+        return ""  # absent, or of another version of the program: workers calibrate anew

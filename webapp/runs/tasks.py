@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
@@ -22,6 +21,7 @@ from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.calibrating import calibrate_host
+from engine.domain.calibration import calibration_digest
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
@@ -248,7 +248,7 @@ def calibration_figures() -> dict[str, Any]:
     if known is None:
         return takes | {"calibration": "", "calibrated": "", "calibrated_at": 0.0}
     return takes | {
-        "calibration": sha256(known.to_json().encode()).hexdigest()[:12],
+        "calibration": calibration_digest(known.profile),
         "calibrated": known.device.source,
         "calibrated_at": calibration_file().stat().st_mtime,
     }
