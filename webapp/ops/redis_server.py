@@ -88,6 +88,7 @@ class RedisServer(NamedTuple):
             *self.users(),
             'save ""',
             "appendonly no",
+            "hz 1",  # it looks after its connections and keys once a second, not ten times
             "daemonize no",
             "set-proc-title no",  # the process list shows which checkout's configuration it runs with
         ]
