@@ -135,6 +135,8 @@ def theirs(folder, written):
 
 @pytest.fixture(autouse=True)
 def no_cache_of_others(tmp_path, monkeypatch):
+    import transformers  # noqa: F401  # where it is not imported yet, loading a tokenizer forbids torch for good
+
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
