@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import pairwise
+from math import inf
 from typing import Literal, NamedTuple
 
 from engine.domain.by_hand import PlanByHand
@@ -188,9 +189,11 @@ def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
     """Bytes of memory that each member needs; `sizes` are the members' rows."""
     model, demand = task.model, task.demand
     granule = max(stop - start for start, stop in pairwise(task.cuts))
+    at_ends_bytes = working_bytes(model, end_ops(model, demand))
 
     @cache
-    def need_bytes(i: int, groups: int, count: int) -> float:
+    def share_bytes(groups: int, count: int) -> tuple[int, int]:
+        """Of a share on any member: what stays, and what its largest operation works with."""
         heads, columns = groups * model.group_size, min(count * granule, model.intermediate_size)
         pieces = (
             Slice(layer=0, part="attention", axis="heads", start=0, stop=heads),
@@ -198,10 +201,13 @@ def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
         )
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, groups)
         ops = member_ops(model, demand, heads, columns, sizes, task.tiles)
-        source = task.group[i] == task.cluster.source_rank
-        if source:
-            ops += end_ops(model, demand)
-        return model.num_layers * per_layer + working_bytes(model, ops) + source * task.ends_bytes
+        return model.num_layers * per_layer, working_bytes(model, ops)
+
+    def need_bytes(i: int, groups: int, count: int) -> float:
+        stays_bytes, works_bytes = share_bytes(groups, count)
+        if task.group[i] != task.cluster.source_rank:
+            return stays_bytes + works_bytes
+        return stays_bytes + max(works_bytes, at_ends_bytes) + task.ends_bytes
 
     return need_bytes
 
@@ -360,14 +366,21 @@ def exact_shares(
         return need_bytes(i, groups, count) <= memory_bytes[i]
 
     most = [most_granules(units, task.granules, partial(fits, i)) for i in members]
-    if len(task.group) > EXACT_MEMBERS:  # the times of so many shares take too long: any shares that fit
-        no_s = [0.0] * (units + 1), [0.0] * (task.granules + 1)
-        return best_shares([no_s[0]] * len(members), [no_s[1]] * len(members), most)
+    no_s = [0.0] * (units + 1), [0.0] * (task.granules + 1)
+    found = best_shares([no_s[0]] * len(members), [no_s[1]] * len(members), most)
+    if found is None or len(members) > EXACT_MEMBERS:  # the times of so many take too long: any that fit
+        return found
     times = MemberTimes(task.cluster, task.model, task.demand, task.group, sizes, task.tiles)
-    size, cuts = task.model.group_size, task.cuts
-    heads, columns = [n * size for n in range(units + 1)], cuts
+    size = task.model.group_size
+    heads = [n * size for n in range(units + 1)]
     mha_s = [[times.mha_s(i, count) + heads_s(i, count) for count in heads] for i in members]
-    mlp_s = [[times.mlp_s(i, count) + columns_s(i, count) for count in columns] for i in members]
+    mlp_s = [
+        [
+            times.mlp_s(i, count) + columns_s(i, count) if n <= most[i][0] else inf
+            for n, count in enumerate(task.cuts)
+        ]
+        for i in members
+    ]
     return best_shares(mha_s, mlp_s, most)
 
 

@@ -44,6 +44,7 @@ class SplitSearch:
             chunk_bounds(self.model.intermediate_size, min(GRANULES, self.model.intermediate_size))
         )
         self.need_bytes = cache(self._need_bytes)
+        self.share_bytes = cache(self._share_bytes)
         self.largest_share = cache(self._largest_share)
         self.speed = cache(self._speed)
 
@@ -130,6 +131,15 @@ class SplitSearch:
 
     def _need_bytes(self, rank: int, heads: int, granules: int) -> float:
         """Weights, KV caches and the largest working set with so many heads and granules of columns."""
+        model = self.model
+        stays_bytes, works_bytes = self.share_bytes(heads, granules)
+        if rank != self.cluster.source_rank:
+            return stays_bytes + works_bytes
+        ends_bytes = weights_bytes(ends_placement("", self.cluster, model), model, rank)
+        return stays_bytes + max(works_bytes, working_bytes(model, end_ops(model, self.demand))) + ends_bytes
+
+    def _share_bytes(self, heads: int, granules: int) -> tuple[int, int]:
+        """Of a share on any device: what stays, and what its largest operation works with."""
         model, demand = self.model, self.demand
         columns = self.cuts[granules]
         pieces = (
@@ -139,11 +149,7 @@ class SplitSearch:
         first, last = kv_heads(model, 0, heads)
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, last - first)
         ops = share_ops(model, demand, (0, heads), (0, columns))
-        ends_bytes = 0
-        if rank == self.cluster.source_rank:
-            ops = [*ops, *end_ops(model, demand)]
-            ends_bytes = weights_bytes(ends_placement("", self.cluster, model), model, rank)
-        return model.num_layers * per_layer + working_bytes(model, ops) + ends_bytes
+        return model.num_layers * per_layer, working_bytes(model, ops)
 
 
 def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bounds]:
