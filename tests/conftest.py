@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import hypothesis
 import pytest
@@ -14,37 +13,30 @@ SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.register_profile("explore", deadline=None, suppress_health_check=SLOW)
 hypothesis.settings.load_profile("same")
-pytest_plugins = ["tests.support.campaigns", "tests.support.order", "tests.support.timeouts"]
+pytest_plugins = [
+    "tests.support.campaigns",
+    "tests.support.cycles",
+    "tests.support.order",
+    "tests.support.timeouts",
+]
 
 
 @pytest.fixture(scope="session")
 def play_for_real(tmp_path_factory):
     """`play_for_real(specs)`: {name: spec} → {name: {"report": …, "trace": […]}}, real processes on loopback.
 
-    In processes of their own, because runs fork their devices from a parent that has computed nothing; in
-    `at_once` of them, where what is asked does not depend on how long it takes. They and the references serve
-    all tests.
+    In a process of its own, because runs fork their devices from a parent that has computed nothing. It and
+    its references serve all tests.
     """
     cache = tmp_path_factory.mktemp("references")
     players = []
 
-    def play(specs, at_once=1):
+    def play(specs):
         folder = tmp_path_factory.mktemp("runs")
-        paths = {name: folder / f"{number}.json" for number, name in enumerate(specs)}
-        for name, path in paths.items():
-            path.write_text(specs[name].model_dump_json())
-        while len(players) < at_once:
-            players.append(_start(cache))
-        shares = [list(paths)[first::at_once] for first in range(at_once)]
-        with ThreadPoolExecutor(at_once) as pool:
-            asked = zip(players, shares, strict=False)
-            played = [
-                pool.submit(_answers, player, [paths[name] for name in names]) for player, names in asked
-            ]
+        players.extend([] if players else [_start(cache)])
         return {
-            name: answer
-            for names, answers in zip(shares, played, strict=True)
-            for name, answer in zip(names, answers.result(), strict=True)
+            name: _answer(players[0], folder / f"{number}.json", spec)
+            for number, (name, spec) in enumerate(specs.items())
         }
 
     yield play
@@ -65,12 +57,10 @@ def _start(cache):
     )
 
 
-def _answers(player, paths):
-    answers = []
-    for path in paths:
-        player.stdin.write(f"{path}\n")
-        player.stdin.flush()
-        line = player.stdout.readline()
-        assert line, f"the process that played {path} broke off"
-        answers.append(json.loads(line))
-    return answers
+def _answer(player, path, spec):
+    path.write_text(spec.model_dump_json())
+    player.stdin.write(f"{path}\n")
+    player.stdin.flush()
+    line = player.stdout.readline()
+    assert line, f"the process that played {path} broke off"
+    return json.loads(line)

@@ -46,11 +46,11 @@ def without_effect(chosen):
         left[name] = {
             value for value in values if (name, value) not in {*UNSEEN.get(chosen.name, ()), BY_HAND}
         }
-    for observe, spec in cases_of(chosen.name):
+    for ways, spec in cases_of(chosen.name):
         known = {}
 
-        def seen(spec, observe=observe, known=known):
-            key = repr(sorted(spec.params.items(), key=repr))
+        def seen(observe, spec, known=known):
+            key = (observe, repr(sorted(spec.params.items(), key=repr)))
             if key not in known:
                 try:
                     known[key] = observe(spec)
@@ -67,7 +67,8 @@ def without_effect(chosen):
             for value in list(tried):
                 if not values:
                     break  # one value of a number or a name is enough
-                if seen(with_params(spec, **{name: value})) != seen(plain):
+                other = with_params(spec, **{name: value})
+                if any(seen(observe, other) != seen(observe, plain) for observe in ways):
                     values.discard(value if has_few_choices(field) else None)
     return sorted(((name, value) for name, values in left.items() for value in values), key=repr)
 

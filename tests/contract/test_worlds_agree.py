@@ -16,6 +16,7 @@ from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
+from tests.support.few import few
 from tests.support.operations import operations
 
 pytestmark = pytest.mark.timeout(1200)  # the first test waits for all real runs
@@ -37,15 +38,20 @@ CLUSTERS = [
     cluster("uneven", [4e10, 1e10, 2.5e10, 3e9]),
     cluster("more-devices-than-heads", [1e10] * 6),
 ]
-FAMILIES = (
-    *("tiny-gpt2", "tiny-opt", "tiny-bert", "tiny-llama", "tiny-qwen3", "tiny-vit", "tiny-llava"),
-    "tiny-gemma3",
-)
-"""One for each way in which operations, messages and memory differ. Gemma 3 is for those with windows, norms
-of sums or heads of a free size; `test_methods_by_family.py` has the others, in this process.
+FAMILIES = {
+    "tiny-gpt2": "decoder",
+    "tiny-opt": "decoder",
+    "tiny-bert": "encoder",
+    "tiny-vit": "encoder",
+    "tiny-llama": "grouped",
+    "tiny-qwen3": "grouped",
+    "tiny-gemma3": "grouped",
+    "tiny-llava": "grouped",
+}
+"""One for each way in which operations, messages and memory differ, and its kind: a decoder, one with grouped
+keys and values, an encoder. Gemma 3 is for those with windows, norms of sums or heads of a free size;
+`test_methods_by_family.py` has the others, in this process.
 """
-KINDS = ("tiny-gpt2", "tiny-llama", "tiny-bert")
-"""With all parameters of a strategy: a decoder, one with grouped keys and values, an encoder."""
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
     "burst": {"requests": 3, "pattern": "bursty"},
@@ -84,28 +90,18 @@ def spec_of(strategy, family, cluster, workload, params=None):
 
 
 def features(case):
-    """What the run of a strategy shows, in pairs, and of which some run must show each."""
+    """What the run of a strategy with its parameters shows, and of which some run must show each; and each
+    family somewhere on every cluster, alone and in a burst.
+    """
     strategy, family, cluster, workload, params = case
-    given = str(params)
-    of_strategy = {(cluster.name, workload), (given, cluster.name), (given, workload)}
-    of_strategy |= {(given, family)} if family in KINDS else set()
-    return {(strategy, *pair) for pair in of_strategy} | {("any", family, cluster.name, workload)}
+    of_strategy = {(strategy, str(params), one) for one in (FAMILIES[family], cluster.name, workload)}
+    return of_strategy | {("any", family, cluster.name, workload)}
 
 
 def more_features(case):
-    """Every family with every strategy, too."""
-    strategy, family, *_ = case
-    return features(case) | {(strategy, family)}
-
-
-def few(cases, features, left=None):
-    """As few of `cases` as have all features `left`: by itself, all that they have together."""
-    shown = [(case, features(case)) for case in cases]
-    left = set().union(*(all_ for _, all_ in shown)) if left is None else left
-    while left:
-        best, its = max(shown, key=lambda one: len(left & one[1]))
-        left -= its
-        yield best
+    """Every strategy with every family, and with every workload on every cluster, too."""
+    strategy, family, cluster, workload, _ = case
+    return features(case) | {(strategy, family), (strategy, cluster.name, workload)}
 
 
 ALL = [
@@ -135,10 +131,10 @@ NAMES = [
 
 @pytest.fixture(scope="session")
 def real_runs(request, play_for_real):
-    """All cases asked for. They are many, and none depends on time: two processes play them."""
+    """All cases asked for."""
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     asked = {values["name"] for values in params if "name" in values}
-    return play_for_real({name: spec_of(*case) for name, case in BY_NAME.items() if name in asked}, at_once=2)
+    return play_for_real({name: spec_of(*case) for name, case in BY_NAME.items() if name in asked})
 
 
 def decisions_of(trace):

@@ -6,12 +6,14 @@ of memory, a change during the run, or numbers in place of shapes.
 
 import hashlib
 from bisect import bisect_left
+from functools import lru_cache
 
 from bench.fuzz.check import outputs_of
 from bench.fuzz.draw import draw_spec
 from engine.domain.errors import EdgeLoomError
 from engine.domain.plan import Slice
 from engine.domain.scenario import DropDevice, JoinDevice, Scenario, SetRate, SlowDevice
+from engine.domain.spec import RunSpec
 from engine.ops.sizes import weight_bytes
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import strategy
@@ -24,18 +26,30 @@ SLOW = star([1e6] * 3)
 """Devices so slow that EdgeFormer lends heads over their links."""
 
 
-def behaviour(spec):
-    """A digest of all that a run does: its refusal, or who holds and computes what and the whole trace. It
-    does not contain the layout, which may only repeat a parameter.
+def prepared(spec):
+    return _prepared(spec.model_dump_json())
+
+
+@lru_cache(maxsize=64)
+def _prepared(document):
+    return prepare(RunSpec.model_validate_json(document))
+
+
+def planned(spec):
+    """What a run's plan is, or that it is refused. It does not contain the layout, which may only repeat a
+    parameter.
     """
     try:
-        prepared = prepare(spec)
+        plan = prepared(spec).plan
     except EdgeLoomError:
         return "refused"
-    trace, outcome = simulate(prepared)
-    plan = prepared.plan
-    facts = (plan.holdings, plan.work, trace, outcome.kind)
-    return hashlib.sha256(repr(facts).encode()).hexdigest()
+    return plan.holdings, plan.work
+
+
+def played(spec):
+    """A digest of the whole trace of a run that is not refused."""
+    trace, outcome = simulate(prepared(spec))
+    return hashlib.sha256(repr((trace, outcome.kind)).encode()).hexdigest()
 
 
 def numbers(spec):
@@ -45,13 +59,13 @@ def numbers(spec):
 
 
 def cases_of(name):
-    """(observe, spec) in the order in which they are tried."""
+    """(ways to observe, spec) in the order in which they are tried."""
     for spec in CRAFTED.get(name, lambda: ())():
-        yield behaviour, spec
+        yield (planned, played), spec
     for spec in NUMBERS.get(name, lambda: ())():
-        yield numbers, spec
+        yield (numbers,), spec
     for index in range(DRAWN):
-        yield behaviour, draw_spec(SEED, index, (strategy(name),))
+        yield (planned, played), draw_spec(SEED, index, (strategy(name),))
 
 
 def with_params(spec, **params):
@@ -69,7 +83,7 @@ def pressed(name):
         return spec_of(name, DEEP, star([1e10] * 2, memory_bytes=bytes_), rows=8, new_tokens=9)
 
     sizes = range(20_000, 400_000, 1000)
-    least = sizes[bisect_left(sizes, True, key=lambda bytes_: behaviour(spec_with(bytes_)) != "refused")]
+    least = sizes[bisect_left(sizes, True, key=lambda bytes_: planned(spec_with(bytes_)) != "refused")]
     yield spec_with(least - 1000)
     yield spec_with(least - 2500)
 

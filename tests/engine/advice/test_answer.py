@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import pytest
@@ -37,12 +38,17 @@ def base(bit_per_s: float, device: dict[str, Any] = BOARD, delay_s: float = 0.0,
         switches=[{"name": "hub"}],
         links=[{"a": name, "b": "hub", "bit_per_s": bit_per_s, "delay_s": delay_s} for name in names],
     )
-    work = Workload(prompt_tokens=8, new_tokens=12)
+    work = Workload(prompt_tokens=8, new_tokens=3)
     return RunSpec(cluster=cluster, model=model, weights=weights, strategy="single", workload=work)
 
 
+@cache
+def assessed(document: str) -> Assessment:
+    return assess(RunSpec.model_validate_json(document))
+
+
 def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-    return [assess(spec) for spec in specs]
+    return [assessed(spec.model_dump_json()) for spec in specs]
 
 
 def asked(spec: RunSpec, names: Sequence[str] = NAMES) -> Answer:

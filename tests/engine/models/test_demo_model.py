@@ -134,6 +134,8 @@ def test_the_script_makes_a_model_with_tokenizer_and_card(
     monkeypatch.setattr(train_demo, "read_corpus", lambda packages=(): corpus)
     monkeypatch.setattr(train_demo, "SEQUENCES_PER_STEP", 2)
     monkeypatch.setattr(train_demo, "CONTINUATION", 8)
+    monkeypatch.setattr(train_demo, "NUM_POSITIONS", 48)
+    monkeypatch.setattr(train_demo, "HIDDEN_SIZE", 32)
     arguments = ["train_demo", "--steps", "2", "--loop-steps", "1", "--seed", "3", "--output"]
     for name in ("first", "second"):
         monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / name)])

@@ -4,7 +4,6 @@ import errno
 import os
 
 import pytest
-import torch
 
 from engine.domain.errors import HostError
 from engine.models.reference import process, transformers_outputs
@@ -24,28 +23,39 @@ def starts(monkeypatch):
     return started
 
 
-def broken(spec, folder):
-    """`spec` with the weights of an empty folder."""
-    weights = spec.weights.model_copy(update={"kind": "directory", "directory": str(folder)})
-    return spec.model_copy(update={"weights": weights})
+REFERENCE = """
+import json, os
+from pathlib import Path
+
+def main(arguments):
+    asked, made = map(Path, arguments)
+    seed = json.loads(asked.read_text())["seed"]
+    if not seed:
+        raise ValueError("no seed")
+    made.write_text(f"{os.getpid()} {seed}")
+"""
+"""Any module with such a function does."""
 
 
 def test_one_process_computes_all_references_also_after_one_that_fails_and_ends_with_the_block(
-    tmp_path, starts
+    tmp_path, starts, monkeypatch
 ):
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    (tmp_path / "tells_who_computes.py").write_text(REFERENCE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     spec = spec_of("tiny-gpt2")
+
+    def computed(seed):
+        made = tmp_path / f"{seed}"
+        process.run_apart("tells_who_computes", spec.model_copy(update={"seed": seed}), made)
+        return made.read_text()
+
     with process.one_process():
-        found = transformers_outputs.load_or_compute(spec, tmp_path / "a")
-        with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+"):
-            transformers_outputs.load_or_compute(broken(spec, empty), tmp_path / "b")
-        again = transformers_outputs.load_or_compute(spec, tmp_path / "c")
+        assert computed(3).endswith(" 3")
+        with pytest.raises(HostError, match=r"the reference of tiny-gpt2 could not be computed: .+ no seed$"):
+            computed(0)
+        assert {computed(seed).split()[0] for seed in (4, 5)} == {str(starts[0].pid)}
         assert len(starts) == 1
     assert starts[0].returncode is not None
-    here = transformers_outputs.compute(spec)
-    for reference in (found, again):
-        torch.testing.assert_close(reference.tensors()["logits.1"], here["logits.1"], rtol=1e-5, atol=1e-5)
 
 
 def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, starts, monkeypatch):
