@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from heapq import heappop, heappush
+from itertools import chain
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -55,19 +56,20 @@ class PipelineTime:
 
     def burst_s(self, stages: Sequence[Stage]) -> float:
         """Seconds until every request has its last token."""
-        number = self.demand.num_batches
-        ready_s, tokens = [0.0] * number, max(1, self.demand.new_tokens)
-        free_s: dict[Resource, float] = {}
-        ended_s = before_s = 0.0
-        prompt = self._way(stages, False)
-        token = self._way(stages, True) if tokens > 1 else prompt
-        for index in range(min(tokens, PLAYED)):
-            before_s = ended_s
-            ready_s = _passed(token if index else prompt, ready_s, free_s)
-            ended_s = max(ready_s)
-            if not self.continuous:
-                ready_s = [ended_s] * number
-        return ended_s + max(0, tokens - PLAYED) * (ended_s - before_s)
+        tokens = max(1, self.demand.new_tokens)
+        ended_s = self._played_s(stages, min(tokens, PLAYED))
+        if tokens <= PLAYED:
+            return ended_s
+        return ended_s + (tokens - PLAYED) * (ended_s - self._played_s(stages, PLAYED - 1))
+
+    def _played_s(self, stages: Sequence[Stage], tokens: int) -> float:
+        """Seconds until every request has so many tokens. A continuous run is one long way for each."""
+        passes = [self._way(stages, index > 0) for index in range(tokens)]
+        ways = [list(chain.from_iterable(passes))] if self.continuous else passes
+        ended_s, free_s = 0.0, dict[Resource, float]()
+        for way in ways:
+            ended_s = max(_passed(way, [ended_s] * self.demand.num_batches, free_s))
+        return ended_s
 
     def _way(self, stages: Sequence[Stage], decodes: bool) -> list[Leg]:
         """What a micro-batch does in one pass, in order."""

@@ -17,6 +17,8 @@ from engine.strategies.edgeshard import plan as edgeshard
 from engine.strategies.edgeshard.orders import lower_bound_s, searched_segments
 from engine.strategies.edgeshard.segments import Profile, best_segments, cost_s
 from engine.strategies.edgeshard.strategy import EdgeShard
+from engine.strategies.planner.pipeline_time import PLAYED, PipelineTime
+from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.stages import Stage
 from tests.support.small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
 
@@ -230,6 +232,88 @@ def test_a_burst_gets_stages_with_which_it_ends_no_later_than_with_those_of_eith
                 assert plan.layout.objective == objective
         assert ends_s["auto"] <= 1.01 * min(ends_s.values())
     assert chosen == set(OBJECTIVES)
+
+
+BY_HAND = {"devices": [{"device": name, "layers": layers} for name, layers in (("d0", 1), ("d2", 2))]}
+
+
+def test_the_planned_time_of_stages_by_hand_is_that_of_the_objective_that_was_asked_for():
+    """Layers take all of the time: one on d0 as long as four on d2, which has two of the three."""
+    cluster = star([1e7, 1e7, 4e7], compute_model="flops", op_overhead_s=0.0, message_overhead_s=0.0)
+    links = tuple(link.model_copy(update={"bit_per_s": 1e14}) for link in cluster.links)
+    cluster = cluster.model_copy(update={"links": links})
+    layouts = {
+        objective: plan_of(spec_of("edgeshard", GPT2, cluster, objective=objective, plan=BY_HAND)).layout
+        for objective in ("auto", *OBJECTIVES)
+    }
+    assert {asked: layout.objective for asked, layout in layouts.items()} == {
+        "auto": "latency",
+        "latency": "latency",
+        "throughput": "throughput",
+    }
+    spans = [
+        item for item in play(spec_of("edgeshard", GPT2, cluster, plan=BY_HAND)) if isinstance(item, Span)
+    ]
+    busy_s = {
+        name: sum(s.end_s - s.start_s for s in spans if (s.device, s.kind) == (name, "compute"))
+        for name in ("d0", "d2")
+    }
+    assert layouts["throughput"].planned_s == pytest.approx(max(busy_s.values()), rel=0.02)
+    assert layouts["latency"].planned_s == pytest.approx(sum(busy_s.values()), rel=0.02)
+
+
+def burst_spec(op_overhead_s, **params):
+    """Six requests with fixed costs of every operation, so that it pays to compute some together."""
+    cluster = star([1e8] * 3, op_overhead_s=op_overhead_s, message_overhead_s=0.0)
+    links = tuple(link.model_copy(update={"bit_per_s": 3e9}) for link in cluster.links)
+    cluster = cluster.model_copy(update={"links": links})
+    burst = {"rows": 6, "requests": 6, "pattern": "bursty", "new_tokens": 6}
+    return spec_of("edgeshard", GPT2, cluster, **burst, **params)
+
+
+def ends_s(spec, plan, together):
+    """When the last request is answered, so many being computed together."""
+    plan = plan.with_layout(plan.layout.model_copy(update={"micro_batch": together}))
+    return max(item.end_s for item in play(spec, plan) if isinstance(item, Span))
+
+
+def test_the_best_planner_computes_as_many_requests_together_as_its_schedule_ends_soonest_with():
+    """Against the simulated world with every size."""
+    stages = {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]}
+    chosen = {}
+    for op_overhead_s in (1e-4, 2e-4, 1e-3):
+        for schedule in ("no-bubbles", "bubbles"):
+            spec = burst_spec(op_overhead_s, planner="best", schedule=schedule, plan=stages)
+            plan = plan_of(spec)
+            chosen[op_overhead_s, schedule] = plan.layout.micro_batch
+            best_s = min(ends_s(spec, plan, together) for together in (1, 2, 3, 6))
+            assert ends_s(spec, plan, plan.layout.micro_batch) <= 1.03 * best_s
+    assert any(chosen[cost, "bubbles"] != chosen[cost, "no-bubbles"] for cost, _ in chosen)
+
+
+def test_the_paper_s_planner_computes_one_request_after_the_other_and_the_best_one_does_not_have_to():
+    took_s = {}
+    for planner in ("paper", "best"):
+        spec = burst_spec(1e-3, planner=planner)
+        plan = plan_of(spec)
+        assert (plan.layout.micro_batch == 1) == (planner == "paper")
+        took_s[planner] = ends_s(spec, plan, plan.layout.micro_batch)
+    assert took_s["best"] < 0.8 * took_s["paper"]
+
+
+@pytest.mark.parametrize("continuous", [True, False])
+def test_the_predicted_time_of_a_burst_is_that_of_the_simulated_world(continuous):
+    """More tokens than are played for a prediction: all further ones take as long as the last of them."""
+    rng, stages = Random(6), [Stage(device=rank, start=rank, stop=rank + 1) for rank in range(3)]
+    by_hand = {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]}
+    for together in (1, 2, 3):
+        cluster = star([10 ** rng.uniform(7, 9) for _ in range(3)], op_overhead_s=10 ** rng.uniform(-5, -4))
+        sizes = {"rows": 8, "requests": 6, "pattern": "bursty", "new_tokens": PLAYED + 4}
+        schedule = "no-bubbles" if continuous else "bubbles"
+        spec = spec_of("edgeshard", GPT2, cluster, schedule=schedule, plan=by_hand, **sizes)
+        demand = demand_of(GPT2, spec.workload, False)._replace(batch=together)
+        predicted_s = PipelineTime(cluster, GPT2, demand, continuous).burst_s(stages)
+        assert predicted_s == pytest.approx(ends_s(spec, plan_of(spec), together), rel=0.1)
 
 
 def test_more_than_twelve_devices_are_planned_by_search_and_the_plan_has_a_bound():
