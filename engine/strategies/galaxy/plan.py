@@ -116,10 +116,8 @@ def balance(
         )
     ]
 
-    def over_bytes(i: int, kind: int = 0, more: int = 0) -> float:
-        counts = list(shares[i])
-        counts[kind] += more
-        return need_bytes(i, *counts) - memory_bytes[i]
+    def over_bytes(i: int, heads: int = 0, columns: int = 0) -> float:
+        return need_bytes(i, shares[i][0] + heads, shares[i][1] + columns) - memory_bytes[i]
 
     while True:
         overflow = [over_bytes(i) for i in members]
@@ -128,7 +126,7 @@ def balance(
             return tuple(heads for heads, _ in shares), tuple(columns for _, columns in shares)
         for kind in (1, 0):
             others = [i for i in members if i != worst and shares[worst][kind]]
-            room = [i for i in others if over_bytes(i, kind, 1) <= 0]
+            room = [i for i in others if over_bytes(i, heads=1 - kind, columns=kind) <= 0]
             if room:
                 taker = max(room, key=lambda i: (capacities[i] / (shares[i][kind] + 1), -i))
                 shares[worst][kind] -= 1

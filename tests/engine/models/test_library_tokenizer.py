@@ -223,6 +223,13 @@ def test_a_run_whose_prompt_has_other_ids_than_the_library_s_is_not_correct():
     assert with_prompt(right, spec_of("demo-lm", prompt_tokens=4), None) == right
 
 
+def test_where_only_one_side_has_ids_of_a_text_nothing_is_said_of_the_prompt():
+    """A reference may have been kept without the library's ids, and a prompt by its length has no text."""
+    right = Correctness(checked=True, ok=True)
+    assert with_prompt(right, spec_of("demo-lm", prompt="An expression is"), None) == right
+    assert with_prompt(right, spec_of("demo-lm", prompt_tokens=4), (3, 5, 8, 1)) == right
+
+
 def test_a_prompt_on_which_a_pattern_takes_for_ever_is_refused_at_a_limit_and_from_then_on_at_once(
     tmp_path, monkeypatch
 ):

@@ -8,12 +8,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
-from engine.strategies.galaxy.plan import NoRoom, balance
+from engine.strategies.galaxy.plan import (
+    EXACT_MEMBERS,
+    NoRoom,
+    balance,
+    check_shares,
+    exact_shares,
+    need_bytes_of,
+    task_of,
+)
 from engine.strategies.galaxy.time import gather_s, scatter_s
-from tests.support.small_cases import GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
+from engine.strategies.shared.demand import demand_of
+from engine.strategies.shared.shares import largest_remainder
+from tests.support.small_cases import BERT, GPT2, LLAMA, MODELS, plan_of, play, sends, spec_of, star
 
 HEAD_MB, GRANULE_MB = 9.45, 4.725
 """GPT-2 with 12 layers of 9.45 and 18.9 MB: one of 12 heads, one of 48 granules of columns, in all layers."""
+
+
+WIDE = GPT2.model_copy(
+    update={
+        "name": "wide",
+        "num_layers": 6,
+        "hidden_size": 512,
+        "num_heads": 16,
+        "num_kv_heads": 16,
+        "head_dim": 32,
+        "intermediate_size": 2048,
+        "max_positions": 512,
+    }
+)
 
 
 def need_mb(i, heads, granules):
@@ -38,6 +62,47 @@ def test_less_memory_than_the_model_needs_is_no_room():
     with pytest.raises(NoRoom) as caught:  # 310 MB for 340
         balance(12, 48, (1, 0.5, 0.25), need_mb, (150, 100, 60))
     assert [i for i, _ in caught.value.needs] == [0]
+
+
+def test_members_that_are_exactly_full_lack_nothing():
+    """Each has 4 heads and 16 granules, 113.4 MB: the first two are full, the third has 3.4 MB too little."""
+    with pytest.raises(NoRoom) as caught:
+        balance(12, 48, (1, 1, 1), need_mb, (need_mb(0, 4, 16),) * 2 + (110,))
+    assert caught.value.needs == ((2, pytest.approx(113.4)),)
+
+
+@pytest.mark.parametrize("members", [EXACT_MEMBERS, EXACT_MEMBERS + 1])
+def test_however_many_devices_every_head_and_column_has_a_place_and_fits(members):
+    """Of 16 heads and 64 granules the first device cannot hold more than one head, whatever it asks for."""
+    cluster = star([1e10] * members)
+    demand = demand_of(WIDE, spec_of("galaxy", WIDE, cluster).workload, True)
+    task = task_of("galaxy", cluster, WIDE, demand, True)
+    sizes = largest_remainder(demand.rows, [1.0] * members)
+    need_bytes = need_bytes_of(task, sizes)
+    least = need_bytes(0, 1, 4)
+    memories = [least, *[4e8] * (members - 1)]
+    devices = [
+        device.model_copy(update={"memory_bytes": memory})
+        for device, memory in zip(cluster.devices, memories, strict=True)
+    ]
+    task = task._replace(cluster=cluster.model_copy(update={"devices": tuple(devices)}))
+    heads, granules = exact_shares(task, sizes, need_bytes)
+    assert (sum(heads), sum(granules)) == (WIDE.num_heads, task.granules)
+    assert need_bytes(0, heads[0], granules[0]) <= least
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+def test_memory_for_the_peak_of_an_encoder_s_run_is_enough_for_its_plan(overlap):
+    """Its prompt passes once, in tiles alone if they overlap: nothing computes all rows at a time."""
+    roomy = spec_of("galaxy", BERT, star([1e10] * 3), rows=24, overlap=overlap)
+    plan = plan_of(roomy)
+    marks = [item for item in play(roomy, plan) if getattr(item, "name", "") == "memory"]
+    peaks = {mark.device: float(mark.facts["peak_bytes"]) for mark in marks}
+    devices = [
+        device.model_copy(update={"memory_bytes": peaks[device.name]}) for device in roomy.cluster.devices
+    ]
+    cluster = roomy.cluster.model_copy(update={"devices": tuple(devices)})
+    check_shares(cluster, BERT, demand_of(BERT, roomy.workload, True), plan)
 
 
 def test_one_device_without_enough_memory_is_refused_by_name():
@@ -93,20 +158,6 @@ def test_overlap_is_never_slower_than_one_after_the_other_nor_faster_than_either
         together = join(gemm, transfer, True)
         assert together <= join(gemm, transfer, False) + 1e-9
         assert together >= max(sum(gemm), sum(transfer)) - 1e-9
-
-
-WIDE = GPT2.model_copy(
-    update={
-        "name": "wide",
-        "num_layers": 6,
-        "hidden_size": 512,
-        "num_heads": 16,
-        "num_kv_heads": 16,
-        "head_dim": 32,
-        "intermediate_size": 2048,
-        "max_positions": 512,
-    }
-)
 
 
 def even(rates, bit_per_s):

@@ -15,7 +15,7 @@ from engine.ops import core as ops
 from engine.ops.cost import op_time_s, product
 from engine.ops.layout import tensor_parts
 from engine.program.strategy import Step
-from engine.strategies.mcu.estimate import _tree_s
+from engine.strategies.mcu.estimate import BlockEstimate, _tree_s
 from engine.strategies.mcu.plan import shares_of
 from engine.strategies.mcu.strategy import Chip
 from engine.strategies.mcu.tree import serial_hops, split, tree_levels
@@ -298,6 +298,25 @@ def test_a_chip_too_small_for_two_slices_is_named_with_need_and_have():
     small = [device.model_copy(update={"memory_bytes": 2e4}) for device in cluster.devices]
     with pytest.raises(PlanError, match=r"mcu: d0 needs [\d.]+ kB and has [\d.]+ k?B, d1 needs"):
         plan_of(spec_of("mcu", GPT2, cluster.model_copy(update={"devices": tuple(small)})))
+
+
+def test_a_leader_without_what_a_member_has_is_named_as_the_one_that_needs_some():
+    """d0 leads d1 in the tree and adds up its sums."""
+    for unit, shares in (("heads", ((0, 32), (4, 32))), ("columns", ((2, 0), (2, 64)))):
+        devices = [
+            {"device": f"d{rank}", "heads": heads, "columns": columns}
+            for rank, (heads, columns) in enumerate(shares)
+        ]
+        with pytest.raises(PlanError, match=rf"d0 leads d1 .* has no {unit}, which d1 has: give d0 some"):
+            plan_of(spec_of("mcu", GPT2, chips(2), plan={"devices": devices}))
+
+
+def test_an_estimate_that_was_stored_before_it_had_rows_says_of_none():
+    plan = plan_of(spec_of("mcu", GPT2, chips(2)))
+    kept = plan.layout.block["prefill"]
+    assert (kept.rows, kept.seen) == (11, 11)
+    older = BlockEstimate.parse(kept.model_dump(exclude={"rows", "seen"}), "a stored plan")
+    assert (older.rows, older.seen) == (0, 0)
 
 
 def test_a_chip_smaller_than_one_head_is_refused_and_one_of_its_size_is_not():

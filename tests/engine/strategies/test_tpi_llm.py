@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
+from engine.ops.sizes import weight_bytes
 from engine.strategies.registry import strategy
 from engine.strategies.shared.all_reduce_time import all_reduce_s
 from engine.strategies.shared.demand import demand_of
@@ -30,7 +31,7 @@ from engine.strategies.tpi_llm.token_time import (
     token_ends_s,
 )
 from tests.support.memory_world import MemoryDevice, run_in_memory
-from tests.support.small_cases import GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
+from tests.support.small_cases import BERT, GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 ATTENTION, FFN, ALL_REDUCE_MS = BlockTime(11, 18), BlockTime(17, 30), 14
 """The paper's figures, ms."""
@@ -180,7 +181,7 @@ def test_the_largest_blocks_begin_to_stream_first_from_the_last_layer_back():
 
 @settings(max_examples=200)
 @given(
-    st.lists(st.integers(1, 9), min_size=4, max_size=10),
+    st.lists(st.integers(1, 9), min_size=1, max_size=10),
     st.integers(1, 3),
     st.integers(10, 80),
     st.integers(0, 20),
@@ -316,6 +317,15 @@ def test_the_simulated_world_takes_what_the_event_loop_says(window, disk_byte_pe
     )
     token_s = ends[-1] - ends[-2]
     assert token_s == pytest.approx(plan.layout.predicted_token_s, rel=0.03)
+
+
+def test_a_pass_of_an_encoder_is_predicted_to_take_its_loads_too():
+    """Each of two devices streams half of every block from a disk that is far slower than all else."""
+    cluster = star([1e10] * 2, disk_byte_per_s=1e5)
+    plan = plan_of(spec_of("tpi_llm", BERT, cluster, window=1))
+    pieces = [one.slice for one in plan.holdings if (one.device, one.slice.layer) == (0, 1)]
+    layer_bytes = sum(weight_bytes(BERT, piece) for piece in pieces)
+    assert plan.layout.predicted_token_s == pytest.approx(3 * layer_bytes / 1e5, rel=0.1)
 
 
 def test_loads_go_on_during_all_reduces():

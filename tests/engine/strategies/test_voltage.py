@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench.fuzz.check import check
 from engine.domain.conditions import Conditions
-from engine.domain.errors import SpecError
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -343,6 +343,41 @@ def test_of_two_devices_of_which_one_computes_next_to_nothing_the_fallback_is_th
     cluster = star([1e12, 1e3], compute_model="flops")
     plan = plan_of(spec_of("voltage", BERT, cluster, ratio="even", fallback=fallback))
     assert [shard.device for shard in plan.layout.shards] == used
+
+
+# who generates, and its memory
+
+
+def test_the_device_that_a_plan_by_hand_names_generates_and_no_other():
+    rows = [{"device": name, "rows": 4} for name in ("d0", "d1", "d2")]
+    for decoder, rank in (("d0", 0), ("d2", 2)):
+        plan = plan_of(spec_of("voltage", GPT2, star(EVEN), plan={"devices": rows, "decoder": decoder}))
+        assert {work.device for work in plan.work if work.phase == "decode"} == {rank}
+    unnamed = plan_of(spec_of("voltage", GPT2, star([1e10, 3e10, 1e10]), plan={"devices": rows}))
+    assert unnamed.layout.owner == 1, "nobody is named: the fastest"
+
+
+def test_only_the_device_that_generates_needs_memory_for_the_kv_cache():
+    """Keys and values of 63 rows in 3 layers, 32 numbers of 4 bytes each: 48,384 bytes."""
+    kv_bytes = 2 * 63 * 3 * 32 * 4
+    sizes = {"rows": 4, "new_tokens": 60, "decode_owner": "d1"}
+    roomy = spec_of("voltage", GPT2, star(EVEN), **sizes)
+    trace, _ = simulate(prepare(roomy))
+    peaks = {mark.device: mark.facts["peak_bytes"] for mark in marks(trace, "memory")}
+    assert peaks["d1"] > peaks["d2"] + kv_bytes * 0.9
+
+    def with_memory(**memory_bytes):
+        devices = [
+            device.model_copy(update={"memory_bytes": float(memory_bytes.get(device.name, 4e8))})
+            for device in roomy.cluster.devices
+        ]
+        return roomy.model_copy(
+            update={"cluster": roomy.cluster.model_copy(update={"devices": tuple(devices)})}
+        )
+
+    assert simulate(prepare(with_memory(d1=peaks["d1"] + 4000, d2=peaks["d2"])))[1].kind == "finished"
+    with pytest.raises(PlanError, match=r"^voltage: d1 needs [\d.]+ kB and has [\d.]+ k?B: voltage keeps"):
+        plan_of(with_memory(d1=peaks["d1"] - kv_bytes // 2, d2=peaks["d2"]))
 
 
 @pytest.mark.parametrize("params", [{"planner": "best"}, {"last_layer_rows": "needed"}])

@@ -65,7 +65,8 @@ def test_every_route_refuses_a_request_without_log_in(db: None, method: str, pat
 def test_a_viewer_changes_nothing(victor: Browser, method: str, path: str) -> None:
     response = victor.send(method.upper(), concrete(path).removeprefix("/api"), {})
     assert response.status_code == 403
-    assert "victor may look but not change" in response.json()["detail"]
+    detail = response.json()["detail"]
+    assert detail == "victor may look but not change: ask an administrator for the role operator."
 
 
 @pytest.mark.parametrize(("method", "path"), UNSAFE)
