@@ -56,7 +56,7 @@ class Up:
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=180)
 
     def end(self) -> None:
         """Whatever has become of it, nothing of it is left."""

@@ -28,7 +28,7 @@ class Watcher:
 
     def __init__(self):
         self.pids, self.silent, self.operation_s = {}, [], 0.0
-        self.done = False
+        self.stopped = self.done = False
 
     def watch(self, event):
         if isinstance(event, ProcessLogged):
@@ -42,18 +42,21 @@ class Watcher:
     def end_of_operation(self, operation_s):
         if operation_s >= LONG_S > self.operation_s:
             os.kill(self.pids["d0"], signal.SIGSTOP)
+            self.stopped = True
         self.operation_s = max(self.operation_s, operation_s)
 
     def tick(self, silent_s):
-        if silent_s and not any(self.silent):
+        """A busy host may make other devices silent, and this one before it was stopped."""
+        if self.stopped and "d0" in silent_s:
             os.kill(self.pids["d0"], signal.SIGCONT)
-        self.done = self.done or (any(self.silent) and not silent_s)
+        before = self.silent[-1] if self.silent else {}
+        self.done = self.done or (self.stopped and "d0" in before and "d0" not in silent_s)
         self.silent.append(silent_s)
 
 
 def main(target):
     model, weights = catalogue.resolve("tiny-gpt2", "random")
-    spec = spec_of("gpipe", model, star((1e6, 1e6, 1e6)), new_tokens=2)
+    spec = spec_of("gpipe", model, star((1e6, 1e6, 1e6)), new_tokens=40)  # more than it will have time for
     spec = spec.model_copy(update={"weights": weights, "dilation": DILATION})
     deadlock.QUIET_S = float("inf")  # devices answer its questions: their own signs alone shall count here
     watcher = Watcher()

@@ -1,5 +1,6 @@
 """A real run in a process of its own. Before they are ready, one of its devices stops (SIGSTOP) and another
-one waits for ever. The file gets the outcome, how many device processes are left, and each device's log.
+one waits for ever. Devices have the wall seconds of the second argument to get ready. The file gets the
+outcome, how many device processes are left, and each device's log.
 """
 
 import json
@@ -19,8 +20,6 @@ from engine.runs.execute import execute
 from tests.support.small_cases import spec_of, star
 
 STOPPED, WAITING = 1, 2
-READY_S = 3.0
-"""Of wall time; the other device needs about two on an idle machine, and may be late on a busy one."""
 
 
 class StoppingNetwork(LoopbackNetwork):
@@ -35,7 +34,7 @@ def wait_for_ever():
     threading.Event().wait()
 
 
-def main(target):
+def main(target, ready_s):
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     spec = spec_of("megatron", model, star((1e9, 1e9, 1e9)), new_tokens=2)
     spec = spec.model_copy(update={"weights": weights, "dilation": 1.0})
@@ -46,10 +45,12 @@ def main(target):
         if isinstance(event, ProcessLogged):
             logs[event.device] += event.lines
 
-    report = execute(spec, lambda spec, dilation: StoppingNetwork(spec.cluster), watch, ready_s=READY_S)
+    report = execute(
+        spec, lambda spec, dilation: StoppingNetwork(spec.cluster), watch, ready_s=float(ready_s)
+    )
     outcome = report.outcome.model_dump(mode="json")
     Path(target).write_text(json.dumps([outcome, len(children(os.getpid())), logs]))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

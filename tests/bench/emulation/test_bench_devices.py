@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 STAGES = ("fork", "load", "connect", "run", "stop")
 
 

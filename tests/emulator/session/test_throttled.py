@@ -11,7 +11,9 @@ from engine.domain.report import RunReport
 from tests.support.throttled_run import share_of_a_core
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
-PATIENCE_S = 120
+PATIENCE_S = 600
+TRIES = 5
+"""Other work of the host makes a run invalid, and none valid."""
 
 
 def report_of(share: float, folder: Path) -> RunReport:
@@ -30,7 +32,10 @@ def test_a_run_on_a_worker_with_half_a_core_agrees_with_the_same_run_on_a_whole_
             pass
     except OSError as error:
         pytest.skip(f"this machine does not let a process make a control group for its cores: {error}")
-    fast, slow = report_of(0.0, tmp_path), report_of(0.5, tmp_path)
+    for _ in range(TRIES):
+        fast, slow = report_of(0.0, tmp_path), report_of(0.5, tmp_path)
+        if fast.fidelity.valid and slow.fidelity.valid:
+            break
     assert fast.fidelity.valid and slow.fidelity.valid, (fast.fidelity.why, slow.fidelity.why)
     assert fast.correctness.ok and slow.correctness.ok
     limit = fast.fidelity.latency_limit

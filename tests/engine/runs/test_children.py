@@ -12,6 +12,8 @@ from engine.runs import children
 from engine.runs.children import end_all, ending_of, fork_device
 from engine.worlds.real.device_process import write_stacks_on_request
 
+PATIENCE_S = 60.0
+"""For processes that end by themselves, however busy the host is."""
 ENDS = {
     "its process ended with status 3": "raise SystemExit(3)",
     "its process was ended by SIGSEGV": "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)",
@@ -23,7 +25,7 @@ ENDS = {
 @pytest.mark.parametrize("sentence", ENDS)
 def test_the_ending_of_a_process_is_said_and_still_there_for_who_waits_for_it(sentence):
     process = subprocess.Popen([sys.executable, "-c", ENDS[sentence]])
-    assert ending_of(process.pid) == sentence
+    assert ending_of(process.pid, PATIENCE_S) == sentence
     assert process.wait() != 0
     assert ending_of(process.pid) == "", "nobody's child any more"
 
@@ -56,7 +58,7 @@ def test_a_process_that_is_asked_for_its_stacks_before_it_can_write_them_writes_
     child = fork_device(0, "d0", None, ())
     os.kill(child.pid, signal.SIGUSR1)
     child.sock.sendall(b"\n")
-    assert ending_of(child.pid) == "its process ended with status 0"
+    assert ending_of(child.pid, PATIENCE_S) == "its process ended with status 0"
     lines, _ = child.output.read()
     assert any("in device" in line for line in lines)
     end_all([child], at_once=False)

@@ -14,7 +14,9 @@ from engine.runs.predict import prepare
 from engine.runs.readiness import ready_limit_s
 from tests.support.fake_devices import small_spec
 
-PATIENCE_S = 120
+PATIENCE_S = 600
+LIMITS_S = (3, 15, 60)
+"""Of wall time: to where it waits for ever a device gets in two on an idle machine, later on a busy one."""
 
 
 def test_the_limit_is_longer_for_more_devices_and_more_weights():
@@ -29,17 +31,23 @@ def test_the_limit_is_longer_for_more_devices_and_more_weights():
 
 def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp_path):
     result = tmp_path / "result.json"
-    subprocess.run(
-        [sys.executable, "-m", "tests.support.stopped_run", str(result)],
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=PATIENCE_S,
-    )
-    outcome, left, logs = json.loads(result.read_text())
+    for ready_s in LIMITS_S:
+        subprocess.run(
+            [sys.executable, "-m", "tests.support.stopped_run", str(result), str(ready_s)],
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+            timeout=PATIENCE_S,
+        )
+        outcome, left, logs = json.loads(result.read_text())
+        if any("in wait_for_ever" in line for line in logs["d2"]):
+            break
     assert outcome["kind"] == "failed"
     on_time = any("listens" in line for line in logs.get("d0", ()))  # unless other work has all cores
     names = "d1, d2" if on_time else "d0, d1, d2"
-    said = r" did not report the state 'listening' within 3 s of wall time: .*d1 \d+\.\d s, d2 \d+\.\d s"
+    said = (
+        rf" did not report the state 'listening' within {ready_s} s of wall time: "
+        r".*d1 \d+\.\d s, d2 \d+\.\d s"
+    )
     assert re.match(names + said, outcome["sentence"])
     assert "LOOM_READY_S" in outcome["sentence"]
     assert any("in wait_for_ever" in line for line in logs["d2"])

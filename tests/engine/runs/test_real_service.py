@@ -57,18 +57,37 @@ print(report.model_dump_json())
 """
 
 
-@pytest.fixture(scope="module")
-def printed():
+TRIES = 8
+
+
+def played():
+    """What the script prints; its last line as a report."""
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ, timeout=300.0
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ, timeout=600.0
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout.splitlines()
+    lines = done.stdout.splitlines()
+    return lines, RunReport.model_validate_json(lines[-1])
 
 
 @pytest.fixture(scope="module")
-def report(printed):
-    return RunReport.model_validate_json(printed[-1])
+def service():
+    """A busy host may let a whole batch pass before it cancels a request: then it is played again."""
+    for _ in range(TRIES):
+        lines, report = played()
+        if not report.requests[1].token_s and report.recoveries:
+            break
+    return lines, report
+
+
+@pytest.fixture(scope="module")
+def printed(service):
+    return service[0]
+
+
+@pytest.fixture(scope="module")
+def report(service):
+    return service[1]
 
 
 def test_every_token_is_proven_also_those_of_a_request_that_went_on_after_a_device_was_lost(report):

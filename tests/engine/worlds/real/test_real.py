@@ -13,6 +13,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
 from engine.strategies.registry import by_rule
+from tests.support.disturbed_runs import played_in_time
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
@@ -45,10 +46,10 @@ SPECS = {
     "single": spec_of("single"),
     "gpipe": spec_of("gpipe"),
     "voltage": spec_of("voltage"),
-    "lost": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")], failover="stop"),
-    "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.1, device="b")]),
-    "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.1, device="c")]),
-    "frozen": spec_of("megatron", [FreezeDevice(at_s=0.1, device="b")], silence_s=2.0),
+    "lost": spec_of("gpipe", [DropDevice(at_s=0.05, device="b")], failover="stop", dilation=4.0),
+    "pipeline goes on": spec_of("gpipe", [DropDevice(at_s=0.05, device="b")], dilation=4.0),
+    "tensor parallel goes on": spec_of("megatron", [DropDevice(at_s=0.05, device="c")], dilation=4.0),
+    "frozen": spec_of("megatron", [FreezeDevice(at_s=0.05, device="b")], silence_s=1.0, dilation=4.0),
     "comes back": spec_of(  # slow enough for a new process to be there before the last token
         "voltage", [DropDevice(at_s=0.05, device="b"), JoinDevice(at_s=0.1, device="b")], dilation=8.0
     ),
@@ -59,7 +60,7 @@ SPECS = {
         dilation=8.0,  # so slow that a busy host makes no other device seem slow
     ),
     "out of time": spec_of("gpipe", limit_s=0.02),
-    "source lost": spec_of("megatron", [DropDevice(at_s=0.1, device="a")]),
+    "source lost": spec_of("megatron", [DropDevice(at_s=0.05, device="a")], dilation=4.0),
 }
 
 
@@ -68,7 +69,7 @@ def runs(play_for_real):
     """Reports and traces by name."""
     return {
         name: (RunReport.parse(answer["report"], name), answer["trace"])
-        for name, answer in play_for_real(SPECS).items()
+        for name, answer in played_in_time(play_for_real, SPECS).items()
     }
 
 
@@ -110,7 +111,7 @@ def test_a_failed_device_ends_the_run_with_its_name_its_time_and_a_report(runs):
     report, trace = runs["lost"]
     assert report.outcome.kind == "peer_lost"
     assert report.outcome.device == "b"
-    assert report.outcome.time_s >= 0.1
+    assert report.outcome.time_s >= 0.05
     assert "b failed" in report.outcome.sentence
     assert [mark["device"] for mark in trace if mark.get("name") == "device_lost"] == ["b"]
     assert [change.kind for change in report.scenario.changes] == ["drop_device"]
@@ -135,7 +136,7 @@ def test_a_frozen_device_is_detected_by_its_silence_not_before(runs):
     _, trace = runs["frozen"]
     (detected,) = [mark for mark in trace if mark.get("name") == "loss_detected"]
     assert detected["facts"]["how"] == "frozen"
-    assert detected["time_s"] - detected["facts"]["since_s"] >= 1.9
+    assert detected["time_s"] - detected["facts"]["since_s"] >= 0.9
 
 
 def test_a_run_that_is_too_slow_ends_as_its_prediction_does(runs):

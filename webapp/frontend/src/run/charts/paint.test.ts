@@ -80,7 +80,7 @@ describe('onPaint', () => {
     };
     expect(at(0)).toBe(true);
     clock.mockReturnValue(24); // the picture took so long
-    await vi.waitFor(() => expect(clock.mock.calls.length).toBeGreaterThan(1));
+    await vi.waitFor(() => expect(clock.mock.calls.length).toBeGreaterThan(1), { timeout: 60_000 });
     expect(at(100)).toBe(false);
     news = true;
     expect(at(101)).toBe(true);
