@@ -1,4 +1,4 @@
-"""Recorded files that an experiment names: read from a folder, and written out for a machine without them."""
+"""Recorded files and clusters that an experiment names, written out for a machine without them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from engine.domain.experiment import Experiment
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.files import dump_toml, parse_toml
 from engine.experiments.design.sources import Sources
-from engine.experiments.design.written_out import with_recorded, with_texts
+from engine.experiments.design.written_out import with_clusters, with_recorded, with_texts
 from engine.recorded.prompts import read_prompts
 from engine.recorded.requests import read_requests
 from engine.recorded.scenarios import read_scenario
+from tests.support.experiment_rows import experiment_of
+from tests.support.packed_study import carried
 from topologies.traces import scenario_of
+
+NOWHERE = Sources(lambda name: pytest.fail(f"looked up {name}"), topologies.preset)
 
 TEXTS = {
     "bus.up": "500\n1000\n1000\n",
@@ -120,3 +124,27 @@ def test_listed_prompts_are_checked_one_by_one(folder: Path) -> None:
     asked = asked.model_copy(update={"base": asked.base | {"workload": listed}})
     with pytest.raises(SpecError, match=r"workload.prompts\[1\], prompt"):
         expand(asked, reading())
+
+
+def test_clusters_are_written_out_and_coordinates_stay() -> None:
+    experiment = experiment_of(
+        {"name": "where", "path": "cluster", "values": ["lab-3", {"value": "lab-4", "label": "Four"}]},
+        {
+            "name": "how",
+            "values": [{"label": "a", "set": {"cluster.devices[*].speed": 2, "strategy": "single"}}],
+        },
+        base={"cluster": "gigabit-4", "model": "demo-lm"},
+    )
+    clusters = {name: topologies.load(name) for name in ("gigabit-4", "lab-3")}
+    found = with_clusters(experiment, clusters)
+    where = found.factors[0]
+    assert [(level.coordinate, level.label) for level in where.values] == [("lab-3", ""), ("lab-4", "Four")]
+    assert found.base["cluster"]["name"] == "gigabit-4"
+    assert where.values[0].set["cluster"]["name"] == "lab-3" and not where.values[1].set
+    assert found.factors[1] == experiment.factors[1]
+
+
+def test_the_runs_of_an_experiment_with_its_clusters_written_out_are_the_same() -> None:
+    experiment = carried().experiment
+    found = expand(with_clusters(experiment, {"lab-3": topologies.load("lab-3")}), NOWHERE)
+    assert [point.digest for point in found] == [point.digest for point in carried().points]
