@@ -28,6 +28,7 @@ DATA = Kind("pack of data", "data")
 class Pack(NamedTuple):
     name: str
     package: str
+    version: str
     folder: Path
 
 
@@ -37,12 +38,17 @@ def packs() -> Installed[Pack]:
     return installed(DATA, (), _pack)
 
 
+def installed_packs() -> tuple[str, ...]:
+    """Package and version of every pack that this process uses."""
+    return tuple(f"{pack.package} {pack.version}" for pack in packs().rows.values())
+
+
 def _pack(point: EntryPoint, where: str) -> Pack:
     top, *below = point.module.split(".")
     place = place_of(top)
     if place is None or not (folder := place.joinpath(*below)).is_dir():
         raise SpecError(f"{where}: there is no folder {point.module}: name a package that has the files.")
-    return Pack(point.name, package_of(point)[0], folder)
+    return Pack(point.name, *package_of(point), folder)
 
 
 def of_packs(kind: Kind, taken: Collection[str], read: Callable[[Path], Mapping[str, T]]) -> Installed[T]:

@@ -22,12 +22,12 @@ class Announcement(Value):
 
     `worker` is its identity, `place` the part of that which a restart keeps (node name and home). `slots` is
     the number of tasks at once. `calibration` and `models` are digests; `methods` the code of those from
-    outside that it uses, and `left_out` why it uses others not; `capabilities` are those of
-    `emulator/network/probe.py` that work. `calibrated` and `calibrated_at` say how and when the calibration
-    was made, `calibration_takes_s` how long one takes now, `calibrating` what the one under way does, and
-    `calibration_failure` why the last one that this worker was asked for failed, or "". `refused` says why it
-    takes nothing at present, or "". `event_lag_s` is the age of the oldest event that readers cannot have
-    yet. `holds` are the jobs whose leases it renews.
+    outside that it uses, `packs` the packages of its data, and `left_out` why it uses others not;
+    `capabilities` are those of `emulator/network/probe.py` that work. `calibrated` and `calibrated_at` say
+    how and when the calibration was made, `calibration_takes_s` how long one takes now, `calibrating` what
+    the one under way does, and `calibration_failure` why the last one that this worker was asked for failed,
+    or "". `refused` says why it takes nothing at present, or "". `event_lag_s` is the age of the oldest event
+    that readers cannot have yet. `holds` are the jobs whose leases it renews.
     """
 
     worker: str
@@ -51,6 +51,7 @@ class Announcement(Value):
     calibration_failure: str = ""
     models: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
+    packs: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     refused: str = ""
     event_lag_s: float = 0.0

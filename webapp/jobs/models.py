@@ -42,9 +42,13 @@ def title(kind: type[Job], job_id: int) -> str:
 
 
 class Release(models.Model):
-    """The version of the code that last prepared the database, in one row: other workers are refused."""
+    """The version of the code that last prepared the database, in one row: other workers are refused.
+
+    `uses` is what packages add to the server, methods and packs of data: who plans for it needs the same.
+    """
 
     version = models.CharField(max_length=64)
+    uses = models.JSONField(default=list)
     since = models.DateTimeField(auto_now=True)
 
     def __str__(self) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 
 from django.conf import settings
 
 from engine.experiments.execution.version import version_of
+from engine.plugins.packs import installed_packs
+from engine.strategies.registry import installed_code
 from webapp.jobs.models import Drain, Release
 
 FOLDERS = (
@@ -25,8 +28,11 @@ def code_version() -> str:
 
 
 def prepare_release() -> None:
-    """Let only workers with this process's code work from now on."""
-    Release.objects.update_or_create(pk=1, defaults={"version": code_version()})
+    """Let only workers with this process's code work from now on, and only those plan that have the same
+    methods from outside and packs.
+    """
+    uses = [*installed_code(), *installed_packs()]
+    Release.objects.update_or_create(pk=1, defaults={"version": code_version(), "uses": uses})
 
 
 def released() -> str:
@@ -44,6 +50,18 @@ def reason_to_rest(place: str, version: str) -> str:
         )
     drained_by = Drain.objects.filter(worker=place).values_list("by", flat=True).first()
     return f"it was drained by {drained_by}" if drained_by is not None else ""
+
+
+def reason_not_to_plan(has: Collection[str]) -> str:
+    """Why a worker that `has` these methods and packs cannot answer the server's questions, or ""."""
+    uses: list[str] = Release.objects.filter(pk=1).values_list("uses", flat=True).first() or []
+    lacking = [one for one in uses if one not in has]
+    if not lacking:
+        return ""
+    return (
+        f"it has not {' and '.join(lacking)}, which the server uses: install the same there, and name it in "
+        "LOOM_METHODS, a pack in LOOM_DATA"
+    )
 
 
 def drain(place: str, by: str) -> None:

@@ -212,6 +212,8 @@ class Heartbeat(threading.Thread):
         """Find out whether this worker may work. Raises the database's errors."""
         me = self.announcement
         refused = release.reason_to_rest(me.place, me.version)
+        if me.queue == "plan" and not refused:
+            refused = release.reason_not_to_plan((*me.methods, *me.packs))
         if refused != self.refused:
             logger.warning("%s %s", me.node, f"rests: {refused}" if refused else "takes tasks again")
             self.refused = refused

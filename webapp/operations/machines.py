@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from django.http import Http404, HttpRequest
 from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
+from engine.plugins.packs import installed_packs
+from engine.strategies.registry import installed_code
 from topologies.left_out import left_out
 from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
@@ -56,6 +58,7 @@ class WorkerOut(Schema):
     methods: list[str] = Field(
         description="Package, version and digest of the methods from outside that it uses."
     )
+    packs: list[str] = Field(description="Package and version of the packs of data that it uses.")
     left_out: list[str] = Field(description="Why it uses others not that it should.")
     models: int = Field(description="How many model directories it has or can fetch.")
     refused: str = Field(description="Why it takes nothing at present, or empty.")
@@ -78,7 +81,9 @@ class WaitingRun(Schema):
 class FleetOut(Schema):
     version: str = Field(description="Of the server; workers with another one are refused.")
     workers: list[WorkerOut]
+    uses: list[str] = Field(description="What packages add to the server: methods, packs of data.")
     left_out: list[str] = Field(description="What packages add and the server does not use, and why.")
+    gaps: list[str] = Field(description="Methods that the server has and no worker, or the other way round.")
     queue: list[WaitingRun]
 
 
@@ -99,10 +104,32 @@ def get_fleet(request: HttpRequest) -> FleetOut:
     rows = {run.pk: run for run in names.only("pk", "name", "strategy", "cluster_name", "owner__username")}
     return FleetOut(
         version=release.released() or release.code_version(),
+        uses=[*installed_code(), *installed_packs()],
         left_out=list(left_out()),
+        gaps=list(gaps(installed_code(), found)),
         workers=[worker_out(one, going_on, one.worker in to_calibrate) for one in found],
         queue=[waiting_run(rows[run_id], place) for run_id, place in places.items() if run_id in rows],
     )
+
+
+DOES = {"emulate": "emulates", "points": "predicts points of experiments"}
+
+
+def gaps(mine: Collection[str], workers: Sequence[Announcement]) -> Iterator[str]:
+    """In sentences: methods from outside that the server has and no worker of a queue, and those that a
+    worker has and the server not.
+    """
+    for queue, does in DOES.items():
+        there = [one for one in workers if one.queue == queue and not one.refused]
+        for code in mine if there else ():
+            if not any(code in one.methods for one in there):
+                yield f"No worker that {does} has {code}: what needs it waits until one has it."
+    others = {code: one.node for one in workers for code in one.methods if code not in mine}
+    for code, node in others.items():
+        yield (
+            f"{node} has {code}, which the server has not: forms offer it when it is installed where the "
+            "server runs, and LOOM_METHODS names it there."
+        )
 
 
 def worker_out(one: Announcement, going_on: Sequence[Run], to_calibrate: bool) -> WorkerOut:
@@ -112,14 +139,9 @@ def worker_out(one: Announcement, going_on: Sequence[Run], to_calibrate: bool) -
         for run in going_on
         if run.worker == one.worker and run.started_at is not None
     ]
-    fields = one.model_dump(
-        exclude={"place", "at", "models", "event_lag_s", "capabilities", "holds", "methods", "left_out"}
-    )
+    fields = one.model_dump(exclude={"place", "at", "models", "event_lag_s", "holds"})
     return WorkerOut(
         **fields,
-        capabilities=list(one.capabilities),
-        methods=list(one.methods),
-        left_out=list(one.left_out),
         models=len(one.models),
         calibration_wanted=to_calibrate,
         drained=release.is_drained(one.place),

@@ -25,6 +25,7 @@ from engine.domain.calibration import calibration_digest
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
+from engine.plugins.packs import installed_packs
 from engine.runs.best_planner import with_best_planner
 from engine.runs.predict import editable_plan, predict
 from engine.runs.uncertainty import with_uncertainty
@@ -228,6 +229,7 @@ def abilities(queue: str) -> dict[str, Any]:
         "processor": host_name(),
         "capabilities": tuple(item.name for item in probe().items if item.ok) if queue == "emulate" else (),
         "methods": installed_code(),
+        "packs": installed_packs(),
         "left_out": left_out(),
     }
 

@@ -20,6 +20,7 @@ from webapp.jobs import release, workers
 from webapp.jobs.announcement import Announcement
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.need import Need, reason_against
+from webapp.operations import machines
 from webapp.runs import predictions, tasks, waiting
 from webapp.runs.models import Run
 from webapp.runs.predictions import cores_for, need_of
@@ -170,6 +171,12 @@ class Tap:
         self.is_open = is_open
 
 
+@pytest.fixture(autouse=True)
+def nobody_falls_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long a busy host takes from one beat of a test to the next."""
+    monkeypatch.setattr(fleet, "SILENT_AFTER_S", 3600)
+
+
 @pytest.fixture
 def ann(live_redis: redis.Redis) -> Any:
     """Ann's heartbeat, which beats when the test says so."""
@@ -228,6 +235,27 @@ def test_a_worker_with_other_code_is_refused_with_both_versions(
     assert "version older" in alice.get(f"/runs/{run_id}").json()["detail"]
 
 
+def test_only_who_has_the_methods_and_packs_of_the_server_plans(
+    ann: workers.Heartbeat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(release, "installed_code", lambda: ("two-thirds 0.3 abc",))
+    monkeypatch.setattr(release, "installed_packs", lambda: ("my-lab 0.1",))
+    release.prepare_release()
+    has = {"methods": ("other 1 x", "two-thirds 0.3 abc"), "packs": ("my-lab 0.1",)}
+    for lacking, words in (
+        ({}, ""),
+        ({"packs": ()}, "it has not my-lab 0.1, which the server uses: install the same there"),
+        ({"methods": ("two-thirds 0.3 abd",)}, "it has not two-thirds 0.3 abc, which the server uses"),
+        ({"methods": (), "packs": ()}, "it has not two-thirds 0.3 abc and my-lab 0.1, which"),
+    ):
+        plans = workers.Heartbeat(machine(ANN).model_copy(update={"queue": "plan", **has, **lacking}))
+        plans._judge()
+        assert plans.refused.startswith(words) and bool(plans.refused) == bool(words)
+        fleet.withdraw(plans.announcement)
+    ann.beat()
+    assert not ann.refused, "runs say themselves what they need"
+
+
 def test_a_worker_of_a_version_that_says_more_hides_no_other(ann: workers.Heartbeat, alice: Browser) -> None:
     """As one that announces a field of the next release, and one whose text is broken."""
     for worker, text in ((BOB, '{"accelerators": 2, "node": "emulate@bob"}'), (BOB._replace(pid=8), "{")):
@@ -242,6 +270,33 @@ def test_a_worker_of_a_version_that_says_more_hides_no_other(ann: workers.Heartb
     finally:
         for worker in (BOB, BOB._replace(pid=8)):
             client().delete(f"worker:emulate:{worker}")
+
+
+def test_what_the_server_has_and_no_worker_is_said_and_the_other_way_round() -> None:
+    mine = ("two-thirds 0.3 abc",)
+    older = machine(methods=("two-thirds 0.2 abb",))
+    same, resting = (machine(BOB, methods=mine, refused=why) for why in ("", "it was drained by eve"))
+    lacks, beside = machines.gaps(mine, [older, resting])
+    assert lacks.startswith("No worker that emulates has two-thirds 0.3 abc: ")
+    assert beside.startswith("emulate@ann has two-thirds 0.2 abb, which the server has not: ")
+    assert list(machines.gaps(mine, [older, same])) == [beside]
+    assert list(machines.gaps(mine, [])) == [], "that no worker is there is said elsewhere"
+
+
+def test_the_page_says_who_has_what(
+    ann: workers.Heartbeat, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machines, "installed_code", lambda: ("two-thirds 0.3 abc",))
+    monkeypatch.setattr(machines, "installed_packs", lambda: ("my-lab 0.1",))
+    has = {"methods": ("two-thirds 0.2 abb",), "packs": ("my-lab 0.2",)}
+    ann.announcement = ann.announcement.model_copy(update=has)
+    ann.beat()
+    shown = page(alice)
+    assert shown["uses"] == ["two-thirds 0.3 abc", "my-lab 0.1"]
+    assert {name: shown["workers"][0][name] for name in has} == {
+        name: list(value) for name, value in has.items()
+    }
+    assert any("emulate@ann has two-thirds 0.2 abb" in gap for gap in shown["gaps"])
 
 
 def test_hosts_with_the_same_name_are_two_workers(ann: workers.Heartbeat, alice: Browser) -> None:

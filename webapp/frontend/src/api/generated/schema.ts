@@ -954,8 +954,10 @@ export interface components {
             strategy: string;
         };
         FleetOut: {
+            gaps: string[];
             left_out: string[];
             queue: components["schemas"]["WaitingRun"][];
+            uses: string[];
             version: string;
             workers: components["schemas"]["WorkerOut"][];
         };
@@ -2842,6 +2844,7 @@ export interface components {
             methods: string[];
             models: number;
             node: string;
+            packs: string[];
             pid: number;
             processor: string;
             queue: string;

@@ -33,13 +33,18 @@ export function MachinesPage() {
         <>
           <Panel
             title="Workers"
-            about={`The server's code has the version ${data.version}.`}
+            about={`The server's code has the version ${data.version}.${uses(data.uses)}`}
             testId="workers"
             flush
           >
             {data.left_out.map((reason) => (
               <Alert color="red" m="sm" key={reason} data-testid="left-out">
                 {reason}
+              </Alert>
+            ))}
+            {data.gaps.map((gap) => (
+              <Alert color="yellow" m="sm" key={gap} data-testid="gap">
+                {gap}
               </Alert>
             ))}
             <WorkersTable workers={data.workers.map(withoutShown(data.left_out))} version={data.version} />
@@ -54,6 +59,8 @@ export function MachinesPage() {
     </Page>
   );
 }
+
+const uses = (added: readonly string[]) => (added.length > 0 ? ` It uses ${added.join(', ')}.` : '');
 
 /** A worker without the reasons that stand above all workers already. */
 const withoutShown = (shown: readonly string[]) => (worker: FleetWorker) => ({

@@ -117,9 +117,9 @@ function Row({ worker, version, mayWrite, now }: RowProps) {
         <Text size="sm" ff="monospace" c={worker.version === version ? undefined : 'var(--loom-bad)'}>
           {worker.version}
         </Text>
-        {worker.methods.map((method) => (
-          <Text size="xs" c="dimmed" key={method} data-testid="worker-method">
-            {method}
+        {[...worker.methods, ...worker.packs].map((added) => (
+          <Text size="xs" c="dimmed" key={added} data-testid="worker-added">
+            {added}
           </Text>
         ))}
         {worker.left_out.map((reason) => (
