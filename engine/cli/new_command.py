@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         (folder / name).write_text(text, encoding="utf-8")
     sys.stdout.write(
         f"{folder} has {', '.join(files)}.\n"
-        f"Next: cd {folder}, pip install -e ., pytest; or, without installing it, "
+        f"Next: cd {folder}, pip install -e '.[test]', pytest; or, without installing it, "
         f"--strategy {folder / _module(args.name)}.py\n"
     )
     return 0
