@@ -124,11 +124,11 @@ def gaps(mine: Collection[str], workers: Sequence[Announcement]) -> Iterator[str
         for code in mine if there else ():
             if not any(code in one.methods for one in there):
                 yield f"No worker that {does} has {code}: what needs it waits until one has it."
-    others = {code: one.node for one in workers for code in one.methods if code not in mine}
-    for code, node in others.items():
+    others = {code: one.node.partition("@")[2] for one in workers for code in one.methods if code not in mine}
+    for code, host in others.items():
         yield (
-            f"{node} has {code}, which the server has not: forms offer it when it is installed where the "
-            "server runs, and LOOM_METHODS names it there."
+            f"A worker on {host} has {code}, which the server has not: forms offer it when it is installed "
+            "where the server runs, and LOOM_METHODS names it there."
         )
 
 
