@@ -42,7 +42,9 @@ class WorldProgress(Schema):
     problem: int = Field(description="Points that cannot be run, with the reason.")
     invalid: int = Field(description="Points done whose times do not count as valid.")
     missed: int = Field(description="Points done that had ended before a change of their scenario.")
-    left_s: float | None = Field(description="Wall seconds; None where nothing is known yet.")
+    left_s: float | None = Field(
+        description="Wall seconds; None where nothing is known yet, or no worker can do all that waits."
+    )
 
 
 class Pace(NamedTuple):
@@ -97,8 +99,12 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
     queue = "emulate" if world == "emulated" else "points"
     at_once = max(1, slots(queue))
+    waiting = (cell.computation for cell in left if cell.computation and cell.computation.state == "waiting")
+    lacking = without_worker(queue, (one.method for one in waiting))
     if not left:
         left_s: float | None = 0.0
+    elif lacking:
+        left_s = None
     elif world == "emulated":
         pace = pace_here()
         virtual = predicted_totals(execution)
@@ -107,8 +113,6 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
     counts = {state: states.count(state) for state in STATES}
-    waiting = (cell.computation for cell in left if cell.computation and cell.computation.state == "waiting")
-    lacking = without_worker(queue, (one.method for one in waiting))
     return WorldProgress(total=len(cells), left_s=left_s, lacking=lacking, **counts, **marked)
 
 

@@ -77,6 +77,7 @@ def test_points_wait_for_a_worker_with_their_method_and_say_so(
 
         wait_until(lambda: there()["done"] == 10, "the points of EdgeLoom's own method")
         assert there()["lacking"] == {code(): 10} and there()["failed"] == 0
+        assert there()["left_s"] is None
         (tmp_path / "other").mkdir()
         with Worker("points", tmp_path / "other", PYTHONPATH=str(site), LOOM_METHODS="thirds"):
             wait_until(lambda: there()["done"] == 20, "the points of the method from outside")
