@@ -23,6 +23,7 @@ from engine.cli.experiment_command import (
     times_of_host,
 )
 from engine.cli.tables import console_for, table
+from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError
 from engine.domain.world import World
 from engine.experiments.design.expand import Point
@@ -135,7 +136,8 @@ def _open(args: argparse.Namespace) -> int:
     lacking = dict.fromkeys(
         sentence for one in opened for sentence in runs_here(study, folder, one.runs).lacking
     )
-    sys.stdout.write(f"{folder}\n{page_of(study, lacking)}\nTo carry it out again: study repeat {folder}\n")
+    again = f"To carry it out again: {COMMAND} study repeat {folder}"
+    sys.stdout.write(f"{folder}\n{page_of(study, lacking)}\n{again}\n")
     return 0
 
 
