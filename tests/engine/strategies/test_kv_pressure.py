@@ -1,9 +1,12 @@
 """Evict the oldest tokens and recompute their keys and values: same results, within the memory."""
 
+from functools import cache
+
 import pytest
 import torch
 
 from engine.domain.errors import PlanError
+from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
 from tests.support.memory_world import run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
@@ -28,6 +31,12 @@ def plans(spec, memory_bytes):
 
 def least_memory(spec):
     """The least memory, to 100 bytes, with which there is a plan."""
+    return _least_memory(spec.model_dump_json())
+
+
+@cache
+def _least_memory(document):
+    spec = RunSpec.model_validate_json(document)
     low, high = 0, 10**6
     while high - low > 100:
         middle = (low + high) // 2

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
-from engine.strategies.galaxy.plan import NoRoom, balance, choose, need_bytes_of, task_of
+from engine.strategies.galaxy.plan import NoRoom, balance, choose, exact_shares, need_bytes_of, task_of
 from engine.strategies.galaxy.strategy import Galaxy
 from engine.strategies.galaxy.time import MemberTimes
 from engine.strategies.planner.exact import best_shares, most_granules
@@ -122,6 +122,13 @@ def test_exact_is_never_predicted_slower_than_balance_and_plans_wherever_there_i
         if all(most[i][n] >= 0 for i, n in enumerate(ways))
     ]
     assert (exact is not None) == (max(room, default=-1) >= one.granules)
+
+
+def test_a_member_may_get_all_that_fits():
+    """More than fits has no time, and just as much has one."""
+    one = task(star([1e9]), GPT2)
+    rows = (one.demand.rows,)
+    assert exact_shares(one, rows, need_bytes_of(one, rows)) == ((GPT2.num_kv_heads,), (one.granules,))
 
 
 def test_the_heuristic_misses_room_that_exact_finds():

@@ -3,6 +3,7 @@ same operations, bytes and peaks, and right answers. Real processes and sockets 
 """
 
 from collections import Counter
+from functools import cache
 
 import pytest
 from test_kv_disk import offloading
@@ -14,28 +15,32 @@ from engine.runs.predict import predict, prepare, simulate
 from tests.support.operations import operations
 
 BURST = {"requests": 2, "pattern": "bursty"}
-CASES = {
-    "blocks-unpinned": tight("tpi_llm_offload", DEEP["gpt2"], 10, rows=7, new_tokens=10, requests=2),
-    "all-stream": tight("tpi_llm", DEEP["bert"]),
-    "recomputed-in-stages": pressed("gpipe", MODELS["llama"], **BURST)[0],
-    "recomputed-in-rows": pressed("galaxy", MODELS["gpt2"])[0],
-    "recomputed-while-streaming": pressed("tpi_llm", MODELS["gpt2"], **BURST)[0],
-    "on-disk-in-stages": offloading("edgeshard", MODELS["llama"], **BURST)[0],
-    "on-disk-in-flushed-stages": offloading("gpipe", MODELS["gpt2"])[0],
-    "on-disk-in-tiles": offloading("galaxy", MODELS["gpt2"], **BURST)[0],
-    "on-disk-while-streaming": offloading("tpi_llm", MODELS["llama"])[0],
+CASES = {  # made when they are asked for: to find how much memory is too little takes seconds
+    "blocks-unpinned": lambda: tight("tpi_llm_offload", DEEP["gpt2"], 10, rows=7, new_tokens=10, requests=2),
+    "all-stream": lambda: tight("tpi_llm", DEEP["bert"]),
+    "recomputed-in-stages": lambda: pressed("gpipe", MODELS["llama"], **BURST)[0],
+    "recomputed-in-rows": lambda: pressed("galaxy", MODELS["gpt2"])[0],
+    "recomputed-while-streaming": lambda: pressed("tpi_llm", MODELS["gpt2"], **BURST)[0],
+    "on-disk-in-stages": lambda: offloading("edgeshard", MODELS["llama"], **BURST)[0],
+    "on-disk-in-flushed-stages": lambda: offloading("gpipe", MODELS["gpt2"])[0],
+    "on-disk-in-tiles": lambda: offloading("galaxy", MODELS["gpt2"], **BURST)[0],
+    "on-disk-while-streaming": lambda: offloading("tpi_llm", MODELS["llama"])[0],
 }
-SPECS = {name: spec.model_copy(update={"dilation": "native"}) for name, spec in CASES.items()}
+
+
+@cache
+def spec_of(name):
+    return CASES[name]().model_copy(update={"dilation": "native"})
 
 
 @pytest.fixture(scope="module")
 def real_runs(play_for_real):
-    return play_for_real(SPECS)
+    return play_for_real({name: spec_of(name) for name in CASES})
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", CASES)
 def test_both_worlds_do_the_same_and_answer_like_the_reference(name, real_runs):
-    spec, report = SPECS[name], real_runs[name]["report"]
+    spec, report = spec_of(name), real_runs[name]["report"]
     trace, outcome = simulate(prepare(spec))
     assert outcome.kind == "finished"
     assert report["outcome"]["kind"] == "finished", report["outcome"]["sentence"]
@@ -49,10 +54,10 @@ def test_both_worlds_do_the_same_and_answer_like_the_reference(name, real_runs):
     assert report["correctness"]["max_rel_error"] < 1e-4
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", CASES)
 def test_both_ledgers_stay_within_memory(name, real_runs):
-    simulated = {d.name: d.peak_memory_bytes for d in predict(SPECS[name]).devices}
+    simulated = {d.name: d.peak_memory_bytes for d in predict(spec_of(name)).devices}
     real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
     assert simulated == real
-    for device in SPECS[name].cluster.devices:
+    for device in spec_of(name).cluster.devices:
         assert real[device.name] <= device.memory_bytes
