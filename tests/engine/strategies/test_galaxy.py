@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -89,6 +90,33 @@ def test_however_many_devices_every_head_and_column_has_a_place_and_fits(members
     heads, granules = exact_shares(task, sizes, need_bytes)
     assert (sum(heads), sum(granules)) == (WIDE.num_heads, task.granules)
     assert need_bytes(0, heads[0], granules[0]) <= least
+
+
+def test_exact_shares_are_never_slower_than_those_of_the_paper_s_rule_and_mostly_faster():
+    """Also where the rule finds room for all."""
+    rng, faster = Random(2), 0
+    for _ in range(4):
+        cluster = star([10 ** rng.uniform(9, 10) for _ in range(3)])
+        exact_s, balance_s = (
+            plan_of(
+                spec_of("galaxy", GPT2, cluster, rows=12, division=division)
+            ).layout.predicted_layer_s.tiles
+            for division in ("exact", "balance")
+        )
+        assert exact_s <= balance_s
+        faster += exact_s < balance_s
+    assert faster > 2
+
+
+def test_rows_by_hand_are_those_that_were_given_and_some_device_must_have_some():
+    def by_hand(*rows):
+        share = {"heads": 2, "columns": 32}
+        devices = [{"device": f"d{rank}", "rows": count, **share} for rank, count in enumerate(rows)]
+        return plan_of(spec_of("galaxy", GPT2, star([1e10] * 2), rows=12, plan={"devices": devices}))
+
+    assert by_hand(1, 2).layout.rows == (0, 4, 12)
+    with pytest.raises(PlanError, match="gives no device any rows: give one device some"):
+        by_hand(0, 0)
 
 
 @pytest.mark.parametrize("overlap", [True, False])
