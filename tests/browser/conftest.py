@@ -1,4 +1,4 @@
-"""One `./loom up`, one Chromium and one login for all browser tests; every test gets a fresh page."""
+"""One `./loom up`, one Chromium and one login for all browser tests; every test gets an empty page."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    StorageState,
+    ViewportSize,
+    sync_playwright,
+)
 
 from tests.ops.test_up import Up, password_in
 
@@ -49,19 +56,29 @@ def administrator(site: Up, browser: Browser) -> StorageState:
         return StorageState(cookies=context.storage_state()["cookies"], origins=[])
 
 
-@pytest.fixture
-def page(site: Up, browser: Browser, administrator: StorageState) -> Iterator[Page]:
-    """The start page as the administrator has it; nothing in it may break while a test looks elsewhere."""
+@pytest.fixture(scope="session")
+def context(site: Up, browser: Browser, administrator: StorageState) -> Iterator[BrowserContext]:
+    """The administrator's: its cache has the code of the pages, which takes long to load."""
+    size = ViewportSize(width=1400, height=900)
     with closing(
-        browser.new_context(
-            viewport={"width": 1400, "height": 900}, base_url=site.url, storage_state=administrator
-        )
+        browser.new_context(viewport=size, base_url=site.url, storage_state=administrator)
     ) as context:
         context.set_default_timeout(PATIENCE_MS)
-        opened = context.new_page()
-        broken: list[str] = []
-        opened.on("pageerror", lambda error: broken.append(str(error)))
-        opened.goto("/")
-        opened.get_by_test_id("start-demo").wait_for()
-        yield opened
+        yield context
+
+
+@pytest.fixture
+def page(site: Up, context: BrowserContext) -> Iterator[Page]:
+    """An empty page of the administrator, in whose browser no page has kept anything; nothing in it may break
+    while a test looks elsewhere.
+    """
+    opened = context.new_page()
+    session = context.new_cdp_session(opened)
+    session.send("Storage.clearDataForOrigin", {"origin": site.url, "storageTypes": "local_storage"})
+    session.detach()
+    broken: list[str] = []
+    opened.on("pageerror", lambda error: broken.append(str(error)))
+    yield opened
+    for each in context.pages:
+        each.close()
     assert broken == []

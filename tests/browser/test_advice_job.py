@@ -69,6 +69,7 @@ def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -
     """The figures are those of the same runs predicted here."""
     runs = predicted(showcase("lime"))
     own, other = (f"{run.tokens_per_s:.3g} tokens/s" for run in (runs[""], runs["pipeline_offload"]) if run)
+    page.goto("/")
     page.get_by_test_id("open-showcase-lime").click()
     expect(page.get_by_test_id("showcase-look-for")).to_contain_text("load their next layer")
     expect(page.get_by_test_id("strategy-lime")).to_have_attribute("aria-checked", "true")

@@ -23,6 +23,7 @@ def marks(page: Page, source: str) -> Locator:
 
 def ask(page: Page) -> None:
     """Four methods at four rates with three seeds, in few actions; every value is predicted."""
+    page.goto("/")
     page.get_by_test_id("nav-clusters").click()
     page.get_by_test_id("cluster-lab-3").get_by_role("link").first.click()
     person = Person(page)

@@ -31,6 +31,9 @@ METRICS = {"latency_s": "End-to-end latency", "ttft_s": "Time to first token"}
 T_OF_TWO = 12.706
 """Student's t for a 95 % interval over two runs."""
 
+FINISHED = re.compile("^finished")
+"""With points left out that are not valid on a busy machine, or without."""
+
 MOST_OF_RESEARCHER, MOST_OF_ENGINEER = 25, 6
 
 Place = tuple[str, float, str]
@@ -75,14 +78,14 @@ def ask(person: Person) -> None:
     person.click("choose-best")
     person.click("emulate")
     page.wait_for_url(re.compile(r"/experiments/\d+$"))
-    expect(page.get_by_test_id("experiment-state")).to_have_text("finished", timeout=2 * PATIENCE_MS)
+    expect(page.get_by_test_id("experiment-state")).to_have_text(FINISHED, timeout=2 * PATIENCE_MS)
 
 
 def keep_a_second_figure(person: Person) -> None:
     person.choose("view-metric", METRICS["ttft_s"])
     person.click("keep-figure")
     expect(person.page.get_by_test_id("choose-figure")).to_have_value(re.compile(METRICS["ttft_s"]))
-    expect(person.page.get_by_test_id("experiment-state")).to_have_text("finished")
+    expect(person.page.get_by_test_id("experiment-state")).to_have_text(FINISHED)
 
 
 def print_the_report(person: Person, folder: Path) -> Path:

@@ -37,6 +37,7 @@ def drag(page: Page, start: str, end: str) -> None:
 
 def draw_cluster(page: Page, name: str) -> None:
     """Three unequal devices around a switch, saved as `name`."""
+    page.goto("/")
     page.get_by_test_id("nav-clusters").click()
     page.get_by_test_id("new-cluster").click()
     for item in ("switch", *DEVICES):
@@ -63,11 +64,11 @@ def start_run(
     page: Page,
     strategy: str,
     new_tokens: int,
-    dilation: str | None,
+    dilation: str,
     after_loss: str = "Plan again and go on",
     **params: str,
 ) -> int:
-    """From the editor's cluster to a run; its id. A fixed dilation makes it long enough to act in."""
+    """From the editor's cluster to a run; its id. Its dilation makes it long enough to act in."""
     choose_strategy(page, strategy)
     if params:
         page.get_by_test_id("section-parameters").click()
@@ -80,10 +81,8 @@ def start_run(
     page.get_by_test_id("prompt").fill("The with statement is used to")
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
     page.get_by_test_id("section-execution").click()
-    kind = "Automatic" if dilation is None else "Fixed"  # the form keeps the choice of the last run
-    page.get_by_test_id("dilation-kind").get_by_text(kind).click()
-    if dilation is not None:
-        page.get_by_test_id("dilation").fill(dilation)
+    page.get_by_test_id("dilation-kind").get_by_text("Fixed").click()
+    page.get_by_test_id("dilation").fill(dilation)
     page.get_by_test_id("failover").get_by_text(after_loss).click()
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
     page.get_by_test_id("start-run").click()
@@ -225,7 +224,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
 
-    first = start_run(page, "megatron", 200, "60", "End the run", planner="paper")  # the drop ends it
+    first = start_run(page, "megatron", 240, "60", "End the run", planner="paper")  # the drop ends it
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
     touch_slider(page, link)
@@ -264,7 +263,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
 
     page.get_by_test_id("nav-new-run").click()
     page.get_by_test_id("choose-cluster-drawn").click()
-    second = start_run(page, "gpipe", 8, None, planner="paper")
+    second = start_run(page, "gpipe", 8, "4", planner="paper")
     page.get_by_test_id("open-report").click()
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
     expect(page.get_by_test_id("finding")).to_contain_text("8 tokens took")
@@ -275,7 +274,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
 
     page.get_by_test_id("nav-new-run").click()
     page.get_by_test_id("choose-cluster-drawn").click()
-    third = start_run(page, "single", 8, None)
+    third = start_run(page, "single", 8, "4")
     page.get_by_test_id("open-report").wait_for()
 
     page.get_by_test_id("nav-start").click()

@@ -19,7 +19,7 @@ def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
     page.goto("/runs/new")
     page.get_by_test_id("baselines").click()
     expect(page.get_by_test_id("reason-deepspeed")).to_contain_text("cannot share equally")
-    start_run(page, "edgeformer", 4, None, t_max="0.6", prune="paper")
+    start_run(page, "edgeformer", 4, "4", t_max="0.6", prune="paper")
     expect(page.get_by_test_id("head-0-0")).to_have_attribute("data-state", re.compile("attended|pruned"))
     heads = page.get_by_test_id("view-heads").locator("[data-testid^=head-]")
     expect(heads).to_have_count(6 * 8)
