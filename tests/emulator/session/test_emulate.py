@@ -175,6 +175,7 @@ def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None
     before, after = before_and_after(events)
     assert len(before) > 3
     assert len(after) > 3
+    after = after[len(after) // 2 :]  # a busy device learns of the change later
     assert bit_per_s(before) / bit_per_s(after) == pytest.approx(4.0, rel=0.15)
 
 
