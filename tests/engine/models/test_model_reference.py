@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from engine.domain.cache_directory import prune
 from engine.domain.errors import HostError
 from engine.domain.workload import Workload
-from engine.models.cache import prune
 from engine.models.inputs import prompts
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
