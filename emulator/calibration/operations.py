@@ -33,10 +33,6 @@ MODELS = ("bert-large", "bert-base", "gpt2", "tinyllama-42m", "minilm", "demo-lm
 ROWS = (1, 8, 34, 128, 200)
 CACHED = (64,)  # rows of the KV cache that a decoding step finds
 SHARDS = 6
-MANY_ROWS, MANY_ROWS_SHARE = 128, 2
-"""With so many rows products compute more than they read: in layers of half the working set they take what
-they take in all of it (to 2 %).
-"""
 
 
 class TimedOperation(NamedTuple):
@@ -132,8 +128,7 @@ def time_sequence(
 
     torch.set_num_threads(1)
     model = store.model
-    share = MANY_ROWS_SHARE if rows >= MANY_ROWS else 1
-    layers = working_layers(model, extent.working_set_bytes // share)
+    layers = working_layers(model, extent.working_set_bytes)
     steps = list(SEQUENCES[sequence](model, layers, rows, "check" if model.causal else None))
     hold(store, (piece for step in steps for piece in step.op.slices(model)))
     caches: dict[tuple[str, int], KVCache] = {}
