@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 OTHERS = 0o077
@@ -30,6 +32,18 @@ def close(directory: Path) -> None:
     for path in (directory, *directory.iterdir(), *directory.glob("logs/*")):
         if _is_open(path):
             path.chmod(path.stat().st_mode & ~OTHERS)
+
+
+@contextmanager
+def not_for_secrets() -> Iterator[None]:
+    """Others may read what this process makes meanwhile: emulations that root starts run without its rights,
+    with the packages that are installed here.
+    """
+    before = os.umask(0o022)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _is_open(path: Path) -> bool:

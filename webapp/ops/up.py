@@ -46,7 +46,8 @@ def up(port: int) -> int:
             raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
         given_redis = os.environ.get("REDIS_URL")
         begin = time.monotonic()
-        worked = IS_CHECKOUT and set_up(redis=not given_redis)
+        with private.not_for_secrets():
+            worked = IS_CHECKOUT and set_up(redis=not given_redis)
         if worked:
             echo(f"Set-up done in {time.monotonic() - begin:.0f} s.")
         with Supervisor() as supervisor:

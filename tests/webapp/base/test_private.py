@@ -15,7 +15,9 @@ from django.contrib.sessions.models import Session
 
 from tests.support.web import Browser
 from webapp.operations import backup as backups
-from webapp.ops.places import ROOT
+from webapp.ops import up
+from webapp.ops.places import ROOT, OpsError
+from webapp.ops.redis_server import free_port
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -84,3 +86,21 @@ def test_a_backup_is_private_from_its_first_byte(
     backups.backup(tmp_path / "backup")
     assert modes == [False]
     assert not is_open(tmp_path / "backup")
+
+
+def test_what_the_first_start_installs_can_be_read_without_its_rights(
+    tmp_path: Path, usual_umask: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Emulations that root starts are not root: they import what `./loom up` has installed."""
+
+    def set_up(redis: bool) -> bool:
+        (tmp_path / "package").mkdir()
+        raise OpsError("set up")
+
+    monkeypatch.setenv("LOOM_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setattr(up, "IS_CHECKOUT", True)
+    monkeypatch.setattr(up, "set_up", set_up)
+    with pytest.raises(OpsError, match="set up"):
+        up.up(free_port())
+    (tmp_path / "secret").mkdir()
+    assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("package", "secret")] == [0o755, 0o700]
