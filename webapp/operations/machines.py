@@ -83,7 +83,8 @@ class FleetOut(Schema):
     workers: list[WorkerOut]
     uses: list[str] = Field(description="What packages add to the server: methods, packs of data.")
     left_out: list[str] = Field(description="What packages add and the server does not use, and why.")
-    gaps: list[str] = Field(description="Methods that the server has and no worker, or the other way round.")
+    gaps: list[str] = Field(description="Methods that the server has and no worker.")
+    elsewhere: list[str] = Field(description="Methods that a worker has and the server not.")
     queue: list[WaitingRun]
 
 
@@ -107,6 +108,7 @@ def get_fleet(request: HttpRequest) -> FleetOut:
         uses=[*installed_code(), *installed_packs()],
         left_out=list(left_out()),
         gaps=list(gaps(installed_code(), found)),
+        elsewhere=list(elsewhere(installed_code(), found)),
         workers=[worker_out(one, going_on, one.worker in to_calibrate) for one in found],
         queue=[waiting_run(rows[run_id], place) for run_id, place in places.items() if run_id in rows],
     )
@@ -116,14 +118,16 @@ DOES = {"emulate": "emulates", "points": "predicts points of experiments"}
 
 
 def gaps(mine: Collection[str], workers: Sequence[Announcement]) -> Iterator[str]:
-    """In sentences: methods from outside that the server has and no worker of a queue, and those that a
-    worker has and the server not.
-    """
+    """In sentences: methods from outside that the server has and no worker of a queue."""
     for queue, does in DOES.items():
         there = [one for one in workers if one.queue == queue and not one.refused]
         for code in mine if there else ():
             if not any(code in one.methods for one in there):
                 yield f"No worker that {does} has {code}: what needs it waits until one has it."
+
+
+def elsewhere(mine: Collection[str], workers: Sequence[Announcement]) -> Iterator[str]:
+    """In sentences: methods from outside that a worker has and the server not. No form can offer them."""
     others = {code: one.node.partition("@")[2] for one in workers for code in one.methods if code not in mine}
     for code, host in others.items():
         yield (

@@ -5,6 +5,7 @@ import type {
   Catalogue,
   ClusterRow,
   ClusterSpec,
+  Fleet,
   Metric,
   Picture,
   RunRow,
@@ -156,6 +157,17 @@ export function useHealth() {
     staleTime: 0,
   });
 }
+
+/** Every worker, what it does, and what packages add to it and to the server. */
+export const FLEET = queryOptions({
+  queryKey: ['fleet'],
+  queryFn: ({ signal }) => api.get<Fleet>('/fleet', signal),
+});
+
+const NONE: readonly string[] = [];
+
+/** In sentences: methods that a worker has and the server not, so that no form can offer them. */
+export const useElsewhere = () => useQuery({ ...FLEET, select: (fleet) => fleet.elsewhere }).data ?? NONE;
 
 const CATALOGUE = queryOptions({
   queryKey: ['catalogue'],

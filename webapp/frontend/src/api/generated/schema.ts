@@ -954,6 +954,7 @@ export interface components {
             strategy: string;
         };
         FleetOut: {
+            elsewhere: string[];
             gaps: string[];
             left_out: string[];
             queue: components["schemas"]["WaitingRun"][];

@@ -1,7 +1,8 @@
 import { Alert, Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, sentence } from '@/api/client';
-import type { Fleet, FleetWorker } from '@/api/types';
+import { sentence } from '@/api/client';
+import { FLEET } from '@/api/queries';
+import type { FleetWorker } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
@@ -14,12 +15,7 @@ const EVERY_MS = 2_000;
 
 /** The page /machines: every worker, what it does, and the runs that wait for one. */
 export function MachinesPage() {
-  const query = useQuery({
-    queryKey: ['fleet'],
-    queryFn: ({ signal }) => api.get<Fleet>('/fleet', signal),
-    refetchInterval: EVERY_MS,
-    staleTime: 0,
-  });
+  const query = useQuery({ ...FLEET, refetchInterval: EVERY_MS, staleTime: 0 });
   const { data } = query;
   return (
     <Page
@@ -42,7 +38,7 @@ export function MachinesPage() {
                 {reason}
               </Alert>
             ))}
-            {data.gaps.map((gap) => (
+            {[...data.gaps, ...data.elsewhere].map((gap) => (
               <Alert color="yellow" m="sm" key={gap} data-testid="gap">
                 {gap}
               </Alert>

@@ -3,10 +3,11 @@ import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate } from '@/components/navigation';
 import { ApiError, api, sentence } from '@/api/client';
-import { useChange, useSupports } from '@/api/queries';
+import { useChange, useElsewhere, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow, Objective, RunRequest, Showcase } from '@/api/types';
 import { useAdvice } from '@/advice/useAdvice';
 import { ErrorPanel } from '@/components/ErrorPanel';
+import { NotOffered } from '@/components/NotOffered';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
@@ -47,6 +48,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
   const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
   const reasons = useSupports(pairOf(draft)).data ?? {};
+  const elsewhere = useElsewhere();
   const lacking = missing(draft, model);
   const request = lacking ? null : toRequest(draft, model);
   const [by, setBy] = useState<Objective>('total_s');
@@ -123,6 +125,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             onChoose={(name) => set({ strategy: name })}
             onBestPlanner={planned ? undefined : () => setParams({ planner: 'best' })}
           />
+          <NotOffered sentences={elsewhere} />
         </Section>
         {strategy && paramNames.length > 0 && (
           <FoldedSection

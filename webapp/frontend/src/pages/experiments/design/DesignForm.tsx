@@ -2,9 +2,10 @@ import { Card, Group, NumberInput, Text, TextInput, Title } from '@mantine/core'
 import { useViewportSize } from '@mantine/hooks';
 import { type ReactNode, useState } from 'react';
 import { ApiError, sentence } from '@/api/client';
-import { useSupports, useMetrics } from '@/api/queries';
+import { useElsewhere, useMetrics, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
+import { NotOffered } from '@/components/NotOffered';
 import { pairOf } from '@/run/request/draft';
 import {
   baseOf,
@@ -55,6 +56,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
   const cluster = run.frozen ?? clusters.find((row) => row.id === run.clusterId)?.spec ?? null;
   const model = catalogue.models.find((row) => row.name === run.model);
   const reasons = useSupports(pairOf(run)).data ?? {};
+  const elsewhere = useElsewhere();
   const lacking = lacks(design, cluster);
   const experiment =
     lacking || !cluster ? null : toExperiment(design, cluster, model, stored?.experiment ?? null);
@@ -95,6 +97,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
             onChange={(next) => set({ methods: next })}
             deviceNames={cluster?.devices.map(({ name }) => name) ?? []}
           />
+          <NotOffered sentences={elsewhere} />
         </Section>
         <Section title="Factors" about="every combination is one point">
           {factors.map((factor, at) => (
