@@ -7,7 +7,7 @@ in `edgeloom.methods`, and `LOOM_METHODS` names them. What is not named is not i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +36,8 @@ class Kind(NamedTuple):
         return f"LOOM_{self.word.upper()}"
 
 
-VARIABLES = tuple(f"LOOM_{word}" for word in ("METHODS", "METRICS", "DATA"))
+METHOD, METRIC, DATA = Kind("method", "methods"), Kind("figure", "metrics"), Kind("pack of data", "data")
+VARIABLES = tuple(kind.variable for kind in (METHOD, METRIC, DATA))
 
 
 class Unusable(NamedTuple):
@@ -84,6 +85,14 @@ def active_names(variable: str) -> frozenset[str] | None:
     """None: all."""
     given = os.environ.get(variable)
     return None if given is None else frozenset(filter(None, map(str.strip, given.split(","))))
+
+
+def not_named() -> Iterator[tuple[Kind, tuple[str, ...]]]:
+    """By kind the names that packages declare and its variable does not name: what a server does not use."""
+    for kind in (METHOD, METRIC, DATA):
+        declared = {point.name for point in entry_points(group=kind.group)}
+        if others := declared - (active_names(kind.variable) or frozenset()):
+            yield kind, tuple(sorted(others))
 
 
 def check_free(name: str, taken: Collection[str], kind: Kind, where: str) -> None:

@@ -19,10 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from engine.domain.errors import SpecError
-from engine.plugins.installed import Installed, Kind, Unusable, check_free, installed, package_of, place_of
+from engine.plugins.installed import (
+    DATA,
+    Installed,
+    Kind,
+    Unusable,
+    check_free,
+    installed,
+    package_of,
+    place_of,
+)
 
 T = TypeVar("T")
-DATA = Kind("pack of data", "data")
 
 
 class Pack(NamedTuple):

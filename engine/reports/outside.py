@@ -16,11 +16,10 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
 from engine.domain.trace import Mark, Span
-from engine.plugins.installed import Installed, Kind, imported, installed, place_of
+from engine.plugins.installed import METRIC, Installed, imported, installed, place_of
 from engine.plugins.words import words_of
 from engine.reports.metric import Metric
 
-METRIC = Kind("figure", "metrics")
 NAME = re.compile(r"[a-z][a-z0-9_]{0,30}")
 log = logging.getLogger(__name__)
 

@@ -22,11 +22,10 @@ from engine.domain.errors import EdgeLoomError, PlanError, SpecError
 from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout
 from engine.domain.spec import MethodOrigin
-from engine.plugins.installed import Installed, Kind, imported, installed, package_of, place_of
+from engine.plugins.installed import METHOD, Installed, imported, installed, package_of, place_of
 from engine.plugins.words import is_ours, told
 from engine.program.strategy import Params, Strategy
 
-METHOD = Kind("method", "methods")
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 DIGITS = 16
 

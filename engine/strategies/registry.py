@@ -14,7 +14,7 @@ from engine.domain.errors import SpecError
 from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout, Plan
 from engine.domain.spec import MethodOrigin, RunSpec
-from engine.plugins.installed import check_free, place_of
+from engine.plugins.installed import METHOD, check_free, place_of
 from engine.program.strategy import Strategy
 from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
@@ -29,7 +29,6 @@ from engine.strategies.lime.strategy import Lime
 from engine.strategies.mcu.strategy import Mcu
 from engine.strategies.megatron import Megatron
 from engine.strategies.outside import (
-    METHOD,
     Outside,
     installed_methods,
     is_file,

@@ -17,9 +17,10 @@ import pytest
 from bench.service.first_run import Visitor
 from emulator.host.leftovers import Process, children, is_alive
 from tests.ops.conftest import processes_with, wait_until
+from tests.support.outside import install
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
-from webapp.ops.up import has_one_user
+from webapp.ops.up import has_one_user, not_used
 
 pytestmark = [pytest.mark.root, pytest.mark.redis]
 
@@ -218,3 +219,20 @@ def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -
 )
 def test_an_address_of_redis_says_whether_all_processes_would_be_one_user(url: str, one: bool) -> None:
     assert has_one_user(url) is one
+
+
+def test_what_is_installed_and_not_named_is_told_with_the_line_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("LOOM_METHODS", "halves")
+    monkeypatch.delenv("LOOM_DATA", raising=False)
+    for package, entry, group in (
+        ("a", "halves = a:Halves", "methods"),
+        ("b", "thirds = b:Thirds", "methods"),
+        ("c", "my-lab = c", "data"),
+    ):
+        install(tmp_path, entry, package, f"edgeloom.{group}")
+    method, pack = not_used()
+    assert method.startswith("Installed and not used: the method thirds. LOOM_METHODS=halves,thirds ")
+    assert pack.startswith("Installed and not used: the pack of data my-lab. LOOM_DATA=my-lab ")

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from engine.domain.command_name import COMMAND, IS_CHECKOUT
+from engine.plugins.installed import not_named
 from webapp.base import private
 from webapp.base.front_end import why_no_pages
 from webapp.ops import debian, services
@@ -84,11 +85,22 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         echo(line)
     if given_redis and has_one_user(given_redis):
         echo(ONE_USER)
-    if no_pages := why_no_pages():
-        echo(no_pages)
+    for sentence in (*not_used(), why_no_pages()):
+        if sentence:
+            echo(sentence)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
+
+
+def not_used() -> Iterator[str]:
+    """In sentences: what packages add and this server does not use, and how it would."""
+    for kind, names in not_named():
+        every = ",".join(filter(None, (os.environ.get(kind.variable), *names)))
+        yield (
+            f"Installed and not used: the {kind.name} {' and '.join(names)}. "
+            f"{kind.variable}={every} {COMMAND} up uses what is named."
+        )
 
 
 def start_redis(supervisor: Supervisor) -> RedisServer:

@@ -11,7 +11,7 @@ import tomli_w
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.experiments.studies.study import NAME, StudiedMethod
-from engine.strategies.outside import METHOD
+from engine.plugins.installed import METHOD
 from engine.strategies.registry import folder_of, source_of, strategy_of
 
 FOLDER = "methods"
