@@ -12,6 +12,7 @@ from playwright.sync_api import (
     Page,
     StorageState,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
@@ -21,6 +22,8 @@ CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
 PATIENCE_MS = 240_000
 """Only a test that fails takes it: others may have the cores, or the turn to emulate, meanwhile."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")

@@ -8,13 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from engine.runs.showcase import predicted
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy
 from topologies.showcases import showcase
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
-
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:

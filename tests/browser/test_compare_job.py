@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median, stdev
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 import topologies
 from engine.domain.units import human_s
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.pages import STILL
-from tests.browser.test_main_job import findings
+from tests.browser.test_main_job import eventually, findings
+from tests.browser.zooming import painted
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 STRATEGIES, RATES, SEEDS = ("voltage", "gpipe"), (1e7, 1e9), (0, 1, 2)
 OF_GPIPE = len(RATES) * len(SEEDS)
 """The place of its first run."""
@@ -173,6 +173,50 @@ def test_groups_of_repeats_are_set_against_the_group_of_the_baseline(page: Page,
     page.get_by_test_id("group-repeats").click()
     expect(page.get_by_test_id("value-ttft_s-11")).to_be_visible()
     assert "grouped=0" in page.url
+
+
+FIRST_TOP = """(selector) => {
+    const first = {};
+    const look = () => { first.top ??= document.querySelector(selector)?.getBoundingClientRect().top; };
+    new MutationObserver(look).observe(document, { childList: true, subtree: true });
+    look();
+    return first;
+}"""
+"""Where an element is when it is there first."""
+
+
+def test_what_can_be_pressed_stays_in_its_place_when_the_figure_comes_late(
+    page: Page, ids: list[int]
+) -> None:
+    held: list[Route] = []
+    page.route("**/api/compare/figure?*", lambda route: held.append(route))
+    with page.expect_response("**/api/compare?*") as compared:
+        page.goto(address(ids, grouped="1"), wait_until="commit")
+        first = page.evaluate_handle(FIRST_TOP, f"[data-testid='baseline-{ids[OF_GPIPE]}']")
+    compared.value.finished()
+    eventually(page, lambda: held != [], "the request for the figure")
+    painted(page)
+    held[0].continue_()
+    expect(marks(page)).to_have_count(4)
+    top = page.get_by_test_id(f"baseline-{ids[OF_GPIPE]}").evaluate("one => one.getBoundingClientRect().top")
+    assert first.evaluate("one => one.top") == pytest.approx(top, abs=5)
+
+
+def test_the_first_of_two_quick_choices_is_not_lost(page: Page, ids: list[int]) -> None:
+    """The second comes before the page shows the first."""
+    page.goto(address(ids))
+    expect(marks(page)).to_have_count(4)
+    choices = [f"[data-testid='{one}']" for one in (f"baseline-{ids[OF_GPIPE]}", "group-repeats")]
+    page.evaluate(
+        """async ([first, second]) => {
+            document.querySelector(first).click();
+            await null;
+            document.querySelector(second).click();
+        }""",
+        choices,
+    )
+    expect(page).to_have_url(re.compile("grouped=0"))
+    expect(page).to_have_url(re.compile(f"baseline={ids[OF_GPIPE]}"))
 
 
 def test_runs_that_were_asked_for_something_else_are_said_to_be(

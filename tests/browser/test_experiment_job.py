@@ -7,12 +7,10 @@ import re
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.person import Person
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 METHODS = ("single", "voltage", "gpipe", "galaxy")
 MOST_ACTIONS = 15
 

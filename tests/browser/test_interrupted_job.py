@@ -26,7 +26,6 @@ pytestmark = [
     pytest.mark.long("webapp", "engine/experiments"),
 ]
 
-expect.set_options(timeout=PATIENCE_MS)
 NUM_POINTS = 12
 EMULATING = [[status] for status in ACTIVE if status != "planning"]
 

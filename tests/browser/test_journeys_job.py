@@ -25,7 +25,6 @@ from tests.ops.test_up import Up, password_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 METHODS = ("single", "voltage", "gpipe", "galaxy")
 METRICS = {"latency_s": "End-to-end latency", "ttft_s": "Time to first token"}
 T_OF_TWO = 12.706

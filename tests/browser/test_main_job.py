@@ -18,7 +18,6 @@ from webapp.ops.places import FRONTEND, ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 AXE = FRONTEND / "node_modules" / "axe-core" / "axe.min.js"
 DEVICES = ("raspberry-pi-4", "raspberry-pi-3", "raspberry-pi-zero-2")
 

@@ -7,12 +7,9 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import start_run, wait_for_tokens
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
-
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:

@@ -7,7 +7,7 @@ from itertools import cycle
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState, expect
+from playwright.sync_api import Browser, Page, StorageState
 
 from bench.service.browser_probe import wire_bytes
 from edgeloom import Client
@@ -22,7 +22,6 @@ from tests.support.web import request_body
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 MOST_CODE_BYTES = 150_000
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 

@@ -9,11 +9,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import PATIENCE_MS
-
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
-
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def choose_model(page: Page, name: str) -> None:

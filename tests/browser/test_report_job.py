@@ -11,13 +11,11 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import topologies
-from tests.browser.conftest import PATIENCE_MS
 from tests.ops.test_up import Up
 from tests.support.predicted_runs import store_predicted
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 HOSTILE = "</title></script><img src=x onerror=ran=1><script>ran=1</script>"
 NOTES = f"first line\n{HOSTILE}"
 

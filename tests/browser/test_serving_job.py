@@ -11,14 +11,12 @@ from openai import OpenAI
 from playwright.sync_api import Page, expect
 
 from bench.service import load_generator
-from tests.browser.conftest import PATIENCE_MS
 from tests.browser.test_main_job import choose_strategy, findings
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
-expect.set_options(timeout=PATIENCE_MS)
 
 WORDS = ["with", "for", "if", "try", "return", "import"]
 BUSY = load_generator.Tolerance(on_the_way_s=4.0, per_token=0.4, rate=0.5)

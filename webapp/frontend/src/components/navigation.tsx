@@ -7,11 +7,11 @@ import {
   Router,
   useLocation,
   useParams,
-  useSearchParams,
+  useSearchParams as useShownParams,
 } from 'wouter';
 import { useBrowserLocation, useHistoryState, useSearch } from 'wouter/use-browser-location';
 
-export { useHistoryState, useParams, useSearchParams };
+export { useHistoryState, useParams };
 
 type Go = () => void;
 
@@ -58,6 +58,19 @@ export function Link(props: LinkProps) {
 /** The path of the page that is shown. */
 export function usePage(): string {
   return useLocation()[0];
+}
+
+/** The query of the page that is shown, and what sets it. A function gets the query of the address as it is when
+ * it is called: a page that is slow to render may not show what was chosen just before.
+ */
+export function useSearchParams(): ReturnType<typeof useShownParams> {
+  const [shown, setParams] = useShownParams();
+  const page = usePage();
+  const now = () => (location.pathname === page ? new URLSearchParams(location.search) : shown);
+  return [
+    shown,
+    (next, options) => setParams(typeof next === 'function' ? () => next(now()) : next, options),
+  ];
 }
 
 /** Shows another page. */

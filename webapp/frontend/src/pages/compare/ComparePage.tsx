@@ -1,6 +1,6 @@
 import { Anchor, Button, Center, Group, Loader, SegmentedControl, Stack } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
-import { keepPreviousData, useQueries, useQuery } from '@tanstack/react-query';
+import { useQueries } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
 import { Link, useSearchParams } from '@/components/navigation';
 import { api, isMissing, sentence } from '@/api/client';
@@ -8,11 +8,12 @@ import { isReadable, type StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
+import { useOnce } from '@/components/useOnce';
 import { seconds } from '@/format/units';
 import { LineChart } from '@/run/charts/LineChart';
 import { Panel } from '@/components/Panel';
 import { seriesColor } from '@/theme/seriesColors';
-import { chosenIn, unknownIn } from './address';
+import { chosenIn, comparedIn, unknownIn, without } from './address';
 import { listed } from './cautions';
 import { csvOf, latencyColumns, type Comparison } from './comparison';
 import { download } from './download';
@@ -20,6 +21,7 @@ import { Highlighting, useHighlight } from './highlight';
 import { MetricTable } from './MetricTable';
 import { ParamTable } from './ParamTable';
 import { Placements } from './Placements';
+import { useComparison, useRunsFigure } from './queries';
 import { RunFigure } from './RunFigure';
 import { Stacks } from './Stacks';
 import { Timelines } from './Timelines';
@@ -31,38 +33,25 @@ const token = (index: number) => (Number.isInteger(index) ? String(index) : '');
 /** Runs side by side: which parameters differ, and every figure relative to a baseline. */
 export function ComparePage() {
   const [params, setParams] = useSearchParams();
-  const ids = (params.get('ids') ?? '')
-    .split(',')
-    .filter((text) => /^\d+$/.test(text))
-    .map(Number);
-  const requested = Number(params.get('baseline'));
-  const baseline = ids.includes(requested) ? requested : ids[0];
-  const grouped = params.get('grouped');
+  const address = params.toString();
+  const { ids, baseline } = useMemo(() => comparedIn(new URLSearchParams(address)), [address]);
+  const chosen = useMemo(() => chosenIn(new URLSearchParams(address)), [address]);
+  const unknown = useMemo(() => unknownIn(new URLSearchParams(address)), [address]);
   const enough = ids.length >= 2 && ids.length <= MOST;
-  const comparison = useQuery({
-    queryKey: ['compare', ids, baseline, grouped],
-    enabled: enough,
-    staleTime: 60_000,
-    placeholderData: keepPreviousData,
-    queryFn: ({ signal }) =>
-      api.get<Comparison>(
-        `/compare?ids=${ids.join(',')}&baseline=${baseline}${grouped === null ? '' : `&grouped=${grouped}`}`,
-        signal,
-      ),
-  });
+  const compared = { ids, baseline, enough };
+  const comparison = useComparison(compared, params.get('grouped'));
+  const figure = useRunsFigure(compared, chosen);
+  const isFigureKnown = useOnce(!figure.isPending);
   const details = useQueries({
     queries: (enough ? ids : []).map((id) => ({
       queryKey: ['runs', id],
       queryFn: ({ signal }: { signal: AbortSignal }) => api.get<StoredRun>(`/runs/${id}`, signal),
     })),
   });
-  const address = params.toString();
-  const chosen = useMemo(() => chosenIn(new URLSearchParams(address)), [address]);
-  const unknown = useMemo(() => unknownIn(new URLSearchParams(address)), [address]);
   const choose = (choices: Record<string, string>) =>
     setParams((before) => ({ ...Object.fromEntries(before), ...choices }), { replace: true });
-  const change = (next: number[], base: number | undefined) =>
-    choose({ ids: next.join(','), baseline: String(base && next.includes(base) ? base : next[0]) });
+  const leaveOut = (gone: readonly number[]) =>
+    setParams((before) => without(before, gone), { replace: true });
 
   if (!enough) {
     return (
@@ -80,7 +69,6 @@ export function ComparePage() {
   }
   if (comparison.isError) {
     const missing = ids.filter((_, at) => isMissing(details[at]?.error));
-    const left = ids.filter((id) => !missing.includes(id));
     return (
       <Page title="Compare">
         <ErrorPanel
@@ -90,12 +78,7 @@ export function ComparePage() {
         />
         {missing.length > 0 && (
           <Group mt="sm">
-            <Button
-              size="xs"
-              variant="default"
-              onClick={() => change(left, baseline)}
-              data-testid="leave-out"
-            >
+            <Button size="xs" variant="default" onClick={() => leaveOut(missing)} data-testid="leave-out">
               Leave out {listed('run', missing.map(String))}
             </Button>
           </Group>
@@ -103,7 +86,8 @@ export function ComparePage() {
       </Page>
     );
   }
-  if (!comparison.data)
+  // The figure stands above all else: shown later, it would move what a person is about to press.
+  if (!comparison.data || !isFigureKnown)
     return (
       <Center mih="60vh">
         <Loader type="dots" />
@@ -139,20 +123,13 @@ export function ComparePage() {
     >
       <Stack gap={14}>
         <Highlighting>
-          <RunFigure comparison={data} chosen={chosen} unknown={unknown} onChoose={choose} />
+          <RunFigure comparison={data} answer={figure} unknown={unknown} onChoose={choose} />
           <MetricTable
             comparison={data}
+            stale={comparison.isPlaceholderData}
             onGrouped={(on) => choose({ grouped: on ? '1' : '0' })}
-            onBaseline={(id) => change(ids, id)}
-            onRemove={
-              ids.length > 2
-                ? (id) =>
-                    change(
-                      ids.filter((one) => one !== id),
-                      baseline,
-                    )
-                : undefined
-            }
+            onBaseline={(id) => choose({ baseline: String(id) })}
+            onRemove={ids.length > 2 ? (id) => leaveOut([id]) : undefined}
           />
           <ParamTable comparison={data} />
           <Latency comparison={data} />

@@ -10,6 +10,8 @@ import { RunHead } from './RunHead';
 
 interface Props {
   comparison: Comparison;
+  /** Whether it answers an earlier choice. */
+  stale: boolean;
   onGrouped: (grouped: boolean) => void;
   onBaseline: (id: number) => void;
   /** Absent if only two runs are left. */
@@ -17,7 +19,7 @@ interface Props {
 }
 
 /** Every figure of every run or group of repeats, with its difference from the baseline; a column per run, or a row. */
-export function MetricTable({ comparison, onGrouped, onBaseline, onRemove }: Props) {
+export function MetricTable({ comparison, stale, onGrouped, onBaseline, onRemove }: Props) {
   const { metrics, runs, columns, grouped, has_repeats: hasRepeats } = comparison;
   const [turned, setTurned] = useState<boolean | null>(null);
   const transposed = turned ?? columns.length > 6;
@@ -74,7 +76,10 @@ export function MetricTable({ comparison, onGrouped, onBaseline, onRemove }: Pro
         </Group>
       }
     >
-      <Table.ScrollContainer minWidth={260 + (transposed ? shown.length * 150 : columns.length * 170)}>
+      <Table.ScrollContainer
+        minWidth={260 + (transposed ? shown.length * 150 : columns.length * 170)}
+        className={stale ? classes.stale : undefined}
+      >
         <Body columns={columns} headOf={headOf} shown={shown} grouped={grouped && hasRepeats} />
       </Table.ScrollContainer>
     </Panel>

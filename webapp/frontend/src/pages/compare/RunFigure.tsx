@@ -1,8 +1,6 @@
 import { Alert, Button, Text } from '@mantine/core';
 import { IconDownload, IconFlag } from '@tabler/icons-react';
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import { api, sentence } from '@/api/client';
-import type { Schemas } from '@/api/types/schemas';
+import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { AxisControls } from '@/experiment/chart/AxisControls';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
@@ -11,13 +9,11 @@ import { csvText, type Comparison } from './comparison';
 import { download } from './download';
 import { rowsOf } from './figureRows';
 import { useHighlight } from './highlight';
-
-type RunsFigure = Schemas['RunsFigure'];
+import type { RunsFigure, useRunsFigure } from './queries';
 
 interface Props {
   comparison: Comparison;
-  /** Words of the address: what a person has chosen. */
-  chosen: readonly [string, string][];
+  answer: ReturnType<typeof useRunsFigure>;
   /** A sentence for each word of the address that is none. */
   unknown: readonly string[];
   onChoose: (choice: Record<string, string>) => void;
@@ -26,19 +22,7 @@ interface Props {
 const HEIGHT_PX = 340;
 
 /** One metric of all runs against a parameter: repeats as one mark with its interval, or as a box. */
-export function RunFigure({ comparison, chosen, unknown, onChoose }: Props) {
-  const { runs, baseline } = comparison;
-  const query = new URLSearchParams([
-    ['ids', runs.map(({ id }) => id).join(',')],
-    ['baseline', String(baseline)],
-    ...chosen,
-  ]).toString();
-  const answer = useQuery({
-    queryKey: ['compare', 'figure', query],
-    queryFn: ({ signal }) => api.get<RunsFigure | null>(`/compare/figure?${query}`, signal),
-    staleTime: 60_000,
-    placeholderData: keepPreviousData,
-  });
+export function RunFigure({ comparison, answer, unknown, onChoose }: Props) {
   const { pointed, pinned, point, pin } = useHighlight();
   if (answer.isError) return <ErrorPanel title="No figure" message={sentence(answer.error)} />;
   if (answer.data === null) return null;

@@ -1,4 +1,23 @@
-/** What the address of a comparison says of its figure: the server takes the same words. */
+/** What the address of a comparison says: its runs, and of its figure the words that the server takes. */
+
+/** The runs, and the one that the others are set against: the first if the address names none of them. */
+export function comparedIn(address: URLSearchParams): { ids: number[]; baseline: number | undefined } {
+  const ids = (address.get('ids') ?? '')
+    .split(',')
+    .filter((text) => /^\d+$/.test(text))
+    .map(Number);
+  const wanted = Number(address.get('baseline'));
+  return { ids, baseline: ids.includes(wanted) ? wanted : ids[0] };
+}
+
+/** The address without some runs. */
+export function without(address: URLSearchParams, gone: readonly number[]): URLSearchParams {
+  const { ids } = comparedIn(address);
+  const left = new URLSearchParams(address);
+  left.set('ids', ids.filter((id) => !gone.includes(id)).join(','));
+  left.set('baseline', String(comparedIn(left).baseline));
+  return left;
+}
 
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   as: ['lines', 'bars', 'boxes'],
