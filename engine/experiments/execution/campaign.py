@@ -4,6 +4,7 @@ result at once: whatever is stopped or killed goes on where it was.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import multiprocessing
 import signal
@@ -118,7 +119,8 @@ def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iter
     try:
         while waiting or running:
             while waiting and len(running) < AHEAD_PER_PROCESS * jobs:
-                running[pool.submit(attempt, *waiting[0])] = waiting[0]
+                with _without_ctrl_c():
+                    running[pool.submit(attempt, *waiting[0])] = waiting[0]
                 waiting.popleft()
             done, _ = wait(running, LISTENS_S, FIRST_COMPLETED)
             for future in done:
@@ -129,6 +131,18 @@ def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iter
         suspects += running.values()
     finally:
         _end(pool, running)
+
+
+@contextlib.contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Ctrl-C, which reaches all processes, waits for the end of this block; in a process that is started in
+    it, until that can leave it to its parent: it imports for seconds before.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None:
@@ -142,8 +156,9 @@ def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None
 
 
 def _serve_parent(methods: Sequence[tuple[str, MethodOrigin]]) -> None:
-    """Leave Ctrl-C, which reaches all processes, to the parent; have its methods of files; die with it."""
+    """Leave Ctrl-C to the parent; have its methods of files; die with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for text, origin in methods:
         add_source(text, origin)

@@ -231,12 +231,13 @@ def test_a_bad_file_is_refused_in_one_sentence_before_anything_is_computed(
 
 
 WITHOUT_END = """
-import signal, sys
+import os, signal, sys
 if __name__ == "__main__":
     from edgeloom.command_line import main
     signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored where the tests were started
     sys.exit(main())
-from engine.experiments.execution import point  # this is a process of the pool
+os.kill(os.getpid(), signal.SIGINT)  # this is a process of the pool, which Ctrl-C reaches as early as now
+from engine.experiments.execution import point
 predict = point.predict
 point.predict = lambda spec: signal.pause() if spec.seed >= 20 else predict(spec)
 """
