@@ -29,8 +29,10 @@ from engine.plugins.installed import VARIABLES
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
-SLACK_S = 5.0
-"""Wall seconds that a call may take beyond its limit, in which it waits for the processor."""
+SLACK_S = 300.0
+"""Wall seconds that a call may take beyond its limit, in which it waits for the processor: beside much other
+work a few seconds of it take minutes. This only ends what waits for ever.
+"""
 
 
 @dataclass(frozen=True)
