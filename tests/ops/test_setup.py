@@ -62,7 +62,7 @@ def without_installing(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python_packages_and_front_end_are_set_up_beside_each_other(
     without_installing: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both = threading.Barrier(2, timeout=120)
+    both = threading.Barrier(2, timeout=600)
     monkeypatch.setattr(setup, "_set_up_python", lambda **_: both.wait() >= 0)
     monkeypatch.setattr(setup, "set_up_frontend", lambda: both.wait() < 0)
     assert setup.set_up(redis=True) is True

@@ -57,7 +57,7 @@ class Up:
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)
-        return self.process.wait(timeout=180)
+        return self.process.wait(timeout=600)
 
     def end(self) -> None:
         """Whatever has become of it, nothing of it is left."""

@@ -16,7 +16,7 @@ BURST = 50
 SO_TIMESTAMPNS = 35  # asm-generic/socket.h
 AGAIN_S = 0.1
 """After so long a lossy link gets the datagram that follows all others once more."""
-PATIENCE_S = 120.0
+PATIENCE_S = 600.0
 
 
 class Datagrams:

@@ -361,7 +361,7 @@ def reaches(other: Any) -> bool:
     listener = inside(other["d1"].pid, lambda: socket.create_server((other["d1"].IP(), 0)))
     with listener:
         target = listener.getsockname()
-        inside(other["d0"].pid, lambda: socket.create_connection(target, timeout=60)).close()
+        inside(other["d0"].pid, lambda: socket.create_connection(target, timeout=600)).close()
     return True
 
 

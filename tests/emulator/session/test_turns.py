@@ -42,11 +42,11 @@ def test_the_first_does_not_wait_and_the_others_come_in_order(name: str) -> None
     waiters[0].has_it.wait()
     for ahead, waiter in enumerate(waiters[1:], start=1):
         waiter.start()
-        assert waiter.ahead.get(timeout=60) == ahead
+        assert waiter.ahead.get(timeout=600) == ahead
     assert not waiters[1].has_it.is_set()
     waiters[0].release.set()
     waiters[1].has_it.wait()
-    assert waiters[2].ahead.get(timeout=60) == 1
+    assert waiters[2].ahead.get(timeout=600) == 1
     assert not waiters[2].has_it.is_set()
     waiters[1].release.set()
     waiters[2].has_it.wait()
@@ -67,7 +67,7 @@ def test_a_killed_process_does_not_block_the_queue(name: str) -> None:
     os.read(read, 1)
     waiter = Waiter(name)
     waiter.start()
-    assert waiter.ahead.get(timeout=60) == 1
+    assert waiter.ahead.get(timeout=600) == 1
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     waiter.has_it.wait()
@@ -100,7 +100,7 @@ def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them
         waiter.start()
         waiter.has_it.wait()
     third.start()
-    assert third.ahead.get(timeout=60) == 1
+    assert third.ahead.get(timeout=600) == 1
     assert not third.has_it.is_set()
     second.release.set()
     third.has_it.wait()
@@ -120,12 +120,12 @@ def test_a_turn_alone_waits_for_all_runs_and_no_run_goes_on_beside_it(
     first.start()
     first.has_it.wait()
     alone.start()
-    assert alone.ahead.get(timeout=60) == 1 and not alone.has_it.is_set()
+    assert alone.ahead.get(timeout=600) == 1 and not alone.has_it.is_set()
     first.release.set()
     alone.has_it.wait()
     assert alone.turn.cores == {0, 1}
     later.start()
-    assert later.ahead.get(timeout=60) == 1 and not later.has_it.is_set()
+    assert later.ahead.get(timeout=600) == 1 and not later.has_it.is_set()
     alone.release.set()
     later.has_it.wait()
     later.release.set()

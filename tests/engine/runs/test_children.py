@@ -12,7 +12,7 @@ from engine.runs import children
 from engine.runs.children import end_all, ending_of, fork_device
 from engine.worlds.real.device_process import write_stacks_on_request
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 """For processes that end by themselves, however busy the host is."""
 ENDS = {
     "its process ended with status 3": "raise SystemExit(3)",

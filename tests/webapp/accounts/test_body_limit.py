@@ -14,7 +14,7 @@ from webapp.accounts import body_limit
 from webapp.asgi import application
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 def cookie_of(name: str, role: str) -> str:

@@ -26,7 +26,7 @@ from webapp.runs import services
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @pytest.fixture

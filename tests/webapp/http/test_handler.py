@@ -18,7 +18,7 @@ from webapp.accounts import sockets, tokens
 from webapp.asgi import application
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 def secret_of(name: str) -> str:

@@ -16,7 +16,7 @@ from webapp.asgi import application
 from webapp.http import server
 
 pytestmark = pytest.mark.django_db(transaction=True)
-PATIENCE_S = 120
+PATIENCE_S = 600
 
 
 @pytest.mark.parametrize("path", ["/scenarios", "/models", "/models/tiny-vit/picture"])

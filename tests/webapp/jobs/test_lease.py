@@ -80,7 +80,7 @@ def test_the_work_of_a_lost_job_is_stopped_once(queued: Run, quick_beats: None) 
     with Renewal(owner, stopped.release) as renewal:
         assert workers.held == {owner.title}
         claim(queued, OTHER)
-        assert stopped.acquire(timeout=60)
+        assert stopped.acquire(timeout=600)
         renewal.join()
     assert not stopped.acquire(blocking=False)
 
@@ -111,7 +111,7 @@ def test_a_job_that_nobody_wants_any_more_is_stopped_once(queued: Run, quick_bea
 
     with Renewal(claim(queued), stopped.release, is_unwanted):
         for _ in range(3):
-            assert asked.acquire(timeout=60)
+            assert asked.acquire(timeout=600)
     assert stopped.acquire(blocking=False) and not stopped.acquire(blocking=False)
 
 

@@ -117,7 +117,7 @@ def test_a_question_comes_before_predictions_that_nobody_waits_for(somebody_plan
     celery.send_task("plan.predict", [{}], queue="plan", reply_to="reply")
     with celery.connection() as broker:
         queue = broker.SimpleQueue("plan")
-        taken = [queue.get(timeout=120).headers["task"] for _ in range(3)]
+        taken = [queue.get(timeout=600).headers["task"] for _ in range(3)]
     assert taken == ["plan.predict", "plan.predict_run", "plan.predict_run"]
 
 

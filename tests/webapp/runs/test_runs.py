@@ -336,7 +336,7 @@ def test_a_feed_that_ends_waits_for_no_further_command(monkeypatch: pytest.Monke
 
     def pop(key: str, wait_s: int) -> str:
         waits.set()
-        return commands.get(timeout=120)
+        return commands.get(timeout=600)
 
     monkeypatch.setattr(control, "pop", pop)
     monkeypatch.setattr(control, "push", lambda key, text, keep_s: commands.put(text))
@@ -353,7 +353,7 @@ def test_commands_reach_the_runs_queue_and_its_events(alice: Browser, live_redis
         Publisher(lease.owner_of(Run.objects.get(pk=run_id))) as publisher,
         control.CommandFeed(run_id, publisher) as feed,
     ):
-        assert feed.queue.get(timeout=120) == {"kind": "link_down", "link": link, "by": "alice"}
+        assert feed.queue.get(timeout=600) == {"kind": "link_down", "link": link, "by": "alice"}
     events = alice.get(f"/runs/{run_id}/events").json()["events"]
     assert [e["text"] for e in events if e["type"] == "log"] == [f"alice asks: {link} down"]
 
@@ -379,9 +379,9 @@ def test_a_change_without_a_direction_is_in_force_both_ways_and_does_not_end_the
         Publisher(lease.owner_of(Run.objects.get(pk=run_id))) as publisher,
         control.CommandFeed(run_id, publisher) as feed,
     ):
-        first = feed.queue.get(timeout=120)
+        first = feed.queue.get(timeout=600)
         assert first == {"link": "desk--hub", "direction": "both", "by": "alice"} | command
-        assert feed.queue.get(timeout=120) == {"kind": "drop_device", "device": "shelf", "by": "alice"}
+        assert feed.queue.get(timeout=600) == {"kind": "drop_device", "device": "shelf", "by": "alice"}
     texts = [e["text"] for e in alice.get(f"/runs/{run_id}/events").json()["events"] if e["type"] == "log"]
     assert texts == [f"alice asks: {sentence}", "alice asks: drop shelf"]
 

@@ -15,7 +15,7 @@ from engine.worlds.real.trace_writer import TraceWriter
 def supervisor():
     """Both ends of a device's socket, the supervisor's as lines."""
     ours, theirs = socket.socketpair()
-    ours.settimeout(60)
+    ours.settimeout(600)
     with ours, theirs, ours.makefile("r", encoding="utf-8") as lines:
         yield theirs, lines
 
