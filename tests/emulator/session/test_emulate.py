@@ -28,7 +28,7 @@ from tests.support.small_clusters import cluster as make
 from tests.support.small_clusters import link, star
 
 pytestmark = pytest.mark.root
-PATIENCE_S = 240
+PATIENCE_S = 600
 TRIES = 6
 
 
@@ -185,7 +185,9 @@ def test_sixteen_devices_come_up_and_are_right() -> None:
     model, weights = catalogue.resolve("demo-lm")
     workload = Workload(prompt_tokens=8, new_tokens=2)
     report, events = run(
-        RunSpec(cluster=cluster, model=model, weights=weights, strategy="mcu", workload=workload)
+        RunSpec(
+            cluster=cluster, model=model, weights=weights, strategy="mcu", workload=workload, dilation=8.0
+        )
     )
     assert report.outcome.kind == "finished", report.outcome.sentence
     assert report.correctness.token_identical, report.correctness.why

@@ -23,6 +23,8 @@ RUN = (
     "6",
     "--new-tokens",
     "3",
+    "--dilation",
+    "8",
 )
 
 
