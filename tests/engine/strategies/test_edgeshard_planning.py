@@ -1,4 +1,4 @@
-"""EdgeShard's planner against brute force and a worked example; its schedules in the simulated world."""
+"""EdgeShard's planner against brute force and a worked example, and what is planned for a cluster."""
 
 from dataclasses import replace
 from itertools import combinations, pairwise, permutations
@@ -11,16 +11,13 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
-from engine.domain.trace import Mark, Span
 from engine.models import catalogue
 from engine.strategies.edgeshard import plan as edgeshard
 from engine.strategies.edgeshard.orders import lower_bound_s, searched_segments
 from engine.strategies.edgeshard.segments import Profile, best_segments, cost_s
 from engine.strategies.edgeshard.strategy import EdgeShard
-from engine.strategies.planner.pipeline_time import PLAYED, PipelineTime
-from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.stages import Stage
-from tests.support.small_cases import BERT, GPT2, MODELS, plan_of, play, sends, spec_of, star
+from tests.support.small_cases import BERT, GPT2, plan_of, spec_of, star
 
 OBJECTIVES = ("latency", "throughput")
 A, B, C = range(3)
@@ -194,128 +191,6 @@ def test_a_terminal_hands_everything_to_the_best_worker():
     assert stages == [Stage(device=1, start=0, stop=3)]
 
 
-def test_bursts_are_planned_for_throughput_and_single_requests_for_latency():
-    for pattern, expected in (("sporadic", "latency"), ("bursty", "throughput")):
-        cluster = star([1e7] * 3, compute_model="flops")
-        plan, _ = plan_and_stages(GPT2, cluster, requests=6, pattern=pattern)
-        assert plan.layout.objective == expected and plan.layout.planner == "exact"
-
-
-def test_a_burst_that_would_end_later_in_a_pipeline_stays_on_one_device():
-    """The links are so slow that a hop takes longer than all layers."""
-    cluster = star([1e9] * 3)
-    slow = [link.model_copy(update={"bit_per_s": 1e5}) for link in cluster.links]
-    _, stages = plan_and_stages(
-        GPT2, cluster.model_copy(update={"links": tuple(slow)}), requests=2, pattern="bursty"
-    )
-    assert len(stages) == 1
-
-
-@pytest.mark.parametrize("planner", ["paper", "best"])
-def test_a_burst_gets_stages_with_which_it_ends_no_later_than_with_those_of_either_objective(planner):
-    rng, chosen = Random(1), set()
-    deep = GPT2.model_copy(update={"num_layers": 12})
-    for _ in range(8):
-        cluster = star([10 ** rng.uniform(7, 8.5) for _ in range(3)], compute_model="flops")
-        rate = {"bit_per_s": 10 ** rng.uniform(6, 8)}
-        links = tuple(link.model_copy(update=rate) for link in cluster.links)
-        cluster, requests = cluster.model_copy(update={"links": links}), rng.choice((2, 3, 6))
-        ends_s = {}
-        for objective in ("auto", *OBJECTIVES):
-            burst = {"requests": requests, "pattern": "bursty", "new_tokens": 2, "planner": planner}
-            spec = spec_of("edgeshard", deep, cluster, objective=objective, **burst)
-            plan = plan_of(spec)
-            ends_s[objective] = max(item.end_s for item in play(spec, plan) if isinstance(item, Span))
-            if objective == "auto":
-                chosen.add(plan.layout.objective)
-            else:
-                assert plan.layout.objective == objective
-        assert ends_s["auto"] <= 1.01 * min(ends_s.values())
-    assert chosen == set(OBJECTIVES)
-
-
-BY_HAND = {"devices": [{"device": name, "layers": layers} for name, layers in (("d0", 1), ("d2", 2))]}
-
-
-def test_the_planned_time_of_stages_by_hand_is_that_of_the_objective_that_was_asked_for():
-    """Layers take all of the time: one on d0 as long as four on d2, which has two of the three."""
-    cluster = star([1e7, 1e7, 4e7], compute_model="flops", op_overhead_s=0.0, message_overhead_s=0.0)
-    links = tuple(link.model_copy(update={"bit_per_s": 1e14}) for link in cluster.links)
-    cluster = cluster.model_copy(update={"links": links})
-    layouts = {
-        objective: plan_of(spec_of("edgeshard", GPT2, cluster, objective=objective, plan=BY_HAND)).layout
-        for objective in ("auto", *OBJECTIVES)
-    }
-    assert {asked: layout.objective for asked, layout in layouts.items()} == {
-        "auto": "latency",
-        "latency": "latency",
-        "throughput": "throughput",
-    }
-    spans = [
-        item for item in play(spec_of("edgeshard", GPT2, cluster, plan=BY_HAND)) if isinstance(item, Span)
-    ]
-    busy_s = {
-        name: sum(s.end_s - s.start_s for s in spans if (s.device, s.kind) == (name, "compute"))
-        for name in ("d0", "d2")
-    }
-    assert layouts["throughput"].planned_s == pytest.approx(max(busy_s.values()), rel=0.02)
-    assert layouts["latency"].planned_s == pytest.approx(sum(busy_s.values()), rel=0.02)
-
-
-def burst_spec(op_overhead_s, **params):
-    """Six requests with fixed costs of every operation, so that it pays to compute some together."""
-    cluster = star([1e8] * 3, op_overhead_s=op_overhead_s, message_overhead_s=0.0)
-    links = tuple(link.model_copy(update={"bit_per_s": 3e9}) for link in cluster.links)
-    cluster = cluster.model_copy(update={"links": links})
-    burst = {"rows": 6, "requests": 6, "pattern": "bursty", "new_tokens": 6}
-    return spec_of("edgeshard", GPT2, cluster, **burst, **params)
-
-
-def ends_s(spec, plan, together):
-    """When the last request is answered, so many being computed together."""
-    plan = plan.with_layout(plan.layout.model_copy(update={"micro_batch": together}))
-    return max(item.end_s for item in play(spec, plan) if isinstance(item, Span))
-
-
-def test_the_best_planner_computes_as_many_requests_together_as_its_schedule_ends_soonest_with():
-    """Against the simulated world with every size."""
-    stages = {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]}
-    chosen = {}
-    for op_overhead_s in (1e-4, 2e-4, 1e-3):
-        for schedule in ("no-bubbles", "bubbles"):
-            spec = burst_spec(op_overhead_s, planner="best", schedule=schedule, plan=stages)
-            plan = plan_of(spec)
-            chosen[op_overhead_s, schedule] = plan.layout.micro_batch
-            best_s = min(ends_s(spec, plan, together) for together in (1, 2, 3, 6))
-            assert ends_s(spec, plan, plan.layout.micro_batch) <= 1.03 * best_s
-    assert any(chosen[cost, "bubbles"] != chosen[cost, "no-bubbles"] for cost, _ in chosen)
-
-
-def test_the_paper_s_planner_computes_one_request_after_the_other_and_the_best_one_does_not_have_to():
-    took_s = {}
-    for planner in ("paper", "best"):
-        spec = burst_spec(1e-3, planner=planner)
-        plan = plan_of(spec)
-        assert (plan.layout.micro_batch == 1) == (planner == "paper")
-        took_s[planner] = ends_s(spec, plan, plan.layout.micro_batch)
-    assert took_s["best"] < 0.8 * took_s["paper"]
-
-
-@pytest.mark.parametrize("continuous", [True, False])
-def test_the_predicted_time_of_a_burst_is_that_of_the_simulated_world(continuous):
-    """More tokens than are played for a prediction: all further ones take as long as the last of them."""
-    rng, stages = Random(6), [Stage(device=rank, start=rank, stop=rank + 1) for rank in range(3)]
-    by_hand = {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]}
-    for together in (1, 2, 3):
-        cluster = star([10 ** rng.uniform(7, 9) for _ in range(3)], op_overhead_s=10 ** rng.uniform(-5, -4))
-        sizes = {"rows": 8, "requests": 6, "pattern": "bursty", "new_tokens": PLAYED + 4}
-        schedule = "no-bubbles" if continuous else "bubbles"
-        spec = spec_of("edgeshard", GPT2, cluster, schedule=schedule, plan=by_hand, **sizes)
-        demand = demand_of(GPT2, spec.workload, False)._replace(batch=together)
-        predicted_s = PipelineTime(cluster, GPT2, demand, continuous).burst_s(stages)
-        assert predicted_s == pytest.approx(ends_s(spec, plan_of(spec), together), rel=0.1)
-
-
 def test_more_than_twelve_devices_are_planned_by_search_and_the_plan_has_a_bound():
     model = catalogue.resolve("gpt2", "random")[0]
     cluster = star([1e9 * (1 + n % 5) for n in range(16)], memory_bytes=2e9)
@@ -349,15 +224,6 @@ def test_a_source_with_layers_has_the_first_of_them():
             assert 0 not in [stage.device for stage in stages[1:]]
 
 
-def test_the_planned_latency_counts_embedding_and_output_on_the_source_wherever_the_layers_are():
-    cluster = star([1e7, 1e9], compute_model="flops", op_overhead_s=0.0, message_overhead_s=0.0)
-    plan, stages = plan_and_stages(GPT2, cluster)
-    assert [stage.device for stage in stages] == [1]
-    trace = play(spec_of("edgeshard", GPT2, cluster))
-    ended_s = max(item.end_s for item in trace if isinstance(item, Span))
-    assert plan.layout.planned_s == pytest.approx(ended_s, rel=0.05)
-
-
 def test_the_report_says_what_was_planned_and_how_good_it_is():
     cluster = star([1e9] * 2)
     plan, stages = plan_and_stages(GPT2, cluster)
@@ -377,87 +243,3 @@ def test_a_source_without_room_for_the_first_layer_is_named():
     cluster = cluster.model_copy(update={"devices": (small, cluster.devices[1])})
     with pytest.raises(PlanError, match=r"first layer stays on the source, but d0 needs [\d.]+ kB .* has "):
         plan_and_stages(GPT2, cluster, first_layer="source")
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.family)
-def test_k_stages_make_k_hops_per_token_and_request(model):
-    spec = spec_of(
-        "edgeshard",
-        model,
-        star([1e7] * 3),
-        rows=9,
-        objective="throughput",
-        first_layer="source",
-        requests=2,
-        pattern="bursty",
-    )
-    chain = [stage.device for stage in plan_of(spec).layout.stages]
-    hops = list(pairwise([*chain, 0]))
-    assert len(hops) == 3
-    out = 1 if model.causal else 9
-    for request in range(2):
-        for token in range(4 if model.causal else 1):
-            sent = [
-                (s.device, s.peer, s.payload_bytes // (4 * model.hidden_size))
-                for s in sends(play(spec))
-                if (s.request, s.token) == (request, token)
-            ]
-            rows = 1 if token else 9
-            sizes = [rows, rows, 1 if token else out]
-            assert sent == [(f"d{a}", f"d{b}", size) for (a, b), size in zip(hops, sizes, strict=True)]
-
-
-def finished_s(schedule, rates=(1e8, 1e8, 1e8), new_tokens=6):
-    trace = play(
-        spec_of(
-            "edgeshard",
-            GPT2,
-            star(list(rates)),
-            requests=3,
-            pattern="bursty",
-            objective="throughput",
-            first_layer="source",
-            new_tokens=new_tokens,
-            schedule=schedule,
-        )
-    )
-    return trace, max(item.end_s for item in trace if isinstance(item, Span))
-
-
-def test_without_bubbles_a_request_starts_its_next_token_before_the_others_have_theirs():
-    (eager, eager_s), (flushed, flushed_s) = finished_s("no-bubbles"), finished_s("bubbles")
-    assert eager_s < flushed_s
-
-    def overtakes(trace):
-        """Some token's embedding starts before every request has the token before it."""
-        emitted = {
-            (m.facts["index"], m.facts["request"]): m.time_s
-            for m in trace
-            if isinstance(m, Mark) and m.name == "token_emitted"
-        }
-        return any(
-            s.start_s < emitted[s.token - 1, other] - 1e-12
-            for s in trace
-            if isinstance(s, Span) and s.name == "embed" and s.token
-            for other in range(3)
-        )
-
-    assert overtakes(eager) and not overtakes(flushed)
-
-
-def test_every_request_keeps_its_own_order_without_bubbles():
-    trace, _ = finished_s("no-bubbles", rates=(3e8, 1e8, 2e8))
-    for request in range(3):
-        mine = [
-            m
-            for m in trace
-            if isinstance(m, Mark) and m.name == "token_emitted" and m.facts["request"] == request
-        ]
-        assert [m.facts["index"] for m in mine] == [*range(6)]
-    for device in ("d0", "d1", "d2"):
-        blocks = [
-            (s.token, s.request, s.layer)
-            for s in trace
-            if isinstance(s, Span) and s.name == "block" and s.device == device
-        ]
-        assert blocks == sorted(blocks)
