@@ -31,9 +31,6 @@ COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
 def main(arguments: list[str]) -> int:
     """Returns pytest's exit status; 2 if pytest refuses the arguments."""
-    if {"-h", "--help"} & set(arguments):
-        sys.stdout.write(__doc__ or "")
-        return 0
     write = "--write" in arguments
     chosen = [argument for argument in arguments if argument != "--write"]
     coverage = (sys.executable, "-m", "coverage")

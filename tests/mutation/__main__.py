@@ -2,6 +2,7 @@
 
 ./loom mutate                       sample mutants of every module in modules.toml
 ./loom mutate engine/ops/cost.py    of these modules only
+./loom mutate --sample 12 --seed 1  how many of each module (12), and which (1)
 ./loom mutate --known               plant the bugs of known.toml: each must make its tests fail
 ./loom mutate --write               also write docs/results/tests.md, module by module: the rows of
                                     modules that were not asked for stay
@@ -50,12 +51,12 @@ def echo(line: str) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="loom mutate", description=__doc__.splitlines()[0])
-    parser.add_argument("modules", nargs="*", help="paths of modules.toml (all)")
-    parser.add_argument("--known", action="store_true", help="plant the bugs of known.toml instead")
-    parser.add_argument("--sample", type=int, default=12, metavar="N", help="mutants per module (12)")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="repeats the same sample (1)")
-    parser.add_argument("--write", action="store_true", help="write the results to docs/results/tests.md")
+    parser = argparse.ArgumentParser(prog="loom mutate", add_help=False)
+    parser.add_argument("modules", nargs="*")
+    parser.add_argument("--known", action="store_true")
+    parser.add_argument("--sample", type=int, default=12, metavar="N")
+    parser.add_argument("--seed", type=int, default=1, metavar="S")
+    parser.add_argument("--write", action="store_true")
     args = parser.parse_args(arguments)
     with copy_of_the_project() as copy:
         if args.known:

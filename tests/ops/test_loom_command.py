@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,21 @@ def test_without_a_command_it_explains_itself() -> None:
     assert done.returncode == 2
     assert "./loom up" in done.stdout
     assert loom("--help").returncode == 0
+
+
+@pytest.mark.parametrize("command", ["test", "coverage", "mutate"])
+def test_help_on_testing_sets_nothing_up_and_needs_no_packages(command: str, tmp_path: Path) -> None:
+    """A copy without an environment stays as it is."""
+    for room in ("engine/domain", "engine/plugins", "webapp/ops", "webapp/base", "tests/mutation"):
+        shutil.copytree(ROOT / room, tmp_path / room)
+    for file in ("loom", "engine/__init__.py", "webapp/__init__.py", "tests/branch_coverage.py"):
+        shutil.copy(ROOT / file, tmp_path / file)
+    before = set(tmp_path.rglob("*"))
+    bare = [sys.executable, "-E", "-s", "-S", "-B"]
+    done = subprocess.run([*bare, str(tmp_path / "loom"), command, "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"./loom {command} " in done.stdout
+    assert set(tmp_path.rglob("*")) == before
 
 
 def test_an_unknown_command_is_refused_in_one_sentence() -> None:

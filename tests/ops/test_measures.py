@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.branch_coverage import as_markdown, main, rooms_of
+from tests.branch_coverage import as_markdown, rooms_of
 from tests.mutation.document import DOCUMENT, write_section
 from tests.mutation.mutants import sample
 from tests.mutation.table import ScoreTable
@@ -140,8 +140,3 @@ def test_coverage_is_summed_by_room_and_files_of_no_room_are_left_out() -> None:
         "| webapp/base | 4 | 100.0% | 0 | – |",
         "| all | 24 | 79.2% | 4 | 25.0% |",
     ]
-
-
-def test_help_of_coverage_measures_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert capsys.readouterr().out.startswith("`./loom coverage`: run the tests under coverage")

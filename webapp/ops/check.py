@@ -1,5 +1,10 @@
 """`./loom test` runs every check and every test; `./loom coverage` and `./loom mutate` measure the tests.
 
+    ./loom test                       every check, and every test but campaigns
+    ./loom test --long                the campaigns
+    ./loom test FOLDER                the tests of a folder of `tests`, side by side
+    ./loom test PYTEST ARGUMENT …     what pytest makes of any other arguments
+
 Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
 browser, which share one `./loom up` and mostly wait, one after the other in a process of their own; and the
 checks (linters, types, front end), one after the other. Then come, one by one, the tests that need a quiet
@@ -8,11 +13,13 @@ machine because what they measure is time. Campaigns are left out: `./loom test 
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,11 +52,7 @@ class Check(NamedTuple):
 
 
 def test(arguments: Sequence[str]) -> int:
-    """Returns 0 if all is well.
-
-    `--long` runs the campaigns. The name of a folder of `tests` runs what is in it, side by side. Any other
-    arguments pytest gets as they are.
-    """
+    """Returns 0 if all is well."""
     set_up(redis=True, tests=True)
     if arguments[:1] == ["--long"]:
         echo(f"Campaigns: about {LONG_S // 60} minutes on two quiet cores.")
@@ -106,6 +109,13 @@ def measure(module: str, arguments: Sequence[str]) -> int:
     set_up(redis=True, tests=True)
     command = (str(PYTHON), "-m", module, *arguments)
     return subprocess.run(command, cwd=ROOT, env={**os.environ, **MANY_PROCESSES}).returncode
+
+
+def explanation_of(module: str) -> str:
+    """What a module says of itself, without the packages that it needs."""
+    found = find_spec(module)
+    assert found is not None and found.origin is not None, "it is one of ours"
+    return ast.get_docstring(ast.parse(Path(found.origin).read_text(encoding="utf-8"))) or ""
 
 
 def cores() -> int:
