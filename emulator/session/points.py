@@ -9,7 +9,7 @@ from emulator.session.client import emulate
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.experiments.execution.point import Emulation
-from engine.experiments.execution.version import code_version, hash_of
+from engine.experiments.execution.version import code_version, version_of
 
 EMULATOR = Path(__file__).parents[1]
 ROOMS = ("host", "network", "calibration", "session")
@@ -24,7 +24,7 @@ def emulation() -> Emulation:
 @cache
 def emulation_version() -> str:
     """The version of the code that emulated results depend on: the engine's and the emulator's."""
-    return f"{code_version(on_shapes=False)}-{hash_of(EMULATOR / room for room in ROOMS)}"
+    return f"{code_version(on_shapes=False)}-{version_of(EMULATOR / room for room in ROOMS)}"
 
 
 def _run(spec: RunSpec) -> RunReport:

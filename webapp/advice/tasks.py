@@ -23,7 +23,7 @@ from engine.advice.replies import Asker, AssessAll
 from engine.advice.values import Assessment, Objective
 from engine.advice.why import explain
 from engine.domain.spec import RunSpec, spec_digest
-from engine.experiments.execution.version import ENGINE, code_version, hash_of
+from engine.experiments.execution.version import ENGINE, code_version, version_of
 from engine.models import catalogue
 from engine.runs.showcase import predicted, told
 from engine.strategies.registry import strategy, with_strategy
@@ -189,7 +189,7 @@ def _no_time(spec: RunSpec) -> Assessment:
 @cache
 def _version() -> str:
     """The version of the code that assessments depend on, in this process, so it is computed once."""
-    return f"{code_version()}-{hash_of([ENGINE / 'advice'])}"
+    return f"{code_version()}-{version_of([ENGINE / 'advice'])}"
 
 
 def _remembered(spec: RunSpec, assess_one: Callable[[RunSpec], Assessment] = assess) -> Assessment:

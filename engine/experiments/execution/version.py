@@ -37,8 +37,11 @@ def code_version(on_shapes: bool = True) -> str:
 
 
 def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
-    """`hash_of` them. The last answer for these files is kept in the cache with the hash of their bytes:
-    parsing all code takes two seconds, and every process of a server asks at its start.
+    """A hash of the names and contents of all code and tables below `folders`, but those below `without`.
+    Comments, docstrings and the layout of code do not count.
+
+    The last answer for these files is kept in the cache with the hash of their bytes: parsing all code takes
+    two seconds, and every process of a server asks at its start.
     """
     files = _files(folders, without)
     raw = _hash({name: path.read_bytes() for name, path in files.items()} | {sys.version: b""})
@@ -54,13 +57,6 @@ def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
         draft.write_text(f"{raw} {version}\n")
         draft.replace(kept)
     return version
-
-
-def hash_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
-    """A hash of the names and contents of all code and tables below `folders`, but those below `without`.
-    Comments, docstrings and the layout of code do not count.
-    """
-    return _hash_of(_files(folders, without))
 
 
 def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:

@@ -27,7 +27,7 @@ from engine.experiments.execution import version
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
-from engine.experiments.execution.version import TENSORS_ONLY, code_version, hash_of, version_of
+from engine.experiments.execution.version import TENSORS_ONLY, code_version, version_of
 from engine.experiments.results.metrics import metric, metrics_of
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
@@ -278,37 +278,42 @@ def test_code_and_conditions_are_parsed_by_one_thread_at_a_time(
         alone.append(syntax.PARSING.locked())
         return parse(text, mode=mode)
 
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(ast, "parse", watched)
-    hash_of([tmp_path])
+    version_of([tmp_path])
     check_condition("rate <= 123456", ["rate"])
     assert alone == [True, True]
 
 
-def test_the_version_of_the_code_changes_with_a_byte_of_it(tmp_path: Path) -> None:
+def test_the_version_of_the_code_changes_with_a_byte_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "room" / "a.py"
     file.parent.mkdir()
     file.write_text("x = 1\n")
-    before = hash_of([tmp_path / "room"])
+    before = version_of([tmp_path / "room"])
     (tmp_path / "room" / "notes.txt").write_text("not code")
-    assert hash_of([tmp_path / "room"]) == before
+    assert version_of([tmp_path / "room"]) == before
     file.write_text("x = 2\n")
-    assert hash_of([tmp_path / "room"]) != before
+    assert version_of([tmp_path / "room"]) != before
 
 
 def test_comments_docstrings_and_layout_are_no_other_version_and_left_out_folders_do_not_count(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file, apart = tmp_path / "room" / "code.py", tmp_path / "room" / "real"
     apart.mkdir(parents=True)
     file.write_text("def f(x):\n    return x + 1\n")
     (apart / "code.py").write_text("y = 1\n")
-    before = hash_of([tmp_path / "room"], [apart])
+    before = version_of([tmp_path / "room"], [apart])
     file.write_text('"""Text."""\n\n\ndef f(x):\n    """More."""\n    # why\n    return (x +\n        1)\n')
     (apart / "code.py").write_text("y = 2\n")
-    assert hash_of([tmp_path / "room"], [apart]) == before
-    assert hash_of([tmp_path / "room"]) != before
+    assert version_of([tmp_path / "room"], [apart]) == before
+    assert version_of([tmp_path / "room"]) != before
     file.write_text('def f(x):\n    return x + "1"\n')
-    assert hash_of([tmp_path / "room"], [apart]) != before
+    assert version_of([tmp_path / "room"], [apart]) != before
 
 
 def test_a_kept_version_is_used_for_the_same_bytes_only(
@@ -317,13 +322,14 @@ def test_a_kept_version_is_used_for_the_same_bytes_only(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     file = tmp_path / "room" / "a.py"
     file.parent.mkdir()
+    found = []
     for code in ("x = 1\n", "x = 2\n", "x = 1\n"):
         file.write_text(code)
-        expected = hash_of([file.parent])
-        assert version_of([file.parent]) == expected
+        found.append(version_of([file.parent]))
         with monkeypatch.context() as again:
             again.setattr(version, "_hash_of", lambda files: pytest.fail("it was computed again"))
-            assert version_of([file.parent]) == expected
+            assert version_of([file.parent]) == found[-1]
+    assert found[0] == found[2] != found[1]
 
 
 def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> None:
