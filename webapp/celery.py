@@ -23,6 +23,10 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 from django.conf import settings
 
 VISIBILITY_TIMEOUT_S = 12 * 3600
+ASKED_AGAIN_S = 3
+"""How long a worker waits in Redis for a message before it asks again. One that comes ends the wait; a worker
+that is to stop waits until it is over.
+"""
 LATER = 9
 """The priority of a task that nobody waits for, after all others of its queue; Redis' first is 0, the
 default.
@@ -44,7 +48,11 @@ app.conf.update(
     # A worker takes a task when it has a free process: what it took in advance would come before questions
     # that are put later, and other workers could not take it.
     worker_disable_prefetch=True,
-    broker_transport_options={"visibility_timeout": VISIBILITY_TIMEOUT_S, "socket_connect_timeout": 3},
+    broker_transport_options={
+        "visibility_timeout": VISIBILITY_TIMEOUT_S,
+        "socket_connect_timeout": 3,
+        "polling_interval": ASKED_AGAIN_S,
+    },
     # A run outlives a restart of Redis; its worker waits for Redis for as long as it takes.
     worker_cancel_long_running_tasks_on_connection_loss=False,
     broker_connection_retry_on_startup=True,

@@ -18,6 +18,7 @@ from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
 from webapp.base import budgets
+from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments import computations
 from webapp.experiments.computations import about_of
@@ -30,11 +31,12 @@ from webapp.runs.predictions import Planned
 from webapp.runs.requests import request_of
 
 logger = logging.getLogger(__name__)
+any_open = any_of(lambda: Computation.objects.filter(state__in=OPEN, world="emulated"))
 
 
 def look_after(worker: workers.Identity, slots: int) -> None:
     """What an emulating worker does at every beat. Raises Redis' errors."""
-    if not Computation.objects.filter(state__in=OPEN, world="emulated").exists():
+    if not any_open.exists():
         return
     collect()
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(worker)).count()

@@ -28,6 +28,7 @@ from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
+from webapp.base.database import any_of
 from webapp.base.redis import client
 from webapp.celery import app
 from webapp.experiments import checks, computations, executions, services, versions
@@ -39,6 +40,7 @@ from webapp.jobs.intake import own_queue
 from webapp.runs.tasks import with_profile
 
 logger = logging.getLogger(__name__)
+any_waiting = any_of(lambda: Computation.objects.filter(state="waiting"))
 
 SLICE_S = 1.0
 """Seconds of a slice after which no point is begun."""
@@ -162,7 +164,7 @@ def look_after(worker: workers.Identity, slots: int) -> None:
     """What a worker of the queue `points` does at every beat. It wakes itself: a message for all could be
     taken by a worker that has not the method. Raises Redis' errors.
     """
-    if not Computation.objects.filter(state="waiting").exists():
+    if not any_waiting.exists():
         return
     computations.adopt()
     computations.forget()

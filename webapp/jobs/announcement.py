@@ -131,8 +131,8 @@ def cores() -> int:
 
 
 def _meminfo() -> dict[str, int]:
-    """The lines of /proc/meminfo in bytes."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
+    """The first lines of /proc/meminfo, on the whole memory and what is available, in bytes."""
+    lines = Path("/proc/meminfo").read_text().split("\n", 3)[:3]
     fields = (line.replace(":", "").split() for line in lines)
     return {name: int(number) * 1024 for name, number, *_ in fields}
 

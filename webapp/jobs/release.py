@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from functools import cache
 
 from django.conf import settings
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from engine.experiments.execution.version import version_of
 from engine.plugins.packs import installed_packs
 from engine.strategies.registry import installed_code
+from webapp.base.database import Prepared
 from webapp.jobs.models import Drain, Release
 
 FOLDERS = (
@@ -19,6 +23,10 @@ FOLDERS = (
     *(f"webapp/{room}" for room in ("jobs", "events", "runs", "experiments", "advice", "clusters")),
 )
 """The code that workers and server must have alike."""
+
+# What every worker asks at every beat.
+RELEASE = Prepared(lambda: Release.objects.filter(pk=1).values_list("version", Cast("uses", TextField())))
+DRAINS = Prepared(lambda: Drain.objects.values_list("worker", "by"))
 
 
 @cache
@@ -37,7 +45,7 @@ def prepare_release() -> None:
 
 def released() -> str:
     """The version of the fleet; "" if the database has never been prepared by `./loom up`."""
-    return Release.objects.filter(pk=1).values_list("version", flat=True).first() or ""
+    return next((version for version, _ in RELEASE.all()), "")
 
 
 def reason_to_rest(place: str, version: str) -> str:
@@ -48,14 +56,13 @@ def reason_to_rest(place: str, version: str) -> str:
             f"its code has the version {version} and the server's has {wanted}: "
             "give it the server's version and start it again"
         )
-    drained_by = Drain.objects.filter(worker=place).values_list("by", flat=True).first()
-    return f"it was drained by {drained_by}" if drained_by is not None else ""
+    drained_by = dict(DRAINS.all())
+    return f"it was drained by {drained_by[place]}" if place in drained_by else ""
 
 
 def reason_not_to_plan(has: Collection[str]) -> str:
     """Why a worker that `has` these methods and packs cannot answer the server's questions, or ""."""
-    uses: list[str] = Release.objects.filter(pk=1).values_list("uses", flat=True).first() or []
-    lacking = [one for one in uses if one not in has]
+    lacking = [one for _, uses in RELEASE.all() for one in json.loads(uses) if one not in has]
     if not lacking:
         return ""
     return (

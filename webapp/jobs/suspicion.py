@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import F, QuerySet
 
+from webapp.base.database import any_of
 from webapp.jobs import lease, workers
 from webapp.jobs.announcement import announced
 from webapp.jobs.models import Job
@@ -71,12 +72,13 @@ class Suspicion:
 
     def __init__(self, kind: type[Job]) -> None:
         self.kind = kind
+        self.any_held = any_of(lambda: held(kind))
         self.since: dict[int, tuple[tuple[int, datetime | None], float]] = {}
 
     def abandoned(self, home: str) -> list[Job]:
         """Jobs to settle now. Raises the database's errors and Redis', and then begins to watch anew."""
         try:
-            if not held(self.kind).exists():
+            if not self.any_held.exists():
                 self.since = {}
                 return []
             shorten_leases(self.kind)

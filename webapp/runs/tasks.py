@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from celery.exceptions import SoftTimeLimitExceeded
@@ -241,19 +241,29 @@ def present_figures(queue: str) -> dict[str, Any]:
     return found | calibration.now() if queue == "emulate" else found
 
 
+NO_CALIBRATION = {"calibration": "", "calibrated": "", "calibrated_at": 0.0}
+
+
 def calibration_figures() -> dict[str, Any]:
     """The calibration of this machine, which any process on it may have made, and how long a new one takes
     now.
     """
     takes = {"calibration_takes_s": round(time_needed_s(SHORT))}
+    try:
+        now = calibration_file().stat()
+    except FileNotFoundError:
+        return takes | NO_CALIBRATION
+    return takes | figures_of_calibration(now.st_ino, now.st_size, now.st_mtime)
+
+
+@lru_cache(maxsize=1)
+def figures_of_calibration(number: int, size: int, changed_at: float) -> dict[str, Any]:
+    """What the file says that is now this one: a digest of its times takes a while, and beats come often."""
     known = known_calibration()
     if known is None:
-        return takes | {"calibration": "", "calibrated": "", "calibrated_at": 0.0}
-    return takes | {
-        "calibration": calibration_digest(known.profile),
-        "calibrated": known.device.source,
-        "calibrated_at": calibration_file().stat().st_mtime,
-    }
+        return NO_CALIBRATION
+    digest = calibration_digest(known.profile)
+    return {"calibration": digest, "calibrated": known.device.source, "calibrated_at": changed_at}
 
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:

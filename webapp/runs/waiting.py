@@ -12,6 +12,7 @@ from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
 
 from engine.domain.command_name import COMMAND
+from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced
@@ -23,6 +24,8 @@ RECENT = 20
 """How many runs tell how long one takes."""
 
 NOBODY = f"No emulating worker is running: start one with {COMMAND} up, or {COMMAND} worker --queue emulate."
+
+any_queued = any_of(lambda: Run.objects.filter(status="queued"))
 
 
 def queued() -> list[Run]:
@@ -88,8 +91,8 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
 
     A second message for a run does no harm: a run starts once. Raises Redis' errors.
     """
-    queued_runs, wanted = Run.objects.filter(status="queued"), calibration.is_wanted(worker.worker)
-    if not wanted and not queued_runs.exists():
+    wanted = calibration.is_wanted(worker.worker)
+    if not wanted and not any_queued.exists():
         return False
     busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
     if worker.refused or worker.calibrating or busy >= worker.slots:

@@ -23,8 +23,8 @@ from tests.webapp.clusters.test_scenarios import upload
 from tests.webapp.jobs.test_planning import question
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, base_of
+from webapp.celery import ASKED_AGAIN_S, of_other_queues
 from webapp.celery import app as celery
-from webapp.celery import of_other_queues
 from webapp.experiments import executions
 from webapp.jobs import answers
 from webapp.jobs.workers import QUEUES
@@ -91,6 +91,11 @@ def test_every_task_has_its_queue_and_no_other() -> None:
     known = {queue: tasks - set(of_other_queues(tasks, {queue})) for queue in QUEUES}
     assert known["emulate"] == {"emulate.next"} and known["points"] == {"points.next"}
     assert set().union(*known.values()) == {name for name in tasks if not name.startswith("celery.")}
+
+
+def test_an_idle_worker_asks_redis_for_messages_every_three_seconds() -> None:
+    with celery.connection_for_read() as connection:
+        assert connection.transport.brpop_timeout == ASKED_AGAIN_S == 3
 
 
 def test_a_queued_run_gets_its_prediction_before_it_starts(plan_worker: Worker, alice: Browser) -> None:
