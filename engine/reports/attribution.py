@@ -54,12 +54,15 @@ def attribute(
 ) -> Attribution:
     """The parts of [start_s, end_s) along the critical path that ends at device `source`.
 
-    Of the time in which nothing ended, that within the `idle` times counts as idle, the rest as waiting.
+    Of the time in which nothing ended, that within the `idle` times counts as idle, the rest as waiting. The
+    idle times come in their order, none within another.
     """
+    starts_s, stops_s = [start for start, _ in idle], [stop for _, stop in idle]
     parts: dict[str, float] = dict.fromkeys(Attribution.model_fields, 0.0)
     for span, _, began_s, ended_s in _walk(spans, source, start_s, end_s):
         if span is None:
-            idle_s = sum(max(0.0, min(ended_s, stop) - max(began_s, start)) for start, stop in idle)
+            met = idle[bisect_right(stops_s, began_s) : bisect_left(starts_s, ended_s)]
+            idle_s = sum(min(ended_s, stop) - max(began_s, start) for start, stop in met)
             parts["idle_s"] += idle_s
             parts["wait_s"] += ended_s - began_s - idle_s
             continue

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.trace import Span
-from engine.reports.attribution import attribute
+from engine.reports.attribution import attribute, critical_path
 
 NAMES = ("a", "b", "c")
 
@@ -57,6 +57,23 @@ def test_the_parts_add_up_to_the_latency_whatever_the_trace(
     values = list(parts.model_dump().values())
     assert sum(values) == pytest.approx(end_s - start_s, abs=1e-9)
     assert min(values) >= 0
+
+
+@given(st.lists(any_spans(), max_size=40), times, times, st.lists(times, max_size=12, unique=True))
+def test_what_is_idle_of_the_waiting_is_what_lies_in_idle_times(
+    spans: list[Span], one_s: float, other_s: float, ends_s: list[float]
+) -> None:
+    """Every waiting segment against every idle time."""
+    start_s, end_s = sorted((one_s, other_s))
+    ordered = sorted(ends_s)
+    idle = list(zip(ordered[::2], ordered[1::2], strict=False))
+    parts = attribute(spans, cluster(), "a", start_s, end_s, idle)
+    waits = [one for one in critical_path(spans, cluster(), "a", start_s, end_s) if one.span is None]
+    expected_s = sum(
+        max(0.0, min(wait.end_s, stop) - max(wait.start_s, start)) for wait in waits for start, stop in idle
+    )
+    assert parts.idle_s == pytest.approx(expected_s, abs=1e-9)
+    assert parts.idle_s + parts.wait_s == pytest.approx(sum(wait.end_s - wait.start_s for wait in waits))
 
 
 steps = st.lists(
