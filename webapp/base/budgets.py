@@ -38,6 +38,8 @@ MAX_TRACED_REQUESTS = 50_000
 most `DATA_UPLOAD_MAX_MEMORY_SIZE`.
 """
 MAX_PREDICTED_STEPS = 2_000_000
+MAX_AWAITED_STEPS = 1_000_000
+"""Most steps of a prediction for which a person waits: it has half a minute, and a step takes 15 to 30 µs."""
 MAX_EMULATED_STEPS = 500_000
 """The most steps of an emulated run, layers × tokens × requests × devices: each is about one operation and
 one event.
@@ -192,6 +194,11 @@ def check_prediction(spec: RunSpec) -> None:
     _check_steps(spec, MAX_PREDICTED_STEPS, "predicted")
 
 
+def check_awaited_prediction(spec: RunSpec) -> None:
+    """Check that a run can be predicted while a person waits; raises `SpecError`."""
+    _check_steps(spec, MAX_AWAITED_STEPS, "predicted")
+
+
 def check_advice(spec: RunSpec) -> None:
     """Check that all strategies can be assessed for a run while a person waits; raises `SpecError`."""
     _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to advise on", "cluster.devices")
@@ -221,8 +228,14 @@ def steps_of_a_pass(spec: RunSpec) -> int:
 
 def steps_of(cluster: ClusterSpec, model: ModelSpec, workload: Workload) -> int:
     """Layers × forward passes × devices, an upper estimate of the operations of a run."""
-    passes = workload.requests * max(1, workload.new_tokens)
-    return max(1, model.num_layers) * passes * len(cluster.devices)
+    return max(1, model.num_layers) * passes_of(workload) * len(cluster.devices)
+
+
+def passes_of(workload: Workload) -> int:
+    """The forward passes of all requests: one for each token that is asked for, and one where none is."""
+    if workload.trace:
+        return sum(row.new_tokens for row in workload.trace)
+    return workload.requests * max(1, workload.new_tokens)
 
 
 def is_large(devices: int, steps: int = 0) -> bool:
@@ -300,8 +313,8 @@ def _check_steps(spec: RunSpec, limit: int, what: str) -> None:
     if steps <= limit:
         return
     sentence = (
-        f"The run is too large to be {what} here: {spec.workload.requests} requests × "
-        f"{max(1, spec.workload.new_tokens)} tokens × {spec.model.num_layers} layers × "
+        f"The run is too large to be {what} here: {passes_of(spec.workload):,} tokens of "
+        f"{spec.workload.requests:,} requests × {spec.model.num_layers} layers × "
         f"{len(spec.cluster.devices)} devices are {steps:,} steps, and the limit is {limit:,}: ask for fewer "
         "requests or tokens."
     )

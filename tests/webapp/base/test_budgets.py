@@ -52,7 +52,7 @@ def line(count: int) -> dict[str, object]:
 def test_a_run_of_too_many_steps_is_refused_before_it_is_planned(alice: Browser, workload, steps) -> None:
     """Two layers on three devices."""
     sentence = refusal(alice.post("/runs", request_body(workload=workload)))
-    assert f"are {steps} steps, and the limit is 2,000,000" in sentence
+    assert f"are {steps} steps, and the limit is 1,000,000" in sentence
     refusal(alice.post("/predict", request_body(workload=workload)))
     assert not Run.objects.exists()
 
@@ -63,6 +63,9 @@ def test_steps_count_requests_tokens_layers_and_devices() -> None:
     assert steps_of(spec.cluster, spec.model, spec.workload) == 7 * 5 * 2 * 3
     encoder = spec.workload.model_copy(update={"new_tokens": 0})
     assert steps_of(spec.cluster, spec.model, encoder) == 7 * 2 * 3
+    rows = [{"at_s": at_s, "prompt_tokens": 8, "new_tokens": tokens} for at_s, tokens in ((0, 1), (1, 100))]
+    recorded = Workload(pattern="trace", trace=rows)
+    assert steps_of(spec.cluster, spec.model, recorded) == 101 * 2 * 3
 
 
 def test_more_devices_than_an_emulation_carries_are_refused(alice: Browser) -> None:
