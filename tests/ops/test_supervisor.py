@@ -71,11 +71,12 @@ def test_a_child_that_ends_at_its_start_is_named_with_its_last_words(tmp_path: P
         supervisor.start(bad)
 
 
-def test_a_start_waits_as_long_as_the_process_lives_and_says_for_what(
+def test_a_start_waits_as_long_as_the_process_lives_and_says_for_what_and_how_much_of_a_core_it_has_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(module, "SAY_EVERY_S", 0.05)
-    slow = child(tmp_path, "import signal; print('loading models', flush=True); signal.pause()", "worker")
+    work = "import signal, time\nwhile time.process_time() < 0.3: pass\n"
+    slow = child(tmp_path, f"{work}print('loading models', flush=True); signal.pause()", "worker")
     said: list[str] = []
 
     def after_two_lines() -> bool:
@@ -87,7 +88,9 @@ def test_a_start_waits_as_long_as_the_process_lives_and_says_for_what(
         supervisor.start(slow)
         assert is_running(slow.process.pid)
     assert all(re.match(r"Waiting for worker for \d+ s: ", line) for line in said)
-    assert re.search(r"the last line of .*worker\.log is 'loading models'\. Ctrl-C gives up\.", said[-1])
+    words = r"worker has had ([\d.]+) s of a core, and the last line of .*worker\.log is 'loading models'\. "
+    found = re.search(f"{words}Ctrl-C gives up", said[-1])
+    assert found and 0.2 < float(found[1]) < 60
 
 
 def test_a_start_that_waits_ends_with_ctrl_c(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ CALM_S = 60.0
 ESCALATION = ((signal.SIGTERM, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -78,6 +79,15 @@ class Child:
     def has_ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
+    def processor_s(self) -> float:
+        """The seconds of a core that its process has had; 0 without one."""
+        try:
+            assert self.process is not None
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the child; SIGKILL goes to its whole process group."""
         assert self.process is not None
@@ -95,7 +105,8 @@ def _waits(waiting: Sequence[Child], since_s: float) -> str:
     first = waiting[0]
     words = last_line(first.log)
     said = f"the last line of {shown(first.log)} is {words!r}" if words else f"{shown(first.log)} is empty"
-    return f"Waiting for {names} for {since_s:.0f} s: {said}. Ctrl-C gives up."
+    had = f"{first.name} has had {first.processor_s():.1f} s of a core"
+    return f"Waiting for {names} for {since_s:.0f} s: {had}, and {said}. Ctrl-C gives up."
 
 
 def _in_child() -> None:
