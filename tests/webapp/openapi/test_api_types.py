@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +16,12 @@ from webapp.openapi.document import Document
 from webapp.openapi.management.commands import write_api_types
 from webapp.openapi.management.commands.write_api_types import for_types
 
-SCHEMAS: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/")["components"]["schemas"]
+
+@cache
+def schemas() -> dict[str, Any]:
+    """Made for the first test: every process that runs tests imports this file."""
+    components: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/")["components"]["schemas"]
+    return components
 
 
 def referred(schema: Any) -> set[str]:
@@ -29,21 +35,21 @@ def referred(schema: Any) -> set[str]:
 
 
 def test_every_component_that_is_named_is_there() -> None:
-    assert referred(SCHEMAS) <= SCHEMAS.keys()
+    assert referred(schemas()) <= schemas().keys()
 
 
 def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None:
     for name in ("RunSpec", "ModelSpec", "Slice", "RunReport", "Plan", "ClusterSpec", "RunDetail"):
-        told = set(SCHEMAS[name]["properties"]) - {"method" if name == "RunSpec" else ""}
-        assert set(SCHEMAS[name]["required"]) == told, name  # `method` only where it is not EdgeLoom's own
-    assert {"bare", "bits"} <= set(SCHEMAS["Slice"]["properties"])
-    assert "profile" in SCHEMAS["RunSpec"]["properties"]
-    assert set(SCHEMAS["RunRequest"]["required"]) == {"model", "strategy"}
+        told = set(schemas()[name]["properties"]) - {"method" if name == "RunSpec" else ""}
+        assert set(schemas()[name]["required"]) == told, name  # `method` only where it is not EdgeLoom's own
+    assert {"bare", "bits"} <= set(schemas()["Slice"]["properties"])
+    assert "profile" in schemas()["RunSpec"]["properties"]
+    assert set(schemas()["RunRequest"]["required"]) == {"model", "strategy"}
 
 
 def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
-    names = referred(SCHEMAS["EventFrame"])
-    kinds = {SCHEMAS[name]["properties"]["type"]["const"] for name in names}
+    names = referred(schemas()["EventFrame"])
+    kinds = {schemas()[name]["properties"]["type"]["const"] for name in names}
     assert kinds == {
         "span",
         "mark",
@@ -58,13 +64,13 @@ def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
         "plan",
         "report",
     }
-    assert SCHEMAS["StateChanged"]["properties"]["state"]["enum"] == list(get_args(RunState))
-    assert SCHEMAS["StateChanged"]["required"] == ["type", "state", "detail"]
+    assert schemas()["StateChanged"]["properties"]["state"]["enum"] == list(get_args(RunState))
+    assert schemas()["StateChanged"]["required"] == ["type", "state", "detail"]
 
 
 def test_a_plan_has_the_layout_of_one_of_the_strategies() -> None:
-    assert referred(SCHEMAS["Plan"]["properties"]["layout"]) == {"Layout"}
-    kinds = {SCHEMAS[name]["properties"]["kind"]["const"] for name in referred(SCHEMAS["Layout"])}
+    assert referred(schemas()["Plan"]["properties"]["layout"]) == {"Layout"}
+    kinds = {schemas()[name]["properties"]["kind"]["const"] for name in referred(schemas()["Layout"])}
     assert kinds == {strategy.Layout.model_fields["kind"].default for strategy in STRATEGIES}
 
 
