@@ -234,5 +234,6 @@ def test_what_is_installed_and_not_named_is_told_with_the_line_that_names_it(
     ):
         install(tmp_path, entry, package, f"edgeloom.{group}")
     method, pack = not_used()
-    assert method.startswith("Installed and not used: the method thirds. LOOM_METHODS=halves,thirds ")
-    assert pack.startswith("Installed and not used: the pack of data my-lab. LOOM_DATA=my-lab ")
+    assert method.startswith("Installed and not used: the method thirds. To use what is installed: ")
+    assert "LOOM_METHODS=halves,thirds " in method and "LOOM_DATA=my-lab " in pack
+    assert pack.startswith("Installed and not used: the pack of data my-lab. ")

@@ -98,8 +98,8 @@ def not_used() -> Iterator[str]:
     for kind, names in not_named():
         every = ",".join(filter(None, (os.environ.get(kind.variable), *names)))
         yield (
-            f"Installed and not used: the {kind.name} {' and '.join(names)}. "
-            f"{kind.variable}={every} {COMMAND} up uses what is named."
+            f"Installed and not used: the {kind.name} {' and '.join(names)}. To use what is installed: "
+            f"{kind.variable}={every} {COMMAND} up."
         )
 
 
