@@ -13,6 +13,8 @@ from engine.domain.errors import EdgeLoomError
 OURS = ("engine", "emulator", "edgeloom", "webapp") if IS_CHECKOUT else ("edgeloom",)
 """Top-level packages of EdgeLoom: a checkout has several, the wheel has one."""
 
+INSTALLED_IN = {"site-packages", "dist-packages"}
+
 LIMITS = {
     "MemoryError": "it needs more memory than its process may have",
     "SoftTimeLimitExceeded": "it takes longer than it may",
@@ -51,6 +53,13 @@ def words_of(error: BaseException, place: Path | None = None) -> str:
         if not frame.f_code.co_filename.startswith("<frozen")
         and not is_ours(str(frame.f_globals.get("__name__")))
     ]
-    own = [(file, line) for file, line in foreign if place is not None and file.startswith(str(place))]
+    own = [(file, line) for file, line in foreign if place is not None and _is_of(Path(file), place)]
     last = (own or foreign)[-1:]
     return f"{text} ({last[0][0]}, line {last[0][1]})" if last else text
+
+
+def _is_of(file: Path, place: Path) -> bool:
+    """Whether it is code of `place`, and none that is installed below it, as in a folder that has its own
+    environment.
+    """
+    return file.is_relative_to(place) and INSTALLED_IN.isdisjoint(file.relative_to(place).parts)

@@ -177,6 +177,8 @@ def errors_of(method: Strategy, what: str, kind: type[EdgeLoomError] = PlanError
         yield
         return
     written = (getattr(one, "__code__", None) for one in vars(type(method)).values())
-    folder = next((Path(code.co_filename).parent for code in written if code is not None), None)
-    with told(f"{method.name}: {what}", folder, kind):
+    file = next((Path(code.co_filename) for code in written if code is not None), None)
+    # A module of no package is alone: its folder has all that is installed.
+    place = file.parent if file is not None and "." in type(method).__module__ else file
+    with told(f"{method.name}: {what}", place, kind):
         yield

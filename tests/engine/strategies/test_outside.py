@@ -14,10 +14,11 @@ from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.spec import RunSpec, spec_digest
+from engine.domain.workload import Workload
 from engine.plugins.installed import Unusable
 from engine.runs.predict import predict, prepare
 from engine.strategies import registry
-from engine.strategies.outside import Outside, installed_methods, is_file, of_file
+from engine.strategies.outside import Outside, errors_of, installed_methods, is_file, of_file
 from tests.support.outside import THIRDS, install, keep_methods_apart, write_method
 from tests.support.small_cases import GPT2, star
 
@@ -32,7 +33,7 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
-        if name == "thirds" or name.endswith(".py"):
+        if name in ("thirds", "beside") or name.endswith(".py"):
             del sys.modules[name]
 
 
@@ -273,6 +274,40 @@ def test_a_planner_that_never_ends_is_told_with_its_line_when_its_limit_is_reach
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert f"{error.__name__}: {says} ({file}, line " in str(told.value) and one_sentence(str(told.value))
+
+
+BESIDE = "def fail():\n    raise ValueError('lost')\n"
+CALL = "        beside.fail()\n"
+
+
+def test_the_line_of_an_installed_module_is_its_own_and_none_of_what_is_installed_beside_it(
+    site: Path,
+) -> None:
+    (site / "beside.py").write_text(BESIDE)
+    file = write_method(site, THIRDS.replace(PLAN, f"        import beside\n{CALL}{PLAN}"))
+    install(site)
+    (one,), _ = installed()
+    with pytest.raises(PlanError) as refusal, errors_of(one.method, "`plan` raised"):
+        one.method.plan(star([1e10, 2e10]), GPT2, Workload(), one.method.Params())
+    assert f"ValueError: lost ({file}, line {line_of(CALL, file)})." in str(refusal.value)
+
+
+def test_the_line_of_a_file_is_its_own_and_none_of_an_environment_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment = tmp_path / "env" / "lib" / "site-packages"
+    environment.mkdir(parents=True)
+    (environment / "beside.py").write_text(BESIDE)
+    monkeypatch.syspath_prepend(environment)
+    file = write_method(tmp_path, THIRDS.replace(PLAN, f"        import beside\n{CALL}{PLAN}"))
+    registry.named(str(file))
+    with pytest.raises(PlanError) as refusal:
+        prepare(spec_with("thirds"))
+    assert f"ValueError: lost ({file}, line {line_of(CALL, file)})." in str(refusal.value)
+
+
+def line_of(code: str, file: Path) -> int:
+    return file.read_text().splitlines().index(code.rstrip()) + 1
 
 
 def test_a_planner_that_returns_something_else_is_told_so(tmp_path: Path) -> None:
