@@ -38,8 +38,10 @@ MAX_TRACED_REQUESTS = 50_000
 most `DATA_UPLOAD_MAX_MEMORY_SIZE`.
 """
 MAX_PREDICTED_STEPS = 2_000_000
-MAX_AWAITED_STEPS = 1_000_000
-"""Most steps of a prediction for which a person waits: it has half a minute, and a step takes 15 to 30 µs."""
+MAX_AWAITED_PASSES = 300_000
+"""Most layers × tokens of a prediction for which a person waits: it has half a minute, and the simulated
+world takes about 75 µs for a token's pass through a layer, whichever device computes it.
+"""
 MAX_EMULATED_STEPS = 500_000
 """The most steps of an emulated run, layers × tokens × requests × devices: each is about one operation and
 one event.
@@ -196,7 +198,15 @@ def check_prediction(spec: RunSpec) -> None:
 
 def check_awaited_prediction(spec: RunSpec) -> None:
     """Check that a run can be predicted while a person waits; raises `SpecError`."""
-    _check_steps(spec, MAX_AWAITED_STEPS, "predicted")
+    tokens, layers = passes_of(spec.workload), max(1, spec.model.num_layers)
+    if tokens * layers > MAX_AWAITED_PASSES:
+        raise SpecError(
+            f"The run is too large to be predicted while you wait: {tokens:,} tokens of "
+            f"{spec.workload.requests:,} requests × {layers} layers are {tokens * layers:,} passes through a "
+            f"layer, and the limit is {MAX_AWAITED_PASSES:,}: ask for fewer requests or tokens, or predict "
+            "it on the command line.",
+            [("workload", f"{tokens * layers:,} tokens × layers, at most {MAX_AWAITED_PASSES:,}")],
+        )
 
 
 def check_advice(spec: RunSpec) -> None:

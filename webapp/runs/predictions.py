@@ -32,9 +32,10 @@ SESSION_BYTES = 700_000_000
 
 
 def request(spec: RunSpec, person: int) -> dict[str, Any]:
-    """The simulated world's `report` and its `editable` plan as JSON. Raises the planner's errors, `TooMany`
-    or `Unavailable`.
+    """The simulated world's `report` and its `editable` plan as JSON. Raises `SpecError` if that takes longer
+    than a person waits, the planner's errors, `TooMany` or `Unavailable`.
     """
+    budgets.check_awaited_prediction(spec)
     return answers.ask("plan.predict", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
 
 

@@ -87,7 +87,7 @@ def spec_of(request: RunRequest) -> RunSpec:
         failover=request.failover,
         seed=request.seed,
     )
-    budgets.check_awaited_prediction(spec)
+    budgets.check_prediction(spec)
     return spec
 
 

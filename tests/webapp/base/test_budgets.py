@@ -52,9 +52,21 @@ def line(count: int) -> dict[str, object]:
 def test_a_run_of_too_many_steps_is_refused_before_it_is_planned(alice: Browser, workload, steps) -> None:
     """Two layers on three devices."""
     sentence = refusal(alice.post("/runs", request_body(workload=workload)))
-    assert f"are {steps} steps, and the limit is 1,000,000" in sentence
+    assert f"are {steps} steps, and the limit is 2,000,000" in sentence
     refusal(alice.post("/predict", request_body(workload=workload)))
     assert not Run.objects.exists()
+
+
+def test_a_prediction_that_takes_longer_than_a_person_waits_is_refused_at_once(alice: Browser) -> None:
+    """Two layers; a recorded request counts as many tokens as it gets, not as many as the longest one."""
+    rows = [{"at_s": float(at_s), "prompt_tokens": 8, "new_tokens": 3} for at_s in range(50_000)]
+    rows[7]["new_tokens"] = 30
+    workload = {"pattern": "trace", "trace": rows}
+    assert refusal(alice.post("/predict", request_body(workload=workload))) == (
+        "The run is too large to be predicted while you wait: 150,027 tokens of 50,000 requests × 2 layers "
+        "are 300,054 passes through a layer, and the limit is 300,000: ask for fewer requests or tokens, or "
+        "predict it on the command line."
+    )
 
 
 def test_steps_count_requests_tokens_layers_and_devices() -> None:
