@@ -19,7 +19,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.models import catalogue
 from engine.ops.core import Block
-from engine.ops.cost import total_flops
+from engine.ops.kernels import total_flops
 from engine.ops.tensors import Meta
 from engine.worlds.real.dilation import OP_HOST_S
 

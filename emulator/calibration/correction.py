@@ -31,7 +31,8 @@ from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile, 
 from engine.domain.interpolation import neighbours
 from engine.domain.rates import format_bits
 from engine.domain.units import BITS_PER_BYTE
-from engine.ops.cost import Kernel, width_of
+from engine.ops.cost import width_of
+from engine.ops.kernels import Kernel
 
 ROW_KNOTS = (1, 8, 34, 128, 384)
 BYTE_KNOTS = (64 << 10, 512 << 10, 2 << 20, 8 << 20, 32 << 20, 128 << 20)

@@ -20,7 +20,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.models import catalogue
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, Head, Residual
-from engine.ops.cost import Kernel
+from engine.ops.kernels import Kernel
 from engine.ops.operation import Op
 from engine.ops.positions import PositionBlock
 from engine.ops.sizes import model_bytes

@@ -20,7 +20,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import (
+from engine.ops.kernels import (
     attention_kernels,
     elementwise,
     embedding_kernels,

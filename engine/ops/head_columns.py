@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise, norm_kernels, weighted
+from engine.ops.kernels import elementwise, norm_kernels, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 

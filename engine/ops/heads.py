@@ -16,7 +16,14 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import attention_kernels, elementwise, norm_kernels, position_kernels, product, weighted
+from engine.ops.kernels import (
+    attention_kernels,
+    elementwise,
+    norm_kernels,
+    position_kernels,
+    product,
+    weighted,
+)
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta

@@ -13,7 +13,7 @@ from typing import ClassVar
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise
+from engine.ops.kernels import elementwise
 from engine.ops.operation import Cost
 from engine.ops.tensors import Meta
 

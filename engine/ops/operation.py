@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from engine.domain.model import ModelSpec, first_alike
 from engine.domain.plan import Axis, Part, Slice
-from engine.ops.cost import Kernel
+from engine.ops.kernels import Kernel
 from engine.ops.tensors import Meta
 
 LayerPart = Literal["attention", "ffn"]

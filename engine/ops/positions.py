@@ -11,7 +11,7 @@ from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.core import Block
-from engine.ops.cost import attention_kernels, norm_kernels, position_kernels, product, weighted
+from engine.ops.kernels import attention_kernels, norm_kernels, position_kernels, product, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice
 from engine.ops.core import Block
-from engine.ops.cost import elementwise
+from engine.ops.kernels import elementwise
 from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.operation import Cost

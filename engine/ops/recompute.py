@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import attention_kernels, embedding_kernels, norm_kernels, position_kernels, weighted
+from engine.ops.kernels import attention_kernels, embedding_kernels, norm_kernels, position_kernels, weighted
 from engine.ops.layout import kv_heads
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta

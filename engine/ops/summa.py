@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.cost import elementwise, weighted
+from engine.ops.kernels import elementwise, weighted
 from engine.ops.operation import Cost, piece_of
 from engine.ops.tensors import Meta
 

@@ -14,7 +14,7 @@ from engine.domain.model import ModelSpec, tower_model
 from engine.domain.plan import Slice
 from engine.domain.vision import TowerSpec, VisionSpec
 from engine.ops.core import Block
-from engine.ops.cost import elementwise, norm_kernels, product
+from engine.ops.kernels import elementwise, norm_kernels, product
 from engine.ops.operation import Cost, Op, piece_of
 from engine.ops.tensors import Meta, Tensor
 

@@ -1,7 +1,7 @@
 """A model so small that its costs can be worked out by hand, and the single op's cost as plain numbers."""
 
 from engine.domain.model import ModelSpec
-from engine.ops.cost import total_bytes, total_flops
+from engine.ops.kernels import total_bytes, total_flops
 from engine.ops.tensors import Meta
 
 HAND = ModelSpec(

@@ -10,7 +10,8 @@ from engine.domain.rates import FormatBits
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
-from engine.ops.cost import Kernel, op_time_s
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import Kernel
 from engine.ops.sizes import model_bytes
 from engine.runs.predict import predict
 

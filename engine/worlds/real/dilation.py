@@ -26,7 +26,8 @@ from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.rates import format_bits
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
-from engine.ops.cost import Kernel, hands_over, measured_s
+from engine.ops.cost import hands_over, measured_s
+from engine.ops.kernels import Kernel
 from engine.ops.sizes import STORED_BITS
 
 OP_HEADROOM = 0.7

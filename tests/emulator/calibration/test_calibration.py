@@ -15,7 +15,8 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
 from engine.domain.spec import RunSpec
 from engine.models import catalogue
-from engine.ops.cost import op_time_s, product
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import product
 from tests.support.small_clusters import star
 
 PEAK, HALF = 50e9, 20.0

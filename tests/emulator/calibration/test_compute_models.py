@@ -9,7 +9,8 @@ from emulator.calibration.shapes import SHORT
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow
-from engine.ops.cost import attention_kernels, elementwise, op_time_s, product, total_flops
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import attention_kernels, elementwise, product, total_flops
 from tests.support.hand_model import HAND
 
 DEVICE = DeviceSpec(name="host", flop_per_s=1e11, memory_bytes=1e9, memory_byte_per_s=1e10)

@@ -8,7 +8,8 @@ from emulator.calibration.correction import ROW_KNOTS, correct, terms_of
 from emulator.calibration.operations import TimedOperation
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, PackedRow
-from engine.ops.cost import attention_kernels, elementwise, op_time_s, product, weighted, width_of
+from engine.ops.cost import op_time_s, width_of
+from engine.ops.kernels import attention_kernels, elementwise, product, weighted
 from tests.support.hand_model import HAND
 
 DEVICE = DeviceSpec(name="host", flop_per_s=1e11, memory_bytes=1e9, memory_byte_per_s=1e10)

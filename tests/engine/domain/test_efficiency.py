@@ -3,7 +3,8 @@
 import pytest
 
 from engine.domain.efficiency import Efficiency, check_grid, efficiency
-from engine.ops.cost import op_time_s, product
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import product
 from tests.support.small_cases import star
 
 

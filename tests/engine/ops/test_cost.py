@@ -7,16 +7,8 @@ from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile, MeasuredRow, PackedRow
 from engine.domain.rates import FormatRate, format_bits
 from engine.ops import core as ops
-from engine.ops.cost import (
-    Kernel,
-    elementwise,
-    measured_s,
-    op_time,
-    op_time_s,
-    product,
-    total_bytes,
-    total_flops,
-)
+from engine.ops.cost import measured_s, op_time, op_time_s
+from engine.ops.kernels import Kernel, elementwise, product, total_bytes, total_flops
 from engine.ops.quantised import QuantisedBlock
 from engine.ops.tensors import Meta
 from engine.ops.tokens import Greedy

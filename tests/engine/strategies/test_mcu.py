@@ -12,7 +12,8 @@ from engine.domain.errors import PlanError
 from engine.domain.plan import Slice
 from engine.domain.trace import Span
 from engine.ops import core as ops
-from engine.ops.cost import op_time_s, product
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import product
 from engine.ops.layout import tensor_parts
 from engine.program.strategy import Step
 from engine.strategies.mcu.estimate import BlockEstimate, _tree_s

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.domain.trace import Span
-from engine.ops.cost import product
+from engine.ops.kernels import product
 from engine.ops.torch_kernels.linear_table import ROWS, SIDES, LinearChoice, LinearTable
 from engine.worlds.real.dilation import CAUTIOUS, host_s
 from engine.worlds.real.probed import MARGIN, probed_profile

@@ -1,0 +1,162 @@
+"""What an operation consists of, for its cost: matrix products and element-wise passes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from engine.domain.host_times import ATTENTION
+from engine.domain.model import ModelSpec
+from engine.ops.sizes import STORED_BITS
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Kernel:
+    """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them.
+
+    `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
+    softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
+
+    `weight_bits`: the matrix, inner × cols, is stored in so many bits per number, scales included; 0: as the
+    other operands are. A device that states rates for such weights reads them as they are. Any other restores
+    them first, which is an element-wise pass with `weight_bits`, and reads the restored ones.
+
+    `inside`: it has no call of its own, but is computed within that of a product or of a whole part of a
+    layer. Only `measured` uses that, too.
+
+    Not frozen, because that takes three times as long to make; nobody changes one. `product` and
+    `elementwise` give the same object for the same arguments: from one token to the next, few kernels of a
+    layer change.
+    """
+
+    kind: Literal["product", "elementwise"]
+    rows: int
+    inner: int
+    cols: int
+    count: int
+    element_bytes: int
+    name: str = ""
+    weight_bits: float = 0.0
+    inside: bool = False
+
+    @property
+    def flops(self) -> int:
+        if self.kind == "product":
+            return 2 * self.count * self.rows * self.inner * self.cols
+        return self.count * self.rows * self.cols
+
+    @property
+    def bytes(self) -> int:
+        """Operands read once, restored if they are quantised, plus result written once."""
+        rows, inner, cols = self.rows, self.inner, self.cols
+        elements = rows * inner + inner * cols + rows * cols if self.kind == "product" else 2 * rows * cols
+        return self.count * elements * self.element_bytes
+
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of a product that reads its weights as they are stored."""
+        if not self.weight_bits:
+            return self.bytes
+        beside = self.rows * (self.inner + self.cols) * self.element_bytes
+        return self.count * (beside + round(self.inner * self.cols * self.weight_bits / 8))
+
+
+_made = lru_cache(maxsize=32768)(Kernel)
+
+
+def product(
+    rows: int,
+    inner: int,
+    cols: int,
+    element_bytes: int,
+    count: int = 1,
+    name: str = "",
+    weight_bits: float = 0.0,
+    inside: bool = False,
+) -> Kernel:
+    """The kernel of `count` products of [rows, inner] with [inner, cols]."""
+    return _made("product", rows, inner, cols, count, element_bytes, name, weight_bits, inside)
+
+
+def elementwise(
+    rows: int,
+    cols: int,
+    element_bytes: int,
+    count: int = 1,
+    name: str = "",
+    weight_bits: float = 0.0,
+    inside: bool = False,
+) -> Kernel:
+    """The kernel of `count` passes over [rows, cols]."""
+    return _made("elementwise", rows, 1, cols, count, element_bytes, name, weight_bits, inside)
+
+
+def weighted(
+    model: ModelSpec, rows: int, inner: int, cols: int, count: int = 1, inside: bool = False
+) -> Kernel:
+    """The product of `rows` rows with weights of `model`, in the format in which it has them."""
+    bits = STORED_BITS.get(model.weight_bits, model.weight_bits)
+    return product(rows, inner, cols, model.element_bytes, count, "", bits, inside)
+
+
+def total_flops(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.flops for kernel in kernels)
+
+
+def total_bytes(kernels: Sequence[Kernel]) -> int:
+    return sum(kernel.bytes for kernel in kernels)
+
+
+def embedding_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
+    """Look-up of `rows` token ids, and the passes over them that the family adds."""
+    added = (model.positions == "learned") + (model.token_types > 0)
+    scaled = model.embedding_scale is not None
+    names = ("lookup", *["scale"] * scaled, *["add"] * added, *[model.norm] * model.embedding_norm)
+    return tuple(elementwise(rows, model.hidden_size, model.element_bytes, name=name) for name in names)
+
+
+def norm_kernels(
+    model: ModelSpec, rows: int, where: Literal["pre", "post"], inside: bool = False
+) -> tuple[Kernel, ...]:
+    """The norm before a part, or the one after its sum, if the family has it."""
+    if not (model.norm_position == "pre" if where == "pre" else model.norms_sums):
+        return ()
+    return (elementwise(rows, model.hidden_size, model.element_bytes, 1, model.norm, 0.0, inside),)
+
+
+def attention_kernels(
+    model: ModelSpec, layer: int, rows: range, keys: int, count: int, inside: bool = False
+) -> tuple[Kernel, ...]:
+    """Scores, softmax and values of `count` heads: queries at positions `rows` over the first `keys` keys.
+
+    A layer with a sliding window reads the keys from the first one that the first query sees. Scores that
+    are capped are no longer what hosts compute in one go.
+    """
+    seen, wide, size = keys - model.first_key(layer, rows.start), model.head_dim, model.element_bytes
+    if model.score_softcap is None:
+        return (
+            product(len(rows), wide, seen, size, count, ATTENTION, 0.0, inside),
+            elementwise(len(rows), seen, size, count, ATTENTION, 0.0, inside),
+            product(len(rows), seen, wide, size, count, ATTENTION, 0.0, inside),
+        )
+    return (
+        product(len(rows), wide, seen, size, count),
+        elementwise(len(rows), seen, size, count, "softcap"),
+        elementwise(len(rows), seen, size, count, "softmax"),
+        product(len(rows), seen, wide, size, count),
+    )
+
+
+def position_kernels(
+    model: ModelSpec, layer: int, rows: int, heads: int, keys: int, inside: bool = False
+) -> tuple[Kernel, ...]:
+    """Norms and rotary positions of `heads` projected queries and `keys` keys per row, if the layer has
+    them.
+    """
+    size, width = model.element_bytes, (heads + keys) * model.head_dim
+    norms = (elementwise(rows, width, size, name="rmsnorm"),) if model.qk_norm else ()
+    turned = (heads + keys) * model.rotary_dim
+    turns = (elementwise(rows, turned, size, 1, "rope", 0.0, inside),) if model.rope_of(layer) else ()
+    return (*norms, *turns)
