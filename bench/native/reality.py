@@ -105,12 +105,12 @@ def measure_reality() -> Table:
     known, age_s = known_calibration(), 0.0
     if known is not None:
         age_s = time.time() - calibration_file().stat().st_mtime
-    use_host_kernels()
     singles = single_cases()
     groups = distributed_cases()
     turns: list[list[Figures]] = []
 
     def turn() -> None:
+        use_host_kernels()  # those that the calibration has just chosen
         _say(f"turn {len(turns) + 1} of {len(singles) + sum(map(len, groups))} runs")
         turns.append([*over_loopback(singles), *(figures for cases in groups for figures in _linked(cases))])
 

@@ -7,6 +7,7 @@ kernels     every kernel by itself: products on a grid of shapes, attention, ele
 passes      layers of made-up models (`shapes.py`), operation by operation, weights coming from memory; the
             tables of the kernels are corrected by them (`correction.py`)
 row         one core as a device of a cluster file: the roofline whose efficiencies reproduce the tables
+in runs     operations in runs on one device, after each round of passes (`in_runs.py`)
 slowdown    operations of several processes at once (`contention.py`)
 runtime     whole requests on one device at native speed (`runtime.py`)
 
@@ -29,6 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
+from emulator.calibration.in_runs import in_runs, runs_alone, work_s
 from emulator.calibration.known import PAUSED, PROGRESS, host_name
 from emulator.calibration.operations import (
     TimedOperation,
@@ -38,7 +40,7 @@ from emulator.calibration.operations import (
     time_sequence,
 )
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
-from emulator.calibration.runtime import measure_runtime
+from emulator.calibration.runtime import Run, measure_runtime
 from emulator.calibration.shapes import EXTENTS, Extent, packed_stores, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
@@ -95,6 +97,7 @@ class Raw(NamedTuple):
 
     kernels: tuple[tuple[Any, ...], ...]
     passes: tuple[tuple[Any, ...], ...]
+    runs: tuple[tuple[Any, ...], ...] = ()
 
 
 class Measured(NamedTuple):
@@ -139,15 +142,27 @@ def calibrate(
         made_up, packed = stores(extent, Path(directory)), packed_stores(extent, Path(directory))
         draw(made_up, extent.working_set_bytes)
         named = [random_weights(name) for name in models]
-        alone, passes, timed, raw = host_profile(extent, made_up, named, rows, between, packed)
+        runs: list[Run] = []
+
+        def after_round() -> None:
+            say("operations in runs on one device")
+            runs.extend(runs_alone(Path(directory)))
+            between()
+
+        all_rounds = between is not nothing
+        alone, passes, timed, raw = host_profile(
+            extent, made_up, named, rows, after_round, packed, all_rounds
+        )
         say("correcting kernels by passes")
         profile = correct(alone, passes)
+        slower = in_runs(runs, profile)
+        raw = raw._replace(runs=tuple((run.prepared.spec.model.name, *work_s(run.trace)) for run in runs))
         say("slowdown of processes that compute at once")
         slowdown = measure_slowdown(made_up[-1], extent)
         say("runtime, in runs on one device")
         runtime = measure_runtime(Path(directory))
     say("device row")
-    shared = {"slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
+    shared = {"in_runs": slower, "slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
     profile = profile.model_copy(update={"runtime": runtime.model_copy(update=shared)})
     found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
     steps = [
@@ -185,10 +200,11 @@ def host_profile(
     named_rows: Sequence[int] = (),
     between: Callable[[], None] = nothing,
     packed: Sequence[WeightStore] = (),
+    all_rounds: bool = False,
 ) -> HostTimes:
     """Time kernels alone, operations of the models `made_up` and `packed`, and those of the models `named` on
-    `named_rows`, in rounds that end when their medians agree. After each round, `between` is called: a caller
-    who measures something of its own gets all rounds.
+    `named_rows`, in rounds that end when their medians agree, or with `all_rounds` do not. After each round,
+    `between` is called.
     """
     import torch
 
@@ -200,7 +216,7 @@ def host_profile(
     operations: list[list[TimedOperation]] = []
     with torch.inference_mode():
         kernels = TimedKernels(torch)
-        while len(passes) < extent.rounds and not (between is nothing and agreed(passes)):
+        while len(passes) < extent.rounds and (all_rounds or not agreed(passes)):
             turn = f"round {len(passes) + 1} of at most {extent.rounds}"
             if len(kernel_rounds) < extent.kernel_rounds:
                 say(f"kernels alone, {turn}")
@@ -214,7 +230,8 @@ def host_profile(
             if named:
                 say(f"operations of {len(named)} other models, {turn}")
             operations.append(time_operations(named, named_rows))
-            between()
+            with torch.inference_mode(False):
+                between()
         tables = as_tables({name: min(one[name] for one in kernel_rounds) for name in kernel_rounds[0]})
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})

@@ -79,9 +79,14 @@ def run_native(spec: RunSpec, network: Network | None = None, drawn: Path | None
 
 
 def spec_of(
-    model: tuple[str, int, int], devices: int, strategy: str, rows: int, bit_per_s: float = 1e12
+    model: tuple[str, int, int],
+    devices: int,
+    strategy: str,
+    rows: int,
+    bit_per_s: float = 1e12,
+    requests: int = 2,
 ) -> RunSpec:
-    """A request to a made-up model on so many devices of this host."""
+    """Requests to a made-up model on so many devices of this host."""
     family, hidden, layers = model
     name = f"{family}-{hidden}"
     cluster = ClusterSpec(
@@ -96,7 +101,7 @@ def spec_of(
     return RunSpec(
         cluster=cluster,
         model=spec_of_config(name, config(family, hidden, layers), name),
-        workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=2),
+        workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=requests),
         strategy=strategy,
         params=by_rule(strategy),  # every device takes part
         dilation="native",

@@ -65,6 +65,8 @@ class CallCosts(Value):
 class RuntimeCosts(Value):
     """What the runtime of one device process costs on this host, at native speed: fields of `DeviceSpec`.
 
+    `in_runs` says how many times as long operations take in a run as the tables say, which are of processor
+    time in passes: what the host gives to others, and all that a run does beside, is in it.
     `turn_frac` is the time in which a computing device looks for messages, per second of its operations.
     `message_work_frac` is the share of a message's costs for which its thread works; the rest it only waits.
     `wakeup_s` is how much longer a message takes that finds its core idle, and what is computed after it,
@@ -78,6 +80,7 @@ class RuntimeCosts(Value):
     dispatch_s: NonNegative = 0.0
     handover_s: NonNegative = 0.0
     token_s: NonNegative = 0.0
+    in_runs: Positive = 1.0
     turn_frac: NonNegative = 0.0
     send_s: NonNegative = 0.0
     receive_s: NonNegative = 0.0
@@ -87,6 +90,11 @@ class RuntimeCosts(Value):
     link_byte_s: NonNegative = 0.0
     cores: int = Field(default=0, ge=0)
     slowdown: tuple[Annotated[float, Field(ge=1)], ...] = ()
+
+    @property
+    def operation_scale(self) -> float:
+        """How many times as long as by the tables an operation occupies a device."""
+        return self.in_runs * (1.0 + self.turn_frac)
 
     def core_of(self, rank: int, workers: Sequence[int]) -> int | None:
         """The core to which the process of device `rank` is bound (`shares_evenly`), None: to none."""

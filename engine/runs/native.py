@@ -43,7 +43,7 @@ def _as_host(device: DeviceSpec, profile: HostProfile) -> DeviceSpec:
     return device.model_copy(
         update={
             "compute_model": "measured",
-            "measured_scale": 1.0 + costs.turn_frac,
+            "measured_scale": costs.operation_scale,
             "family_rates": (),
             "dispatch_s": costs.dispatch_s,
             "handover_s": costs.handover_s,

@@ -68,6 +68,11 @@ def test_looking_for_messages_takes_a_part_of_the_computing_time():
     assert turning.report.latency_s == pytest.approx(1.5 * plain.report.latency_s)
 
 
+def test_operations_take_as_many_times_longer_as_they_do_in_runs_of_this_host():
+    plain, slower = alone(SINGLE), alone(SINGLE, in_runs=1.2, turn_frac=0.5)
+    assert slower.report.latency_s == pytest.approx(1.2 * 1.5 * plain.report.latency_s)
+
+
 def test_every_message_costs_at_both_ends():
     plain, costly = alone(PIPELINE), alone(PIPELINE, send_s=2e-3, receive_s=3e-3)
     arrived = [item for item in plain.trace if getattr(item, "kind", "") == "recv"]
