@@ -2250,6 +2250,7 @@ export interface components {
             cores: number;
             dispatch_s: number;
             handover_s: number;
+            in_runs: number;
             link_byte_s: number;
             message_work_frac: number;
             receive_s: number;
