@@ -43,14 +43,16 @@ def uncertainty_of(
 ) -> Uncertainty | None:
     """How far real boards may be from the prediction of `prepared`, which had `decisions`; None if every
     board that computes was measured here or its owner gave its rates, or the run does not finish. Of a long
-    run only the basis.
+    run, and where rates are not uncertain but lacking, only the basis.
     """
     spec = prepared.spec
-    basis = basis_of(spec, {device.name for device in predicted.devices if device.flops})
+    computing = {device.name for device in predicted.devices if device.flops}
+    rates, lacking = basis_of(spec, computing), unstated_of(spec, computing)
+    basis = "; ".join(words for words in (rates, lacking) if words)
     if not basis or predicted.outcome.kind != "finished":
         return None
     tokens = sum(len(request.token_s) or 1 for request in predicted.requests)
-    if tokens * len(predicted.devices) > MOST_STEPS:
+    if not rates or tokens * len(predicted.devices) > MOST_STEPS:
         return Uncertainty(basis=basis)
     ends = []
     for end in ENDS:
@@ -90,6 +92,27 @@ def basis_of(spec: RunSpec, computing: Iterable[str]) -> str:
             words = f"{IN_WORDS[basis]}{which}, uncertain by a factor of {factor:g}"
             groups.setdefault(words, []).append(name)
     return "; ".join(f"{_names(names)}: {words}" for words, names in groups.items())
+
+
+def unstated_of(spec: RunSpec, computing: Iterable[str]) -> str:
+    """Which of the devices `computing` state no rates for the quantised weights of the model, and what they
+    are taken to do; empty if all do, or none needs them.
+    """
+    bits = spec.model.weight_bits
+    if not bits:
+        return ""
+    names = []
+    for name in sorted(computing, key=spec.cluster.rank):
+        device = spec.cluster.devices[spec.cluster.rank(name)]
+        bounded = (spec.compute_model or device.compute_model) in ("roofline", "serial")
+        if bounded and _row(spec.model, device) is None:
+            names.append(name)
+    if not names:
+        return ""
+    return (
+        f"{_names(names)}: none stated for weights in {bits:g} bits, which are taken to be restored in no "
+        "time and then read in full"
+    )
 
 
 def _names(names: list[str]) -> str:

@@ -30,8 +30,11 @@ BOARD: dict[str, Any] = {
 SHEET: dict[str, Any] = {**BOARD, "basis": "data sheet", "assumed_efficiency": 0.5}
 
 
-def predicted(*devices: dict[str, Any], strategy: str = "single", delay_s: float = 0.0) -> RunReport:
+def predicted(
+    *devices: dict[str, Any], strategy: str = "single", delay_s: float = 0.0, bits: float = 0.0
+) -> RunReport:
     model, weights = catalogue.resolve("tiny-gpt2")
+    model = model.model_copy(update={"weight_bits": bits})
     names = [device["name"] for device in devices]
     links = [{"a": names[0], "b": name, "bit_per_s": 1e8, "delay_s": delay_s} for name in names[1:]]
     cluster = ClusterSpec(name="c", source=names[0], devices=devices, links=links)
@@ -102,6 +105,16 @@ def test_boards_with_the_same_rates_are_named_together() -> None:
     first, second = found.basis.split("; ")
     assert first == "a, b: data sheet, uncertain by a factor of 2"
     assert second.startswith("c: a published measurement") and second.endswith("by a factor of 1.6")
+
+
+def test_devices_without_rates_for_quantised_weights_are_named_with_what_they_are_taken_to_do() -> None:
+    rate = FormatRate(bits=8, flop_per_s=2e9, memory_frac=1.0)
+    stated = {**BOARD, "name": "b", "format_rates": (rate,)}
+    found = uncertain(predicted(BOARD, stated, strategy="megatron", bits=8.0))
+    assert found.basis.startswith("a: none stated for weights in 8 bits") and found.latency_s is None
+    assert with_uncertainty(predicted(stated, bits=8.0)).uncertainty is None
+    both = uncertain(predicted(SHEET, bits=4.0))
+    assert both.latency_s is not None and "factor of 2; a: none stated for weights in 4 bits" in both.basis
 
 
 def test_the_report_says_what_real_boards_take() -> None:
