@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.calibration.in_runs import in_runs, work_s
+from emulator.calibration.in_runs import MOST, in_runs, work_s
 from emulator.calibration.runtime import Run, spec_of
 from engine.domain.trace import Span
 from engine.runs.native import predict_native
@@ -31,6 +31,10 @@ def test_prompts_and_later_tokens_count_alike_and_the_first_request_does_not():
 def test_one_run_in_a_slow_minute_changes_little():
     calm = [run(1.1, 1.1), run(1.1, 1.12)]
     assert in_runs([*calm, run(2.0, 2.0)], PROFILE) == pytest.approx(1.11, abs=0.011)
+
+
+def test_runs_beside_other_work_of_the_machine_make_no_prediction_many_times_as_long():
+    assert in_runs([run(70.0, 90.0)] * 2, PROFILE) == MOST
 
 
 def test_only_operations_are_work_and_prompts_are_apart_from_later_tokens():
