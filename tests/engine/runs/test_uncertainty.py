@@ -108,7 +108,7 @@ def test_boards_with_the_same_rates_are_named_together() -> None:
 
 
 def test_devices_without_rates_for_quantised_weights_are_named_with_what_they_are_taken_to_do() -> None:
-    rate = FormatRate(bits=8, flop_per_s=2e9, memory_frac=1.0)
+    rate = FormatRate(bits=8, flop_per_s=2e9, memory_frac=1.0, basis="calibrated")
     stated = {**BOARD, "name": "b", "format_rates": (rate,)}
     found = uncertain(predicted(BOARD, stated, strategy="megatron", bits=8.0))
     assert found.basis.startswith("a: none stated for weights in 8 bits") and found.latency_s is None
