@@ -20,12 +20,13 @@ RUN = (
     "--weights",
     "random",
     "--prompt-tokens",
-    "6",
+    "8",
     "--new-tokens",
-    "3",
+    "4",
     "--dilation",
     "8",
 )
+"""The text of other emulations' tests, whose reference takes seconds and is kept."""
 
 
 @pytest.fixture
