@@ -3,7 +3,7 @@ import { useHealth } from '@/api/queries';
 import { complaint } from './health';
 import classes from './Shell.module.css';
 
-/** A banner above every page while Redis or a worker is missing. */
+/** A banner on every page while Redis or a worker is missing. */
 export function HealthBanner() {
   const health = useHealth();
   const message = complaint(health.data, health.error);
