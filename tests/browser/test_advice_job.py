@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from engine.runs.showcase import predicted
-from tests.browser.test_main_job import choose_strategy
+from tests.browser.test_main_job import choose_strategy, eventually
 from topologies.showcases import showcase
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
@@ -60,6 +60,21 @@ def test_new_run_says_once_why_a_run_cannot_be_and_leads_there(page: Page) -> No
     page.get_by_role("option", name="demo-lm").click()
     expect(reason).to_have_count(0)
     expect(page.get_by_test_id("start-run")).to_be_enabled()
+
+
+def test_an_answer_does_not_put_another_strategy_below_the_pointer(page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/api/advice", lambda route: held.append(route))
+    page.goto("/runs/new")
+    titles = page.get_by_role("radiogroup", name="Strategy").get_by_role("radio").locator("b")
+    eventually(page, lambda: held != [], "the request for advice")
+    titles.nth(1).hover()
+    before = titles.all_inner_texts()
+    held[0].continue_()
+    page.locator("[data-testid^='advised-']").first.wait_for()
+    assert titles.all_inner_texts() == before
+    page.mouse.move(0, 0)
+    eventually(page, lambda: titles.all_inner_texts() != before, "the order by prediction")
 
 
 def test_a_showcase_fills_in_the_form_and_its_runs_can_be_compared(page: Page) -> None:

@@ -24,7 +24,7 @@ import { isRefusedForGood, type Refusal, refusalIn, type SectionTitle } from './
 import { ScenarioForm } from './ScenarioForm';
 import { FoldedSection, Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
-import { StrategyPicker } from './StrategyPicker';
+import { BestPlanner, StrategyPicker } from './StrategyPicker';
 import { usePrediction } from './usePrediction';
 import { WhyPlan } from './WhyPlan';
 import { WorkloadForm } from './WorkloadForm';
@@ -113,7 +113,17 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             onRandomWeights={(randomWeights) => set({ randomWeights })}
           />
         </Section>
-        <Section {...state('Strategy')}>
+        <Section
+          {...state('Strategy')}
+          about={
+            !planned && (
+              <BestPlanner
+                row={advised.advice?.rows.find((each) => each.strategy === draft.strategy)}
+                onPlan={() => setParams({ planner: 'best' })}
+              />
+            )
+          }
+        >
           <StrategyPicker
             strategies={catalogue.strategies}
             strategy={draft.strategy}
@@ -123,7 +133,6 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             by={by}
             onBy={setBy}
             onChoose={(name) => set({ strategy: name })}
-            onBestPlanner={planned ? undefined : () => setParams({ planner: 'best' })}
           />
           <NotOffered sentences={elsewhere} />
         </Section>
@@ -195,14 +204,6 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         )}
       </div>
       <aside className={classes.aside}>
-        <PredictionPanel
-          {...prediction}
-          missing={lacking}
-          refused={prediction.error ? (told?.section ?? null) : null}
-          onRetry={() => prediction.retry()}
-        />
-        <WhyPlan request={request} report={prediction.error ? undefined : prediction.data?.report} />
-        {start.error && <ErrorPanel title="Not started" message={whyNot(start.error, told)} />}
         <Button
           size="md"
           leftSection={<IconPlayerPlay size={18} />}
@@ -223,6 +224,14 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         >
           Vary it in an experiment
         </Button>
+        {start.error && <ErrorPanel title="Not started" message={whyNot(start.error, told)} />}
+        <PredictionPanel
+          {...prediction}
+          missing={lacking}
+          refused={prediction.error ? (told?.section ?? null) : null}
+          onRetry={() => prediction.retry()}
+        />
+        <WhyPlan request={request} report={prediction.error ? undefined : prediction.data?.report} />
       </aside>
     </div>
   );

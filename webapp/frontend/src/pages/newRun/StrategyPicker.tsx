@@ -1,4 +1,4 @@
-import { Button, Group, SegmentedControl, Text, UnstyledButton } from '@mantine/core';
+import { Anchor, SegmentedControl, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Assessment, Objective, StrategyRow } from '@/api/types';
@@ -18,20 +18,20 @@ interface Props {
   by: Objective;
   onBy: (by: Objective) => void;
   onChoose: (name: string) => void;
-  /** Plan with planner=best; undefined where the form says already which planner plans. */
-  onBestPlanner?: () => void;
 }
 
 /** The strategies as a list, those of the papers first: predicted figure, bytes on links, fullest memory; one
  * that cannot run has its reason instead. The baselines are folded unless one of them is chosen. */
 export function StrategyPicker(props: Props) {
-  const { strategies, strategy, reasons, advice, by, onBy, onBestPlanner } = props;
-  const [methods, baselines] = grouped(strategies, advice, reasons, by);
+  const { strategies, strategy, reasons, advice, by, onBy } = props;
+  const ranked = grouped(strategies, advice, reasons, by);
+  // An answer does not put another row below the pointer.
+  const [held, setHeld] = useState<typeof ranked | null>(null);
+  const [methods, baselines] = held ?? ranked;
   const chosen = strategies.find(({ name }) => name === strategy);
   const [opened, setOpened] = useState(false);
   const isFolded = Boolean(chosen?.is_baseline && !chosen.origin);
   const open = opened || isFolded;
-  const row = advice?.find((each) => each.strategy === strategy);
   const Arrow = open ? IconChevronDown : IconChevronRight;
   return (
     <>
@@ -44,7 +44,12 @@ export function StrategyPicker(props: Props) {
         data-testid="rank-by"
         aria-label="Strategies ranked by"
       />
-      <div role="radiogroup" aria-label="Strategy">
+      <div
+        role="radiogroup"
+        aria-label="Strategy"
+        onPointerEnter={() => setHeld(ranked)}
+        onPointerLeave={() => setHeld(null)}
+      >
         <div className={classes.head} aria-hidden>
           <span>Methods of the papers</span>
           <span>{goalOf(by).title}</span>
@@ -69,19 +74,28 @@ export function StrategyPicker(props: Props) {
           <i>{chosen.paper}</i>
         </Text>
       )}
-      {onBestPlanner && row?.best_planner_s != null && (
-        <Group gap="xs" mt="xs" data-testid="best-planner">
-          <Text size="sm">
-            {row.total_s === null
-              ? 'It has a plan with planner=best.'
-              : `${(row.total_s / row.best_planner_s).toFixed(1)} times as fast with planner=best.`}
-          </Text>
-          <Button size="compact-sm" variant="light" onClick={onBestPlanner} data-testid="use-best-planner">
-            Plan so
-          </Button>
-        </Group>
-      )}
     </>
+  );
+}
+
+interface BestPlannerProps {
+  /** What the chosen strategy would do here. */
+  row: Assessment | undefined;
+  onPlan: () => void;
+}
+
+/** What planner=best would give the chosen strategy, and a way to it; nothing where it gives nothing. */
+export function BestPlanner({ row, onPlan }: BestPlannerProps) {
+  if (row?.best_planner_s == null) return null;
+  return (
+    <span data-testid="best-planner">
+      {row.total_s === null
+        ? 'It has a plan with planner=best.'
+        : `${(row.total_s / row.best_planner_s).toFixed(1)} times as fast with planner=best.`}{' '}
+      <Anchor component="button" type="button" inherit onClick={onPlan} data-testid="use-best-planner">
+        Plan so
+      </Anchor>
+    </span>
   );
 }
 
