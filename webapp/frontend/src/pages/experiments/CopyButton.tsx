@@ -28,7 +28,7 @@ export function CopyButton({ name }: { name: string }) {
       style={{ flexShrink: 0 }}
       leftSection={<IconCopy size={14} />}
       disabled={!shipped.data}
-      loading={store.isPending}
+      loading={store.isPending || store.isSuccess}
       onClick={copy}
       data-testid={`copy-${name}`}
     >

@@ -1,5 +1,5 @@
 import { NumberInput, type NumberInputProps } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 
 interface Props extends Omit<
   NumberInputProps,
@@ -16,8 +16,13 @@ interface Props extends Omit<
 /** A number from `min` to `max` that takes effect when the field is left; what is no number restores the one in force. */
 export function NumberField({ value, min, max = Infinity, onSet, testId, ...props }: Props) {
   const [draft, setDraft] = useState<number | string>(value);
-  useEffect(() => setDraft(value), [value]);
+  const isTyped = useRef(false);
+  useEffect(() => {
+    if (!isTyped.current) setDraft(value); // what comes meanwhile does not replace what somebody types
+  }, [value]);
   const finish = () => {
+    if (!isTyped.current) return;
+    isTyped.current = false;
     const found = typeof draft === 'number' ? Math.min(Math.max(draft, min), max) : value;
     setDraft(found);
     if (found !== value) onSet(found);
@@ -30,7 +35,10 @@ export function NumberField({ value, min, max = Infinity, onSet, testId, ...prop
       data-testid={testId}
       {...props}
       value={draft}
-      onChange={setDraft}
+      onChange={(next) => {
+        isTyped.current = true;
+        setDraft(next);
+      }}
       onBlur={finish}
       onKeyDown={(event) => event.key === 'Enter' && event.currentTarget.blur()}
     />

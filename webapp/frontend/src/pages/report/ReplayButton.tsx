@@ -70,7 +70,7 @@ function ReplayForm({ run }: { run: RunDetail }) {
         onChange={(event) => setName(event.currentTarget.value)}
       />
       {replay.isError && <ErrorPanel message={sentence(replay.error)} />}
-      <Button onClick={start} loading={replay.isPending} data-testid="replay-start">
+      <Button onClick={start} loading={replay.isPending || replay.isSuccess} data-testid="replay-start">
         Start the replay
       </Button>
     </Stack>

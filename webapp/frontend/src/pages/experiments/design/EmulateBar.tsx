@@ -35,6 +35,8 @@ export function EmulateBar({ stored, experiment, preview, selection, disabled }:
     if (digests.length > 0) await api.post(`/experiments/${id}/emulate`, { digests });
     return id;
   });
+  // Until the other page is there: a second press would store a second experiment.
+  const isBusy = store.isPending || store.isSuccess;
   const go = (digests: string[]) =>
     store.mutate(digests, { onSuccess: (id) => navigate(`/experiments/${id}`) });
   return (
@@ -77,7 +79,7 @@ export function EmulateBar({ stored, experiment, preview, selection, disabled }:
         <Button
           variant="default"
           leftSection={<IconDeviceFloppy size={16} />}
-          disabled={disabled || store.isPending}
+          disabled={disabled || isBusy}
           onClick={() => go([])}
           data-testid="save-experiment"
         >
@@ -86,7 +88,7 @@ export function EmulateBar({ stored, experiment, preview, selection, disabled }:
         <Button
           leftSection={<IconPlayerPlay size={16} />}
           disabled={disabled || chosen.length === 0}
-          loading={store.isPending}
+          loading={isBusy}
           onClick={() => go(chosen)}
           data-testid="emulate"
         >

@@ -57,7 +57,7 @@ export function ImportButton() {
           variant="default"
           title="A study (.zip), or an experiment (.toml) together with the recorded files that it names"
           leftSection={<IconFileImport size={16} />}
-          loading={store.isPending}
+          loading={store.isPending || store.isSuccess}
           data-testid="import-experiment"
         >
           Import

@@ -43,6 +43,7 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
         <Button
           variant="default"
           leftSection={<IconPlayerPause size={16} />}
+          disabled={act.isPending}
           onClick={() => go('pause')}
           data-testid="pause"
         >
@@ -50,7 +51,12 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
         </Button>
       )}
       {mayChange && state === 'paused' && (
-        <Button leftSection={<IconPlayerPlay size={16} />} onClick={() => go('resume')} data-testid="resume">
+        <Button
+          leftSection={<IconPlayerPlay size={16} />}
+          disabled={act.isPending}
+          onClick={() => go('resume')}
+          data-testid="resume"
+        >
           Resume
         </Button>
       )}
@@ -58,6 +64,7 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
         <Button
           variant="default"
           leftSection={<IconX size={16} />}
+          disabled={act.isPending}
           onClick={() => go('cancel')}
           data-testid="cancel"
         >
@@ -67,6 +74,7 @@ export function Actions({ stored, state, mayChange, figures }: Props) {
       {mayChange && state !== 'running' && state !== 'paused' && (!current || state !== 'finished') && (
         <Button
           leftSection={<IconPlayerPlay size={16} />}
+          disabled={act.isPending}
           onClick={() => go('predict')}
           data-testid="predict"
         >

@@ -142,7 +142,7 @@ function Replay({
           size="xs"
           leftSection={<IconRepeat size={14} />}
           disabled={!mayWrite}
-          loading={replay.isPending}
+          loading={replay.isPending || replay.isSuccess}
           data-testid="recorder-replay"
           onClick={() => replay.mutate(body, { onSuccess: ({ id }) => navigate(`/runs/${id}`) })}
         >

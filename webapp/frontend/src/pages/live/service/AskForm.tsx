@@ -20,11 +20,11 @@ export function AskForm({ runId, most, onAsked }: Props) {
   const send = async () => {
     if (!text.trim() || sending) return;
     setSending(true);
+    setText('');
     const id = await ask(runId, text, newTokens);
     setSending(false);
-    if (id === null) return;
-    onAsked(id);
-    setText('');
+    if (id === null) setText((next) => next || text);
+    else onAsked(id);
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;

@@ -94,7 +94,7 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
           <AskForm
             runId={run.id}
             most={run.spec.workload.new_tokens}
-            onAsked={(id) => setAsked([...asked, id])}
+            onAsked={(id) => setAsked((before) => [...before, id])}
           />
         )}
       </div>
