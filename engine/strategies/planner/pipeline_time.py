@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import cache
 from heapq import heappop, heappush
@@ -9,6 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.model import ModelSpec
 from engine.domain.units import transfer_s
 from engine.ops.core import Block
@@ -16,23 +18,27 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.program.frames import framed_bytes
 from engine.strategies.shared.demand import Demand, SizedOp, end_ops, hidden
 from engine.strategies.shared.last_head import last_head_ops
-from engine.strategies.shared.messages import fixed_s
 from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.stages import Stage
 
 PLAYED = 12
 """Tokens that are played: every further one takes as long as the last of them."""
 
-Resource = int | tuple[int, bool]
-"""A device (rank), or a link in one direction: it does one thing at a time."""
+Resource = int | tuple[int, bool] | tuple[int, int, str]
+"""A device (rank), a link in one direction, or the sending from one device to another: it does one thing at a
+time.
+"""
 
 
 class Leg(NamedTuple):
-    """A part of a micro-batch's way: it occupies `resource` for `busy_s`, then takes `rest_s` more."""
+    """A part of a micro-batch's way: it occupies `resource` for `busy_s`, then takes `rest_s` more. One that
+    `keeps` its resource has it until the end of the next leg that does not.
+    """
 
     resource: Resource
     busy_s: float
-    rest_s: float
+    rest_s: float = 0.0
+    keeps: bool = False
 
 
 class PipelineTime:
@@ -75,17 +81,19 @@ class PipelineTime:
         """What a micro-batch does in one pass, in order."""
         source, last = self.cluster.source_rank, stages[-1].device
         begin_s, end_s = self.ends_s(decodes, last)
-        legs, here = [Leg(source, begin_s, 0.0)], source
+        legs, here = [Leg(source, begin_s)], source
         for stage in stages:
             legs += self._hop(here, stage.device, decodes, False)
             here = stage.device
-            legs.append(Leg(here, stage.num_layers * self.layer_s(here, decodes), 0.0))
-        head = Leg(here if self.head_last else source, end_s, 0.0)
+            legs.append(Leg(here, stage.num_layers * self.layer_s(here, decodes)))
+        head = Leg(here if self.head_last else source, end_s)
         back = self._hop(here, source, decodes, True)
         return [*legs, head, *back] if self.head_last else [*legs, *back, head]
 
     def _hop(self, src: int, dst: int, decodes: bool, returns: bool) -> list[Leg]:
-        """A message; the slowest link on its path is busy with it."""
+        """A message: its sender works on one at a time for this receiver, until it has left; the slowest link
+        on its path is busy with it.
+        """
         if src == dst:
             return []
         demand = self.demand
@@ -97,8 +105,12 @@ class PipelineTime:
             for hop in self.cluster.path(src, dst)
         }
         slowest = min(rates, key=lambda link: rates[link])
-        wire_s = transfer_s(framed_bytes(size), rates[slowest])
-        return [Leg(slowest, wire_s, fixed_s(self.cluster, src, dst))]
+        size_bytes, devices = framed_bytes(size), self.cluster.devices
+        after_s = self.cluster.delay_s(src, dst) + receiver_cost_s(devices[dst], size_bytes)
+        return [
+            Leg((src, dst, "sends"), sender_cost_s(devices[src], size_bytes), keeps=True),
+            Leg(slowest, transfer_s(size_bytes, rates[slowest]), after_s),
+        ]
 
     def _layer_s(self, rank: int, decodes: bool) -> float:
         demand, store = self.demand, "plan" if self.demand.generates else None
@@ -123,13 +135,29 @@ def _passed(way: Sequence[Leg], ready_s: Sequence[float], free_s: dict[Resource,
     """When each micro-batch that begins at `ready_s` is through `way`: resources take who comes first."""
     waiting = [(time_s, index, 0) for index, time_s in enumerate(ready_s)]
     waiting.sort()
-    ends_s = [0.0] * len(ready_s)
+    ends_s, keeps = [0.0] * len(ready_s), dict[int, Resource]()
+    behind: dict[Resource, deque[tuple[int, int]]] = {}  # who waits for a resource that another one keeps
     while waiting:
         now_s, index, number = heappop(waiting)
         if number == len(way):
             ends_s[index] = now_s
             continue
         leg = way[number]
-        free_s[leg.resource] = max(now_s, free_s.get(leg.resource, 0.0)) + leg.busy_s
-        heappush(waiting, (free_s[leg.resource] + leg.rest_s, index, number + 1))
+        if leg.resource in behind and keeps.get(index) != leg.resource:
+            behind[leg.resource].append((index, number))
+            continue
+        ended_s = free_s[leg.resource] = max(now_s, free_s.get(leg.resource, 0.0)) + leg.busy_s
+        if leg.keeps:
+            keeps[index] = leg.resource
+            behind.setdefault(leg.resource, deque())
+        elif index in keeps:
+            kept = keeps.pop(index)
+            free_s[kept] = ended_s
+            if behind[kept]:
+                following = behind[kept].popleft()
+                keeps[following[0]] = kept
+                heappush(waiting, (ended_s, *following))
+            else:
+                del behind[kept]
+        heappush(waiting, (ended_s + leg.rest_s, index, number + 1))
     return ends_s

@@ -10,27 +10,12 @@ import math
 import time
 from collections import defaultdict
 
-from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import Change, SetDelay, SetRate
 from engine.domain.units import BITS_PER_BYTE, transfer_s
 from engine.worlds.common.own_links import OwnLink
 
 DirectedLink = tuple[int, bool]
-
-
-def sender_cost_s(device: DeviceSpec, size_bytes: int) -> float:
-    """Virtual seconds from the call of `send` to the first byte on the wire: fixed cost, copies, staging."""
-    return device.message_overhead_s + device.byte_overhead_s * size_bytes + staging_s(device, size_bytes)
-
-
-def receiver_cost_s(device: DeviceSpec, size_bytes: int) -> float:
-    """Virtual seconds from the last byte off the wire to its use: fixed cost, copies, staging."""
-    return device.receive_overhead_s + device.byte_overhead_s * size_bytes + staging_s(device, size_bytes)
-
-
-def staging_s(device: DeviceSpec, size_bytes: int) -> float:
-    """Virtual seconds of copying a message between accelerator and network stack."""
-    return size_bytes / device.staging_byte_per_s if device.staging_byte_per_s else 0.0
 
 
 class PathTimes:

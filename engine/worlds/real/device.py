@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.plan import Slice
 from engine.domain.trace import Span, SpanKind
 from engine.ops.cost import hands_over
@@ -22,7 +23,6 @@ from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.program.ctx import Decision, ManagedMemory, Note
 from engine.program.frames import EPOCHS, FrameHeader, framed_bytes, pack_note
 from engine.worlds.common.device import layer_of
-from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle
 from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.wire_tensors import bytes_of

@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 
 from engine.domain.errors import PeerFailed
+from engine.domain.message_costs import receiver_cost_s
 from engine.domain.plan import Plan
 from engine.domain.scenario import CHANGE, Change, JoinDevice
 from engine.domain.spec import RunSpec
@@ -28,7 +29,7 @@ from engine.ops.torch_kernels import dispatch as arithmetic
 from engine.ops.torch_kernels.storage import KVCache
 from engine.program.frames import EPOCHS, FrameHeader, unpack_note
 from engine.worlds.common.device import Device, Emit, Receipt, layer_of
-from engine.worlds.common.paths import PathTimes, receiver_cost_s
+from engine.worlds.common.paths import PathTimes
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.common.wire_tensors import tensor_of

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from engine.domain.errors import RunError
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span, SpanKind
@@ -20,7 +21,6 @@ from engine.ops.operation import Op
 from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, ManagedMemory, Note
 from engine.worlds.common.device import Device, Emit, Price, Prices
-from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.simulated.cores import Threads
 from engine.worlds.simulated.kernel import Operation, SimulationKernel

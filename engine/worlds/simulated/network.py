@@ -16,10 +16,10 @@ from random import Random
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.scenario import Change, SetRate
 from engine.domain.token_bucket import SEGMENT_BYTES
 from engine.domain.units import transfer_s
-from engine.worlds.common.paths import receiver_cost_s, sender_cost_s
 from engine.worlds.simulated.buckets import TokenBuckets
 from engine.worlds.simulated.flows import DirectedLink, Flow, Route, SharedLinks
 from engine.worlds.simulated.kernel import LAST, SimulationKernel
