@@ -55,6 +55,7 @@ class ShowcaseOut(Schema):
     name: str
     title: str
     look_for: str
+    expected: str = Field(description="What to expect; figures, in braces, are predicted when asked for.")
     place: Place
     emulated: bool
     guide: Guide | None
@@ -123,6 +124,7 @@ def _out(shown: Showcase) -> ShowcaseOut:
         name=shown.name,
         title=shown.title,
         look_for=shown.look_for,
+        expected=shown.expected,
         place=shown.place,
         emulated=shown.emulated,
         guide=shown.guide,

@@ -193,14 +193,20 @@ const SHOWCASES = queryOptions({
 /** The start page's run, reasons to distribute, and what every paper's method was invented for. */
 export const useShowcases = () => useQuery(SHOWCASES);
 
-/** What to expect of a showcase, with predicted figures, or why there are none; null while they are predicted. */
-export function useExpected(showcase: string): string | null {
+/** About as wide as a figure with its unit, so that the lines are the same once it is there. */
+const TO_COME = '\u2007\u2007…\u2007\u2007';
+
+/** What to expect of a showcase, with predicted figures, or why there are none; "…" stands for each while they are
+ * predicted.
+ */
+export function useExpected({ name, expected }: Showcase): string {
   const { data, error } = useQuery({
-    queryKey: ['showcases', showcase],
-    queryFn: ({ signal }) => api.get<{ expected: string }>(`/showcases/${showcase}/expected`, signal),
+    queryKey: ['showcases', name],
+    queryFn: ({ signal }) => api.get<{ expected: string }>(`/showcases/${name}/expected`, signal),
     staleTime: Infinity,
   });
-  return data?.expected ?? (error ? `No figures: ${error.message}` : null);
+  if (error && !data) return `No figures: ${error.message}`;
+  return data?.expected ?? expected.replaceAll(/\{[^}]*\}/g, TO_COME);
 }
 
 const MANY_RUNS = 100;

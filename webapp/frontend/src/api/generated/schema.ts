@@ -2404,6 +2404,7 @@ export interface components {
         ShowcaseOut: {
             claims: components["schemas"]["Claim"][];
             emulated: boolean;
+            expected: string;
             guide: components["schemas"]["Guide"] | null;
             look_for: string;
             name: string;

@@ -78,8 +78,9 @@ export function useRows(id: number) {
 }
 
 /** Figures, tables, best, claims and break-even lines of an experiment; `token` changes when its rows do. */
-export function useAnalysis(id: number, token: string) {
+export function useAnalysis(id: number, token: string, enabled: boolean) {
   return useQuery({
+    enabled,
     queryKey: ['experiments', id, 'analysis', token],
     queryFn: ({ signal }) => api.get<AnalysisAnswer>(`/experiments/${id}/analysis`, signal),
     placeholderData: keepPreviousData,

@@ -8,6 +8,7 @@ import { Changes } from '@/advice/Changes';
 import { AskAdvisor } from '@/advice/AskAdvisor';
 import { GOALS } from '@/advice/objectives';
 import { type AdviceQuestion, useAdvice, useChanges } from '@/advice/useAdvice';
+import { useOnce } from '@/components/useOnce';
 import { activeSpec } from '@/cluster/drawing';
 import classes from './editor.module.css';
 import { useDrawing } from './editorStore';
@@ -38,6 +39,8 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
         }
       : null;
   const { advice, error, stale } = useAdvice(question);
+  // The list above the questions is whole: it moves them no more.
+  const isListed = useOnce(problems || name === null || error !== null || advice?.finished === true);
   const isAsked = asked !== null && JSON.stringify(asked) === JSON.stringify(question);
   const changes = useChanges(isAsked ? question : null, by, stale ? undefined : advice);
   return (
@@ -52,7 +55,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
         onChange={setName}
         data-testid="advice-model"
       />
-      {model?.has_head && (
+      {(!catalogue || model?.has_head) && (
         <NumberInput
           size="xs"
           label="New tokens"
@@ -110,10 +113,14 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
           </>
         )
       )}
-      <Text size="xs" fw={600} mt="sm">
-        Questions
-      </Text>
-      <AskAdvisor base={question} />
+      {isListed && (
+        <>
+          <Text size="xs" fw={600} mt="sm">
+            Questions
+          </Text>
+          <AskAdvisor base={question} />
+        </>
+      )}
     </div>
   );
 }

@@ -1,21 +1,23 @@
 import { Alert, Skeleton } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { sentence } from '@/api/client';
-import { FLEET } from '@/api/queries';
 import type { FleetWorker } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
+import { useOnce } from '@/components/useOnce';
 import { Models } from './Models';
 import { Profiles } from './Profiles';
+import { useAddedModels, useCalibratedMachines, useFleet } from './queries';
 import { QueueTable } from './QueueTable';
 import { WorkersTable } from './WorkersTable';
 
-const EVERY_MS = 2_000;
-
 /** The page /machines: every worker, what it does, and the runs that wait for one. */
 export function MachinesPage() {
-  const query = useQuery({ ...FLEET, refetchInterval: EVERY_MS, staleTime: 0 });
+  const query = useFleet();
+  const models = useAddedModels();
+  const machines = useCalibratedMachines();
+  // All at once: what came later would move what stands below it.
+  const isKnown = useOnce(![query, models, machines].some(({ isPending }) => isPending));
   const { data } = query;
   return (
     <Page
@@ -24,8 +26,8 @@ export function MachinesPage() {
       wide
     >
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
-      {query.isPending && <Skeleton height={280} radius="md" />}
-      {data && (
+      {!isKnown && <Skeleton height={280} radius="md" />}
+      {isKnown && data && (
         <>
           <Panel
             title="Workers"
@@ -50,8 +52,12 @@ export function MachinesPage() {
           </Panel>
         </>
       )}
-      <Models />
-      <Profiles />
+      {isKnown && (
+        <>
+          <Models />
+          <Profiles />
+        </>
+      )}
     </Page>
   );
 }

@@ -1,13 +1,12 @@
 import { Button } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconUpload } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import type { ComponentProps } from 'react';
-import { api } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
-import type { AddedModel, AddedModels } from '@/api/types';
+import type { AddedModel } from '@/api/types';
 import { human } from '@/format/units';
 import { AddedPanel } from './AddedPanel';
+import { useAddedModels } from './queries';
 import { UploadModel } from './UploadModel';
 
 const MODELS: ComponentProps<typeof AddedPanel<AddedModel>>['kind'] = {
@@ -35,10 +34,7 @@ const MODELS: ComponentProps<typeof AddedPanel<AddedModel>>['kind'] = {
 export function Models() {
   const mayWrite = useMayWrite();
   const [uploads, { open, close }] = useDisclosure(false);
-  const { data, error } = useQuery({
-    queryKey: ['models'],
-    queryFn: ({ signal }) => api.get<AddedModels>('/models', signal),
-  });
+  const { data, error } = useAddedModels();
   const upload = (
     <Button
       size="xs"

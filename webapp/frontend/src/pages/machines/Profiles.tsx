@@ -1,7 +1,6 @@
 import { Button, FileButton } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconFileImport } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import type { ComponentProps } from 'react';
 import { api } from '@/api/client';
 import { command } from '@/api/command';
@@ -10,6 +9,7 @@ import type { CalibratedMachine } from '@/api/types';
 import { flopRate, human } from '@/format/units';
 import { AddedPanel, refused } from './AddedPanel';
 import { machineName, readCalibration } from './profile';
+import { useCalibratedMachines } from './queries';
 
 const MACHINES: Omit<ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'], 'about'> = {
   title: 'Calibrated machines',
@@ -32,10 +32,7 @@ const MACHINES: Omit<ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'
 /** Machines that were calibrated elsewhere: the editor offers them as devices. */
 export function Profiles() {
   const mayWrite = useMayWrite();
-  const { data, error } = useQuery({
-    queryKey: ['machines'],
-    queryFn: ({ signal }) => api.get<CalibratedMachine[]>('/machines', signal),
-  });
+  const { data, error } = useCalibratedMachines();
   const about = `Devices for clusters, as ${command('calibrate --output FILE')} measured them elsewhere.`;
   return (
     <AddedPanel

@@ -38,7 +38,7 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
           <p className={classes.about} data-testid="showcase-look-for">
             {open.look_for}
           </p>
-          <Expected showcase={open.name} />
+          <Expected showcase={open} />
           <div className={classes.beside} role="radiogroup" aria-label="Run of the showcase">
             {runs.map(({ name, title }) => (
               <button
@@ -60,8 +60,7 @@ export function ShowcasePicker({ showcases, chosen, onChoose }: Props) {
   );
 }
 
-/** What to expect, once the server has predicted it. */
-function Expected({ showcase }: { showcase: string }) {
-  const expected = useExpected(showcase);
-  return <p className={classes.about}>{expected ?? 'What to expect is being predicted …'}</p>;
+/** What to expect, with figures once the server has predicted them. */
+function Expected({ showcase }: { showcase: Showcase }) {
+  return <p className={classes.about}>{useExpected(showcase)}</p>;
 }

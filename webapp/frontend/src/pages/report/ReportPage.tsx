@@ -5,6 +5,7 @@ import { Link } from '@/components/navigation';
 import { useMayWrite } from '@/api/queries';
 import type { RunDetail } from '@/api/types';
 import { Page } from '@/components/Page';
+import { useOnce } from '@/components/useOnce';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { StatusBadge } from '@/run/panels/StatusBadge';
@@ -36,6 +37,8 @@ import { Verdicts } from './Verdicts';
 export function ReportPage({ run }: { run: RunDetail }) {
   const mayWrite = useMayWrite();
   const recording = useRecording(run);
+  // What stands below the charts of the recording would be moved by them.
+  const isRead = useOnce(!recording.isPending);
   const body = useRef<HTMLDivElement>(null);
   const { report, spec } = run;
   const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
@@ -96,33 +99,37 @@ export function ReportPage({ run }: { run: RunDetail }) {
         <Seen run={run} />
         <ReportText run={run} data={recording.data} />
         <Recorded run={run} recording={recording} />
-        {recording.data?.plans.newest && (
-          <MethodView
-            plan={recording.data.plans.newest}
-            model={spec.model}
-            devices={spec.cluster.devices}
-            data={recording.data}
-            version={0}
-          />
-        )}
-        {plan && (
-          <AllocationView
-            plan={plan}
-            model={spec.model}
-            devices={spec.cluster.devices.map((device) => device.name)}
-            made={recording.data?.plans.versions}
-            over
-          />
-        )}
-        {report && (
+        {isRead && (
           <>
-            <LoadingTable report={report} />
-            <DeviceTable report={report} />
-            <LinkTable report={report} />
+            {recording.data?.plans.newest && (
+              <MethodView
+                plan={recording.data.plans.newest}
+                model={spec.model}
+                devices={spec.cluster.devices}
+                data={recording.data}
+                version={0}
+              />
+            )}
+            {plan && (
+              <AllocationView
+                plan={plan}
+                model={spec.model}
+                devices={spec.cluster.devices.map((device) => device.name)}
+                made={recording.data?.plans.versions}
+                over
+              />
+            )}
+            {report && (
+              <>
+                <LoadingTable report={report} />
+                <DeviceTable report={report} />
+                <LinkTable report={report} />
+              </>
+            )}
+            <Notes run={run} />
+            <Frozen run={run} />
           </>
         )}
-        <Notes run={run} />
-        <Frozen run={run} />
       </Stack>
     </Page>
   );

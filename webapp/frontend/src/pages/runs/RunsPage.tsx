@@ -61,10 +61,7 @@ export function RunsPage() {
   return (
     <Page
       title="Runs"
-      about={
-        query.data &&
-        `${countText(rows.length, runs.length)}; select some to compare, tag, export or delete them.`
-      }
+      about={`${query.data ? `${countText(rows.length, runs.length)}; s` : 'S'}elect some to compare, tag, export or delete them.`}
       actions={start}
       wide
     >

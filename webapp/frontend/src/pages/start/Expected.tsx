@@ -1,13 +1,12 @@
-import { Skeleton, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useExpected } from '@/api/queries';
+import type { Showcase } from '@/api/types';
 
 /** What to expect of a showcase, with figures that the server predicts when it is asked. */
-export function Expected({ showcase }: { showcase: string }) {
-  const expected = useExpected(showcase);
-  if (expected === null) return <Skeleton height={40} role="status" aria-label="Being predicted" />;
+export function Expected({ showcase }: { showcase: Showcase }) {
   return (
-    <Text size="sm" c="dimmed" data-testid={`expected-${showcase}`}>
-      {expected}
+    <Text size="sm" c="dimmed" data-testid={`expected-${showcase.name}`}>
+      {useExpected(showcase)}
     </Text>
   );
 }

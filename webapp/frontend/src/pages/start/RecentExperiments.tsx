@@ -2,17 +2,16 @@ import { Anchor, Group, Progress, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';
-import { useExperiments } from '@/experiment/data/queries';
+import type { ExperimentRow } from '@/experiment/data/answers';
 import { ago } from '@/format/units';
 import classes from './start.module.css';
 
 const MANY = 5;
 
-/** The experiments that changed last, with how far they are; renders nothing if there is none. */
-export function RecentExperiments() {
-  const rows = useExperiments().data;
+/** Those of these experiments that changed last, with how far they are; renders nothing if there is none. */
+export function RecentExperiments({ rows }: { rows: readonly ExperimentRow[] }) {
   const now = useNow();
-  if (!rows?.length) return null;
+  if (rows.length === 0) return null;
   const newest = rows.toSorted((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at)).slice(0, MANY);
   return (
     <Panel

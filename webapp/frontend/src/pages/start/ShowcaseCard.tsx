@@ -57,7 +57,7 @@ export function ShowcaseCard({ showcase, size }: Props) {
         {size !== 'brief' && (
           <>
             <Text size="sm">{look_for}</Text>
-            <Expected showcase={name} />
+            <Expected showcase={showcase} />
             <Took showcase={showcase} />
             <Text size="xs" c="dimmed">
               {cluster?.description} {request.strategy} with {request.model}

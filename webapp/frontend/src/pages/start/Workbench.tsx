@@ -5,6 +5,7 @@ import { useMayWrite, useSession } from '@/api/queries';
 import { isOver, type RunRow } from '@/api/types';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
+import { useExperiments } from '@/experiment/data/queries';
 import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import { TourOffer } from '@/tour/TourOffer';
@@ -17,6 +18,7 @@ import classes from './start.module.css';
 export function Workbench({ runs }: { runs: readonly RunRow[] }) {
   const mayWrite = useMayWrite();
   const me = useSession().data?.user;
+  const experiments = useExperiments();
   const last = runs.find((run) => run.owner === me) ?? runs[0];
   return (
     <Page
@@ -53,8 +55,12 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       {me && <TourOffer user={me} />}
       <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
       <RecentRuns runs={runs.filter((run) => isOver(run.status))} />
-      <RecentExperiments />
-      <Showcases reasons={['demo', 'reason']} />
+      {!experiments.isPending && (
+        <>
+          <RecentExperiments rows={experiments.data ?? []} />
+          <Showcases reasons={['demo', 'reason']} />
+        </>
+      )}
     </Page>
   );
 }

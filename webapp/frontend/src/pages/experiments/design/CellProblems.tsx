@@ -4,7 +4,7 @@ import type { PreviewAnswer } from '@/experiment/data/answers';
 const MOST = 4;
 
 /** What is wrong with the design, and why some points have no value: each reason once, with its number of points. */
-export function CellProblems({ preview }: { preview: PreviewAnswer }) {
+export function CellProblems({ preview, stale }: { preview: PreviewAnswer; stale: boolean }) {
   const counts = new Map<string, number>();
   for (const { problem } of preview.points) if (problem) counts.set(problem, (counts.get(problem) ?? 0) + 1);
   for (const { state, reason } of preview.rows)
@@ -12,7 +12,12 @@ export function CellProblems({ preview }: { preview: PreviewAnswer }) {
   const reasons = [...counts].toSorted(([, a], [, b]) => b - a);
   if (preview.problems.length === 0 && reasons.length === 0) return null;
   return (
-    <Alert color={preview.problems.length > 0 ? 'red' : 'yellow'} p="sm" data-testid="design-problems">
+    <Alert
+      color={preview.problems.length > 0 ? 'red' : 'yellow'}
+      p="sm"
+      opacity={stale ? 0.5 : 1}
+      data-testid="design-problems"
+    >
       {preview.problems.map(({ path, message }) => (
         <Text key={path + message} size="sm">
           {message}

@@ -6,6 +6,7 @@ import { useElsewhere, useMetrics, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { NotOffered } from '@/components/NotOffered';
+import { useOnce } from '@/components/useOnce';
 import { pairOf } from '@/run/request/draft';
 import {
   baseOf,
@@ -64,6 +65,8 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
   const free = (options.data ?? []).filter(({ path }) => !factors.some(({ option }) => option.path === path));
   const metrics = useMetrics();
   const preview = usePreview(experiment);
+  // What is wrong with a stored design stands above its figure.
+  const isKnown = useOnce(!experiment || preview.data !== undefined || preview.error !== null);
   const selection = useSelection();
   const { height: viewport } = useViewportSize();
   const refusal = preview.error instanceof ApiError ? preview.error : null;
@@ -166,30 +169,32 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
             onRetry={() => preview.retry()}
           />
         )}
-        {preview.data && !preview.stale && <CellProblems preview={preview.data} />}
-        <FigurePanel
-          title="Prediction"
-          height={Math.max(LEAST_HEIGHT, Math.min(390, viewport - AROUND))}
-          about="click marks or drag a box to choose points"
-          data={answer && experiment ? answer : undefined}
-          nothing={
-            experiment
-              ? undefined
-              : 'Tick strategies and add factors: the predictions of all points appear here.'
-          }
-          stale={preview.stale}
-          selected={selection.digests}
-          onSelect={selection.select}
-          controls={
-            <ViewControls
-              factors={factorsOf(design)}
-              metrics={metrics}
-              view={design.view}
-              figure={viewOf(factorsOf(design), design.view)}
-              onView={(view) => set({ view })}
-            />
-          }
-        />
+        {experiment && preview.data && <CellProblems preview={preview.data} stale={preview.stale} />}
+        {isKnown && (
+          <FigurePanel
+            title="Prediction"
+            height={Math.max(LEAST_HEIGHT, Math.min(390, viewport - AROUND))}
+            about="click marks or drag a box to choose points"
+            data={answer && experiment ? answer : undefined}
+            nothing={
+              experiment
+                ? undefined
+                : 'Tick strategies and add factors: the predictions of all points appear here.'
+            }
+            stale={preview.stale}
+            selected={selection.digests}
+            onSelect={selection.select}
+            controls={
+              <ViewControls
+                factors={factorsOf(design)}
+                metrics={metrics}
+                view={design.view}
+                figure={viewOf(factorsOf(design), design.view)}
+                onView={(view) => set({ view })}
+              />
+            }
+          />
+        )}
         {experiment && preview.data && (
           <EmulateBar
             stored={stored}

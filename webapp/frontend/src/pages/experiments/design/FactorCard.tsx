@@ -230,10 +230,13 @@ export function AddFactor({ options, onAdd }: AddProps) {
   );
 }
 
-/** The factor that most questions are about, one click away. */
+/** Pixels of two lines of buttons: as many as there are, kept free before they are known. */
+const SUGGESTED_HEIGHT = 50;
+
+/** The factors that most questions are about, one click away. */
 export function Suggested({ options, onAdd }: AddProps) {
   return (
-    <Group gap={6}>
+    <Group gap={6} mih={SUGGESTED_HEIGHT} align="flex-start">
       {options.map((option) => (
         <Button
           key={option.path}

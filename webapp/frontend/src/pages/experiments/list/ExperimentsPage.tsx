@@ -8,7 +8,7 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { useNow } from '@/components/useNow';
 import type { ExperimentRow } from '@/experiment/data/answers';
-import { useExperiments } from '@/experiment/data/queries';
+import { useExperiments, useShipped } from '@/experiment/data/queries';
 import { ago } from '@/format/units';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { ImportButton } from './ImportButton';
@@ -17,6 +17,7 @@ import { ShippedPanel } from './ShippedPanel';
 /** The page /experiments: all experiments, newest first. */
 export function ExperimentsPage() {
   const query = useExperiments();
+  const shipped = useShipped();
   const mayWrite = useMayWrite();
   const start = mayWrite && (
     <Button
@@ -64,7 +65,7 @@ export function ExperimentsPage() {
         </Card>
       )}
       {query.data && query.data.length > 0 && <List rows={query.data} />}
-      <ShippedPanel />
+      {!query.isPending && <ShippedPanel query={shipped} />}
     </Page>
   );
 }

@@ -3,12 +3,11 @@ import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
-import { useShipped } from '@/experiment/data/queries';
+import type { useShipped } from '@/experiment/data/queries';
 import { CopyButton } from '../CopyButton';
 
 /** The experiments that come with EdgeLoom; those of papers are on a page of their own. */
-export function ShippedPanel() {
-  const query = useShipped();
+export function ShippedPanel({ query }: { query: ReturnType<typeof useShipped> }) {
   if (query.isError) return <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />;
   if (!query.data) return null;
   const papers = query.data.filter(({ paper }) => paper !== '').length;

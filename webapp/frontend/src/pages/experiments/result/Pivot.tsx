@@ -33,22 +33,27 @@ const STATISTIC_TEXT: Record<string, string> = {
   std: 'standard deviation',
 };
 
+/** The table before a person composes another. */
+export function firstTable({ factors }: ExperimentDocument, metric: string): TableSpec {
+  const names = factors.map(({ name }) => name);
+  return {
+    name: 'pivot',
+    // The best of each row is marked: of each place the best strategy.
+    rows: names.length > 1 ? names.slice(1) : ['world'],
+    columns: names.slice(0, 1),
+    metric,
+    statistic: 'interval',
+    worlds: [],
+  };
+}
+
 /** A pivot table: rows × columns × statistic, composed by the person. */
 export function Pivot({ stored, mayChange, experiment, tables, metric, token }: Props) {
   const [keep, isKeeping] = useKeep(stored);
   const metrics = useMetrics();
   const names = experiment.factors.map(({ name, title }) => ({ value: name, label: title || name }));
   const [chosen, setChosen] = useState<Partial<TableSpec>>({});
-  const table: TableSpec = {
-    name: 'pivot',
-    // The best of each row is marked: of each place the best strategy.
-    rows: names.length > 1 ? names.slice(1).map(({ value }) => value) : ['world'],
-    columns: names.slice(0, 1).map(({ value }) => value),
-    metric,
-    statistic: 'interval',
-    worlds: [],
-    ...chosen,
-  };
+  const table: TableSpec = { ...firstTable(experiment, metric), ...chosen };
   const answer = useTable(stored.id, table.rows.length > 0 ? table : null, token);
   const set = (patch: Partial<TableSpec>) => setChosen({ ...chosen, ...patch });
   const axes = [...names, { value: 'world', label: 'World' }];

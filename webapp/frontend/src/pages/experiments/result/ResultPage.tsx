@@ -7,10 +7,11 @@ import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { NotFound } from '@/components/NotFound';
 import { Page } from '@/components/Page';
+import { useOnce } from '@/components/useOnce';
 import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
-import { useAnalysis, useExperiment, useRows } from '@/experiment/data/queries';
+import { useAnalysis, useExperiment, useRows, useTable } from '@/experiment/data/queries';
 import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';
@@ -21,7 +22,7 @@ import { BreakEven } from './BreakEven';
 import { Claims } from './Claims';
 import { Configuration } from './Configuration';
 import { Figures } from './Figures';
-import { Pivot } from './Pivot';
+import { firstTable, Pivot } from './Pivot';
 import { PointsTable } from './PointsTable';
 import { ProgressPanel } from './ProgressPanel';
 import { PublishedTable } from './PublishedTable';
@@ -65,7 +66,11 @@ function Result({ stored, rows, rowsError }: Props) {
   const done = all.filter(({ state }) => state === 'done' || state === 'failed').length;
   // Figures are computed again when points have ended or were computed again.
   const token = `${stored.started_version} ${all.length} ${done} ${stored.stale}`;
-  const analysis = useAnalysis(id, token);
+  const analysis = useAnalysis(id, token, all.length > 0);
+  const metric = view?.metric ?? experiment?.figures[0]?.metric ?? FIRST_VIEW.metric;
+  const table = useTable(id, experiment && all.length > 0 ? firstTable(experiment, metric) : null, token);
+  // What stands below figure and tables would be moved by them.
+  const isSettled = useOnce(!analysis.isPending && !table.isPending);
   const mayChange = stored.may_change && mayWrite;
   const state = rows?.state ?? stored.state;
   const progress = rows?.progress ?? stored.progress;
@@ -113,32 +118,36 @@ function Result({ stored, rows, rowsError }: Props) {
               onView={setView}
               selection={selection}
             />
-            {analysis.data && (
+            {isSettled && (
               <>
-                {analysis.data.figures[0] && (
-                  <BreakEven figure={analysis.data.figures[0]} factors={experiment.factors} />
+                {analysis.data && (
+                  <>
+                    {analysis.data.figures[0] && (
+                      <BreakEven figure={analysis.data.figures[0]} factors={experiment.factors} />
+                    )}
+                    <Claims claims={analysis.data.claims} />
+                    <PublishedTable rows={analysis.data.published} factors={experiment.factors} />
+                    <BestTable
+                      best={analysis.data.best}
+                      factors={experiment.factors}
+                      format={(value) => metricText(value, analysis.data?.figures[0]?.y.unit ?? '')}
+                      onSelect={() => selection.set(bestDigests(analysis.data?.best ?? [], all))}
+                    />
+                  </>
                 )}
-                <Claims claims={analysis.data.claims} />
-                <PublishedTable rows={analysis.data.published} factors={experiment.factors} />
-                <BestTable
-                  best={analysis.data.best}
-                  factors={experiment.factors}
-                  format={(value) => metricText(value, analysis.data?.figures[0]?.y.unit ?? '')}
-                  onSelect={() => selection.set(bestDigests(analysis.data?.best ?? [], all))}
+                <Pivot
+                  stored={stored}
+                  mayChange={mayChange}
+                  experiment={experiment}
+                  tables={analysis.data?.tables ?? []}
+                  metric={metric}
+                  token={token}
                 />
+                <PointsTable rows={all} experiment={experiment} selection={selection} />
+                {done === all.length && <BestPlanners id={id} token={token} mayChange={mayChange} />}
+                <Configuration experiment={experiment} stored={stored} />
               </>
             )}
-            {done === all.length && <BestPlanners id={id} token={token} mayChange={mayChange} />}
-            <Pivot
-              stored={stored}
-              mayChange={mayChange}
-              experiment={experiment}
-              tables={analysis.data?.tables ?? []}
-              metric={view?.metric ?? experiment.figures[0]?.metric ?? FIRST_VIEW.metric}
-              token={token}
-            />
-            <PointsTable rows={all} experiment={experiment} selection={selection} />
-            <Configuration experiment={experiment} stored={stored} />
           </>
         )}
         <PointActions id={id} rows={all} selection={selection} mayChange={mayChange} />
