@@ -18,6 +18,9 @@ from webapp.runs.models import ACTIVE, Run
 
 router = Router(tags=["health"])
 
+BEGAN_S = time.monotonic()
+STARTS_S = 60
+"""After so long, workers that were started with this process have announced themselves."""
 PATIENCE_MS = 300
 """How long an answer waits for somebody else who writes to the database."""
 
@@ -26,6 +29,7 @@ class Health(Schema):
     redis: bool
     worker_emulate: bool
     worker_plan: bool
+    starting: bool = Field(description="The server has just begun: missing workers may be on their way.")
     queue_length: int
     waiting_points: int = Field(description="Points of experiments that wait to be emulated.")
     busy_run: int | None
@@ -52,10 +56,12 @@ def health(request: HttpRequest) -> dict[str, Any]:
         redis_answers = False
     except storage.ERRORS as error:
         problem = str(error)
+    missing = not (found["emulate"] and found["plan"])
     return {
         "redis": redis_answers,
         "worker_emulate": bool(found["emulate"]),
         "worker_plan": bool(found["plan"]),
+        "starting": redis_answers and missing and time.monotonic() < BEGAN_S + STARTS_S,
         "queue_length": Run.objects.filter(status="queued").count(),
         "waiting_points": computations.waiting(("emulated",)).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),

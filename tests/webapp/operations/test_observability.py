@@ -6,6 +6,7 @@ import json
 import logging
 import sqlite3
 import threading
+import time
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.web import Browser, RedisServer
 from webapp.base.logs import JsonLines
+from webapp.http import health
 from webapp.jobs import announcement as fleet
 from webapp.jobs import workers
 from webapp.runs.models import Run
@@ -153,6 +155,19 @@ def test_health_says_that_the_database_is_locked_and_waits_for_it_much_shorter_t
     assert alice.get("/health").json()["storage"] is None
     orphan.refresh_from_db()
     assert orphan.lease_until < timezone.now() + timedelta(hours=1)
+
+
+def test_missing_workers_may_be_on_their_way_only_while_the_server_is_young(
+    alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workers, "alive", lambda: {"emulate": [], "plan": ["one"], "points": []})
+    monkeypatch.setattr(health, "BEGAN_S", time.monotonic())
+    assert alice.get("/health").json()["starting"]
+    monkeypatch.setattr(health, "BEGAN_S", time.monotonic() - health.STARTS_S)
+    assert not alice.get("/health").json()["starting"]
+    monkeypatch.setattr(health, "BEGAN_S", time.monotonic())
+    monkeypatch.setattr(workers, "alive", lambda: {"emulate": ["two"], "plan": ["one"], "points": []})
+    assert not alice.get("/health").json()["starting"]
 
 
 def test_metrics_without_redis_say_so(own_redis: RedisServer) -> None:

@@ -141,6 +141,8 @@ export function useMayWrite(): boolean {
 export interface Health {
   redis: boolean;
   worker_emulate: boolean;
+  /** Whether the server has just begun, so that missing workers may be on their way. */
+  starting: boolean;
   worker_plan: boolean;
   queue_length: number;
   waiting_points: number;

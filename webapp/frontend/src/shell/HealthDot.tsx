@@ -8,22 +8,25 @@ export function HealthDot() {
   const { data, error } = useHealth();
   const bad = complaint(data, error);
   const busy = data?.busy_run ?? null;
-  const color = bad ? 'var(--loom-bad)' : busy ? 'var(--loom-warn)' : 'var(--loom-good)';
+  const starting = (!bad && data?.starting) ?? false;
+  const color = bad ? 'var(--loom-bad)' : busy || starting ? 'var(--loom-warn)' : 'var(--loom-good)';
   const count = (data?.queue_length ?? 0) + (data?.waiting_points ?? 0);
   const waiting = count > 0 ? `, ${count} waiting` : '';
   return (
     <Group
       title={
         bad ??
-        (busy
-          ? `The emulator is busy with run ${busy}${waiting}`
-          : `All services answer; no run goes on${waiting}`)
+        (starting
+          ? 'The workers are starting: what you ask for waits for them'
+          : busy
+            ? `The emulator is busy with run ${busy}${waiting}`
+            : `All services answer; no run goes on${waiting}`)
       }
       gap={8}
       wrap="nowrap"
       mr="xs"
       data-testid="health"
-      data-state={bad ? 'bad' : busy ? 'busy' : 'idle'}
+      data-state={bad ? 'bad' : busy || starting ? 'busy' : 'idle'}
     >
       <span style={{ width: 9, height: 9, borderRadius: 9, background: color }} />
       {busy ? (
@@ -33,7 +36,7 @@ export function HealthDot() {
         </Anchor>
       ) : (
         <Text size="sm" c="dimmed">
-          {bad ? 'Not ready' : count > 0 ? `${count} waiting` : 'Idle'}
+          {bad ? 'Not ready' : starting ? 'Starting' : count > 0 ? `${count} waiting` : 'Idle'}
         </Text>
       )}
     </Group>

@@ -7,6 +7,7 @@ const GOOD: Health = {
   redis: true,
   worker_emulate: true,
   worker_plan: true,
+  starting: false,
   queue_length: 0,
   waiting_points: 0,
   busy_run: null,
@@ -26,6 +27,12 @@ describe('complaint', () => {
     expect(complaint({ ...GOOD, storage: 'disk full' }, null)).toContain('(disk full)');
     expect(complaint({ ...GOOD, worker_emulate: false }, null)).toContain('No emulation worker answers');
     expect(complaint({ ...GOOD, worker_plan: false }, null)).toContain('No planning worker answers');
+  });
+
+  it('is none while workers may be on their way, and stays while Redis is missing', () => {
+    const starting = { ...GOOD, worker_emulate: false, worker_plan: false, starting: true };
+    expect(complaint(starting, null)).toBeNull();
+    expect(complaint({ ...starting, redis: false }, null)).toContain('Redis does not answer');
   });
 
   it('calls only a server that cannot be reached one', () => {

@@ -10,6 +10,7 @@ export function complaint(health: Health | undefined, error: unknown): string | 
     return 'Redis does not answer: runs can neither start nor be watched. Restart it; this page reconnects by itself.';
   if (health.storage)
     return `A worker cannot write to the database (${health.storage}): runs go on and are stored once it can. Free disk space, or restart the database.`;
+  if (health.starting) return null;
   if (!health.worker_emulate)
     return `No emulation worker answers: new runs wait in the queue. Start one with ${command('worker --queue emulate')}.`;
   if (!health.worker_plan)

@@ -1081,6 +1081,7 @@ export interface components {
             queue_length: number;
             redis: boolean;
             server_time: number;
+            starting: boolean;
             storage: string | null;
             waiting_points: number;
             worker_emulate: boolean;
