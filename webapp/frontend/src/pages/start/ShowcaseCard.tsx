@@ -97,9 +97,11 @@ export function ShowcaseCard({ showcase, size }: Props) {
   );
 }
 
-/** What the newest finished run of a showcase took; nothing before there is one. */
+/** What the newest finished run of a showcase took whose times are valid; nothing before there is one. */
 function Took({ showcase }: { showcase: Showcase }) {
-  const last = useRuns().data?.find((run) => run.name === showcase.title && run.status === 'finished');
+  const last = useRuns().data?.find(
+    (run) => run.name === showcase.title && run.status === 'finished' && run.valid !== false,
+  );
   if (!last) return null;
   const { latency_s, ttft_s } = last.figures;
   return (
