@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { sentence } from '@/api/client';
 import { useNow } from '@/components/useNow';
 import type { AdviceQuestion } from './useAdvice';
-import { type QuestionKind, useQuestion } from './useQuestion';
+import { type Ask, type QuestionKind, useQuestion } from './useQuestion';
 
 const QUESTIONS: readonly { value: QuestionKind; label: string }[] = [
   { value: 'buy', label: 'What must I buy for …?' },
@@ -17,7 +17,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const [kind, setKind] = useState<QuestionKind>('buy');
   const [rate, setRate] = useState(10);
   const [kwh, setKwh] = useState<number | null>(null);
-  const { ask, stop, reply, error, waiting } = useQuestion();
+  const { ask, stop, asked, reply, error, waiting } = useQuestion();
   const three = (value: number) => Number(value.toPrecision(3));
   return (
     <div data-testid="questions">
@@ -82,6 +82,11 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
             {reply.sentence}
           </Text>
         )}
+        {reply && asked && !isStillAsked(asked, base) && (
+          <Text size="xs" c="dimmed" mt={2} data-testid="question-earlier">
+            That was asked before the last change: ask again.
+          </Text>
+        )}
       </div>
       {reply && reply.options.length > 0 && (
         <Table fz="xs" mt={4}>
@@ -113,6 +118,10 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
     </div>
   );
 }
+
+/** Whether what was asked is about the cluster, model, workload and goal that the page shows. */
+export const isStillAsked = (asked: Ask, base: AdviceQuestion | null): boolean =>
+  base !== null && JSON.stringify({ ...asked, ...base, answer: false }) === JSON.stringify(asked);
 
 /** That the question is not forgotten: since when it waits, and for what. */
 function Waiting({ sinceMs, why, stop }: { sinceMs: number; why: string | null; stop: () => void }) {

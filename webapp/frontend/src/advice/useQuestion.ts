@@ -31,6 +31,7 @@ export function useQuestion() {
   return {
     ask: (ask: Ask) => setAsked({ ask, atMs: Date.now() }),
     stop: () => setAsked(null),
+    asked: asked?.ask,
     reply: data,
     error: waits ? null : error,
     /** When the question was asked that has no answer yet, and why it waits if the server says so. */
