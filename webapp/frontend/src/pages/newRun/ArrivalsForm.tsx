@@ -141,12 +141,14 @@ function TraceFile({ draft, model, change, set }: TraceFileProps) {
   const { trace, tokensOf } = draft.arrivals;
   const [perSecond, setPerSecond] = useState<number | null>(null);
   const [notes, setNotes] = useState('');
+  const [hasPrompts, setHasPrompts] = useState(false);
   const mine = whoseTokens(draft, model);
   const read = async (file: File, part: string, signal: AbortSignal) => {
     const form = new FormData();
     form.append('file', file);
     form.append('options', part);
     const ofPrompts = (await file.slice(0, 1_000).text()).trimStart().startsWith('{');
+    setHasPrompts(ofPrompts);
     if (ofPrompts) {
       form.append('model', draft.model);
       if (weightsOf(draft, model)) form.append('weights', 'random');
@@ -180,7 +182,7 @@ function TraceFile({ draft, model, change, set }: TraceFileProps) {
           testId="trace"
         />
       </div>
-      {tokensOf && (
+      {hasPrompts && (
         <>
           <Figure
             label="New tokens, where none are said"
