@@ -26,6 +26,7 @@ export interface StoredRun {
 export async function replayed(text: string): Promise<{ run: ReplayedRun; data: RunData }> {
   const { run, pages, events } = JSON.parse(text) as StoredRun;
   const data = new RunData(run.spec.cluster, run.spec.model, SPANS);
+  data.service.serves = run.spec.workload.pattern === 'serve';
   for (const page of pages) for (const part of pageOf(await unpacked(page)).chunks) data.apply(part);
   data.apply(events);
   return { run, data };
