@@ -8,11 +8,14 @@ import pytest
 from engine.reproductions.coverage import figures_of, left_for_experiments, problems, rules
 from engine.reproductions.figures import PAPERS, Paper, figures, paper, papers
 
+ROOT = Path(__file__).parents[3]
+
 
 def test_all_figures_of_the_five_papers_are_there_each_with_its_place() -> None:
     counts = {one.paper: len(one.figures) for one in papers()}
     assert counts == {"voltage": 14, "edgeformer": 859, "lime": 79, "adaptlink": 40, "mcu": 46}
     assert sum(counts.values()) == len(figures()) == 1038
+    assert "1,038 published figures" in (ROOT / "README.md").read_text("utf-8")
     assert all(figure.where and figure.metric and figure.unit for figure in figures().values())
 
 
@@ -54,5 +57,5 @@ def test_a_figure_in_no_place_in_two_places_or_of_no_paper_is_named() -> None:
 
 def test_the_files_are_one_figure_a_line() -> None:
     for name in PAPERS:
-        text = (Path(__file__).parents[3] / f"engine/reproductions/published/{name}.json").read_text("utf-8")
+        text = (ROOT / f"engine/reproductions/published/{name}.json").read_text("utf-8")
         assert sum(line.startswith('  {"id"') for line in text.splitlines()) == len(paper(name).figures)
