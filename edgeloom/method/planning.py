@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.exact import Shares, best_shares, most_granules
 from engine.strategies.planner.exchange import Exchange, Flags, Floats
@@ -108,7 +109,9 @@ __all__ = [
     "op_s",
     "prefill_layer_s",
     "ratios_by_hand",
+    "receiver_cost_s",
     "rooms_of",
+    "sender_cost_s",
     "source_first",
     "stages_by_hand",
     "stages_of",
