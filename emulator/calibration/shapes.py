@@ -81,7 +81,7 @@ SHORT = Extent(
     kernel_rounds=1,
     slowdown_s=0.4,
     prompt_rows=(4, 128),
-    quiet_s=59.0,
+    quiet_s=86.0,
 )
 THOROUGH = Extent(
     name="thorough",

@@ -96,4 +96,3 @@ def test_it_takes_longer_where_others_use_the_cores(monkeypatch: pytest.MonkeyPa
     for load, times in ((0.0, 1.0), (1.0, 1.0), (7.0, 4.0)):
         monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
         assert time_needed_s(SHORT) == times * SHORT.quiet_s
-    assert SHORT.quiet_s <= 60
