@@ -41,8 +41,14 @@ FLAGS = (
     "--no-header",
     "-W",
     "ignore::pytest.PytestAssertRewriteWarning",
+    "-m",
+    "not long",
+    "-p",
+    "no:tests.support.order",
 )
-"""pytest would warn that plugins are imported already."""
+"""pytest would warn that plugins are imported already. What `./loom test` runs must find a bug, campaigns aside,
+and the tests run in the order asked for: those that are likely to fail first.
+"""
 
 
 SECONDS = count(1)
