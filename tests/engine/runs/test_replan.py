@@ -81,6 +81,15 @@ def test_one_token_is_left_to_generate_when_all_but_one_were(planned_for):
     assert planned_for[-1].new_tokens == 1
 
 
+@pytest.mark.parametrize(("rows", "longest"), [(3, 8), (11, 11)])
+def test_an_open_workload_is_planned_for_the_longest_request_that_is_left_or_may_still_come(
+    planned_for, rows, longest
+):
+    spec = spec_of(pattern="serve", prompt_tokens=8, new_tokens=4)
+    replan(spec, plan_of(spec), CLUSTER, (Request(index=0, tokens=(1,) * rows),))
+    assert (planned_for[-1].prompt_tokens, planned_for[-1].new_tokens) == (longest, 4)
+
+
 def test_an_encoder_still_generates_nothing(planned_for):
     spec = spec_of(BERT, prompt_tokens=2, new_tokens=0)
     replan(spec, plan_of(spec), CLUSTER, PROMPTS[:1])

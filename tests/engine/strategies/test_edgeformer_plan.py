@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from engine.domain.errors import PlanError
 from engine.models import catalogue
+from engine.program.frames import framed_bytes
 from engine.strategies.edgeformer.allocation import Site, allocate, even_split
 from engine.strategies.edgeformer.costs import AttentionRows, deadline_s, link_s, local_s, sites_of
 from engine.strategies.edgeformer.optimal_blocks import Capacity, Moves, blocks_s
-from engine.strategies.edgeformer.plan import allocate_blocks
+from engine.strategies.edgeformer.plan import allocate_blocks, moves_of
+from engine.strategies.shared.demand import demand_of
 from tests.support.small_cases import GPT2, LLAMA, plan_of, spec_of, star
 
 EIGHT_HEADS = GPT2.model_copy(update={"num_heads": 8, "num_kv_heads": 8, "head_dim": 16, "hidden_size": 128})
@@ -103,6 +105,18 @@ def test_proportional_shares_follow_flops_and_balanced_ones_leave_slow_devices_o
     equal = capacities(*[(1, 9)] * 8)
     assert [stop - start for _, start, stop in ranges(equal, 6, "balanced")] == [1] * 6
     assert ranges(equal, 6, "even") == ((7, 0, 6),), "the remainder goes to the last"
+
+
+def test_a_move_takes_the_way_of_every_message_and_the_bytes_of_all_rows():
+    """A prompt of 11 rows and 3 tokens after it: four messages of 14 rows; of the result 4 rows return."""
+    cluster = star([1e9, 1e9], message_overhead_s=2e-3)
+    links = tuple(link.model_copy(update={"delay_s": 5e-3}) for link in cluster.links)
+    cluster = cluster.model_copy(update={"links": links})
+    moves = moves_of(cluster, GPT2, demand_of(GPT2, spec_of("edgeformer", GPT2, cluster).workload, True))
+    ways_s, row_bytes, frames_bytes = 4 * (2 * 5e-3 + 2e-3), 32 * 4, 4 * framed_bytes(0)
+    assert moves.move_s(0, 1) == pytest.approx(ways_s + 8 * (14 * row_bytes + frames_bytes) / 1e8)
+    assert moves.result_s(1) == pytest.approx(ways_s + 8 * (4 * row_bytes + frames_bytes) / 1e8)
+    assert moves.move_s(1, 1) == moves.result_s(0) == 0.0
 
 
 def test_balanced_shares_stay_with_one_device_where_a_move_takes_longer_than_it_saves():

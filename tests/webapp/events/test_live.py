@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
+from django.db import OperationalError
 
 from engine.domain.events import EVENTS, ClockTicked, Event, StateChanged
 from engine.domain.trace import Mark
@@ -139,6 +142,41 @@ def test_a_long_run_keeps_redis_short_and_loses_nothing(live_redis, monkeypatch:
     assert events_of(history(run.pk, 0)) == events
     stored = [(segment.first, segment.last) for segment in run.segments.all()]
     assert all(first == last + 1 for (_, last), (first, _) in pairwise(stored))
+
+
+def test_a_segment_that_the_database_could_not_take_is_stored_though_no_event_follows(
+    live_redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishing, "SEGMENT_EVENTS", 10)
+    store, failed = EventLog.store, threading.Event()
+
+    def locked_at_first(log: EventLog) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise OperationalError("database is locked")
+        store(log)
+
+    monkeypatch.setattr(EventLog, "store", locked_at_first)
+    run = new_run()
+    with Publisher(owner_of(run)) as publisher:
+        published(publisher, [ClockTicked(time_s=number, wall_s=number) for number in range(10)])
+        wait_until(lambda: run.segments.count() == 1, "the segment to be stored")
+        assert failed.is_set()
+
+
+def test_the_lag_is_the_age_of_the_oldest_event_that_readers_cannot_have(
+    live_redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SimpleNamespace(now_s=100.0, monotonic=lambda: clock.now_s)
+    monkeypatch.setattr(publishing, "time", clock)
+    publisher = Publisher(owner_of(new_run()))
+    assert publisher.lag_s() == 0.0
+    for clock.now_s in (101.0, 103.0):
+        publisher.publish([ClockTicked(time_s=1.0, wall_s=1.0)])
+    clock.now_s = 105.0
+    assert publisher.lag_s() == 4.0
+    with publisher:
+        wait_until(lambda: publisher.lag_s() == 0.0, "the events to be sent")
 
 
 def test_what_was_said_before_the_run_began_is_archived_with_it(live_redis) -> None:

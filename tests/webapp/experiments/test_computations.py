@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -25,6 +26,23 @@ def test_a_computation_is_taken_once(anna: User) -> None:
     assert (len(first), len(second)) == (3, 1)
     assert not {one.pk for one in first} & {one.pk for one in second}
     assert computations.take_one(first[0].pk, OTHER) is None
+
+
+def test_a_point_that_somebody_else_wants_at_the_same_moment_is_computed_for_both(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = computations.newest
+
+    def found_none_yet(*asked: Any) -> dict[str, Computation]:
+        found = newest(*asked)
+        monkeypatch.setattr(computations, "newest", newest)
+        executions.start(stored(anna))
+        return found
+
+    monkeypatch.setattr(computations, "newest", found_none_yet)
+    executions.start(stored(anna))
+    assert Computation.objects.count() == 4
+    assert [one.cells.count() for one in Computation.objects.all()] == [2] * 4
 
 
 def test_experiments_take_turns(anna: User) -> None:

@@ -129,9 +129,12 @@ def test_a_clock_that_is_set_back_leaves_no_lease_longer_than_a_new_one(
     assert [owner.id] in looks(suspects, clocks, GRACE_BEATS + 2)
 
 
-def test_a_lease_of_ordinary_length_is_not_shortened(owner: lease.Ownership, clocks: Clocks) -> None:
+@pytest.mark.parametrize("seconds", [1.0, -0.5])
+def test_a_lease_is_shortened_neither_while_time_goes_on_nor_for_a_clock_that_was_corrected_a_little(
+    owner: lease.Ownership, clocks: Clocks, seconds: float
+) -> None:
     before = Run.objects.get(pk=owner.id).lease_until
-    clocks.go_on(1.0)
+    clocks.go_on(seconds)
     suspicion.shorten_leases(Run)
     assert Run.objects.get(pk=owner.id).lease_until == before
 

@@ -12,6 +12,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.ops.cost import INLINE_FLOPS
 from engine.worlds.real.dilation import (
+    CAUTIOUS,
     CROWDED,
     INLINE_HOST_S,
     OP_HEADROOM,
@@ -81,6 +82,24 @@ def test_short_operations_count_together() -> None:
     assert choose_dilation(spec(), trace, cores=64) == 1.0
     trace = [op("a", 0.0002 * i, 0.0002, 0.000558) for i in range(100)]
     assert choose_dilation(spec(), trace, cores=64) == 4.0
+
+
+def test_a_short_operation_may_use_the_spare_time_of_the_next() -> None:
+    """0.56 ms of work fit into 0.2 ms, as the next operation leaves 9 of its 10 ms; from 1 ms on, not."""
+    short, long = op("a", 0.0, 0.0002, 0.00056), op("a", 0.0, 0.0002, 0.0011)
+    next_one = op("a", 0.0002, 0.01, 0.001)
+    assert choose_dilation(spec(), [short, next_one], cores=64) == 1.0
+    assert choose_dilation(spec(), [long, next_one], cores=64) == 8.0  # 1.1 ms are 70 % of 8 · 0.2 ms
+
+
+def test_beside_other_devices_an_operation_takes_a_fifth_longer_than_alone() -> None:
+    second = Span("a", "compute", "op", 0, 0.0, 1.0, bytes=4_000_000_000, flops=1_000_000_000)
+    assert host_s(second, PROFILE) == pytest.approx(1.2 + 300e-6)
+
+
+def test_on_an_unknown_machine_more_rows_never_take_longer_per_operation() -> None:
+    seconds = [row.s_per_flop for row in CAUTIOUS.products]
+    assert seconds == sorted(seconds, reverse=True)
 
 
 def test_an_operation_that_changes_threads_costs_the_runtime_more() -> None:
