@@ -46,8 +46,8 @@ FLAGS = (
     "-p",
     "no:tests.support.order",
 )
-"""pytest would warn that plugins are imported already. Campaigns do not count, as most runs of the tests leave
-them out. The tests run in the order asked for: those that are likely to fail come first.
+"""pytest would warn that plugins are imported already. Campaigns do not count, as most runs of the tests
+leave them out. The tests run in the order asked for: those that are likely to fail come first.
 """
 
 
