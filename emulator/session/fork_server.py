@@ -36,7 +36,11 @@ KEPT_S = 300.0
 LOOK_S = 0.1
 """How often it looks, while it imports, whether its owner is still there."""
 
-MOST_BYTES, MOST_FILES = 1 << 17, 16
+MOST_BYTES, MOST_FILES = 1 << 17, 253
+"""Of one request. The kernel refuses to send more files at once (unix(7)), and drops those that the receiver
+has no room for.
+"""
+
 ATTEMPTS = 2
 """A server may end of old age just when it is asked; then a new one is."""
 

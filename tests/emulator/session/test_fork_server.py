@@ -8,14 +8,17 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from emulator.host.leftovers import Process, children, is_alive, process
+from emulator.host.places import queue_name
 from emulator.session import fork_server
-from emulator.session.calls import call
+from emulator.session.calls import call, call_in
 from emulator.session.client import expect_emulations
+from emulator.session.turns import turn
 from tests.support import session_bodies
 from tests.support.web import wait_until
 
@@ -58,6 +61,14 @@ def test_a_session_does_not_hold_its_servers_connection() -> None:
     assert socket.SOCK_SEQPACKET not in call(session_bodies.kinds_of_sockets)
 
 
+def test_a_session_holds_its_turn_by_all_its_seats_however_many_there_are() -> None:
+    """A turn alone has a seat of every run that the machine could do at once."""
+    with ExitStack() as held, turn(queue_name(), lambda ahead: None) as mine:
+        seats = [held.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) for _ in range(64)]
+        wide = mine._replace(descriptors=(*mine.descriptors, *(seat.fileno() for seat in seats)))
+        assert call_in(wide, session_bodies.kinds_of_sockets).count(socket.SOCK_DGRAM) == 64
+
+
 def test_a_session_holds_no_directory_or_namespace_of_its_start_and_no_other_session(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -87,6 +98,15 @@ def test_a_server_that_nobody_asks_ends_by_itself(monkeypatch: pytest.MonkeyPatc
     with ours:
         fork_server.main(theirs.detach())
         assert ours.recv(1) == b"", "and says nothing"
+
+
+def test_a_server_that_has_imported_its_modules_is_not_interrupted_any_more() -> None:
+    child = os.fork()
+    if not child:
+        with fork_server.ended_with(os.getppid()):
+            running = signal.getitimer(signal.ITIMER_REAL)[0] > 0
+        os._exit(0 if running and signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_forked_process_has_a_server_of_its_own() -> None:
