@@ -93,8 +93,9 @@ def test_a_short_operation_may_use_the_spare_time_of_the_next() -> None:
 
 
 def test_beside_other_devices_an_operation_takes_a_fifth_longer_than_alone() -> None:
-    second = Span("a", "compute", "op", 0, 0.0, 1.0, bytes=4_000_000_000, flops=1_000_000_000)
-    assert host_s(second, PROFILE) == pytest.approx(1.2 + 300e-6)
+    side = 20_000  # of a matrix of 4 bytes a number, times one row
+    product = Span("a", "compute", "op", 0, 0.0, 1.0, bytes=4 * side**2, flops=2 * side**2)
+    assert host_s(product, PROFILE) == pytest.approx(1.2 * 0.8 + 300e-6)
 
 
 def test_on_an_unknown_machine_more_rows_never_take_longer_per_operation() -> None:
