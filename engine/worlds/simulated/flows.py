@@ -40,7 +40,7 @@ class Flow:
         route: Route,
         size_bytes: float,
         on_done: Callable[[], None],
-        ends: tuple[int, int] = (-1, -1),
+        ends: tuple[int, int],
     ):
         self.route = route
         self.ends = ends

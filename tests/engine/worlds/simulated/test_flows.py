@@ -120,7 +120,7 @@ def test_a_change_leaves_flows_alone_that_share_no_link_with_it():
 
 
 def test_a_flow_on_a_link_that_is_down_never_ends_and_goes_on_when_it_is_up_again():
-    links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 8, lambda: None)
+    links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 8, lambda: None, (1, 2))
     links.add(flow)
     links.update_rates()
     links.advance(1.0)
@@ -135,7 +135,7 @@ def test_a_flow_on_a_link_that_is_down_never_ends_and_goes_on_when_it_is_up_agai
 
 
 def test_an_end_that_is_nearer_than_the_clocks_resolution_counts_as_reached():
-    links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 1, lambda: None)
+    links, flow = SharedLinks(CLUSTER), Flow(path_of(1, 2), 1, lambda: None, (1, 2))
     for way in flow.route:
         links.set_rate(way, 1e10)
     links.advance(1e6)
