@@ -108,43 +108,55 @@ def score_modules(copy: Path, args: argparse.Namespace) -> int:
     return 1 if unargued or failing else 0
 
 
-def tests_of(row: dict[str, Any]) -> list[str]:
-    """The tests that must find a mutant: those of modules.toml, which are likely to, then the others of its
-    room that import the module or are named after its strategy.
+def others_of(row: dict[str, Any]) -> list[str]:
+    """The other tests that may find a mutant: those of its room that import it or are named after its
+    strategy.
     """
     path = PurePosixPath(row["path"])
     package, name = ".".join(path.parent.parts), path.stem
     imports = re.compile(rf"^\s*from {package}(\.{name} import | import\b.*\b{name}\b)", re.MULTILINE)
-    found: list[str] = list(row["tests"])
+    found: list[str] = []
     for test in sorted((ROOT / "tests" / path.parts[0]).rglob("test_*.py")):
         named = "strategies" in path.parts and test.stem.startswith(f"test_{path.parent.name}")
         if named or imports.search(test.read_text(encoding="utf-8")):
             place = test.relative_to(ROOT).as_posix()
-            if not any(place == one or place.startswith(f"{one}/") for one in found):
+            if not any(place == one or place.startswith(f"{one}/") for one in row["tests"]):
                 found.append(place)
     return found
 
 
 def score_of(copy: Path, row: dict[str, Any], count: int, seed: int) -> Score | None:
-    """None if the tests fail on the module as it is."""
-    path, log = copy / row["path"], copy / "log"
-    begin = time.monotonic()
-    tests = tests_of(row)
+    """None if the tests fail on the module as it is. What the tests of modules.toml find, the others, which
+    take longer, need not.
+    """
+    left = mutants = sample(copy / row["path"], count, seed)
+    for tests in (row["tests"], others_of(row)):
+        if left and tests:
+            survivors = survivors_of(copy, row["path"], tests, left)
+            if survivors is None:
+                return None
+            left = survivors
+    for mutant in left:
+        echo(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
+    echo(f"{row['path']}: {len(mutants) - len(left)} of {len(mutants)} found")
+    return Score(row["path"], len(mutants), tuple(left))
+
+
+def survivors_of(copy: Path, module: str, tests: list[str], mutants: list[Mutant]) -> list[Mutant] | None:
+    """The mutants of a module with which all of `tests` pass; None if they fail without one."""
+    path, log, begin = copy / module, copy / "log", time.monotonic()
     first = run_tests(copy, tests, 600.0, log)
     took_s = time.monotonic() - begin
     if first != "passed":
-        echo(f"{row['path']}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
+        echo(f"{module}: its tests {first} without a mutant:\n{log.read_text(errors='replace')[-2000:]}")
         return None
     survivors = []
-    mutants = sample(path, count, seed)
     for mutant in mutants:
         with changed(path, mutant.text):
-            ending = run_tests(copy, tests, LIMIT_S + LIMIT_FACTOR * took_s, log)
-        if ending == "passed":
-            survivors.append(mutant)
-            echo(f"{row['path']}:{mutant.line}: survives: {mutant.old}  →  {mutant.new}")
-    echo(f"{row['path']}: {len(mutants) - len(survivors)} of {len(mutants)} found, {took_s:.0f} s a run")
-    return Score(row["path"], len(mutants), tuple(survivors))
+            if run_tests(copy, tests, LIMIT_S + LIMIT_FACTOR * took_s, log) == "passed":
+                survivors.append(mutant)
+    echo(f"{module}: {len(tests)} files of tests take {took_s:.0f} s")
+    return survivors
 
 
 if __name__ == "__main__":
