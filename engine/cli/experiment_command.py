@@ -36,7 +36,8 @@ from engine.experiments.execution.campaign import Task, carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, version_of
 from engine.experiments.execution.store import Store
 from engine.experiments.presentation.figure_data import check_figure
-from engine.experiments.presentation.report_html import cell_text, place_text, summary
+from engine.experiments.presentation.report_html import cell_text, summary
+from engine.experiments.results.cells import place_text
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows

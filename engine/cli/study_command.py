@@ -30,7 +30,7 @@ from engine.experiments.design.expand import Point
 from engine.experiments.design.shipped_files import load
 from engine.experiments.design.written_out import with_recorded
 from engine.experiments.execution.store import Store
-from engine.experiments.presentation.report_html import place_text
+from engine.experiments.results.cells import place_text
 from engine.experiments.studies.archive import unpack, write_archive
 from engine.experiments.studies.contents import About, Carried, Clusters, contents_of
 from engine.experiments.studies.environment import environment

@@ -14,13 +14,14 @@ from django.db import transaction
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
+from engine.experiments.results.cells import place_text
 from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
 from webapp.base import budgets
 from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS
-from webapp.experiments import computations
+from webapp.experiments import computations, executions
 from webapp.experiments.computations import about_of
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import release, workers
@@ -92,7 +93,7 @@ def store_run(computation: Computation, spec: RunSpec, planned: Planned) -> Run:
     names = [str(execution.experiment) for execution in wanting if execution.experiment]
     first = Cell.objects.filter(computation=computation).select_related("execution__owner").first()
     tags = [name[: budgets.MAX_TAG_CHARS] for name in dict.fromkeys(names)][: budgets.MAX_TAGS]
-    label = ", ".join(f"{key} {value}" for key, value in first.coordinates.items()) if first else ""
+    label = place_text(executions.value_of(first.execution), first.coordinates) if first else ""
     request = request_of(spec, label[:100], tuple(tags))
     return runs.store(request, spec, planned, first.execution.owner if first else None)
 

@@ -19,7 +19,7 @@ from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.presentation.origin import Origin
 from engine.experiments.presentation.plot import svg
 from engine.experiments.results.best import best
-from engine.experiments.results.cells import label_of
+from engine.experiments.results.cells import place_text
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import TableCell, TableData, table_data, tables_of
 from engine.experiments.results.published import PublishedRow, compare_published
@@ -69,16 +69,6 @@ def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]
     more += f"; {missed} that ended before a change of their scenario" if missed else ""
     seeds = "1 seed" if len(experiment.seeds) == 1 else f"{len(experiment.seeds)} seeds"
     return f"{len(points)} points ({seeds}): {', '.join(done)} finished{more}."
-
-
-def place_text(experiment: Experiment, coordinates: dict[str, Any]) -> str:
-    """`strategy voltage, rate 10 Mbit/s`; the world where there are several."""
-    parts = []
-    for name, value in coordinates.items():
-        factor = experiment.factor(name)
-        if name != "world" or len(experiment.worlds) > 1:
-            parts.append(f"{factor.label if factor else name} {label_of(experiment, name, value)}")
-    return ", ".join(parts) or "everywhere"
 
 
 def _inline(text: str) -> str:

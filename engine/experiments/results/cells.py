@@ -115,6 +115,16 @@ def label_of(experiment: Experiment, name: str, value: Coordinate) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else str(value)
 
 
+def place_text(experiment: Experiment, coordinates: Mapping[str, Coordinate]) -> str:
+    """`strategy voltage, rate 10 Mbit/s`; the world where there are several."""
+    parts = []
+    for name, value in coordinates.items():
+        factor = experiment.factor(name)
+        if name != "world" or len(experiment.worlds) > 1:
+            parts.append(f"{factor.label if factor else name} {label_of(experiment, name, value)}")
+    return ", ".join(parts) or "everywhere"
+
+
 def chosen(
     experiment: Experiment, found: Sequence[Cell], at: Mapping[str, Coordinate | tuple[Coordinate, ...]]
 ) -> list[Cell]:

@@ -155,7 +155,7 @@ def test_an_emulation_that_is_not_valid_waits_to_be_repeated_twice_and_then_says
     for dilation in (1.75, 3.5, 7.0):
         (point,) = computations.next_waiting(("emulated",), 1)
         run = emulations.start(point, ME)
-        assert run is not None
+        assert run is not None and run.name == "rate 10 Mbit/s"
         asked.append(run.spec["dilation"])
         fidelity = Fidelity(valid=False, enough_dilation=2 * dilation)
         report = predict(computations.spec_of(Computation.objects.get(pk=point)))

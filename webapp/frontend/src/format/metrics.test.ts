@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { metricText, paramText, paramTexts } from './metrics';
+import { marginText, metricText, paramText, paramTexts } from './metrics';
 
 describe('texts', () => {
   it('shows false, zero and empty texts as values', () => {
@@ -35,6 +35,11 @@ describe('texts', () => {
     expect(paramText('plan', null)).toBe('–');
     expect(paramTexts('p', [[1, 2], '1, 2'])).toEqual(['1, 2', '"1, 2"']);
     expect(paramTexts('p', [['a, b'], ['a', 'b']])).toEqual(['["a, b"]', '["a","b"]']);
+  });
+
+  it('gives the margin of a mean its own unit, and none where it is nothing', () => {
+    expect(marginText(0.0004, (value) => metricText(value, 's'))).toBe(' ± 400 µs');
+    expect(marginText(0, (value) => metricText(value, 's'))).toBe(' ± 0');
   });
 
   it('takes units from names', () => {

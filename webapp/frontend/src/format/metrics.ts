@@ -14,6 +14,11 @@ export function metricText(value: number | null, unit: string): string {
   return human(value, unit);
 }
 
+/** " ± 0.4 ms": half of an interval around a mean, for behind it; its own unit says nothing where it is 0. */
+export function marginText(margin: number, text: (value: number) => string): string {
+  return ` ± ${margin === 0 ? '0' : text(margin)}`;
+}
+
 /** A parameter as text, with the unit that its name ends in; false, 0 and "" are values. */
 export function paramText(path: string, value: unknown, digits = 3): string {
   if (value === null || value === undefined) return '–';

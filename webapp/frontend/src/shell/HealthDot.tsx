@@ -1,7 +1,7 @@
 import { Anchor, Group, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { useHealth } from '@/api/queries';
-import { complaint } from './health';
+import { complaint, waitingText } from './health';
 
 /** A dot for the state of the server, and a link to the run that is being emulated. */
 export function HealthDot() {
@@ -10,8 +10,8 @@ export function HealthDot() {
   const busy = data?.busy_run ?? null;
   const starting = (!bad && data?.starting) ?? false;
   const color = bad ? 'var(--loom-bad)' : busy || starting ? 'var(--loom-warn)' : 'var(--loom-good)';
-  const count = (data?.queue_length ?? 0) + (data?.waiting_points ?? 0);
-  const waiting = count > 0 ? `, ${count} waiting` : '';
+  const waits = data ? waitingText(data) : '';
+  const waiting = waits && `, ${waits}`;
   return (
     <Group
       title={
@@ -36,7 +36,7 @@ export function HealthDot() {
         </Anchor>
       ) : (
         <Text size="sm" c="dimmed">
-          {bad ? 'Not ready' : starting ? 'Starting' : count > 0 ? `${count} waiting` : 'Idle'}
+          {bad ? 'Not ready' : starting ? 'Starting' : waits || 'Idle'}
         </Text>
       )}
     </Group>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError, SilentServer } from '@/api/client';
 import type { Health } from '@/api/queries';
-import { complaint } from './health';
+import { complaint, waitingText } from './health';
 
 const GOOD: Health = {
   redis: true,
@@ -43,5 +43,13 @@ describe('complaint', () => {
     );
     expect(complaint(GOOD, new SyntaxError('Unexpected token'))).toContain('Unexpected token');
     expect(complaint(GOOD, new ApiError(401, 'Log in first.'))).toBeNull();
+  });
+});
+
+describe('what waits', () => {
+  it('is counted by kind, for a page of runs shows no points', () => {
+    expect(waitingText({ ...GOOD, queue_length: 2, waiting_points: 1 })).toBe('2 runs and 1 point waiting');
+    expect(waitingText({ ...GOOD, waiting_points: 11 })).toBe('11 points waiting');
+    expect(waitingText(GOOD)).toBe('');
   });
 });

@@ -27,3 +27,13 @@ function whyUnknown(error: unknown): string | null {
   if (error.status === 401) return null; // the page for logging in says it
   return `The server could not say whether all its parts answer: ${error.message} This page asks again by itself.`;
 }
+
+/** "2 runs and 1 point waiting"; "" if nothing waits for the emulator. */
+export function waitingText({ queue_length, waiting_points }: Health): string {
+  const counts = [
+    [queue_length, 'run'],
+    [waiting_points, 'point'],
+  ] as const;
+  const words = counts.flatMap(([count, what]) => (count ? [`${count} ${what}${count === 1 ? '' : 's'}`] : []));
+  return words.length ? `${words.join(' and ')} waiting` : '';
+}

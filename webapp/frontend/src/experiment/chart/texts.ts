@@ -1,4 +1,5 @@
 /** The words of a figure: what a mark means, for its tip and for a screen reader. */
+import { marginText } from '@/format/metrics';
 import type { Placed } from './geometry';
 import type { Axis, FigureData, Spot } from './model';
 
@@ -15,7 +16,7 @@ export function valueText({ y: mean, low, high, repeats, problem, box }: Spot, f
     return `median ${median}, half of ${box.count} values from ${lower} to ${upper}, all from ${least} to ${most}`;
   }
   if (low === null || high === null) return format(mean);
-  return `${format(mean)} ± ${format((high - low) / 2)} (${repeats.length} repeats)`;
+  return `${format(mean)}${marginText((high - low) / 2, format)} (${repeats.length} repeats)`;
 }
 
 /** One sentence for a screen reader. */

@@ -2,7 +2,7 @@ import { Group, Switch, Table, Text } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconFlag } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Panel } from '@/components/Panel';
-import { metricText } from '@/format/metrics';
+import { marginText, metricText } from '@/format/metrics';
 import { type Column, type Comparison, deltaText, hasValue, isShared, type MetricRow } from './comparison';
 import classes from './compare.module.css';
 import { GroupHead } from './GroupHead';
@@ -182,8 +182,9 @@ const VERDICT_TITLES = {
 function Value({ row, column, at }: ValueProps) {
   const { average, delta, verdict } = row.cells[at]!;
   if (!average) return <span data-testid={`value-${row.name}-${at}`}>–</span>;
-  const text = metricText(average.mean, row.unit);
-  const margin = average.margin === null ? '' : ` ± ${metricText(average.margin, row.unit)}`;
+  const inUnit = (value: number) => metricText(value, row.unit);
+  const text = inUnit(average.mean);
+  const margin = average.margin === null ? '' : marginText(average.margin, inUnit);
   const Arrow = delta !== null && delta < 0 ? IconArrowDownRight : IconArrowUpRight;
   const deciding = column.cautions.filter(({ decides }) => decides).map(({ sentence }) => sentence);
   const lacking = column.runs.length - average.count;

@@ -1,6 +1,7 @@
 /** Runs in groups of equal values; the server averages their figures. */
 import type { RunRow } from '@/api/types';
 import type { Schemas } from '@/api/types/schemas';
+import { marginText } from '@/format/metrics';
 import { valueOf } from './table';
 
 /** The average of one figure of some runs: `margin` is half of the 95 % interval of the mean; null with fewer than two values. */
@@ -31,7 +32,7 @@ export function statisticText(
     const [least, most] = [text(average.least), text(average.most)];
     return [least === most ? least : `${least} – ${most}`, ''];
   }
-  return [text(average.mean), average.margin === null ? '' : ` ± ${text(average.margin)}`];
+  return [text(average.mean), average.margin === null ? '' : marginText(average.margin, text)];
 }
 
 /** The groups by these keys of `valueOf` (`tags`: the tags of a run together), in the order of their values. */

@@ -8,7 +8,7 @@ import { Panel } from '@/components/Panel';
 import type { PivotAnswer, StoredExperiment, TableCellAnswer } from '@/experiment/data/answers';
 import { exportLink, useTable } from '@/experiment/data/queries';
 import type { ExperimentDocument, TableSpec } from '@/experiment/data/types';
-import { metricText } from '@/format/metrics';
+import { marginText, metricText } from '@/format/metrics';
 import classes from './result.module.css';
 import { nameAfter, useKeep } from './useKeep';
 
@@ -241,11 +241,13 @@ function Cell({ cell, unit, statistic }: { cell: TableCellAnswer | null; unit: s
       </Text>
     );
   }
-  const interval = statistic === 'interval' && cell.low !== null && cell.high !== null;
+  const inUnit = (value: number) => metricText(value, unit);
+  const margin =
+    statistic === 'interval' && cell.low !== null && cell.high !== null ? (cell.high - cell.low) / 2 : null;
   return (
     <span title={countText(cell)}>
-      {metricText(cell.value, unit)}
-      {interval && ` ± ${metricText(((cell.high ?? 0) - (cell.low ?? 0)) / 2, unit)}`}
+      {inUnit(cell.value)}
+      {margin !== null && marginText(margin, inUnit)}
     </span>
   );
 }
