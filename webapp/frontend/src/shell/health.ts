@@ -34,6 +34,8 @@ export function waitingText({ queue_length, waiting_points }: Health): string {
     [queue_length, 'run'],
     [waiting_points, 'point'],
   ] as const;
-  const words = counts.flatMap(([count, what]) => (count ? [`${count} ${what}${count === 1 ? '' : 's'}`] : []));
+  const words = counts.flatMap(([count, what]) =>
+    count ? [`${count} ${what}${count === 1 ? '' : 's'}`] : [],
+  );
   return words.length ? `${words.join(' and ')} waiting` : '';
 }

@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { IconFlask, IconPlayerPlay } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link, useNavigate } from '@/components/navigation';
-import { ApiError, api, sentence } from '@/api/client';
+import { ApiError, sentence } from '@/api/client';
 import { useChange, useElsewhere, useSupports } from '@/api/queries';
 import type { Catalogue, ClusterRow, Objective, RunRequest, Showcase } from '@/api/types';
 import { useAdvice } from '@/advice/useAdvice';
@@ -13,6 +13,7 @@ import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
 import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
 import { remember } from '@/run/request/remembered';
+import { startRun } from '@/run/request/startRun';
 import { ExecutionForm, executionText } from './ExecutionForm';
 import { LabelsForm } from './LabelsForm';
 import { ModelPicker } from './ModelPicker';
@@ -57,7 +58,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const prediction = usePrediction(request);
   const byHand = draft.params[draft.strategy]?.plan ?? null;
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
-  const start = useChange('runs', (asked: RunRequest) => api.post<{ id: number }>('/runs', asked));
+  const start = useChange('runs', startRun);
   const set = (patch: Partial<Draft>) => {
     start.reset(); // what the server said was about the run as it was
     setDraft((old) => ({ ...old, ...patch }));
