@@ -53,6 +53,13 @@ def test_attention_on_two_rows_after_three_cached_ones():
     assert (cost.kv_rows, cost.kv_bytes) == (2, 4 * 2 * 2 * 2 * 3)
 
 
+def test_norms_of_queries_and_keys_are_a_pass_over_the_numbers_of_all_their_heads():
+    op, normed = ops.Attention(0, 0, 4, True, "c"), HAND.model_copy(update={"qk_norm": True})
+    plain, more = (flops_and_bytes(op, X, model=model) for model in (HAND, normed))
+    numbers = 2 * (4 + 2) * 3  # two rows of four query heads and two KV heads
+    assert (more[0] - plain[0], more[1] - plain[1]) == (numbers, 8 * numbers)
+
+
 def test_one_head_brings_its_kv_head_along():
     op = ops.Attention(0, 1, 2, False)
     flops = [12, 72, 72, 72, 2 * 6, 24, 4, 24, 72]  # the rows see two rows, and rope turns q and k
