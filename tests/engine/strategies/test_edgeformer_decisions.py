@@ -1,5 +1,6 @@
 """The steps of EdgeFormer's decisions, called one by one on real tensors."""
 
+import pytest
 import torch
 
 from bench.strategies.prefill_decisions import PrefillDecisions
@@ -35,5 +36,8 @@ def test_heads_that_were_added_are_hits_and_others_are_not():
     found = decisions.look_up()
     torch.testing.assert_close(torch.tensor([block["raw"] for block in found]), torch.tensor(exact))
     assert all(all(block["hit"]) for block in found)
+    assert decisions.sites[0].head_s == pytest.approx(4 * 9 * 9 * LLAMA.head_dim / 1e10), (
+        "nine rows over nine"
+    )
     for allocation, scores in decisions.allocate():
         assert set(allocation.device_of) <= {0, 1, 2} and len(scores) == LLAMA.num_heads
