@@ -98,27 +98,28 @@ def _in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
     """
     waiting = deque(tasks)
     while waiting:
-        suspects: list[Task] = []
-        yield from _until_broken(waiting, jobs, suspects)
-        for task in suspects:
-            alone = deque([task])
-            again: list[Task] = []
-            yield from _until_broken(alone, 1, again)
-            if again:
+        suspects: deque[Task] = deque()
+        yield from _until_broken(waiting, jobs, AHEAD_PER_PROCESS, suspects)
+        while suspects:
+            again: deque[Task] = deque()
+            yield from _until_broken(suspects, 1, 1, again)
+            for task in again:
                 death = RunError(
                     "the process that carried it out died, twice: has this machine enough memory?"
                 )
                 yield failure(death, task.digest, task.world, code_version=version_of(task.world))
 
 
-def _until_broken(waiting: deque[Task], jobs: int, suspects: list[Task]) -> Iterator[Result]:
-    """Results until all tasks are done or a process died; `suspects` are then those that were under way."""
+def _until_broken(waiting: deque[Task], jobs: int, ahead: int, suspects: deque[Task]) -> Iterator[Result]:
+    """Results until all tasks are done or a process died, with `ahead` of them handed to each process;
+    `suspects` are then those that were under way.
+    """
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent, initargs=(sources(),))
     running: dict[Future[Result], Task] = {}
     try:
         while waiting or running:
-            while waiting and len(running) < AHEAD_PER_PROCESS * jobs:
+            while waiting and len(running) < ahead * jobs:
                 with _without_ctrl_c():
                     running[pool.submit(attempt, *waiting[0])] = waiting[0]
                 waiting.popleft()

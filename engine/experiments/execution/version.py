@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
-import os
+import json
 import sys
+import uuid
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -24,6 +25,9 @@ TENSORS_ONLY = ("worlds/real", "ops/torch_kernels")
 ENDINGS = (".py", ".toml")
 DIGITS = 12
 
+MOST_KEPT = 5000
+"""Files whose code the cache knows: all of EdgeLoom, some times over."""
+
 
 @lru_cache(maxsize=2)
 def code_version(on_shapes: bool = True) -> str:
@@ -40,23 +44,46 @@ def version_of(folders: Iterable[Path], without: Iterable[Path] = ()) -> str:
     """A hash of the names and contents of all code and tables below `folders`, but those below `without`.
     Comments, docstrings and the layout of code do not count.
 
-    The last answer for these files is kept in the cache with the hash of their bytes: parsing all code takes
-    two seconds, and every process of a server asks at its start.
+    What each file comes to is kept in the cache by a hash of its bytes: parsing all code takes seconds, every
+    process of a server asks at its start, for several selections of files, and few files change at a time.
     """
     files = _files(folders, without)
-    raw = _hash({name: path.read_bytes() for name, path in files.items()} | {sys.version: b""})
-    kept = cache_directory() / f"version-{_hash(dict.fromkeys(files, b''))[:DIGITS]}"
-    with contextlib.suppress(OSError, ValueError):
-        of, version = kept.read_text().split()
-        if of == raw:
-            return version
-    version = _hash_of(files)
+    known = _known()
+    fresh: dict[str, str] = {}
+    comes_to: dict[str, str] = {}
+    for name, path in files.items():
+        content = path.read_bytes()
+        if path.suffix == ".py":
+            raw = _hash(content)
+            if raw not in known:
+                fresh[raw] = _hash(_without_words(content))
+            comes_to[name] = known.get(raw) or fresh[raw]
+        else:
+            comes_to[name] = _hash(content)
+    if fresh:
+        _keep(known | fresh)
+    return _hash("".join(f"{name}\0{one}\0" for name, one in comes_to.items()).encode())[:DIGITS]
+
+
+def _kept() -> Path:
+    """Where it is kept what files come to: for this Python, as others may write code in other words."""
+    return cache_directory() / f"versions-{_hash(sys.version.encode())[:DIGITS]}.json"
+
+
+def _known() -> dict[str, str]:
+    with contextlib.suppress(OSError, TypeError, ValueError):
+        return dict(json.loads(_kept().read_text()))
+    return {}
+
+
+def _keep(known: dict[str, str]) -> None:
+    """The newest, of several selections and some versions; two processes that write at once lose some."""
     with contextlib.suppress(OSError):  # a cache that cannot be written only costs time
+        kept = _kept()
         kept.parent.mkdir(parents=True, exist_ok=True)
-        draft = kept.with_name(f"{kept.name}.{os.getpid()}")
-        draft.write_text(f"{raw} {version}\n")
+        draft = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}")
+        draft.write_text(json.dumps(dict(list(known.items())[-MOST_KEPT:])))
         draft.replace(kept)
-    return version
 
 
 def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:
@@ -70,22 +97,13 @@ def _files(folders: Iterable[Path], without: Iterable[Path]) -> dict[str, Path]:
     }
 
 
-def _hash_of(files: dict[str, Path]) -> str:
-    return _hash({name: _content(path) for name, path in files.items()})[:DIGITS]
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
-def _hash(contents: dict[str, bytes]) -> str:
-    found = hashlib.sha256()
-    for name, content in contents.items():
-        found.update(name.encode() + b"\0" + content + b"\0")
-    return found.hexdigest()
-
-
-def _content(path: Path) -> bytes:
-    """What a file does: of code its syntax tree as text, of a table its bytes."""
-    if path.suffix != ".py":
-        return path.read_bytes()
-    tree: ast.Module = parsed(path.read_bytes())
+def _without_words(code: bytes) -> bytes:
+    """What code does: its syntax tree as text, without docstrings."""
+    tree: ast.Module = parsed(code)
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,9 @@ from engine.experiments.results.metrics import metric, metrics_of
 from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
 from engine.runs.predict import predict
+from engine.strategies.registry import named
 from tests.support.host_profiles import a_profile
+from tests.support.outside import THIRDS, keep_methods_apart, write_method
 
 SOURCES = Sources(cluster=topologies.load, preset=topologies.preset)
 NOW = Versions(code={"predicted": "now"})
@@ -227,18 +229,29 @@ def test_several_experiments_share_one_store(tmp_path: Path) -> None:
 
 
 # The pool -----------------------------------------------------------------------------------------
-def test_processes_that_die_lose_no_point() -> None:
-    """The pool's processes are killed when they have given one result; others do what is left."""
-    made = points("single", "megatron", "gpipe", "voltage", "edgeshard", "galaxy")
-    results = carry_out_all(tasks_of(made, ["predicted"], {}, NOW), lambda one: None, jobs=2)
-    found = [next(results)]
-    killed = multiprocessing.active_children()
-    for process in killed:
-        process.kill()
-    found += results
-    assert len(killed) == 2
-    assert sorted(one.digest for one in found) == sorted(point.digest for point in made)
-    assert {one.outcome for one in found} == {"finished"}
+def test_a_run_that_kills_its_process_twice_has_failed_and_no_other_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that were under way beside it are tried again, one after the other in one process."""
+    keep_methods_apart(monkeypatch)
+    deadly = THIRDS.replace("        first, last", "        os.kill(os.getpid(), 9)\n        first, last")
+    named(str(write_method(tmp_path, deadly.replace("from pydantic", "import os\n\nfrom pydantic"))))
+    made = points("single", "thirds", "megatron", "gpipe", "voltage", "edgeshard", "galaxy")
+    started = processes_started(monkeypatch)
+    results = list(carry_out_all(tasks_of(made, ["predicted"], {}, NOW), lambda one: None, jobs=2))
+    assert sorted(one.digest for one in results) == sorted(point.digest for point in made)
+    failed = {one.digest: one.sentence for one in results if one.outcome != "finished"}
+    assert failed.keys() == {made[1].digest}
+    assert all("died, twice" in sentence for sentence in failed.values())
+    assert len(started) <= 6, "two before and two after it, one for it, one for those beside it"
+
+
+def processes_started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows by every process that a pool starts."""
+    started: list[Any] = []
+    start = SpawnProcess.start
+    monkeypatch.setattr(SpawnProcess, "start", lambda process: started.append(process) or start(process))
+    return started
 
 
 KILLED = """
@@ -327,9 +340,25 @@ def test_a_kept_version_is_used_for_the_same_bytes_only(
         file.write_text(code)
         found.append(version_of([file.parent]))
         with monkeypatch.context() as again:
-            again.setattr(version, "_hash_of", lambda files: pytest.fail("it was computed again"))
+            again.setattr(version, "_without_words", lambda code: pytest.fail("it was parsed again"))
             assert version_of([file.parent]) == found[-1]
     assert found[0] == found[2] != found[1]
+
+
+def test_only_files_that_no_version_had_are_parsed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    one, other = tmp_path / "room" / "one.py", tmp_path / "other" / "other.py"
+    for file in (one, other):
+        file.parent.mkdir()
+        file.write_text(f"name = {file.stem!r}\n")
+    version_of([one.parent])
+    parsed: list[bytes] = []
+    syntax_of = version._without_words
+    monkeypatch.setattr(version, "_without_words", lambda code: parsed.append(code) or syntax_of(code))
+    both = version_of([one.parent, other.parent])
+    assert parsed == [other.read_bytes()]
+    assert version_of([one.parent, other.parent]) == both != version_of([one.parent])
+    assert len(parsed) == 1, "the file that was known is known still"
 
 
 def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> None:
