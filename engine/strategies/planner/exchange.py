@@ -6,7 +6,9 @@ Messages that cross a link together share it, so all of them have crossed it whe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,15 +80,13 @@ class Exchange:
     def ring_s(self, start_s: Floats, message_bytes: Floats) -> Floats:
         """When each device has all shards that are passed around the ring (`program/collectives.py`)."""
         size = len(start_s)
-        me = np.arange(size)
-        right = (me + 1) % size
-        rate = self._ring_rate()
+        ring = self._ring
         has_s, free_s = start_s.copy(), start_s.copy()
         for step in range(size - 1):
-            passed = message_bytes[(me - step) % size]
-            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / rate
-            ends_s = self.fixed_s[me, right] + self.byte_s[me, right] * passed
-            has_s = np.roll(free_s + np.where(passed > 0, ends_s, 0.0), 1)
+            passed = message_bytes[(ring.me - step) % size]
+            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / ring.rate
+            ends_s = ring.fixed_s + ring.byte_s * passed
+            has_s = (free_s + np.where(passed > 0, ends_s, 0.0))[ring.left]
         return np.maximum(has_s, start_s)
 
     def all_reduce_s(
@@ -111,29 +111,40 @@ class Exchange:
         to add it up, and to hand it on.
         """
         size = len(start_s)
-        me = np.arange(size)
-        right = (me + 1) % size
-        rate = self._ring_rate()
+        ring = self._ring
         has_s, free_s = start_s.copy(), start_s.copy()
         for step in range(2 * (size - 1)):
-            first, adds = (me, True) if step < size - 1 else (me + 1, False)
+            first, adds = (ring.me, True) if step < size - 1 else (ring.me + 1, False)
             chunk = share[(first - step % (size - 1)) % size]
             passed = np.where(chunk > 0, framed_bytes(chunk * size_bytes), 0.0)
-            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / rate
-            ends_s = self.fixed_s[me, right] + self.byte_s[me, right] * passed
-            arrived_s = np.roll(free_s + np.where(passed > 0, ends_s, 0.0), 1)
+            free_s = np.maximum(has_s, free_s) + passed * BITS_PER_BYTE / ring.rate
+            ends_s = ring.fixed_s + ring.byte_s * passed
+            arrived_s = (free_s + np.where(passed > 0, ends_s, 0.0))[ring.left]
             has_s = np.maximum(arrived_s, has_s)
             if adds:
-                has_s = has_s + np.roll(chunk, 1) * add_s
+                has_s = has_s + chunk[ring.left] * add_s
         return has_s
 
-    def _ring_rate(self) -> Floats:
-        """bit/s of each hop around the ring, whose links are shared by the hops that cross them."""
+    @cached_property
+    def _ring(self) -> _Ring:
         me = np.arange(len(self.crosses))
-        hops = self.crosses[me, (me + 1) % len(me)]
+        right = (me + 1) % len(me)
+        hops = self.crosses[me, right]
         sharing_rate = self.rate / np.maximum(1, hops.sum(0))
         rate: Floats = np.where(hops, sharing_rate[None, :], np.inf).min(1)
-        return rate
+        return _Ring(me, (me - 1) % len(me), rate, self.fixed_s[me, right], self.byte_s[me, right])
+
+
+class _Ring(NamedTuple):
+    """Each device in a ring with its neighbour to the `left`, and its hop to the right: the bit/s that links
+    shared with other hops leave it, and its costs as in `Exchange`.
+    """
+
+    me: NDArray[np.int_]
+    left: NDArray[np.int_]
+    rate: Floats
+    fixed_s: Floats
+    byte_s: Floats
 
 
 def _byte_s(device: DeviceSpec) -> float:
