@@ -7,6 +7,7 @@ Every error is `{"detail": sentence, "fields": [{"path", "message"}]}`. The Open
 from __future__ import annotations
 
 import logging
+from functools import lru_cache
 from typing import Any
 
 from django.conf import settings
@@ -42,11 +43,17 @@ from webapp.serving.api import router as serving
 logger = logging.getLogger(__name__)
 
 
+@lru_cache(maxsize=2)
+def _document(api: NinjaAPI, path_prefix: str) -> Document:
+    """Made once per process: it takes more than a second."""
+    return Document(api, path_prefix)
+
+
 class Api(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> Document:
-        return Document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+        return _document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         """The view's own name: what generated clients call the method."""

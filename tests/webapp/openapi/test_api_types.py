@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,9 +16,7 @@ from webapp.openapi.management.commands import write_api_types
 from webapp.openapi.management.commands.write_api_types import for_types
 
 
-@cache
 def schemas() -> dict[str, Any]:
-    """Made for the first test: every process that runs tests imports this file."""
     components: dict[str, Any] = api.get_openapi_schema(path_prefix="/api/")["components"]["schemas"]
     return components
 
