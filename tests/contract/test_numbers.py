@@ -86,21 +86,35 @@ ALL = [
 
 
 def features(case):
-    """Each variant with every model, cluster and pattern, and its strategy with every two of them."""
+    """Each variant with every model, pattern and cluster of several devices, its strategy on one device, and
+    some strategy with all three.
+    """
     name, params, model, cluster, pattern = case
-    single = {(name, str(params), one) for one in (model.family, cluster, pattern)}
+    several = {cluster} - {"alone"}
+    single = {(name, str(params), one) for one in (model.family, pattern, *several)}
+    return single | {(name, cluster), ("any", model.family, cluster, pattern)}
+
+
+def more_features(case):
+    """Each strategy with every two of them, too."""
+    name, _, model, cluster, pattern = case
     pairs = {(name, model.family, cluster), (name, model.family, pattern), (name, cluster, pattern)}
-    return single | pairs
+    return features(case) | pairs
 
 
 CASES = list(few(ALL, features))
+MORE = list(
+    few(ALL, more_features, set().union(*map(more_features, ALL)).difference(*map(more_features, CASES)))
+)
+"""Those of the campaign."""
 IDS = [
     "-".join([model.family, name, *map(str, params.values()), cluster, pattern])
-    for name, params, model, cluster, pattern in CASES
+    for name, params, model, cluster, pattern in (*CASES, *MORE)
 ]
+MARKED = [*CASES, *(pytest.param(*case, marks=pytest.mark.long("engine")) for case in MORE)]
 
 
-@pytest.mark.parametrize(("name", "params", "model", "cluster", "pattern"), CASES, ids=IDS)
+@pytest.mark.parametrize(("name", "params", "model", "cluster", "pattern"), MARKED, ids=IDS)
 def test_every_strategy_gives_one_devices_numbers(name, params, model, cluster, pattern):
     expected = expected_of(model, requests=3)
     actual = results(name, model, CLUSTERS[cluster], requests=3, pattern=pattern, seed=1, **params)

@@ -40,14 +40,14 @@ PATIENCE_S = 600.0
 
 
 def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
-    """The first true value of `condition`; fails after `patience_s`. Looking takes a tenth of a core, or half
-    a second passes: what is waited for needs the cores, and may not last long.
+    """The first true value of `condition`; fails after `patience_s`. Looking takes a twentieth of a core, or
+    half a second passes: what is waited for needs the cores, and may not last long.
     """
     deadline = time.monotonic() + patience_s
     while (looks_s := time.monotonic()) < deadline:
         if value := condition():
             return value
-        time.sleep(min(max(0.02, 9 * (time.monotonic() - looks_s)), 0.5))
+        time.sleep(min(max(0.03, 19 * (time.monotonic() - looks_s)), 0.5))
     pytest.fail(f"waited {patience_s:g} s for {what}")
 
 

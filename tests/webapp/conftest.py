@@ -11,6 +11,7 @@ import pytest
 import redis
 from django.conf import settings as django_settings
 from django.contrib.auth.models import User
+from django.core.management.commands import flush
 from django.db import connections
 from whitenoise.middleware import WhiteNoiseMiddleware
 
@@ -84,6 +85,16 @@ def static_files_are_listed_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def emptied_tables_stay_empty() -> Iterator[None]:
+    """After each test with transactions of its own Django empties all tables, and would then make rows for
+    its permissions, which nothing here uses: longer than most such tests take.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *given, **named: None)
         yield
 
 

@@ -65,7 +65,7 @@ def test_the_first_run_on_a_machine_of_which_nothing_is_known_does_not_calibrate
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    report, events = run(spec_for(star(2), dilation="auto"))
+    report, events = run(spec_for(star(2), new_tokens=1, dilation="auto"))
     assert report.correctness.ok
     assert report.spec.profile is None
     written = {path.name for path in tmp_path.rglob("*.json")}

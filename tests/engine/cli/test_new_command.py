@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -12,8 +11,7 @@ import pytest
 
 from engine.cli.new_command import files_of
 from engine.domain.errors import SpecError
-from tests.devtools.rooms import ROOT
-from tests.support.outside import edgeloom, install
+from tests.support.outside import edgeloom, install, keep_methods_apart
 
 
 @pytest.fixture(scope="module")
@@ -37,17 +35,16 @@ def test_the_folder_has_method_test_experiment_package_and_readme(folder: Path) 
     assert len(text.splitlines()) < 90
 
 
-def test_its_own_test_passes(folder: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder)],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "2 passed" in done.stdout
+def test_its_own_tests_pass(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process: another one would import torch and transformers only for them."""
+    keep_methods_apart(monkeypatch)
+    monkeypatch.syspath_prepend(folder)
+    named = runpy.run_path(str(folder / "test_my_idea.py"))
+    own = [value for name, value in named.items() if name.startswith("test_")]
+    assert len(own) == 2
+    for test in own:
+        test()
+    sys.modules.pop("my_idea")
 
 
 def test_it_predicts_from_its_file(folder: Path) -> None:

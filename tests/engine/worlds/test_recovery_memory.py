@@ -15,7 +15,7 @@ from tests.support.recovery_cases import marks
 SPLITTING = tuple(map(strategy, ("galaxy", "tpi_llm", "tpi_llm_offload", "megatron", "deepspeed")))
 AMPLE_BYTES = 4e8
 MOST_SPARE_FRAC = 0.2
-FEW, MANY = 80, 240
+FEW, MANY = 40, 240
 
 
 def with_memory(spec, memory_bytes):
