@@ -47,7 +47,7 @@ def wait_until(condition: Callable[[], Any], what: str, patience_s: float = PATI
     while (looks_s := time.monotonic()) < deadline:
         if value := condition():
             return value
-        time.sleep(min(max(0.03, 19 * (time.monotonic() - looks_s)), 0.5))
+        time.sleep(min(max(0.05, 19 * (time.monotonic() - looks_s)), 0.5))
     pytest.fail(f"waited {patience_s:g} s for {what}")
 
 
