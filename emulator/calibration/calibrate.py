@@ -54,7 +54,7 @@ from emulator.calibration.timed_kernels import (
 )
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, PackedRow
+from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow, PackedRow
 from engine.ops.cost import measured_s
 from engine.runs.host_kernels import measured_kernels
 
@@ -75,6 +75,11 @@ SMALLEST = (
 )  # models whose operations mostly take the time of calling them
 PASS_CACHED = (64, 400)
 """Rows of the KV cache in passes of one row: cached keys and values come from memory, too."""
+
+LEAST_FRAC = 0.2
+"""Of a product with a small quantised matrix, the least that counts as its own time: a busy moment may let its
+call alone seem to take as long.
+"""
 
 DISK_BYTES = 64 << 20
 
@@ -278,6 +283,7 @@ def as_tables(times: Times) -> HostProfile:
         attention=tuple(_attention(times)),
         packed=tuple(_packed(times)),
         passes=passes,
+        calls=(CallCosts(width=1, packed_s=_packed_call_s(times)),),
     )
 
 
@@ -288,9 +294,20 @@ def _products(times: Times) -> Iterator[MeasuredRow]:
 
 
 def _packed(times: Times) -> Iterator[PackedRow]:
+    """Without their calls, which take as long as the rest of a small product, and which one row through a
+    whole part of a layer does not have (`row_layer.py`).
+    """
     for name, seconds in times.items():
         if name[0] == "packed":
-            yield PackedRow(bits=name[1], **dict(_row(name[2:], 1, seconds - times["call",])))
+            called_s = times["packed call", *name[1:3]]
+            alone_s = max(LEAST_FRAC * seconds, seconds - called_s)
+            yield PackedRow(bits=name[1], **dict(_row(name[2:], 1, alone_s)))
+
+
+def _packed_call_s(times: Times) -> float:
+    """How much longer than any other call one of a product with a quantised matrix takes, for one row."""
+    calls_s = [seconds for name, seconds in times.items() if name[0] == "packed call" and name[2] == 1]
+    return max(0.0, statistics.fmean(calls_s) - times["call",])
 
 
 def _attention(times: Times) -> Iterator[MeasuredRow]:

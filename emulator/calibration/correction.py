@@ -7,8 +7,9 @@ other fixed costs. There are few terms, each with a meaning:
 products    a factor by rows and by bytes of the matrix, between knots on logarithmic scales
 attention   a factor by rows
 passes      a factor of the time per element and one of the fixed cost of element-wise passes
-calls       seconds of each operation, product, attention, look-up of tokens and other pass, by the width of
-            the model: the wider, the more weights pass through the caches between two calls (`CallCosts`)
+calls       seconds of each operation, product, product with a quantised matrix, attention, look-up of tokens
+            and other pass, by the width of the model: the wider, the more weights pass through the caches
+            between two calls (`CallCosts`)
 
 They minimise the errors of the passes, relative to their times: squared, but no more than in proportion where
 an error is large (P. J. Huber, Robust Estimation of a Location Parameter, 1964), because another user of the
@@ -59,7 +60,7 @@ SWEEPS = 400
 SETTLED = 1e-7
 """A sweep that changes no factor by more is the last."""
 
-CALLS = ("operation_s", "product_s", "attention_s", "lookup_s", "pass_s")
+CALLS = ("operation_s", "product_s", "packed_s", "attention_s", "lookup_s", "pass_s")
 """The fields of `CallCosts`."""
 
 Term = tuple[str | int, ...]
@@ -117,7 +118,7 @@ def terms_of(profile: HostProfile, kernels: Sequence[Kernel]) -> dict[Term, floa
                     found["attention", row] += share * seconds
                 continue
             if not kernel.inside:
-                call("product_s")
+                call("product_s" if bits == PLAIN else "packed_s")
             for row, share in neighbours(ROW_KNOTS, kernel.rows):
                 for size, part in neighbours(BYTE_KNOTS, _matrix_bytes(profile, kernel, bits)):
                     found["product", bits, row, size] += share * part * seconds
@@ -162,6 +163,7 @@ def _priors(profile: HostProfile) -> dict[Term, float]:
         calls = profile.calls_at(width)
         found["operation_s", number] = profile.call_s + calls.operation_s
         found["product_s", number] = profile.op_overhead_s + calls.product_s
+        found["packed_s", number] = profile.op_overhead_s + calls.packed_s
         found["attention_s", number] = (
             profile.pass_s(ATTENTION, 0) + 2 * profile.op_overhead_s + calls.attention_s
         )

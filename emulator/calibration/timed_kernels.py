@@ -14,7 +14,10 @@ from emulator.calibration.stopwatch import in_place_s, typical_s
 
 ATTENTION_ROWS, ATTENTION_WIDTHS, ATTENTION_SEEN = (1, 8, 32, 128, 512), (32, 64, 128), (32, 128, 512)
 ATTENTION_HEADS = 12
-PACKED_ROWS, PACKED_SIDES = (1, 4, 16, 128), (128, 1024, 3072)
+PACKED_ROWS, PACKED_SIDES = (1, 4, 16, 128), (384, 1024, 3072)
+CALL_INPUTS = 128
+"""Of a matrix with one row in 8 or 4 bits, a product with which is nearly nothing but its call."""
+
 PASS_ROWS, PASS_COLS = (1, 128), 1024
 PASSES = ("add", "layernorm", "rmsnorm", "softmax", "lookup", "rope")  # and the activations
 WORKING_SET_BYTES = 120 << 20  # of matrices in turn, as a model's are: large ones leave the cache meanwhile
@@ -73,6 +76,9 @@ class TimedKernels:
             weights = self._matrices(cols, inner)
             for count in rows:
                 yield ("product", count, inner, cols), Figure(self._product(count, inner, weights), POINT_S)
+        for bits, count in product(PACKED_BITS, PACKED_ROWS):
+            nearly_none = self._product(count, CALL_INPUTS, self._packed(bits, 1, CALL_INPUTS))
+            yield ("packed call", bits, count), Figure(nearly_none, FIGURE_S)
         for bits, inner, cols in product(PACKED_BITS, PACKED_SIDES, PACKED_SIDES):
             packed = self._packed(bits, cols, inner)
             for count in PACKED_ROWS:

@@ -51,12 +51,14 @@ class CallCosts(Value):
 
     A layer of a model w wide has some 12·w² weights. Where they do not fit in the nearest caches, each pass
     over them leaves neither code nor small tensors there, and every call takes several times as long as in a
-    loop: an operation, a product, the passes of attention, a look-up of tokens, any other pass.
+    loop: an operation, a product, one with a matrix in 8 or 4 bits (`packed_s`), the passes of attention, a
+    look-up of tokens, any other pass.
     """
 
     width: Positive
     operation_s: NonNegative = 0.0
     product_s: NonNegative = 0.0
+    packed_s: NonNegative = 0.0
     attention_s: NonNegative = 0.0
     lookup_s: NonNegative = 0.0
     pass_s: NonNegative = 0.0

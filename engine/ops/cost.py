@@ -94,7 +94,7 @@ def op_time(
     if not busy:
         return OpTime(0.0, flops, moved)
     calls = profile.calls_at(width_of(busy))
-    kernels_s = sum(measured_s(profile, kernel) + _call_s(calls, kernel) for kernel in busy)
+    kernels_s = sum(measured_s(profile, kernel) + _call_s(profile, calls, kernel) for kernel in busy)
     return OpTime(device.measured_scale * (profile.call_s + calls.operation_s + kernels_s), flops, moved)
 
 
@@ -177,12 +177,16 @@ def width_of(kernels: Sequence[Kernel]) -> int:
     return next(products, kernels[0].cols)
 
 
-def _call_s(calls: CallCosts, kernel: Kernel) -> float:
+def _call_s(profile: HostProfile, calls: CallCosts, kernel: Kernel) -> float:
     """Seconds that `calls` add to a kernel; the two products of attention are one call with its passes."""
     if kernel.inside:
         return 0.0
     if kernel.kind == "product":
-        return 0.0 if kernel.name == ATTENTION else calls.product_s
+        if kernel.name == ATTENTION:
+            return 0.0
+        return calls.packed_s if profile.knows(kernel.weight_bits) else calls.product_s
+    if profile.knows(kernel.weight_bits):  # restores weights, which is in the time of their product
+        return 0.0
     if kernel.name == ATTENTION:
         return calls.attention_s
     return calls.lookup_s if kernel.name == LOOKUP else calls.pass_s

@@ -7,7 +7,7 @@ import pytest
 from emulator.calibration.correction import ROW_KNOTS, correct, terms_of
 from emulator.calibration.operations import TimedOperation
 from engine.domain.cluster import DeviceSpec
-from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass, MeasuredRow, PackedRow
+from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow, PackedRow
 from engine.ops.cost import op_time_s, width_of
 from engine.ops.kernels import attention_kernels, elementwise, product, weighted
 from tests.support.hand_model import HAND
@@ -125,7 +125,34 @@ def test_restoring_weights_is_no_term_of_its_own_where_their_product_is_known() 
         dict(ALONE) | {"packed": tuple(PackedRow(bits=8, **dict(row)) for row in ALONE.products)}
     )
     kernels = weighted(bits, 128, 384, 384), elementwise(1, 384 * 384, 4, name="dequantise", weight_bits=8.5)
-    assert {term[0] for term in terms_of(alone, kernels)} == {"operation_s", "product_s", "product"}
+    assert {term[0] for term in terms_of(alone, kernels)} == {"operation_s", "packed_s", "product"}
+
+
+def test_calls_of_products_with_quantised_matrices_have_a_cost_of_their_own() -> None:
+    """One row times a matrix takes 50 µs more by itself if the matrix is quantised, 5 µs more if it is not,
+    and none more within a call for a whole part.
+    """
+    alone = HostProfile.model_validate(
+        dict(ALONE)
+        | {
+            "packed": tuple(PackedRow(bits=8, **dict(row)) for row in ALONE.products),
+            "calls": (CallCosts(width=1, packed_s=20e-6),),
+        }
+    )
+    shapes = [(width, cols) for width in (384, 1024) for cols in (width, 4 * width)]
+
+    def of(bits: float, inside: bool, width: int, cols: int) -> tuple:
+        return (weighted(MODEL.model_copy(update={"weight_bits": bits}), 1, width, cols, 1, inside),)
+
+    def in_a_pass(bits: float, inside: bool, width: int, cols: int) -> float:
+        own_s = seconds(of(bits, True, width, cols), alone)
+        return own_s if inside else own_s + (50e-6 if bits else 5e-6)
+
+    kinds = [(bits, inside, *shape) for bits in (0.0, 8.0) for inside in (False, True) for shape in shapes]
+    passes = [TimedOperation("m", "", 1, of(*kind), in_a_pass(*kind)) for kind in kinds]
+    found = correct(alone, passes)
+    for kind in kinds:
+        assert seconds(of(*kind), found) == pytest.approx(in_a_pass(*kind), rel=0.1), kind
 
 
 def test_a_few_passes_that_another_user_of_the_machine_slowed_change_little() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from emulator.calibration.calibrate import as_tables
+from emulator.calibration.calibrate import LEAST_FRAC, as_tables
 from emulator.calibration.stopwatch import quartile
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
@@ -19,7 +19,9 @@ TIMES = {
     ("call in place",): 3e-6,
     ("memory",): 0.5,
     ("product", 2, 10, 100): CALL_S + 4e-5,
-    ("packed", 8, 2, 10, 100): CALL_S + 1e-5,
+    ("packed call", 8, 1): 2e-5,
+    ("packed call", 8, 2): 3e-5,
+    ("packed", 8, 2, 10, 100): 3e-5 + 1e-5,
     ("attention", 1, 32, 128): 2 * CALL_S + 6e-5,
     **{
         ("pass", name, rows): 5e-6 + 2e-9 * rows * PASS_COLS * passes_in(name)
@@ -39,6 +41,17 @@ def test_a_product_with_weights_in_8_bits_is_a_row_of_that_format() -> None:
     (row,) = as_tables(TIMES).packed
     assert (row.bits, row.rows, row.inner, row.cols) == (8, 2, 10, 100)
     assert row.s_per_flop == pytest.approx(1e-5 / (2 * 2 * 10 * 100))
+
+
+def test_a_small_product_with_weights_in_8_bits_takes_part_of_its_time_even_where_its_call_seemed_longer() -> (
+    None
+):
+    (row,) = as_tables(TIMES | {("packed", 8, 2, 10, 100): 2e-5}).packed
+    assert row.s_per_flop == pytest.approx(LEAST_FRAC * 2e-5 / (2 * 2 * 10 * 100))
+
+
+def test_a_call_of_one_row_with_weights_in_8_bits_costs_what_it_takes_beyond_any_call() -> None:
+    assert as_tables(TIMES).calls_at(500).packed_s == pytest.approx(2e-5 - CALL_S)
 
 
 def test_attention_is_two_products_for_every_head() -> None:

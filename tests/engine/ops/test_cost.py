@@ -1,10 +1,12 @@
 """FLOPs, memory traffic and time of operations, against sums worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
-from engine.domain.host_times import HostProfile, MeasuredRow, PackedRow
+from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow, PackedRow
 from engine.domain.rates import FormatRate, format_bits
 from engine.ops import core as ops
 from engine.ops.cost import measured_s, op_time, op_time_s
@@ -223,3 +225,16 @@ def test_on_a_host_that_was_timed_with_quantised_weights_restoring_them_is_part_
     assert measured_s(known, RESTORING) == 0.0
     assert measured_s(known, STORED) == pytest.approx(512 * 3.0 + known.op_overhead_s)
     assert measured_s(PROFILE, RESTORING) > 0.0
+
+
+def test_on_such_a_host_restoring_weights_is_no_call_and_their_product_is_one_of_its_own():
+    calls = CallCosts(width=1, product_s=1.0, packed_s=5.0, pass_s=100.0)
+    table = {"packed": (PackedRow(bits=4, rows=2, s_per_flop=3.0),)}
+    known = HostProfile.model_validate(dict(PROFILE) | table)
+    calling = HostProfile.model_validate(dict(known) | {"calls": (calls,)})
+
+    def added_s(kernels) -> float:
+        return op_time_s(DEVICE, kernels, calling, "measured") - op_time_s(DEVICE, kernels, known, "measured")
+
+    assert added_s([RESTORING, STORED]) == pytest.approx(DEVICE.measured_scale * 5.0)
+    assert added_s([replace(STORED, weight_bits=0.0)]) == pytest.approx(DEVICE.measured_scale * 1.0)
