@@ -7,9 +7,9 @@ kernels     every kernel by itself: products on a grid of shapes, attention, ele
 passes      layers of made-up models (`shapes.py`), operation by operation, weights coming from memory; the
             tables of the kernels are corrected by them (`correction.py`)
 row         one core as a device of a cluster file: the roofline whose efficiencies reproduce the tables
-in runs     operations in runs on one device, after each round of passes (`in_runs.py`)
+in runs     operations in runs on one device, after each round of passes (`in_runs.py`), and what the runtime
+            costs there (`runtime.py`)
 slowdown    operations of several processes at once (`contention.py`)
-runtime     whole requests on one device at native speed (`runtime.py`)
 
 The result is a `Calibration`: the tables for the compute model `measured`, and the device row. What messages
 cost is measured afterwards, in runs over links (`emulator/session/link_messages.py`).
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
-from emulator.calibration.in_runs import in_runs, runs_alone, work_s
+from emulator.calibration.in_runs import in_runs, run_alone, work_s
 from emulator.calibration.known import PAUSED, PROGRESS, host_name
 from emulator.calibration.operations import (
     TimedOperation,
@@ -40,7 +40,7 @@ from emulator.calibration.operations import (
     time_sequence,
 )
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
-from emulator.calibration.runtime import Run, measure_runtime
+from emulator.calibration.runtime import Run, computing_costs
 from emulator.calibration.shapes import EXTENTS, Extent, packed_stores, stores
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
@@ -77,9 +77,12 @@ PASS_CACHED = (64, 400)
 """Rows of the KV cache in passes of one row: cached keys and values come from memory, too."""
 
 LEAST_FRAC = 0.2
-"""Of a product with a small quantised matrix, the least that counts as its own time: a busy moment may let its
-call alone seem to take as long.
+"""Of a product with a small quantised matrix, the least that counts as its own time: a busy moment may let
+its call alone seem to take as long.
 """
+
+PACKED_SEQUENCE_S = 0.1
+"""Time for one sequence of a model with quantised weights, which are timed in one round alone."""
 
 DISK_BYTES = 64 << 20
 
@@ -151,7 +154,7 @@ def calibrate(
 
         def after_round() -> None:
             say("operations in runs on one device")
-            runs.extend(runs_alone(Path(directory)))
+            runs.append(run_alone(len(runs), Path(directory)))
             between()
 
         all_rounds = between is not nothing
@@ -164,11 +167,9 @@ def calibrate(
         raw = raw._replace(runs=tuple((run.prepared.spec.model.name, *work_s(run.trace)) for run in runs))
         say("slowdown of processes that compute at once")
         slowdown = measure_slowdown(made_up[-1], extent)
-        say("runtime, in runs on one device")
-        runtime = measure_runtime(Path(directory))
     say("device row")
     shared = {"in_runs": slower, "slowdown": slowdown, "cores": len(os.sched_getaffinity(0))}
-    profile = profile.model_copy(update={"runtime": runtime.model_copy(update=shared)})
+    profile = profile.model_copy(update={"runtime": computing_costs(runs).model_copy(update=shared)})
     found = Calibration(profile=profile, device=device_row(profile, _disk_byte_per_s()))
     steps = [
         _step("kernels alone", compare(found.model_copy(update={"profile": alone}), passes)),
@@ -215,9 +216,10 @@ def host_profile(
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    of_packed, quantised = extent._replace(sequences=extent.sequences[:1]), list[TimedOperation]()
+    of_packed = extent._replace(sequences=extent.sequences[:1], sequence_s=PACKED_SEQUENCE_S)
     kernel_rounds: list[dict[Name, float]] = []
     passes: list[list[TimedOperation]] = []
+    quantised: list[TimedOperation] = []
     operations: list[list[TimedOperation]] = []
     with torch.inference_mode():
         kernels = TimedKernels(torch)
@@ -241,7 +243,8 @@ def host_profile(
         calls = (*tables.passes, _attention_call(tables, kernels.crowd))
     profile = HostProfile.model_validate(dict(tables) | {"passes": calls})
     turns = [*zip(*passes, strict=True), *zip(quantised, strict=True)]
-    return HostTimes(profile, _medians(passes) + quantised, _medians(operations), _raw(kernel_rounds, turns))
+    once = as_in_all(passes, quantised)
+    return HostTimes(profile, _medians(passes) + once, _medians(operations), _raw(kernel_rounds, turns))
 
 
 def agreed(rounds: Sequence[Sequence[TimedOperation]]) -> bool:
@@ -250,6 +253,17 @@ def agreed(rounds: Sequence[Sequence[TimedOperation]]) -> bool:
         return False
     pairs = zip(_medians(rounds[:-1]), _medians(rounds), strict=True)
     return statistics.median(abs(now.seconds / was.seconds - 1) for was, now in pairs) <= AGREED_FRAC
+
+
+def as_in_all(
+    rounds: Sequence[Sequence[TimedOperation]], once: Sequence[TimedOperation]
+) -> list[TimedOperation]:
+    """`once`, timed in the first of `rounds` alone, at the speed that the machine had in all of them."""
+    if not once:
+        return []
+    pairs = zip(_medians(rounds), rounds[0], strict=True)
+    slower = statistics.median(of_all.seconds / first.seconds for of_all, first in pairs)
+    return [item._replace(seconds=slower * item.seconds) for item in once]
 
 
 def _raw(kernels: Sequence[Times], passes: Sequence[Sequence[TimedOperation]]) -> Raw:

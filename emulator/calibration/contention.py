@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # torch takes a while to import
     from engine.models.weights.store import WeightStore
 
 MOST_PROCESSES = 8
-WARM_UP_S = 0.1
+WARM_UP_S = 0.05
 ROWS = (1, 96)
 TURNS = 3
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from emulator.calibration.runtime import MODELS, run_native, spec_of
+from emulator.calibration.runtime import TALKING, run_native, spec_of
 from engine.domain.cluster import LinkSpec, SwitchSpec
 from engine.domain.host_times import HostProfile, RuntimeCosts
 from engine.domain.network import Network
@@ -57,14 +57,14 @@ def pipeline_specs(bit_per_s: float) -> tuple[RunSpec, RunSpec]:
     """A pipeline of two devices, each of which can have a core, and one of twice as many as cores; in both a
     device has two layers or more.
     """
-    family, hidden, layers = MODELS[-1]
+    family, hidden, layers = TALKING
     model = family, hidden, max(layers, 2 * crowd_devices())
     few, many = (over_a_switch("gpipe", devices, bit_per_s, model) for devices in (2, crowd_devices()))
     return few, many
 
 
 def over_a_switch(
-    strategy: str, devices: int, bit_per_s: float, model: tuple[str, int, int] = MODELS[-1]
+    strategy: str, devices: int, bit_per_s: float, model: tuple[str, int, int] = TALKING
 ) -> RunSpec:
     spec = spec_of(model, devices, strategy, ROWS)
     cluster = spec.cluster.model_copy(

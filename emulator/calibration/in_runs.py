@@ -22,17 +22,18 @@ from engine.runs.native import predict_native
 MODELS = (("gpt2", 640, 7), ("llama", 1024, 3))
 """Of the sizes of the passes' models, with as many layers as do not fit in the caches."""
 
-ROWS, REQUESTS = 128, 3
+ROWS, REQUESTS, TOKENS = 128, 3, 12
 MOST = 1.25
 """More than this no quiet machine showed: other work was going on, in which no run is predicted."""
 
 
-def runs_alone(directory: Path) -> list[Run]:
-    """Run requests to the models of `MODELS` on one device, with weights drawn in `directory`. Raises
-    `HostError`.
+def run_alone(turn: int, directory: Path) -> Run:
+    """Run requests to one of `MODELS`, by turns, on one device, which sends no messages, with weights drawn
+    in `directory`. Raises `HostError`.
     """
-    specs = [spec_of(model, 1, "single", ROWS, requests=REQUESTS) for model in MODELS]
-    return [run_native(spec, drawn=drawn_in(directory, spec.model)) for spec in specs]
+    model = MODELS[turn % len(MODELS)]
+    spec = spec_of(model, 1, "single", ROWS, requests=REQUESTS, new_tokens=TOKENS)
+    return run_native(spec, drawn=drawn_in(directory, spec.model))
 
 
 def in_runs(runs: Sequence[Run], profile: HostProfile) -> float:

@@ -128,7 +128,7 @@ def time_sequence(
 
     torch.set_num_threads(1)
     model = store.model
-    layers = working_layers(model, extent.working_set_bytes)
+    layers = working_layers(model, extent.set_bytes(rows))
     steps = list(SEQUENCES[sequence](model, layers, rows, "check" if model.causal else None))
     hold(store, (piece for step in steps for piece in step.op.slices(model)))
     caches: dict[tuple[str, int], KVCache] = {}
@@ -255,9 +255,11 @@ SEQUENCES: dict[str, Callable[[ModelSpec, range, int, str | None], Iterator[_Ste
 
 
 def working_layers(model: ModelSpec, working_set_bytes: int) -> range:
-    """Enough layers that weights have left the caches when their turn comes again, or all."""
+    """Enough layers that weights have left the caches when their turn comes again, or all; two at least, so
+    that both halves of a layer do not follow each other.
+    """
     per_layer = model_bytes(model) // model.num_layers
-    return range(min(model.num_layers, -(-working_set_bytes // per_layer)))
+    return range(min(model.num_layers, max(2, -(-working_set_bytes // per_layer))))
 
 
 def _hidden(model: ModelSpec, rows: int) -> Meta:

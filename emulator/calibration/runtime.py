@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.calibration.shapes import config, drawn_in
+from emulator.calibration.shapes import config
 from emulator.calibration.stopwatch import trimmed_mean
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.errors import HostError
@@ -40,7 +40,9 @@ from engine.runs.supervisor import Callbacks, Supervisor
 from engine.strategies.registry import by_rule
 from engine.worlds.real.device_process import Assignment
 
-MODELS = (("gpt2", 128, 12), ("gpt2", 320, 12), ("llama", 448, 8))
+TALKING = ("llama", 448, 8)
+"""The made-up model of runs that tell what messages cost."""
+
 NEW_TOKENS = 24
 SHORT_S = 1e-4
 """An error of a message counts relative to its time plus this."""
@@ -85,6 +87,7 @@ def spec_of(
     rows: int,
     bit_per_s: float = 1e12,
     requests: int = 2,
+    new_tokens: int = NEW_TOKENS,
 ) -> RunSpec:
     """Requests to a made-up model on so many devices of this host."""
     family, hidden, layers = model
@@ -101,7 +104,7 @@ def spec_of(
     return RunSpec(
         cluster=cluster,
         model=spec_of_config(name, config(family, hidden, layers), name),
-        workload=Workload(prompt_tokens=rows, new_tokens=NEW_TOKENS, requests=requests),
+        workload=Workload(prompt_tokens=rows, new_tokens=new_tokens, requests=requests),
         strategy=strategy,
         params=by_rule(strategy),  # every device takes part
         dilation="native",
@@ -209,14 +212,6 @@ def message_costs(sent: Sequence[Sent]) -> tuple[float, float]:
     return max(0.0, means[0] - byte_s * sizes[0]), byte_s
 
 
-def measure_runtime(directory: Path) -> RuntimeCosts:
-    """Run requests on one device, which sends no messages, with weights drawn in `directory`. Raises
-    `HostError`.
-    """
-    specs = [spec_of(model, 1, "single", 32) for model in MODELS]
-    return computing_costs([run_native(spec, drawn=drawn_in(directory, spec.model)) for spec in specs])
-
-
 def over_loopback(costs: RuntimeCosts, prompt_rows: Sequence[int]) -> RuntimeCosts:
     """`costs` with those of messages, from runs of two devices over loopback. Raises `HostError`."""
     with tempfile.TemporaryDirectory() as drawn:
@@ -227,8 +222,8 @@ def over_loopback(costs: RuntimeCosts, prompt_rows: Sequence[int]) -> RuntimeCos
 
 def talking(rows: Sequence[int], bit_per_s: float = 1e12) -> list[RunSpec]:
     """Runs of two devices with few messages (a pipeline), and with many at once (tensor parallelism)."""
-    pipelines = [spec_of(MODELS[-1], 2, "gpipe", count, bit_per_s) for count in rows]
-    return [*pipelines, *(spec_of(MODELS[-1], 2, "megatron", count, bit_per_s) for count in rows[-2:])]
+    pipelines = [spec_of(TALKING, 2, "gpipe", count, bit_per_s) for count in rows]
+    return [*pipelines, spec_of(TALKING, 2, "megatron", rows[-1], bit_per_s)]
 
 
 def with_messages(

@@ -30,7 +30,7 @@ MIN_MATRICES = 3
 READ_COLS = 1024
 TEXTS = 50  # to look up in turn
 CROWD_SIDE = 512
-POINT_S = 0.02  # time spent on one figure of a grid
+POINT_S = 0.012  # time spent on one figure of a grid
 FIGURE_S = 0.05  # and on one that stands alone
 FLOAT_BYTES = 4
 

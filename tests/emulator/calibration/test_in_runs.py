@@ -2,7 +2,8 @@
 
 import pytest
 
-from emulator.calibration.in_runs import MOST, in_runs, work_s
+from emulator.calibration import in_runs as module
+from emulator.calibration.in_runs import MODELS, MOST, in_runs, run_alone, work_s
 from emulator.calibration.runtime import Run, spec_of
 from engine.domain.trace import Span
 from engine.runs.native import predict_native
@@ -50,3 +51,9 @@ def test_only_operations_are_work_and_prompts_are_apart_from_later_tokens():
         )
     ]
     assert work_s(spans) == (3.0, 0.75)
+
+
+def test_models_take_turns_by_the_round(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "run_native", lambda spec, drawn: spec.model.name)
+    names = [f"{family}-{hidden}" for family, hidden, _ in MODELS]
+    assert [run_alone(turn, tmp_path) for turn in range(4)] == names * 2

@@ -9,7 +9,7 @@ from emulator.calibration.operations import (
     time_sequence,
     working_layers,
 )
-from emulator.calibration.shapes import EXTENTS
+from emulator.calibration.shapes import EXTENTS, SHORT
 from engine.models import catalogue
 from engine.ops.torch_kernels.storage import KVCache
 
@@ -53,6 +53,16 @@ def test_a_prompt_makes_its_caches_anew_in_every_turn(monkeypatch):
     assert rows and set(rows) == {0}
 
 
+def test_passes_of_many_rows_go_over_fewer_layers_and_two_at_least():
+    """A layer of the widest model alone has more weights than a pass of many rows goes over."""
+    for extent in EXTENTS.values():
+        assert extent.set_bytes(1) == extent.set_bytes(34) == extent.working_set_bytes
+        assert extent.set_bytes(128) == extent.prompt_set_bytes <= extent.working_set_bytes
+    wide = catalogue.resolve("gpt2-medium", "random")[0]
+    assert len(working_layers(wide, 1)) == 2
+    assert len(working_layers(wide, SHORT.set_bytes(128))) < len(working_layers(wide, SHORT.set_bytes(1)))
+
+
 def test_an_encoder_has_no_passes_of_one_row():
     assert time_operations([random_weights("minilm")], rows=(1,)) == []
 
@@ -62,4 +72,6 @@ def test_every_extent_has_sequences_that_there_are_and_small_and_large_models():
         assert set(extent.sequences) <= set(SEQUENCES)
         widths = sorted(hidden for _, hidden, _ in extent.models)
         assert widths[0] <= 128 and widths[-1] >= 1024
-        assert {"llama", "gpt2", "bert"} <= {family for family, _, _ in extent.models}
+        families = {family for family, _, _ in extent.models}
+        assert {"llama", "gpt2"} <= families  # layers in one call each, and others
+        assert {"bert"} <= families or extent is SHORT  # its layers are of the same kernels

@@ -2,7 +2,8 @@
 
 import pytest
 
-from emulator.calibration.calibrate import LEAST_FRAC, as_tables
+from emulator.calibration.calibrate import LEAST_FRAC, as_in_all, as_tables
+from emulator.calibration.operations import TimedOperation
 from emulator.calibration.stopwatch import quartile
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
@@ -43,9 +44,7 @@ def test_a_product_with_weights_in_8_bits_is_a_row_of_that_format() -> None:
     assert row.s_per_flop == pytest.approx(1e-5 / (2 * 2 * 10 * 100))
 
 
-def test_a_small_product_with_weights_in_8_bits_takes_part_of_its_time_even_where_its_call_seemed_longer() -> (
-    None
-):
+def test_a_small_product_takes_part_of_its_time_even_where_its_call_alone_seemed_longer() -> None:
     (row,) = as_tables(TIMES | {("packed", 8, 2, 10, 100): 2e-5}).packed
     assert row.s_per_flop == pytest.approx(LEAST_FRAC * 2e-5 / (2 * 2 * 10 * 100))
 
@@ -82,3 +81,15 @@ def test_a_product_that_takes_no_longer_than_its_call_still_takes_time() -> None
 def test_disturbed_samples_do_not_raise_the_lower_quartile() -> None:
     assert quartile([1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0]) == 1.0
     assert quartile([1.0, 2.0, 3.0]) == 1.0
+
+
+def test_what_was_timed_in_the_first_round_alone_counts_at_the_speed_of_all_rounds() -> None:
+    """The second round was a third slower but for one pass that something else slowed."""
+
+    def timed(*seconds: float) -> list[TimedOperation]:
+        return [TimedOperation("m", "block", 1, (), one) for one in seconds]
+
+    rounds = [timed(3.0, 6.0, 30.0), timed(4.0, 8.0, 90.0)]
+    assert [one.seconds for one in as_in_all(rounds, timed(6.0, 12.0))] == pytest.approx([7.0, 14.0])
+    assert as_in_all(rounds[:1], timed(6.0)) == timed(6.0)
+    assert as_in_all(rounds, []) == []
