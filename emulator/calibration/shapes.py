@@ -95,7 +95,7 @@ SHORT = Extent(
     kernel_rounds=1,
     slowdown_s=0.3,
     prompt_rows=(4, 128),
-    quiet_s=86.0,
+    quiet_s=60.0,
 )
 THOROUGH = Extent(
     name="thorough",
