@@ -31,6 +31,7 @@ from engine.strategies.shared.demand import (
     weights_bytes,
     working_bytes,
 )
+from engine.strategies.shared.messages import fixed_s
 from engine.strategies.shared.shares import op_s
 
 
@@ -145,9 +146,9 @@ def ffn_time(
         return FfnTime(compute_s)
     path = cluster.path(rank, primary)
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in path)
-    fixed_s = device.message_overhead_s + cluster.delay_s(rank, primary)
+    besides_s = fixed_s(cluster, rank, primary)
     output_s = sum(
-        times * (transfer_s(payload_bytes(one.inputs[0]), rate) + fixed_s) for one, times in ops.items()
+        times * (transfer_s(payload_bytes(one.inputs[0]), rate) + besides_s) for one, times in ops.items()
     )
     return FfnTime(compute_s, output_s)
 

@@ -16,6 +16,7 @@ from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
+from engine.strategies.shared.messages import fixed_s
 from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
@@ -158,5 +159,4 @@ def _hop_s(cluster: ClusterSpec, group: Sequence[int], i: int, size_bytes: float
         return 0.0
     src, dst = group[i], group[(i + 1) % len(group)]
     bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-    overhead_s = cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
-    return overhead_s + 8 * size_bytes / bit_per_s
+    return fixed_s(cluster, src, dst) + 8 * size_bytes / bit_per_s

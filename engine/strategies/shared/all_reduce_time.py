@@ -7,6 +7,7 @@ from typing import Literal
 
 from engine.domain.cluster import ClusterSpec
 from engine.program.collectives import AllReduce
+from engine.strategies.shared.messages import fixed_s
 
 AllReduceChoice = Literal["auto", "ring", "direct", "tree", "star"]
 """auto: ring or direct, whichever is predicted to be faster; prompts and single tokens have one each."""
@@ -53,7 +54,7 @@ def cluster_all_reduce_s(
     ways = [way for peer in others for way in ((first, peer), (peer, first))]
     hops = [hop for src, dst in ways for hop in cluster.path(src, dst)]
     bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in hops)
-    delay_s = max(cluster.delay_s(src, dst) + cluster.devices[src].message_overhead_s for src, dst in ways)
+    delay_s = max(fixed_s(cluster, src, dst) for src, dst in ways)
     return all_reduce_s(how, 1 + len(others), size_bytes, bit_per_s, max(delay_s, least_hop_s))
 
 

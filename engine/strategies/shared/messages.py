@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.domain.cluster import ClusterSpec
+from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.units import transfer_s
 from engine.program.frames import framed_bytes
 
@@ -12,9 +13,12 @@ def message_s(cluster: ClusterSpec, src: int, dst: int, payload_bytes: int) -> f
     if src == dst:
         return 0.0
     rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-    return transfer_s(framed_bytes(payload_bytes), rate) + fixed_s(cluster, src, dst)
+    sender, receiver, size_bytes = cluster.devices[src], cluster.devices[dst], framed_bytes(payload_bytes)
+    ends_s = sender_cost_s(sender, size_bytes) + receiver_cost_s(receiver, size_bytes)
+    return transfer_s(size_bytes, rate) + cluster.delay_s(src, dst) + ends_s
 
 
 def fixed_s(cluster: ClusterSpec, src: int, dst: int) -> float:
-    """What every message from `src` to `dst` costs besides its bytes: overhead and delay."""
-    return cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
+    """What every message from `src` to `dst` costs besides its bytes: overhead at both ends, and delay."""
+    sender, receiver = cluster.devices[src], cluster.devices[dst]
+    return sender.message_overhead_s + receiver.receive_overhead_s + cluster.delay_s(src, dst)

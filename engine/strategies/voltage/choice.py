@@ -18,14 +18,13 @@ import numpy as np
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.domain.units import transfer_s
 from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
-from engine.program.frames import framed_bytes
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.shared.demand import Demand, SizedOp, block_ops, hidden, working_bytes
 from engine.strategies.shared.ends import end_holdings, layer_slices
+from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import layer_s, op_s, prefill_layer_s
 from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.partition import last_layer, shard_time, shards_for
@@ -218,9 +217,7 @@ class Chooser:
             cluster.devices[owner], self.model, SizedOp(Block(0, "plan"), (x,), middle)
         )
         for src, dst in ((source, owner), (owner, source)) if owner != source else ():
-            rate = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-            token_s += transfer_s(framed_bytes(payload_bytes(x)), rate)
-            token_s += cluster.devices[src].message_overhead_s + cluster.delay_s(src, dst)
+            token_s += message_s(cluster, src, dst, payload_bytes(x))
         return token_s
 
     def _fastest_first(self, ranks: Sequence[int]) -> list[int]:
