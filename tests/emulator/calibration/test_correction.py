@@ -153,7 +153,8 @@ def test_calls_of_products_with_quantised_matrices_have_a_cost_of_their_own() ->
     found = correct(alone, passes)
     for kind in kinds:
         assert seconds(of(*kind), found) == pytest.approx(in_a_pass(*kind), rel=0.1), kind
-    assert found.calls_at(128).packed_s == pytest.approx(20e-6 + ALONE.op_overhead_s), "no pass is as narrow"
+    measured_s = 20e-6 + ALONE.op_overhead_s
+    assert found.calls_at(128).packed_s == pytest.approx(measured_s, rel=1e-3), "no pass is as narrow"
 
 
 def test_a_few_passes_that_another_user_of_the_machine_slowed_change_little() -> None:
