@@ -12,7 +12,7 @@ from engine.worlds.common.paths import PathTimes
 from tests.support import impairment_bodies as bodies
 from tests.support.small_clusters import cluster, link
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 SLACK_S = 1e-3
 """By which the least delay of datagrams may differ from what was drawn."""
 
@@ -22,6 +22,7 @@ def pair(**more) -> dict[str, object]:
     return made.model_dump(mode="json")
 
 
+@pytest.mark.alone
 def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
     spec = pair(delay_s=0.01, reverse_delay_s=0.004, loss_frac=1e-6)
     found = call(bodies.delays, spec, 2.0, (0.02 + SLACK_S, 0.008 + SLACK_S))
@@ -34,6 +35,7 @@ def test_a_relay_delays_each_direction_by_what_was_drawn() -> None:
     assert found["after"] == pytest.approx(0.02, abs=SLACK_S)  # which is there again
 
 
+@pytest.mark.alone
 def test_jitter_spreads_around_the_delay_within_its_bounds() -> None:
     """Delays are uniform from 5 to 15 ms. Their quartiles are compared, because one pause of the host makes
     single delays long: 100 uniform delays have their quartiles within 2 ms of 7.5, 10 and 12.5 ms but for one
@@ -50,6 +52,7 @@ def test_jitter_spreads_around_the_delay_within_its_bounds() -> None:
     assert statistics.quantiles(spread, n=4) == pytest.approx(quartiles, abs=slack_s)
 
 
+@pytest.mark.alone
 def test_a_message_over_a_relay_takes_size_over_rate_plus_delay() -> None:
     size = 256 * 1024
     expected_s = size * 8 / 20e6 + 0.02
@@ -58,6 +61,7 @@ def test_a_message_over_a_relay_takes_size_over_rate_plus_delay() -> None:
     assert found["message_s"] == pytest.approx(expected_s, rel=0.05)
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("size", [64 << 10, 1 << 20])
 def test_the_first_long_message_of_a_connection_waits_for_no_window_and_no_pacing(size: int) -> None:
     expected_s = size * 8 / 100e6 + 0.02
@@ -119,6 +123,7 @@ def test_without_nft_a_relay_loses_packets() -> None:
     assert 100 < count < 200
 
 
+@pytest.mark.alone
 def test_delay_changes_while_it_runs_in_the_relay_or_at_the_receiver() -> None:
     change = {"kind": "set_delay", "link": "a--b", "delay_s": 0.015, "direction": "forward"}
     steps = ((None, (0.004, 0.004)), (change, (0.015, 0.004)))

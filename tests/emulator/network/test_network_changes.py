@@ -7,13 +7,14 @@ from engine.domain.cluster import ClusterSpec
 from tests.support import network_bodies as bodies
 from tests.support.small_clusters import chain, star
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = pytest.mark.root
 
 
 def plain(cluster: ClusterSpec) -> dict[str, object]:
     return cluster.model_dump(mode="json")
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("rate", [10e6, 100e6])
 def test_a_running_stream_follows_a_new_rate_and_no_frame_is_dropped(rate: float) -> None:
     expected = min(rate, 50e6)  # from n0 to n1 the second hop still has its 50 Mbit/s
@@ -31,6 +32,7 @@ def test_one_direction_changes_alone() -> None:
     assert found["kernel"]["false"] * 1448 / 1514 == pytest.approx(50e6, rel=1e-3)
 
 
+@pytest.mark.alone
 def test_the_measured_rate_follows_while_the_link_is_in_use() -> None:
     found = call(bodies.live_measurement, plain(star(2)), 0, 20e6)
     assert found["before"] is None  # the old measurement holds no longer
@@ -53,6 +55,7 @@ def test_a_dropped_device_takes_all_its_links_down_and_no_others() -> None:
     assert call(bodies.dropped_device, plain(chain()), "b") == [False, False, True, True]
 
 
+@pytest.mark.alone
 def test_a_device_that_joins_gets_its_links_back_as_they_are_by_then_and_no_others() -> None:
     # links: a-b, b-s, s-t, t-c
     found = call(bodies.dropped_and_joined, plain(chain()), "b", "a--b", "b--s", 10e6)
