@@ -75,7 +75,7 @@ def test_the_first_run_on_a_machine_of_which_nothing_is_known_does_not_calibrate
     )
     assert (first.detail, second.detail.split(",")[0]) == ("", "timing this machine's products")
 
-    report, events = run(spec_for(star(2), dilation="native"))
+    report, events = run(spec_for(star(2), new_tokens=1, dilation="native"))
     assert "planning" in states(events) and "not calibrated" in report.fidelity.notes[0]
     assert report.predictions.with_all_changes_known is None
 
