@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import subprocess
 import sys
 import sysconfig
+from importlib.util import cache_from_source
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from webapp.ops.first_import import open_compiled
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = Path(sysconfig.get_path("purelib"))
 
-pytestmark = pytest.mark.long(
+
+@pytest.mark.long(
     "webapp/ops/first_import.py", "requirements", "engine/models/reference", "engine/models/families"
 )
-
-
 def test_a_run_imports_no_package_that_the_set_up_has_not_compiled(tmp_path: Path) -> None:
     """Both keep what they compile in a directory of their own, where the second would add what is missing."""
     compiled = tmp_path / "compiled"
@@ -42,3 +46,30 @@ def test_a_run_imports_no_package_that_the_set_up_has_not_compiled(tmp_path: Pat
 
 def _packages_in(compiled: Path) -> set[Path]:
     return set((compiled / PACKAGES.relative_to("/")).rglob("*.pyc"))
+
+
+def test_who_may_read_code_may_read_what_was_compiled_of_it_and_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that compiles has closed what it makes, as the server's settings do."""
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    modules = []
+    for name, rights in (("open", 0o755), ("closed", 0o700)):
+        package = tmp_path / name
+        package.mkdir()
+        code = package / "code.py"
+        code.write_text("x = 1\n")
+        for path, kept in ((package, rights), (code, rights & 0o666)):
+            path.chmod(kept)
+        before = os.umask(0o077)
+        try:
+            py_compile.compile(str(code))
+        finally:
+            os.umask(before)
+        module = ModuleType(name)
+        module.__file__, module.__cached__ = str(code), cache_from_source(str(code))
+        modules.append(module)
+    open_compiled([ModuleType("built_in"), *modules])
+    compiled = [Path(module.__cached__) for module in modules]
+    rights_of = [[path.stat().st_mode & 0o777 for path in (one.parent, one)] for one in compiled]
+    assert rights_of == [[0o755, 0o644], [0o700, 0o600]]

@@ -7,7 +7,12 @@ for the first token. pip would compile all packages, of which nine tenths are ne
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 from engine.models.families.registry import FAMILIES
 
@@ -42,6 +47,20 @@ PROGRAMS = (
 def main() -> None:
     for name in PROGRAMS:
         import_module(name)
+    open_compiled(list(sys.modules.values()))
+
+
+def open_compiled(modules: Iterable[ModuleType]) -> None:
+    """Let read what is compiled whoever may read the code itself: the server's settings have closed what this
+    process makes, and emulations that root starts run without its rights.
+    """
+    for module in modules:
+        source, cached = (getattr(module, name, None) for name in ("__file__", "__cached__"))
+        if not source or not cached or not Path(source).is_file() or not Path(cached).is_file():
+            continue
+        for made, of in ((Path(cached), Path(source)), (Path(cached).parent, Path(source).parent)):
+            if made.stat().st_uid == os.geteuid():
+                made.chmod(made.stat().st_mode | of.stat().st_mode & 0o777)
 
 
 if __name__ == "__main__":

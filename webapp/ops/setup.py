@@ -177,7 +177,7 @@ def first_import_step() -> Step:
         title="First import",
         command=(str(PYTHON), "-m", "webapp.ops.first_import"),
         stamp=VENV / "loom-stamps" / "first-import",
-        inputs=(RUNTIME_LOCK,),
+        inputs=(RUNTIME_LOCK, Path(__file__).with_name("first_import.py")),
         environment={"PYTHONDONTWRITEBYTECODE": ""},
         expects="compiling what EdgeLoom imports, about 15 s",
     )
