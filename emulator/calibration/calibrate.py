@@ -3,7 +3,7 @@
 The steps, each of which prints how far it is from the passes that it is to predict (`Step`):
 
 choice      the fastest kernel of products by shape (`engine/runs/host_kernels.py`)
-kernels     every kernel by itself: products on a grid of shapes, attention, element-wise passes
+kernels     every kernel by itself: products on a grid of shapes, attention, element-wise passes (`tables.py`)
 passes      layers of made-up models (`shapes.py`), operation by operation, weights coming from memory; the
             tables of the kernels are corrected by them (`correction.py`)
 row         one core as a device of a cluster file: the roofline whose efficiencies reproduce the tables
@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +31,7 @@ from emulator.calibration.contention import measure_slowdown
 from emulator.calibration.correction import correct
 from emulator.calibration.device_row import device_row
 from emulator.calibration.in_runs import in_runs, run_alone, work_s
-from emulator.calibration.known import PAUSED, PROGRESS, host_name
+from emulator.calibration.known import PAUSED, PROGRESS
 from emulator.calibration.operations import (
     TimedOperation,
     draw,
@@ -42,19 +42,11 @@ from emulator.calibration.operations import (
 from emulator.calibration.residuals import TimedPrediction, compare, residuals
 from emulator.calibration.runtime import Run, computing_costs
 from emulator.calibration.shapes import EXTENTS, Extent, packed_stores, stores
-from emulator.calibration.timed_kernels import (
-    ATTENTION_HEADS,
-    PASS_COLS,
-    PASS_ROWS,
-    WORKING_SET_BYTES,
-    Name,
-    TimedKernels,
-    pass_names,
-    passes_in,
-)
+from emulator.calibration.tables import Times, as_tables
+from emulator.calibration.timed_kernels import TimedKernels
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import ComputeModel
-from engine.domain.host_times import ATTENTION, CallCosts, HostProfile, MeasuredPass, MeasuredRow, PackedRow
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass
 from engine.ops.cost import measured_s
 from engine.runs.host_kernels import measured_kernels
 
@@ -76,18 +68,10 @@ SMALLEST = (
 PASS_CACHED = (64, 400)
 """Rows of the KV cache in passes of one row: cached keys and values come from memory, too."""
 
-LEAST_FRAC = 0.2
-"""Of a product with a small quantised matrix, the least that counts as its own time: a busy moment may let
-its call alone seem to take as long.
-"""
-
 PACKED_SEQUENCE_S = 0.1
 """Time for one sequence of a model with quantised weights, which are timed in one round alone."""
 
 DISK_BYTES = 64 << 20
-
-Times = Mapping[Name, float]
-"""Seconds of every figure of `timed_kernels.py`."""
 
 
 class Step(NamedTuple):
@@ -217,7 +201,7 @@ def host_profile(
     torch.set_num_threads(1)
     torch.manual_seed(0)
     of_packed = extent._replace(sequences=extent.sequences[:1], sequence_s=PACKED_SEQUENCE_S)
-    kernel_rounds: list[dict[Name, float]] = []
+    kernel_rounds: list[Times] = []
     passes: list[list[TimedOperation]] = []
     quantised: list[TimedOperation] = []
     operations: list[list[TimedOperation]] = []
@@ -285,58 +269,6 @@ def _medians(rounds: Sequence[Sequence[TimedOperation]]) -> list[TimedOperation]
     ]
 
 
-def as_tables(times: Times) -> HostProfile:
-    """The profile from the times, without the cost of calling attention."""
-    passes = tuple(_pass(times, name) for name in pass_names())
-    return HostProfile(
-        host=host_name(),
-        products=tuple(_products(times)),
-        elementwise_s_per_element=statistics.fmean(item.s_per_element for item in passes),
-        op_overhead_s=max(1e-9, times["call in place",]),
-        memory_byte_per_s=WORKING_SET_BYTES / times["memory",],
-        attention=tuple(_attention(times)),
-        packed=tuple(_packed(times)),
-        passes=passes,
-        calls=(CallCosts(width=1, packed_s=_packed_call_s(times)),),
-    )
-
-
-def _products(times: Times) -> Iterator[MeasuredRow]:
-    for name, seconds in times.items():
-        if name[0] == "product":
-            yield _row(name[1:], 1, seconds - times["call",])
-
-
-def _packed(times: Times) -> Iterator[PackedRow]:
-    """Without their calls, which take as long as the rest of a small product, and which one row through a
-    whole part of a layer does not have (`row_layer.py`).
-    """
-    for name, seconds in times.items():
-        if name[0] == "packed":
-            called_s = times["packed call", *name[1:3]]
-            alone_s = max(LEAST_FRAC * seconds, seconds - called_s)
-            yield PackedRow(bits=name[1], **dict(_row(name[2:], 1, alone_s)))
-
-
-def _packed_call_s(times: Times) -> float:
-    """How much longer than any other call one of a product with a quantised matrix takes, for one row."""
-    calls_s = [seconds for name, seconds in times.items() if name[0] == "packed call" and name[2] == 1]
-    return max(0.0, statistics.fmean(calls_s) - times["call",])
-
-
-def _attention(times: Times) -> Iterator[MeasuredRow]:
-    for name, seconds in times.items():
-        if name[0] == "attention":
-            # the two products share the time: each has half of the FLOPs
-            yield _row(name[1:], 2 * ATTENTION_HEADS, seconds - 2 * times["call",])
-
-
-def _row(sizes: Sequence[int], count: int, seconds: float) -> MeasuredRow:
-    rows, inner, cols = sizes
-    flops = 2 * rows * inner * cols * count
-    return MeasuredRow(rows=rows, inner=inner, cols=cols, s_per_flop=max(1e-15, seconds / flops))
-
-
 def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPass:
     """The time of attention beyond that of its kernels in `tables`: views, RoPE tables, the KV cache."""
     surplus = []
@@ -347,16 +279,6 @@ def _attention_call(tables: HostProfile, crowd: Callable[[], Any]) -> MeasuredPa
         kernels = [k for k in attention.kernels if (k.kind, k.name) != ("elementwise", ATTENTION)]
         surplus.append(attention.seconds - sum(measured_s(tables, kernel) for kernel in kernels))
     return MeasuredPass(name=ATTENTION, overhead_s=max(0.0, statistics.fmean(surplus)), s_per_element=0.0)
-
-
-def _pass(times: Times, name: str) -> MeasuredPass:
-    """The overhead and the time per element of a pass, from its times on few and on many rows."""
-    few, many = (rows * PASS_COLS * passes_in(name) for rows in PASS_ROWS)
-    few_s, many_s = (times["pass", name, rows] for rows in PASS_ROWS)
-    per_element_s = max(0.0, many_s - few_s) / (many - few)
-    return MeasuredPass(
-        name=name, overhead_s=max(0.0, few_s - per_element_s * few), s_per_element=per_element_s
-    )
 
 
 def _disk_byte_per_s() -> float:

@@ -2,9 +2,10 @@
 
 import pytest
 
-from emulator.calibration.calibrate import LEAST_FRAC, as_in_all, as_tables
+from emulator.calibration.calibrate import as_in_all
 from emulator.calibration.operations import TimedOperation
 from emulator.calibration.stopwatch import quartile
+from emulator.calibration.tables import LEAST_FRAC, as_tables
 from emulator.calibration.timed_kernels import (
     ATTENTION_HEADS,
     PASS_COLS,
