@@ -16,7 +16,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.browser.pages import WINDOW
 from tests.ops.test_up import Up, password_in
+from tests.support.predicted_runs import Store, storing_predicted
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
@@ -35,6 +37,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         yield up
     finally:
         up.end()
+
+
+@pytest.fixture(scope="session")
+def store(site: Up) -> Iterator[Store]:
+    """`store(bodies)`: the ids of finished runs on the site, one per request body, which were predicted."""
+    with storing_predicted(site.environment) as store:
+        yield store
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +71,7 @@ def administrator(site: Up, browser: Browser) -> StorageState:
 @pytest.fixture(scope="session")
 def context(site: Up, browser: Browser, administrator: StorageState) -> Iterator[BrowserContext]:
     """The administrator's: its cache has the code of the pages, which takes long to load."""
-    size = ViewportSize(width=1400, height=900)
+    size = ViewportSize(width=WINDOW[0], height=WINDOW[1])
     with closing(
         browser.new_context(viewport=size, base_url=site.url, storage_state=administrator)
     ) as context:

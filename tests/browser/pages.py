@@ -20,6 +20,9 @@ PAGES: Mapping[str, tuple[str, str]] = {
 }
 """Pages that need no run: name → path and test id."""
 
+WINDOW = (1400, 900)
+"""Of the tests that say nothing else."""
+
 SIZES = ((1440, 900), (1280, 720))
 PHONE = (390, 844)
 ZOOMED = (720, 450)

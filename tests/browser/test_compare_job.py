@@ -18,8 +18,7 @@ from engine.domain.units import human_s
 from tests.browser.pages import STILL
 from tests.browser.test_main_job import eventually, findings
 from tests.browser.zooming import painted
-from tests.ops.test_up import Up
-from tests.support.predicted_runs import store_predicted
+from tests.support.predicted_runs import Store
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -52,16 +51,16 @@ def body(strategy: str, bit_per_s: float, seed: int, new_tokens: int = 4) -> dic
 
 
 @pytest.fixture(scope="module")
-def ids(site: Up) -> list[int]:
+def ids(store: Store) -> list[int]:
     """Two strategies at two rates with three seeds each, in this order."""
     points = [(strategy, rate, seed) for strategy in STRATEGIES for rate in RATES for seed in SEEDS]
-    return store_predicted([body(*point) for point in points], site.environment)
+    return store([body(*point) for point in points])
 
 
 @pytest.fixture(scope="module")
-def other(site: Up) -> int:
+def other(store: Store) -> int:
     """A run that generates more."""
-    (run,) = store_predicted([body("single", 1e8, 0, new_tokens=8)], site.environment)
+    (run,) = store([body("single", 1e8, 0, new_tokens=8)])
     return run
 
 

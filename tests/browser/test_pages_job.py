@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
-from itertools import cycle
+from itertools import cycle, product
 from typing import Literal
 
 import pytest
@@ -13,16 +14,17 @@ from bench.service.browser_probe import wire_bytes
 from edgeloom import Client
 from engine.experiments.design.shipped_files import FOLDER
 from tests.browser.conftest import PATIENCE_MS
-from tests.browser.pages import PAGES, PHONE, SIZES, ZOOMED, open_page, sideways_px
+from tests.browser.pages import PAGES, PHONE, SIZES, WINDOW, ZOOMED, open_page, sideways_px
 from tests.browser.test_main_job import findings
 from tests.browser.test_serving_job import secret
 from tests.ops.test_up import Up
-from tests.support.predicted_runs import store_predicted
+from tests.support.predicted_runs import Store
 from tests.support.web import request_body
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 MOST_CODE_BYTES = 150_000
+Size = tuple[int, int]
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
 
@@ -31,10 +33,11 @@ MANUAL = {"manual": "/docs/", "guide": "/docs/guides/runs", "reference": "/docs/
 
 
 @pytest.fixture(scope="module")
-def of_runs(site: Up, browser: Browser, administrator: StorageState) -> dict[str, tuple[str, str]]:
+def of_runs(
+    site: Up, store: Store, browser: Browser, administrator: StorageState
+) -> dict[str, tuple[str, str]]:
     """The pages that need runs or an experiment, as `PAGES` has the others."""
-    bodies = [request_body(strategy=strategy) for strategy in ("gpipe", "single")]
-    first, second = store_predicted(bodies, site.environment)
+    first, second = store([request_body(strategy=strategy) for strategy in ("gpipe", "single")])
     with closing(browser.new_context(base_url=site.url, storage_state=administrator)) as context:
         context.set_default_timeout(PATIENCE_MS)
         client = Client(site.url, secret(context.new_page()))
@@ -55,36 +58,29 @@ def of_runs(site: Up, browser: Browser, administrator: StorageState) -> dict[str
 def test_every_page_can_be_used_by_everybody_and_fits_a_narrow_window(
     page: Page, of_runs: dict[str, tuple[str, str]]
 ) -> None:
-    """Every other page in dark colours."""
-    size = page.viewport_size
-    assert size is not None
-    for (name, (path, shown)), scheme in zip((PAGES | of_runs).items(), cycle(SCHEMES), strict=False):
+    """One scheme of colours and one size for each page; the campaign has all."""
+    ways = cycle(product(SCHEMES, (WINDOW, PHONE)))
+    for (name, (path, shown)), (scheme, size) in zip((PAGES | of_runs).items(), ways, strict=False):
         page.emulate_media(color_scheme=scheme)
         open_page(page, path, shown)
         assert sheets_before_those_of_mantine(page) == ["first"], name
-        assert findings(page) == [], f"{name}, {scheme}"
-        for width, height in (ZOOMED, PHONE):
-            page.set_viewport_size({"width": width, "height": height})
-            assert sideways_px(page) <= 0, f"{name}, {width} px wide"
-        assert findings(page) == [], f"{name}, {scheme}, on a telephone"
-        page.set_viewport_size(size)
+        fits(page, name, (ZOOMED, PHONE, size))
+        assert findings(page) == [], f"{name}, {scheme}, {size}"
+        resize(page, WINDOW)
 
 
 @pytest.mark.long("webapp/frontend", "tests/browser")
 def test_every_page_can_be_used_by_everybody_in_every_scheme_and_size(
     page: Page, of_runs: dict[str, tuple[str, str]]
 ) -> None:
-    size = page.viewport_size
-    assert size is not None
     for name, (path, shown) in (PAGES | of_runs).items():
         open_page(page, path, shown)
-        for scheme in SCHEMES:
-            page.emulate_media(color_scheme=scheme)
-            assert findings(page) == [], f"{name}, {scheme}"
-        for width, height in (*SIZES, PHONE):
-            page.set_viewport_size({"width": width, "height": height})
-            assert sideways_px(page) <= 0, f"{name}, {width}×{height}"
-        page.set_viewport_size(size)
+        fits(page, name, (*SIZES, ZOOMED))
+        for size in (PHONE, WINDOW):
+            fits(page, name, [size])
+            for scheme in SCHEMES:
+                page.emulate_media(color_scheme=scheme)
+                assert findings(page) == [], f"{name}, {scheme}, {size}"
 
 
 def test_the_pages_of_the_manual_can_be_used_by_everybody(page: Page) -> None:
@@ -97,6 +93,17 @@ def test_the_pages_of_the_manual_can_be_used_by_everybody(page: Page) -> None:
 
 def test_the_first_page_needs_little_code(page: Page) -> None:
     assert code_bytes(page, "/", "start-demo") <= MOST_CODE_BYTES
+
+
+def fits(page: Page, name: str, sizes: Sequence[Size]) -> None:
+    """In windows of all `sizes`, the last of which stays."""
+    for size in sizes:
+        resize(page, size)
+        assert sideways_px(page) <= 0, f"{name}, {size}"
+
+
+def resize(page: Page, size: Size) -> None:
+    page.set_viewport_size({"width": size[0], "height": size[1]})
 
 
 def sheets_before_those_of_mantine(page: Page) -> list[str]:

@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import topologies
-from tests.ops.test_up import Up
-from tests.support.predicted_runs import store_predicted
+from tests.support.predicted_runs import Store
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -21,7 +20,7 @@ NOTES = f"first line\n{HOSTILE}"
 
 
 @pytest.fixture(scope="module")
-def run_id(site: Up) -> int:
+def run_id(store: Store) -> int:
     """Three requests of several lengths, a change of a link, and words that would be code elsewhere."""
     cluster = topologies.load("lab-3").model_dump(mode="json")
     link = cluster["links"][0]
@@ -38,7 +37,7 @@ def run_id(site: Up) -> int:
         "workload": {"pattern": "trace", "trace": sizes},
         "scenario": {"changes": [change | {"direction": "both"}]},
     }
-    (stored,) = store_predicted([body], site.environment)
+    (stored,) = store([body])
     return stored
 
 

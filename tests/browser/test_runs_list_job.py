@@ -5,16 +5,15 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.ops.test_up import Up
-from tests.support.predicted_runs import store_predicted
+from tests.support.predicted_runs import Store
 from tests.support.web import request_body
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 
-def test_deleting_a_saved_view_leaves_the_focus_in_the_menu(page: Page, site: Up) -> None:
+def test_deleting_a_saved_view_leaves_the_focus_in_the_menu(page: Page, store: Store) -> None:
     keys = page.keyboard
-    store_predicted([request_body()], site.environment)  # without a run there is no list
+    store([request_body()])  # without a run there is no list
     page.goto("/runs")
     page.get_by_test_id("views").click()
     for name in ("one", "two", "three"):

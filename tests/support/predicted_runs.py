@@ -1,7 +1,8 @@
 """Stores finished runs whose reports are predictions, in the database of a server: many runs in a second.
 
 A process of its own, so that its settings are those of the server: `LOOM_STATE_DIR=… python -m
-tests.support.predicted_runs` reads a JSON list of requests from its input and writes the ids of the runs.
+tests.support.predicted_runs` reads JSON lists of requests, one a line, and answers each with the ids of the
+runs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +22,33 @@ import django
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def store_predicted(requests: Sequence[Mapping[str, Any]], environment: Mapping[str, str]) -> list[int]:
-    """One finished run per request body, on the server that was started with `environment`."""
-    done = subprocess.run(
+Store = Callable[[Sequence[Mapping[str, Any]]], list[int]]
+
+
+@contextmanager
+def storing_predicted(environment: Mapping[str, str]) -> Iterator[Store]:
+    """A function that stores one finished run per request body, on the server that was started with
+    `environment`, and returns their ids.
+    """
+    with subprocess.Popen(
         [sys.executable, "-m", "tests.support.predicted_runs"],
-        input=json.dumps(list(requests)),
         env={**environment, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
         cwd=ROOT,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        check=True,
-    )
-    ids: list[int] = json.loads(done.stdout)
-    return ids
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None, "they are pipes"
+
+        def store(requests: Sequence[Mapping[str, Any]]) -> list[int]:
+            process.stdin.write(json.dumps(list(requests)) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert answer, "the process that stores runs has ended; what it said is above"
+            ids: list[int] = json.loads(answer)
+            return ids
+
+        yield store
 
 
 def _store(body: Mapping[str, Any]) -> int:
@@ -64,4 +80,6 @@ def _store(body: Mapping[str, Any]) -> int:
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     django.setup()
-    sys.stdout.write(json.dumps([_store(body) for body in json.load(sys.stdin)]))
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps([_store(body) for body in json.loads(line)]) + "\n")
+        sys.stdout.flush()
