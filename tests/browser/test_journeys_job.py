@@ -77,7 +77,7 @@ def ask(person: Person) -> None:
     person.click("choose-best")
     person.click("emulate")
     page.wait_for_url(re.compile(r"/experiments/\d+$"))
-    expect(page.get_by_test_id("experiment-state")).to_have_text(FINISHED, timeout=2 * PATIENCE_MS)
+    expect(page.get_by_test_id("experiment-state")).to_have_text(FINISHED, timeout=6 * PATIENCE_MS)
 
 
 def keep_a_second_figure(person: Person) -> None:
@@ -158,6 +158,7 @@ def tells(text: str, value: float) -> bool:
     return float(text) == pytest.approx(value, rel=0.006, abs=0.6 * last)
 
 
+@pytest.mark.timeout(1800)  # beside much other work, each of four runs is emulated three times
 def test_a_researcher_comes_from_the_log_in_to_a_pdf_with_two_figures_and_two_tables(
     visitor: Person, site: Up, tmp_path: Path
 ) -> None:
