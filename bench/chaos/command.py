@@ -34,7 +34,7 @@ from engine.domain.trace import Mark, Span
 from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES, named
 
-HUNG_AFTER_S = 60.0
+HUNG_AFTER_S = 300.0
 """Wall seconds after which a trial counts as hung: an undisturbed one takes a few."""
 
 
