@@ -241,6 +241,7 @@ export interface components {
             attention_s: number;
             lookup_s: number;
             operation_s: number;
+            packed_s: number;
             pass_s: number;
             product_s: number;
             width: number;
