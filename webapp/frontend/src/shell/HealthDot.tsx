@@ -1,4 +1,4 @@
-import { Anchor, Group, Text } from '@mantine/core';
+import { Anchor, Box, Group, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { useHealth } from '@/api/queries';
 import { complaint, waitingText } from './health';
@@ -32,13 +32,34 @@ export function HealthDot() {
       {busy ? (
         <Anchor component={Link} to={`/runs/${busy}`} size="sm">
           Run {busy}
-          {waiting}
+          {waiting && <Wide>{waiting}</Wide>}
         </Anchor>
       ) : (
         <Text size="sm" c="dimmed">
-          {bad ? 'Not ready' : starting ? 'Starting' : waits || 'Idle'}
+          {bad ? 'Not ready' : starting ? 'Starting' : waits ? <Counts>{waits}</Counts> : 'Idle'}
         </Text>
       )}
     </Group>
+  );
+}
+
+/** Only where a window has the room beside the navigation. */
+function Wide({ children }: { children: string }) {
+  return (
+    <Box component="span" visibleFrom="sm">
+      {children}
+    </Box>
+  );
+}
+
+/** What waits, in full where there is room. */
+function Counts({ children }: { children: string }) {
+  return (
+    <>
+      <Wide>{children}</Wide>
+      <Box component="span" hiddenFrom="sm">
+        Waiting
+      </Box>
+    </>
   );
 }
