@@ -70,9 +70,22 @@ def other_work(spec: RunSpec, report: RunReport, trace: Sequence[Span | Mark]) -
     missing = unmatched(real, predicted)
     if why := _another_end(faults, [(trace, real), (replayed, predicted)]):
         return why
-    if len(missing) > PASSES_PER_FAULT * len(faults.changes) * spec.workload.together:
+    behind = sum(2 * tokens_apart(change.at_s, trace, replayed) for change in faults.changes)
+    if len(missing) > PASSES_PER_FAULT * len(faults.changes) * spec.workload.together + behind:
         return f"{len(missing)} passes stand in the run or in its prediction alone: {missing[-1]}"
     return ""
+
+
+def tokens_apart(at_s: float, *traces: Sequence[Span | Mark]) -> int:
+    """How many more tokens one of two runs has at a moment. A fault then meets the runs so many passes apart:
+    these stand in each of them under another plan than in the other.
+    """
+    one, other = (sum(item.time_s <= at_s for item in tokens_of(trace)) for trace in traces)
+    return abs(one - other)
+
+
+def tokens_of(trace: Sequence[Span | Mark]) -> list[Mark]:
+    return [item for item in trace if isinstance(item, Mark) and item.name == "token_emitted"]
 
 
 def _another_end(faults: Scenario, runs: Sequence[tuple[Sequence[Span | Mark], Passes]]) -> str:
@@ -80,8 +93,7 @@ def _another_end(faults: Scenario, runs: Sequence[tuple[Sequence[Span | Mark], P
     last_s = max((change.at_s for change in faults.changes), default=0.0)
     plans = []
     for trace, passes in runs:
-        times_s = [x.time_s for x in trace if isinstance(x, Mark) and x.name == "token_emitted"]
-        if sum(time_s > last_s for time_s in times_s) < SETTLED_TOKENS:
+        if sum(token.time_s > last_s for token in tokens_of(trace)) < SETTLED_TOKENS:
             return ""
         plans.append(max(key.plan for key in passes))
     real, predicted = plans

@@ -75,6 +75,28 @@ def test_a_fault_that_meets_the_run_one_pass_later_is_no_other_work():
     assert verdict(one, early) == ("finished", "")
 
 
+@pytest.mark.parametrize("passes", [2, 3])
+def test_a_busy_machine_may_be_some_passes_behind_when_a_fault_meets_the_run(passes):
+    """And only as many passes as it is behind may stand in the run or in its prediction alone."""
+    times_s = token_times_s()
+    behind_s = passes * (times_s[3] - times_s[2])
+    one, _ = played([DropDevice(at_s=AT_S, device="b")])
+    _, sooner = played([DropDevice(at_s=AT_S - behind_s, device="b")])
+    assert verdict(one, [later(item, behind_s) for item in sooner]) == ("finished", "")
+    as_fast = [later(item, behind_s) if is_lost(item) else item for item in sooner]
+    assert verdict(one, as_fast).ending == "other work"
+
+
+def later(item, by_s):
+    if isinstance(item, Mark):
+        return replace(item, time_s=item.time_s + by_s)
+    return replace(item, start_s=item.start_s + by_s, end_s=item.end_s + by_s)
+
+
+def is_lost(item):
+    return isinstance(item, Mark) and item.name == "device_lost"
+
+
 def token_times_s():
     trace, _ = simulate(prepare(spec_of("megatron", workload=LONGER)))
     return [item.time_s for item in trace if isinstance(item, Mark) and item.name == "token_emitted"]
