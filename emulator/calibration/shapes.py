@@ -25,7 +25,6 @@ SMALL_VOCABULARY, LARGE_VOCABULARY = 4000, 32000
 SMALL_SIDE = 500
 """Hidden sizes up to this get the small vocabulary, as small models have."""
 
-
 MANY_ROWS = 100
 """From so many rows on, a product computes far longer than it reads weights."""
 
@@ -95,7 +94,7 @@ SHORT = Extent(
     kernel_rounds=1,
     slowdown_s=0.3,
     prompt_rows=(4, 128),
-    quiet_s=60.0,
+    quiet_s=63.0,
 )
 THOROUGH = Extent(
     name="thorough",

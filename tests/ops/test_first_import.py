@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import py_compile
 import subprocess
 import sys
 import sysconfig
-from importlib.util import cache_from_source
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from webapp.ops.first_import import open_compiled
+from webapp.ops import first_import
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = Path(sysconfig.get_path("purelib"))
@@ -51,25 +48,24 @@ def _packages_in(compiled: Path) -> set[Path]:
 def test_who_may_read_code_may_read_what_was_compiled_of_it_and_nobody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process that compiles has closed what it makes, as the server's settings do."""
+    """The process that compiles closes what it makes, as the server's settings do."""
     monkeypatch.setattr(sys, "pycache_prefix", None)
-    modules = []
-    for name, rights in (("open", 0o755), ("closed", 0o700)):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = {"open_to_all": 0o755, "closed_to_others": 0o700}
+    for name, rights in names.items():
         package = tmp_path / name
         package.mkdir()
-        code = package / "code.py"
+        code = package / "__init__.py"
         code.write_text("x = 1\n")
         for path, kept in ((package, rights), (code, rights & 0o666)):
             path.chmod(kept)
-        before = os.umask(0o077)
-        try:
-            py_compile.compile(str(code))
-        finally:
-            os.umask(before)
-        module = ModuleType(name)
-        module.__file__, module.__cached__ = str(code), cache_from_source(str(code))
-        modules.append(module)
-    open_compiled([ModuleType("built_in"), *modules])
-    compiled = [Path(module.__cached__) for module in modules]
+    monkeypatch.setattr(first_import, "PROGRAMS", tuple(names))
+    before = os.umask(0o077)
+    try:
+        first_import.main()
+    finally:
+        os.umask(before)
+        compiled = [Path(sys.modules.pop(name).__cached__) for name in names]
     rights_of = [[path.stat().st_mode & 0o777 for path in (one.parent, one)] for one in compiled]
     assert rights_of == [[0o755, 0o644], [0o700, 0o600]]
