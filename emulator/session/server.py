@@ -33,6 +33,7 @@ from engine.domain.events import (
 from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
+from engine.models.reference.process import fork_references
 from engine.runs.execute import execute
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source
@@ -157,6 +158,7 @@ def main(descriptor: int) -> None:
     status = 0
     try:
         _first_to_go()
+        fork_references()
         session.run()
     except EdgeLoomError as error:
         session.flush()

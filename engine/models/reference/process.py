@@ -1,7 +1,8 @@
 """Reference computations run in another process: `transformers` is never imported into a run's own process.
 
 `run_apart` starts a process per computation. Inside `one_process()` the first computation starts a process
-that computes all later ones too, because importing `transformers` takes seconds.
+that computes all later ones too, because importing `transformers` takes seconds. After `fork_references()`
+each process is a copy of this one: torch, which is half of those seconds, is not imported again.
 
 `python -m engine.models.reference.process` is that process. It reads one JSON list a line from standard
 input, `[module, argument, …]`, calls `module.main([argument, …])`, and answers with one JSON line: `null`,
@@ -13,17 +14,21 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from engine.domain.errors import HostError
 from engine.domain.spec import RunSpec
 
 ROOT = Path(__file__).resolve().parents[3]
+LIBRARY = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+"""The environment in which `transformers` is imported."""
 
 
 class ReferenceProcess:
@@ -57,6 +62,13 @@ class ReferenceProcess:
 
 
 _shared: list[ReferenceProcess] = []
+_forks = False
+
+
+def fork_references() -> None:
+    """From now on references are computed in copies of this process, which must never have threads."""
+    global _forks
+    _forks = True
 
 
 @contextmanager
@@ -79,8 +91,9 @@ def run_apart(module: str, spec: RunSpec, made: Path, *more: str) -> None:
     asked = made.with_suffix(".json")
     asked.write_text(spec.model_dump_json(), encoding="utf-8")
     arguments = [str(asked), str(made), *more]
+    once = _fork_once if _forks else _run_once
     try:
-        error = _shared[-1].compute(module, arguments) if _shared else _run_once(module, arguments)
+        error = _shared[-1].compute(module, arguments) if _shared else once(module, arguments)
     finally:
         asked.unlink(missing_ok=True)
     if error is not None:
@@ -101,11 +114,46 @@ def _run_once(module: str, arguments: list[str]) -> str | None:
     return (complaint.strip().splitlines() or ["no message"])[-1]
 
 
+def _fork_once(module: str, arguments: list[str]) -> str | None:
+    """Returns the error's sentence, or None."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _compute_and_end(module, arguments, writing)
+    os.close(writing)
+    try:
+        with os.fdopen(reading) as answers:
+            answer = answers.read()
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        _, status = os.waitpid(child, 0)
+    if not answer:
+        return f"its process ended with status {os.waitstatus_to_exitcode(status)} before it answered"
+    error: str | None = json.loads(answer)
+    return error
+
+
+def _compute_and_end(module: str, arguments: list[str], answers: int) -> NoReturn:
+    """Compute in a copy of this process, with an ordinary priority, on all cores; then end it."""
+    try:
+        import torch
+
+        os.setsid()
+        os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
+        os.environ.update(LIBRARY)
+        torch.set_num_threads(len(os.sched_getaffinity(0)))
+        os.write(answers, json.dumps(_error_of(module, arguments)).encode())
+    finally:
+        os._exit(0)
+
+
 def _start(
     command: list[str], stdout: int, stdin: int | None = None, stderr: int | None = None
 ) -> subprocess.Popen[str]:
     """Start a command. In an emulation it gets an ordinary priority: no clock waits for it."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error"}
+    environment = {**os.environ, **LIBRARY}
     niceness = os.getpriority(os.PRIO_PROCESS, 0)
     if niceness < 0:
         command = ["nice", "-n", str(-niceness), *command]
@@ -126,14 +174,17 @@ def main() -> int:
     os.dup2(2, 1)  # standard output carries the answers, so what libraries print goes elsewhere
     for line in sys.stdin:
         module, *arguments = json.loads(line)
-        try:
-            importlib.import_module(module).main(arguments)
-            error = None
-        except Exception as problem:
-            error = traceback.format_exception_only(problem)[-1].strip().splitlines()[-1]
-        answers.write(json.dumps(error) + "\n")
+        answers.write(json.dumps(_error_of(module, arguments)) + "\n")
         answers.flush()
     return 0
+
+
+def _error_of(module: str, arguments: list[str]) -> str | None:
+    try:
+        importlib.import_module(module).main(arguments)
+    except Exception as problem:
+        return traceback.format_exception_only(problem)[-1].strip().splitlines()[-1]
+    return None
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """One process for many references: it starts once, reports why a reference fails, continues, and ends."""
 
 import errno
+import json
 import os
 
 import pytest
+import torch
 
 from engine.domain.errors import HostError
 from engine.models.reference import process, transformers_outputs
@@ -91,6 +93,60 @@ def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
         process.run_apart("json.tool", spec_of("tiny-gpt2"), tmp_path / name)
     assert len(starts) == 2
     assert {path.name for path in tmp_path.iterdir()} == {"first", "second"}
+
+
+FORKED = """
+import json, os, sys
+from pathlib import Path
+import torch
+
+def main(arguments):
+    if arguments[1].endswith("dies"):
+        os._exit(7)
+    if arguments[1].endswith("fails"):
+        print("much", file=sys.stderr)
+        raise ValueError("no seed")
+    said = [os.getpid(), os.getppid(), os.getpgid(0), os.nice(0), torch.get_num_threads()]
+    Path(arguments[1]).write_text(json.dumps(said))
+"""
+
+
+@pytest.fixture
+def forked(tmp_path, monkeypatch):
+    """`forked(name)`: what a reference says that is computed in a copy of this process."""
+    (tmp_path / "tells_who_forked.py").write_text(FORKED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(process, "_forks", True)
+
+    def compute(name):
+        process.run_apart("tells_who_forked", spec_of("tiny-gpt2"), tmp_path / name)
+        return json.loads((tmp_path / name).read_text())
+
+    return compute
+
+
+def test_a_forked_reference_is_no_program_and_has_all_cores_and_an_ordinary_priority(forked, starts):
+    torch.set_num_threads(1)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    raised = -5 if os.geteuid() == 0 else before
+    os.setpriority(os.PRIO_PROCESS, 0, raised)
+    try:
+        pid, parent, group, niceness, threads = forked("made")
+    finally:
+        os.setpriority(os.PRIO_PROCESS, 0, before)
+    assert starts == [] and parent == os.getpid() and group == pid
+    assert niceness == max(0, raised) and threads == len(os.sched_getaffinity(0))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pid, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [("fails", "ValueError: no seed$"), ("dies", "its process ended with status 7 before it answered$")],
+)
+def test_a_forked_reference_that_fails_or_dies_is_an_error_with_its_sentence(forked, name, sentence):
+    with pytest.raises(HostError, match=f"^the reference of tiny-gpt2 could not be computed: {sentence}"):
+        forked(name)
 
 
 @pytest.fixture
