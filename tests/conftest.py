@@ -22,45 +22,70 @@ pytest_plugins = [
 
 
 @pytest.fixture(scope="session")
-def play_for_real(tmp_path_factory):
-    """`play_for_real(specs)`: {name: spec} → {name: {"report": …, "trace": […]}}, real processes on loopback.
+def ask_player(tmp_path_factory):
+    """`ask_player(**asked)`: the answer of `tests.support.player`.
 
-    In a process of its own, because runs fork their devices from a parent that has computed nothing. It and
-    its references serve all tests.
+    A process of its own, because runs fork their devices from a parent that has computed nothing. It and its
+    references serve all tests.
     """
     cache = tmp_path_factory.mktemp("references")
     players = []
 
-    def play(specs):
-        folder = tmp_path_factory.mktemp("runs")
+    def ask(**asked):
         players.extend([] if players else [_start(cache)])
-        return {
-            name: _answer(players[0], folder / f"{number}.json", spec)
-            for number, (name, spec) in enumerate(specs.items())
-        }
+        try:
+            players[0].stdin.write(f"{json.dumps(asked)}\n")
+            players[0].stdin.flush()
+            line = players[0].stdout.readline()
+        except BaseException:  # of a test that took too long: the next one must not get its answer
+            players.pop().kill()
+            raise
+        assert line, f"the process that played {asked} broke off"
+        return json.loads(line)
 
-    yield play
+    yield ask
     for player in players:
         player.stdin.close()
         player.wait()
         player.stdout.close()
 
 
+@pytest.fixture(scope="session")
+def play_for_real(tmp_path_factory, ask_player):
+    """`play_for_real(specs)`: {name: spec} → {name: {"report": …, "trace": […]}}, real processes on
+    loopback.
+    """
+
+    def play(specs):
+        folder = tmp_path_factory.mktemp("runs")
+        played = {}
+        for number, (name, spec) in enumerate(specs.items()):
+            path = folder / f"{number}.json"
+            path.write_text(spec.model_dump_json())
+            played[name] = ask_player(spec=str(path))
+        return played
+
+    return play
+
+
+@pytest.fixture(scope="session")
+def in_a_copy(ask_player):
+    """`in_a_copy(module, *arguments)`: `main` of a module of tests/support is called in a copy of the player,
+    for runs that a test disturbs.
+    """
+
+    def call(module, *arguments):
+        asked = {"module": f"tests.support.{module}", "arguments": [str(given) for given in arguments]}
+        assert ask_player(**asked) == 0
+
+    return call
+
+
 def _start(cache):
-    play = "import sys; from engine.runs.local import main; main(line.strip() for line in sys.stdin)"
     return subprocess.Popen(
-        [sys.executable, "-uc", play],
+        [sys.executable, "-um", "tests.support.player"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"},
     )
-
-
-def _answer(player, path, spec):
-    path.write_text(spec.model_dump_json())
-    player.stdin.write(f"{path}\n")
-    player.stdin.flush()
-    line = player.stdout.readline()
-    assert line, f"the process that played {path} broke off"
-    return json.loads(line)

@@ -3,7 +3,6 @@ and the predicted one.
 """
 
 import json
-import sys
 from pathlib import Path
 
 from engine.domain.network import LoopbackNetwork
@@ -33,7 +32,3 @@ def main(target):
     report = execute(spec, lambda spec, dilation: LoopbackNetwork(spec.cluster), lambda event: None)
     outcomes = [outcome.model_dump(mode="json") for outcome in (report.outcome, predicted)]
     Path(target).write_text(json.dumps(outcomes))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -5,7 +5,6 @@ each stage of its life. The file gets, by stage, how it ended and how many proce
 import json
 import os
 import signal
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -100,7 +99,3 @@ def main(kind, target):
         found[stage] = {"said": said, "left": len(children(os.getpid()))}
     found["none"] = {"said": PLAYS[kind](), "left": len(children(os.getpid()))}
     Path(target).write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

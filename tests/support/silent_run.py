@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import sys
 from pathlib import Path
 
 from engine.domain.events import ClockTicked, ProcessLogged
@@ -68,7 +67,3 @@ def main(target):
     )
     found = {"operation_s": watcher.operation_s, "silent": watcher.silent, "outcome": report.outcome.kind}
     Path(target).write_text(json.dumps(found))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

@@ -6,7 +6,6 @@ outcome, how many device processes are left, and each device's log.
 import json
 import os
 import signal
-import sys
 import threading
 from collections import defaultdict
 from pathlib import Path
@@ -50,7 +49,3 @@ def main(target, ready_s):
     )
     outcome = report.outcome.model_dump(mode="json")
     Path(target).write_text(json.dumps([outcome, len(children(os.getpid())), logs]))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -1,16 +1,12 @@
 """When a real run counts as a deadlock: who must wait, what must have arrived, and how long. D = 2."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from engine.runs.deadlock import AGAIN_S, QUIET_S, DeadlockDetector, Status, is_stuck
 from tests.support.fake_devices import FakeClock, active_run, running_pool
 
-PATIENCE_S = 600.0
 MARGIN_S = 1e-3
 
 
@@ -129,14 +125,9 @@ def test_devices_that_have_finished_count_as_waiting_for_nothing():
     assert not is_stuck({0: finished, 1: Status(True, (), {}, {0: 3})})  # all have finished
 
 
-def test_real_processes_that_wait_for_each_other_end_as_their_prediction_does(tmp_path):
+def test_real_processes_that_wait_for_each_other_end_as_their_prediction_does(tmp_path, in_a_copy):
     result = tmp_path / "result.json"
-    subprocess.run(
-        [sys.executable, "-m", "tests.support.deadlocked_run", str(result)],
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=PATIENCE_S,
-    )
+    in_a_copy("deadlocked_run", result)
     real, predicted = json.loads(result.read_text())
     assert real["kind"] == predicted["kind"] == "deadlock"
     waits = predicted["sentence"].partition(": ")[2]

@@ -1,26 +1,17 @@
 """A run notices in every stage that the process of a device has died."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
-PATIENCE_S = 600
 STAGES = ("fork", "load", "connect", "run", "stop")
 
 
 @pytest.fixture(scope="module")
-def ends(tmp_path_factory):
+def ends(tmp_path_factory, in_a_copy):
     """How it ended and how many processes were left, by the stage in which d1 was killed."""
     result = tmp_path_factory.mktemp("killed") / "result.json"
-    subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_devices", "run", str(result)],
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=PATIENCE_S,
-    )
+    in_a_copy("killed_devices", "run", result)
     return json.loads(result.read_text())
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +12,6 @@ from engine.runs.predict import prepare
 from engine.runs.readiness import ready_limit_s
 from tests.support.fake_devices import small_spec
 
-PATIENCE_S = 600
 LIMITS_S = (3, 15, 60)
 """Of wall time: to where it waits for ever a device gets in two on an idle machine, later on a busy one."""
 
@@ -29,15 +26,10 @@ def test_the_limit_is_longer_for_more_devices_and_more_weights():
     assert ready_limit_s(prepared.spec, prepared.plan, 100.0) == pytest.approx(106.0 + held / 20e6)
 
 
-def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp_path):
+def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp_path, in_a_copy):
     result = tmp_path / "result.json"
     for ready_s in LIMITS_S:
-        subprocess.run(
-            [sys.executable, "-m", "tests.support.stopped_run", str(result), str(ready_s)],
-            check=True,
-            env=os.environ | {"OMP_NUM_THREADS": "1"},
-            timeout=PATIENCE_S,
-        )
+        in_a_copy("stopped_run", result, ready_s)
         outcome, left, logs = json.loads(result.read_text())
         if any("in wait_for_ever" in line for line in logs["d2"]):
             break

@@ -1,87 +1,29 @@
 """An open workload on real devices over loopback: asked, cancelled, a device lost, ended, and proven."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from engine.domain.report import RunReport
 
-SCRIPT = """
-import json
-import sys
-from engine.domain.network import LoopbackNetwork
-from engine.domain.workload import Workload
-from engine.models import catalogue
-from engine.runs.execute import execute
-from tests.support.small_cases import spec_of, star
-
-model, weights = catalogue.resolve("tiny-llama")
-work = {"pattern": "serve", "prompt_tokens": 8, "new_tokens": 30, "requests": 9, "max_batch": 2}
-spec = spec_of("gpipe", model, star((4e8, 1e8, 2.5e8))).model_copy(
-    update={"weights": weights, "dilation": 16.0, "workload": Workload.parse(work, "test")}
-)
-commands = []
-ended = set()
-
-def ask(name, tokens, new_tokens):
-    commands.append({"kind": "ask", "id": name, "tokens": tokens, "new_tokens": new_tokens})
-
-said = {}
-
-def watch(event):
-    if event.type == "process_log":
-        said.setdefault(event.device, []).extend(event.lines)
-    if event.type == "state" and event.state == "running":
-        ask("long", [1, 2, 3], 30)
-        ask("waits", [5, 6], 30)
-        ask("short", [9, 8, 7, 6], 4)
-    if event.type != "mark":
-        return
-    if event.name == "token_emitted" and event.facts["request"] == 0 and event.facts["index"] == 1:
-        commands.append({"kind": "withdraw", "id": "waits", "by": "carol"})
-        commands.append({"kind": "drop_device", "device": "d2"})
-    if event.name == "request_finished" and event.facts["request"] == 2:
-        ask("cut", [4, 4], 30)
-    if event.name == "token_emitted" and event.facts["request"] == 3 and event.facts["index"] == 2:
-        commands.append({"kind": "end_service", "by": "carol"})
-
-report = execute(
-    spec, lambda spec, dilation: LoopbackNetwork(spec.cluster), watch,
-    lambda: commands.pop(0) if commands else None,
-)
-print(json.dumps(said))
-print(report.model_dump_json())
-"""
-
-
 TRIES = 8
 
 
-def played():
-    """What the script prints; its last line as a report."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, env=os.environ, timeout=600.0
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    lines = done.stdout.splitlines()
-    return lines, RunReport.model_validate_json(lines[-1])
-
-
 @pytest.fixture(scope="module")
-def service():
+def service(tmp_path_factory, in_a_copy):
     """A busy host may let a whole batch pass before it cancels a request: then it is played again."""
+    result = tmp_path_factory.mktemp("service") / "result.json"
     for _ in range(TRIES):
-        lines, report = played()
+        in_a_copy("asked_service", result)
+        found = json.loads(result.read_text())
+        report = RunReport.model_validate(found["report"])
         if not report.requests[1].token_s and report.recoveries:
             break
-    return lines, report
+    return found["said"], report
 
 
 @pytest.fixture(scope="module")
-def printed(service):
+def said(service):
     return service[0]
 
 
@@ -109,8 +51,7 @@ def test_a_cancelled_request_leaves_the_queue_and_an_unanswered_one_is_cut_at_th
     assert report.requests[1].queue_s is None
 
 
-def test_every_process_says_where_it_listens_what_it_holds_to_whom_it_talks_and_what_it_has_used(printed):
-    said = json.loads(printed[-2])
+def test_every_process_says_where_it_listens_what_it_holds_to_whom_it_talks_and_what_it_has_used(said):
     assert said.keys() == {"d0", "d1", "d2"}
     for lines in said.values():
         assert "listens on 127." in lines[0]

@@ -1,33 +1,20 @@
 """Which devices a run reports as silent: those whose process makes no sign, not those that are busy."""
 
 import json
-import os
-import subprocess
-import sys
 
 from engine.domain.events import ClockTicked, to_json
 from tests.support.fake_devices import FakeClock, active_run, running_pool
-
-PATIENCE_S = 600
-
 
 TRIES = 5
 """A busy host may silence any device for a while, but none that makes a sign for all that it computes."""
 
 
-def silent_run(result):
-    subprocess.run(
-        [sys.executable, "-m", "tests.support.silent_run", str(result)],
-        check=True,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        timeout=PATIENCE_S,
-    )
-    return json.loads(result.read_text())
-
-
-def test_a_stopped_process_is_reported_until_it_goes_on_and_one_that_computes_for_long_is_not(tmp_path):
+def test_a_stopped_process_is_reported_until_it_goes_on_and_one_that_computes_for_long_is_not(
+    tmp_path, in_a_copy
+):
     for _ in range(TRIES):
-        found = silent_run(tmp_path / "result.json")
+        in_a_copy("silent_run", tmp_path / "result.json")
+        found = json.loads((tmp_path / "result.json").read_text())
         assert found["operation_s"] > 3, "no device was quiet for longer than the limit"
         assert found["outcome"] == "cancelled", "the run went on until it was stopped on purpose"
         reported = [silent_s for silent_s in found["silent"] if silent_s]
