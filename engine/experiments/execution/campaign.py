@@ -111,9 +111,10 @@ def _in_pool(tasks: Sequence[Task], jobs: int) -> Iterator[Result]:
 
 
 def _until_broken(waiting: deque[Task], jobs: int, ahead: int, suspects: deque[Task]) -> Iterator[Result]:
-    """Results until all tasks are done or a process died, with `ahead` of them handed to each process;
-    `suspects` are then those that were under way.
+    """Results until all tasks are done or a process died, with `ahead` of them handed to each of at most
+    `jobs` processes; `suspects` are then those that were under way.
     """
+    jobs = min(jobs, len(waiting))
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent, initargs=(sources(),))
     running: dict[Future[Result], Task] = {}

@@ -20,7 +20,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.models.reference.process import run_apart
-from engine.models.reference.transformers_outputs import library_model
+from engine.models.reference.transformers_outputs import leave_out_unused, library_model
 
 if TYPE_CHECKING:
     import torch
@@ -89,6 +89,7 @@ def _outputs(spec: RunSpec, model: Any, request: Request, emitted: Sequence[int]
 def main(arguments: list[str]) -> int:
     from safetensors.torch import save_file
 
+    leave_out_unused()
     spec_path, out_path, tokens_path, numbers = arguments
     assert numbers in ("own", "precise"), numbers
     spec = RunSpec.parse(json.loads(Path(spec_path).read_text(encoding="utf-8")), spec_path)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from engine.experiments.design import syntax
 from engine.experiments.design.conditions import check_condition
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.sources import Sources
-from engine.experiments.execution import version
+from engine.experiments.execution import campaign, version
 from engine.experiments.execution.campaign import carry_out_all, tasks_of
 from engine.experiments.execution.point import Emulation, carry_out
 from engine.experiments.execution.store import Store
@@ -244,6 +245,21 @@ def test_a_run_that_kills_its_process_twice_has_failed_and_no_other_is_lost(
     assert failed.keys() == {made[1].digest}
     assert all("died, twice" in sentence for sentence in failed.values())
     assert len(started) <= 6, "two before and two after it, one for it, one for those beside it"
+
+
+def test_no_more_processes_are_started_than_there_are_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each imports for a second."""
+    jobs: list[int] = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, most: int, **_: Any) -> None:
+            jobs.append(most)
+            super().__init__(most)
+
+    monkeypatch.setattr(campaign, "ProcessPoolExecutor", Pool)
+    tasks = tasks_of(points("single", "megatron"), ["predicted"], {}, NOW)
+    assert len(list(carry_out_all(tasks, lambda one: None, jobs=64))) == 2
+    assert jobs == [2]
 
 
 def processes_started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
