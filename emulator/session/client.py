@@ -34,11 +34,11 @@ STOP_HEARD_S = 5.0
 """A session that does not say within so long that it has heard a stop is killed."""
 
 
-def expect_emulations() -> None:
+def expect_emulations(many: bool = False) -> None:
     """Let the next emulations of this process start at once: what they need is imported now, beside it, and
-    kept for some minutes.
+    kept for some minutes; for `many` also what each uses at its end, while none goes on.
     """
-    prepare(SERVER)
+    prepare(SERVER, many)
 
 
 def emulate(

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
@@ -118,10 +118,12 @@ def forked(module: str, room: Room, environment: Mapping[str, str], files: Seque
     )
 
 
-def prepare(module: str, environment: Mapping[str, str]) -> None:
-    """Let the server import now all that sessions of `module` need, so that the next one starts at once."""
+def prepare(module: str, environment: Mapping[str, str], many: bool) -> None:
+    """Let the server import now all that sessions of `module` need, so that the next one starts at once; for
+    `many` also what they need last, `NEEDED_LAST` of the module, name by name while there is no session.
+    """
     with _lock:
-        _server(environment).tell(json.dumps({"module": module}).encode())
+        _server(environment).tell(json.dumps({"module": module, "many": many}).encode())
 
 
 def servers() -> tuple[int, ...]:
@@ -161,13 +163,19 @@ def main(descriptor: int) -> None:
     owner = os.getppid()
     sessions: dict[int, int] = {}
     asked: Counter[str] = Counter()
+    idly: deque[str] = deque()
     with socket.socket(fileno=descriptor) as sock:
         while True:
             watched = [sock.fileno(), *sessions]
-            ready, _, _ = select.select(watched, [], [], None if sessions else KEPT_S)
+            patience_s = None if sessions else 0.0 if idly else KEPT_S
+            ready, _, _ = select.select(watched, [], [], patience_s)
             for ended in sessions.keys() & set(ready):
                 os.waitpid(sessions.pop(ended), 0)
                 os.close(ended)
+            if not ready and idly:
+                with ended_with(owner):
+                    load(idly.popleft())
+                continue
             if not ready:
                 return
             if sock.fileno() not in ready:
@@ -180,6 +188,8 @@ def main(descriptor: int) -> None:
             with ended_with(owner):
                 load(request["module"], whole="room" not in request or asked[request["module"]] > 1)
             if "room" not in request:
+                if request["many"]:
+                    idly.extend(getattr(sys.modules.get(request["module"]), "NEEDED_LAST", ()))
                 continue
             parent = os.getpid()
             pid = os.fork()
@@ -216,7 +226,7 @@ def ended_with(owner: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def load(name: str, whole: bool) -> None:
+def load(name: str, whole: bool = False) -> None:
     """Import a module of sessions and, for the `whole`, what it uses late: of a process that wants only one,
     that session imports it, beside its other work. What cannot be imported, the session tells.
     """

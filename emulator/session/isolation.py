@@ -125,9 +125,9 @@ class Isolated:
         return record(self.records, owner, members)
 
 
-def prepare(module: str) -> None:
+def prepare(module: str, many: bool) -> None:
     """Begin to import what sessions of `module` need, in a process that is kept for a while."""
-    fork_server.prepare(module, _environment(session_cache()))
+    fork_server.prepare(module, _environment(session_cache()), many)
 
 
 def _environment(cache: Path) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from emulator.session.client import emulate
+from emulator.session.client import emulate, expect_emulations
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.experiments.execution.point import Emulation
@@ -28,4 +28,6 @@ def emulation_version() -> str:
 
 
 def _run(spec: RunSpec) -> RunReport:
-    return emulate(spec, lambda events: None)
+    report = emulate(spec, lambda events: None)
+    expect_emulations(many=True)
+    return report

@@ -33,7 +33,7 @@ from engine.domain.events import (
 from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
-from engine.models.reference.process import fork_references
+from engine.models.reference.process import LIBRARY, LIBRARY_MODULES, fork_references
 from engine.runs.execute import execute
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source
@@ -51,6 +51,9 @@ NEEDED_LATE = (
     "safetensors.torch",
 )
 """What a run imports after its plan, and what would else be imported by each of its devices."""
+
+NEEDED_LAST = ("torch.distributed.tensor", *LIBRARY_MODULES)
+"""What the comparison at the end imports, by parts that take a second each."""
 
 SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ChangeRefused, RequestRefused, ReportMade)
 
@@ -143,6 +146,7 @@ def preload() -> None:
     import torch
 
     torch.set_num_threads(1)
+    os.environ.update(LIBRARY)
     for name in NEEDED_LATE:
         import_module(name)
 

@@ -160,7 +160,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
             recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
     with suppress(*REDIS_ERRORS):
         quotas.count_machine_time(run.owner_id, time.monotonic() - began_s)
-    expect_emulations()
+    expect_emulations(many=True)
     services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
 
 

@@ -18,6 +18,7 @@ from emulator.host.places import queue_name
 from emulator.session import fork_server
 from emulator.session.calls import call, call_in
 from emulator.session.client import expect_emulations
+from emulator.session.server import NEEDED_LAST
 from emulator.session.turns import turn
 from tests.support import session_bodies
 from tests.support.web import wait_until
@@ -53,6 +54,9 @@ def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -
     assert calls == [False, False, False], "no function that is called needs it"
     expect_emulations()
     assert call(session_bodies.imported, "torch")
+    assert not call(session_bodies.imported, NEEDED_LAST[-1])
+    expect_emulations(many=True)
+    wait_until(lambda: call(session_bodies.imported, NEEDED_LAST[-1]), "what references need")
     assert call(session_bodies.threads) == 1, "what is forked has no threads that could hold a lock"
 
 
