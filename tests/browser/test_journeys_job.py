@@ -158,6 +158,7 @@ def tells(text: str, value: float) -> bool:
     return float(text) == pytest.approx(value, rel=0.006, abs=0.6 * last)
 
 
+@pytest.mark.long("webapp", "engine/experiments", "engine/reports")
 @pytest.mark.timeout(1800)  # beside much other work, each of four runs is emulated three times
 def test_a_researcher_comes_from_the_log_in_to_a_pdf_with_two_figures_and_two_tables(
     visitor: Person, site: Up, tmp_path: Path
