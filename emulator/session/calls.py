@@ -58,6 +58,11 @@ def call_in(
         raise HostError(f"{function.__name__} ended without a result: {session.last_words()}.")
 
 
+def preload() -> None:
+    """Import what functions that are called in a process of many build: networks."""
+    importlib.import_module("emulator.network.mininet_network")
+
+
 def main(descriptor: int) -> None:
     lines = JsonLines(socket.socket(fileno=descriptor))
     messages: list[dict[str, Any]] = []

@@ -17,7 +17,7 @@ from emulator.host.leftovers import Process, children, is_alive, process
 from emulator.host.places import queue_name
 from emulator.session import fork_server
 from emulator.session.calls import call, call_in
-from emulator.session.client import expect_emulations
+from emulator.session.client import SERVER, expect_emulations
 from emulator.session.server import NEEDED_LAST
 from emulator.session.turns import turn
 from tests.support import session_bodies
@@ -144,8 +144,8 @@ def test_several_threads_may_ask_at_once() -> None:
 
 
 def test_a_program_that_ends_leaves_no_server() -> None:
-    text = "from emulator import expect_emulations\nfrom emulator.session.fork_server import servers\n"
-    text += "expect_emulations()\nprint(*servers(), flush=True)\ninput()\n"
+    text = "from emulator.session import fork_server, isolation\n"
+    text += f"isolation.prepare({SERVER!r})\nprint(*fork_server.servers(), flush=True)\ninput()\n"
     root = Path(__file__).resolve().parents[3]
     for end in ("a line", "a signal"):
         program = subprocess.Popen(

@@ -74,13 +74,7 @@ def test_killing_the_init_ends_every_process_and_interface(owner: subprocess.Pop
     assert owner.wait() != 0
 
 
-def test_killing_the_owner_ends_the_session(owner: subprocess.Popen[bytes]) -> None:
-    below = descendants(owner.pid)
-    owner.kill()
-    until(lambda: not any(is_alive(known) for known in below), "all processes of the session are gone")
-
-
-def test_a_session_in_use_is_not_taken_for_a_leftover(
+def test_a_session_is_no_leftover_and_is_not_seen_outside_and_ends_when_its_owner_is_killed(
     owner: subprocess.Popen[bytes], state_directory: Path
 ) -> None:
     assert list(state_directory.glob("session-*.json"))
@@ -88,10 +82,11 @@ def test_a_session_in_use_is_not_taken_for_a_leftover(
     known = process(owner.pid)
     assert known is not None
     assert is_alive(known)
-
-
-def test_no_interface_of_a_session_is_seen_outside(owner: subprocess.Popen[bytes]) -> None:
     assert not any(name.startswith(("d0", "s0")) for name in interfaces())
+    below = descendants(owner.pid)
+    assert len(below) > 5 and all(map(is_alive, below))
+    owner.kill()
+    until(lambda: not any(is_alive(known) for known in below), "all processes of the session are gone")
 
 
 def test_a_dead_session_is_an_error_with_its_last_words() -> None:
