@@ -13,12 +13,15 @@ SHIPPED = ("edgeloom", "emulator", "engine", "topologies", "webapp")
 """What is in the wheel; bench is of a checkout only."""
 
 CALLED = re.compile(r"\./loom\b|(?<![\w./-])loom (?=[a-z])")
+SUSPECT = re.compile(r"(?<!\w)loom\b")
 PLACE = "engine/domain/command_name.py"
 COMMENT = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
 
 
 def fixed_names(source: str) -> list[str]:
     """Texts of a module that call the command by a fixed name; the documentation of its code is none."""
+    if not SUSPECT.search(source):  # to parse every file takes seconds
+        return []
     nodes = list(ast.walk(ast.parse(source)))
     documentation = {node.value for node in nodes if isinstance(node, ast.Expr)}
     texts = [node for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]

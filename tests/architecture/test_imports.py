@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +13,7 @@ from tests.devtools.imports import (
     circles,
     imported_modules,
     imported_typescript,
+    is_documented,
     python_files,
     python_graph,
     typescript_files,
@@ -164,7 +164,7 @@ def test_every_file_says_what_it_is_for(part: str) -> None:
         for path in FILES[part]
         if "migrations" not in path.parts
         and path.read_text(encoding="utf-8").strip()
-        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        and not is_documented(path, ROOT)
     ]
     assert not silent
 

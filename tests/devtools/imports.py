@@ -10,8 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 TYPESCRIPT_IMPORT = re.compile(r"""(?:\bfrom|\bimport)\s*\(?\s*["']((?:\.|@/)[^"']*)["']""")
+HOLD_STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""The fields of syntax trees."""
+
 TYPESCRIPT_ENDINGS = ("", ".ts", ".tsx", "/index.ts", "/index.tsx")
 
 
@@ -28,20 +32,47 @@ def typescript_files(folder: Path) -> list[Path]:
 
 def imported_modules(path: Path, root: Path) -> tuple[str, ...]:
     """Full names of everything that a Python file imports; `from a import b` gives a and a.b."""
-    return _imported(path.read_text(encoding="utf-8"), path.relative_to(root).with_suffix("").parts[:-1])
+    return _read(path, root).imported
+
+
+def is_documented(path: Path, root: Path) -> bool:
+    """Whether a Python file begins with a docstring that says something."""
+    return _read(path, root).is_documented
+
+
+class Read(NamedTuple):
+    """What a Python file says."""
+
+    imported: tuple[str, ...]
+    is_documented: bool
+
+
+def _read(path: Path, root: Path) -> Read:
+    return _parsed(path.read_text(encoding="utf-8"), path.relative_to(root).with_suffix("").parts[:-1])
 
 
 @cache
-def _imported(text: str, package: tuple[str, ...]) -> tuple[str, ...]:
+def _parsed(text: str, package: tuple[str, ...]) -> Read:
+    tree = ast.parse(text)
     found: list[str] = []
-    for node in ast.walk(ast.parse(text)):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             found += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             module = ".".join((*base, *([node.module] if node.module else [])))
             found += (module, *(f"{module}.{alias.name}" for alias in node.names))
-    return tuple(found)
+    return Read(tuple(found), bool(ast.get_docstring(tree)))
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """All statements. To walk through their expressions, too, takes longer than to parse them."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        for name in HOLD_STATEMENTS:
+            waiting += getattr(node, name, ())
+        yield node
 
 
 def imported_typescript(path: Path, source: Path) -> Iterator[Path]:
