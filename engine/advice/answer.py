@@ -21,6 +21,8 @@ NO_TIME = 1e6
 COARSE = tuple(2.0**step for step in range(1, 11))
 FINE = tuple(2.0 ** (step / 8) for step in range(-7, 1))
 """Factors of the links' rates that are tried: first steps of two, then eight between the last two of them."""
+AT_ONCE = 4
+"""Factors that are tried side by side: those after the first that wins are not needed."""
 PER: dict[Objective, str] = {
     "first_token_s": " to the first token",
     "per_token_s": " per token",
@@ -184,8 +186,12 @@ def _remedy(
     run = with_strategy(base, winner.strategy, params={})
 
     def first_of(factors: Sequence[float]) -> float | None:
-        found = assess_all([_with_links(run, factor) for factor in factors])
-        return next((factor for factor, row in zip(factors, found, strict=True) if wins(row)), None)
+        for at in range(0, len(factors), AT_ONCE):
+            some = factors[at : at + AT_ONCE]
+            found = assess_all([_with_links(run, factor) for factor in some])
+            if winning := [factor for factor, row in zip(some, found, strict=True) if wins(row)]:
+                return winning[0]
+        return None
 
     first = first_of(COARSE)
     if first is None:

@@ -89,8 +89,10 @@ def picture(figure: FigureData, size: str = "") -> Picture:
 
 def _grow(drawn: Picture, axes: Sequence[Axes], height: float, lines: int) -> None:
     """Make the figure so high that titles, labels and the legend leave every panel its height."""
+    layout = drawn.get_layout_engine()
+    assert layout is not None
     for _ in range(MOST_LAYOUTS):
-        drawn.draw_without_rendering()
+        layout.execute(drawn)
         have = min((one.get_position().height for one in axes), default=1.0) * drawn.get_figheight()
         if abs(have - height) < 0.05:
             return

@@ -73,10 +73,10 @@ def test_the_demo_model_seldom_loops() -> None:
     tokenizer = Tokenizer.from_file(str(OUTPUT_DIR / "tokenizer.json"))
     model = GPT2LMHeadModel.from_pretrained(OUTPUT_DIR).eval()
     prompts = ([tokenizer.token_to_id(END), *tokenizer.encode(text).ids][:9] for text in held_out())
-    beginnings = [ids for ids in islice(prompts, 120) if len(ids) == 9][:100]
+    beginnings = [ids for ids in islice(prompts, 60) if len(ids) == 9][:50]
     written = continue_greedily(model, torch.tensor(beginnings), 64)
-    assert len(beginnings) == 100
-    assert sum(map(loops, written.tolist())) <= 25
+    assert len(beginnings) == 50
+    assert sum(map(loops, written.tolist())) <= 12
 
 
 @pytest.mark.parametrize(

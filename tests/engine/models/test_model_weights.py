@@ -124,7 +124,7 @@ def test_slices_of_a_saved_directory_are_the_weights_that_were_saved(saved):
             assert torch.equal(tensor, expected[key]), (piece, key)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_any_slice_of_a_saved_directory_is_that_slice_and_no_more_is_read(saved, data):
     name, ref = saved
