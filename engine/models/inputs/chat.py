@@ -101,6 +101,10 @@ _RENDERED = Confined(
     _rendered,
     RENDER_S,
     RENDER_BYTES,
-    modules=("transformers.utils.chat_template_utils", "jinja2.sandbox"),
+    modules=(
+        "engine.models.inputs.tokenizers_alone",
+        "transformers.utils.chat_template_utils",
+        "jinja2.sandbox",
+    ),
     refusal=" refuses them",
 )

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
 import uuid
 from contextlib import suppress
 from importlib.metadata import version
@@ -35,6 +33,7 @@ FILES = (
 """What the library reads beside config.json. Only a directory with tokenizer.json is taken."""
 CONFIG = "config.json"
 KEEP_FILES = 50
+MODULES = ("engine.models.inputs.tokenizers_alone",)
 READ_S, READ_BYTES = 60.0, 4 << 30
 """The largest vocabularies have 262,144 tokens, which the library reads in seconds."""
 
@@ -80,7 +79,7 @@ def _content_hash(directory: Path) -> str:
 # In the confined process --------------------------------------------------------------------------
 def _made(directory: str) -> tuple[str, bool]:
     tokenizer = _loaded(directory)
-    from transformers import TokenizersBackend
+    from engine.models.inputs.tokenizers_alone import TokenizersBackend
 
     kind = type(tokenizer)
     plain = isinstance(tokenizer, TokenizersBackend) and all(
@@ -99,11 +98,7 @@ def _ids(directory: str, text: str) -> list[int]:
 
 
 def _loaded(directory: str) -> Any:
-    if "transformers" not in sys.modules:
-        os.environ["HF_HUB_OFFLINE"] = "1"
-        os.environ["TRANSFORMERS_VERBOSITY"] = "error"
-        sys.modules["torch"] = None  # type: ignore[assignment]  # no tokenizer needs it, and it takes seconds
-    from transformers import AutoTokenizer
+    from engine.models.inputs.tokenizers_alone import AutoTokenizer
 
     return AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
 
@@ -112,5 +107,7 @@ def _owner(kind: type, name: str) -> type:
     return next(one for one in kind.__mro__ if name in vars(one))
 
 
-_MADE = Confined(_made, READ_S, READ_BYTES, refusal=": transformers makes no tokenizer of it")
-_IDS = Confined(_ids, READ_S, READ_BYTES, refusal=": transformers does not tokenise with it")
+_MADE = Confined(
+    _made, READ_S, READ_BYTES, modules=MODULES, refusal=": transformers makes no tokenizer of it"
+)
+_IDS = Confined(_ids, READ_S, READ_BYTES, modules=MODULES, refusal=": transformers does not tokenise with it")

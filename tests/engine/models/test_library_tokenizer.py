@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from engine.confined import Confined
 from engine.domain.errors import SpecError
 from engine.domain.report import Correctness
 from engine.domain.spec import WeightsRef
@@ -161,6 +162,13 @@ def test_the_confined_process_gives_the_same_ids(tmp_path):
     for written in TEXTS:
         assert ours(folder, written) == theirs(folder, written)
     assert library_tokenizer.library_ids(str(folder), TEXTS[2]) == tuple(theirs(folder, TEXTS[2]))
+
+
+def test_every_confined_process_has_the_library_already_and_not_torch():
+    """One second for all of them, and not two for each."""
+    names = ("transformers.models.auto.tokenization_auto", "torch")
+    loaded = Confined(eval, 5.0, 4 << 30, modules=library_tokenizer.MODULES)
+    assert loaded("library", f"[name in __import__('sys').modules for name in {names}]") == [True, False]
 
 
 @pytest.mark.parametrize("beside", ["added tokens", "the decoder of added tokens", "a prefix space"])

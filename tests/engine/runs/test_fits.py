@@ -46,7 +46,7 @@ def test_few_requests_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_prediction_takes_no_more_memory_than_was_counted(
     monkeypatch: pytest.MonkeyPatch, strategy: str
 ) -> None:
-    few, many = 30, 130
+    few, many = 20, 70
     peaks = []
     for requests in (few, many):
         tracemalloc.start()
