@@ -5,11 +5,14 @@ package.
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.support.outside import THIRDS, edgeloom, install, write_method
+from edgeloom.command_line import main
+from tests.support.outside import THIRDS, edgeloom, install, keep_methods_apart, write_method
 
 pytestmark = pytest.mark.root
 RUN = (
@@ -37,10 +40,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def test_the_method_of_a_file_is_emulated(folder: Path) -> None:
+@pytest.fixture
+def emulated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`emulated(strategy)`: the command in this process, whose earlier emulations have imported torch."""
+    keep_methods_apart(monkeypatch)
+    monkeypatch.chdir(folder)
+
+    def run(strategy: str) -> None:
+        monkeypatch.setattr(sys, "argv", ["edgeloom", *RUN, "--strategy", strategy, "--json", "report.json"])
+        main()
+
+    return run
+
+
+def test_the_method_of_a_file_is_emulated(folder: Path, emulated: Callable[[str], None]) -> None:
     write_method(folder)
-    done = edgeloom(folder, *RUN, "--strategy", "./thirds.py:Thirds", "--json", "report.json")
-    assert (folder / "report.json").is_file(), done.stdout + done.stderr
+    emulated("./thirds.py:Thirds")
     report = json.loads((folder / "report.json").read_text())
     assert report["outcome"]["kind"] == "finished" and report["correctness"]["ok"]
     assert report["spec"]["method"]["file"] == str(folder / "thirds.py")
@@ -56,7 +71,9 @@ def test_the_method_of_an_installed_package_is_emulated(folder: Path) -> None:
     assert report["spec"]["method"]["package"] == "two-thirds"
 
 
-def test_what_its_program_raises_on_a_device_is_the_runs_outcome_with_its_line(folder: Path) -> None:
+def test_what_its_program_raises_on_a_device_is_the_runs_outcome_with_its_line(
+    folder: Path, emulated: Callable[[str], None]
+) -> None:
     """Only on tensors, so that the prediction before it finds nothing."""
     raises = (
         "\n    async def forward_all(self, ctx, plan, steps, tokens, done):\n"
@@ -66,7 +83,7 @@ def test_what_its_program_raises_on_a_device_is_the_runs_outcome_with_its_line(f
     )
     file = write_method(folder, THIRDS + raises)
     line = file.read_text().splitlines().index("            raise KeyError('lost')") + 1
-    edgeloom(folder, *RUN, "--strategy", "thirds.py", "--json", "report.json")
+    emulated("thirds.py")
     report = json.loads((folder / "report.json").read_text())
     assert report["outcome"]["kind"] == "failed"
     assert f"({file}, line {line})" in report["outcome"]["sentence"]
