@@ -286,8 +286,11 @@ def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source
 
 
 def leave_out_unused() -> None:
-    """Let `transformers` find none of `UNUSED`, in a process that imports it for a reference."""
-    for name in UNUSED:
+    """Let `transformers` find none of `UNUSED`, in a process that imports it for a reference.
+
+    Where a part of it is imported already, its other parts import what that has found.
+    """
+    for name in UNUSED if "transformers" not in sys.modules else ():
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # so it counts as not installed
 
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import sys
 
 import pytest
 import torch
@@ -196,3 +197,17 @@ def test_a_cache_that_cannot_be_written_costs_a_run_nothing_but_time(tmp_path, m
     assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
     assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
     assert not any(draft.exists() for draft in written)
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_the_library_misses_what_it_needs_for_no_model_unless_a_part_of_it_may_have_found_it(
+    imported, monkeypatch
+):
+    """A process of emulations that was copied in the middle of importing it has such a part."""
+    monkeypatch.setattr(transformers_outputs, "UNUSED", ("nothing_of_ours",))
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    if not imported:
+        monkeypatch.delitem(sys.modules, "transformers")
+    transformers_outputs.leave_out_unused()
+    assert ("nothing_of_ours" in sys.modules) is not imported
+    sys.modules.pop("nothing_of_ours", None)
