@@ -1,4 +1,4 @@
-"""Experiments with real workers: predicted, emulated, and resumed after what people fear."""
+"""An experiment that real workers predict, and resume after what people fear."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.experiments import BASE, STRATEGIES, fields
-from tests.support.web import Browser, RedisServer, Worker, request_body, wait_until
+from tests.support.experiments import BASE, fields
+from tests.support.web import Browser, RedisServer, Worker, wait_until
 from webapp.experiments.models import Computation
-from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 MANY = [1e6 * (number + 1) for number in range(30)]
 TRIES = 6
-EMULATION_S = 600.0
-"""Patience, not a measurement."""
 
 
 def begun(browser: Browser, **changes: Any) -> str:
@@ -73,27 +70,3 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
     assert dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at")) == times
     totals = [row["metrics"]["latency_s"] for row in rows_of(alice, address)]
     assert totals == sorted(totals, reverse=True), "a faster link is never slower"
-
-
-@pytest.mark.root
-@pytest.mark.usefixtures("live_redis")
-def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Worker, alice: Browser) -> None:
-    fixed = BASE | {"dilation": 4.0}  # where that is auto, points that are not valid here would be repeated
-    address = begun(alice, base=fixed, factors=[STRATEGIES])
-    assert alice.post(f"{address}/emulate", {"choose": "all"}).status_code == 202
-    first = wait_until(lambda: Run.objects.first(), "the first emulation")
-    own = request_body(name="mine", workload=BASE["workload"], dilation=4.0)
-    mine = alice.post("/runs", own).json()["id"]
-
-    others = Run.objects.exclude(pk__in=(mine, first.pk))
-    second = wait_until(others.first, "the second emulation", EMULATION_S)
-    assert alice.post(f"{address}/cancel").status_code == 202
-    assert Run.objects.get(pk=mine).finished_at <= second.created_at
-    assert first.tags == second.tags == ["two-by-two"]
-
-    def emulated() -> dict[str, Any] | None:
-        rows = [row for row in rows_of(alice, address) if row["world"] == "emulated"]
-        return next((row for row in rows if row["run_id"] == first.pk and row["state"] == "done"), None)
-
-    assert wait_until(emulated, "the row of the first")["metrics"]["correct"] == 1.0
-    wait_until(lambda: Run.objects.filter(archived=True).count() == 3, "three ends", EMULATION_S)

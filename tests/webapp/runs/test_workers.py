@@ -16,6 +16,7 @@ from emulator.host.leftovers import Process, children, is_alive
 from engine.domain.calibration import Calibration
 from engine.domain.host_times import HostProfile, MeasuredRow
 from engine.domain.report import RunReport
+from tests.support import experiments
 from tests.support.web import Browser, Worker, request_body, wait_until
 from webapp.celery import app as celery
 from webapp.jobs import answers
@@ -144,6 +145,33 @@ def test_a_live_change_lands_in_the_scenario_and_stop_ends_the_run(
     (kept,) = run["report"]["scenario"]["changes"]
     assert (kept["kind"], kept["link"], kept["bit_per_s"]) == ("set_rate", link, 2e7)
     assert any(event.get("text", "").startswith("alice asks: set") for event in events_of(alice, run_id))
+
+
+@pytest.mark.root
+@pytest.mark.usefixtures("live_redis")
+def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Worker, alice: Browser) -> None:
+    fixed = experiments.BASE | {
+        "dilation": 4.0
+    }  # where that is auto, points that are not valid here would be repeated
+    about = experiments.fields(base=fixed, factors=[experiments.STRATEGIES])
+    address = f"/experiments/{alice.post('/experiments', {'experiment': about}).json()['id']}"
+    assert alice.post(f"{address}/predict").status_code == 202
+    assert alice.post(f"{address}/emulate", {"choose": "all"}).status_code == 202
+    first = wait_until(lambda: Run.objects.first(), "the first emulation")
+    mine = start(alice, name="mine", workload=experiments.BASE["workload"])
+
+    others = Run.objects.exclude(pk__in=(mine, first.pk))
+    second = wait_until(others.first, "the second emulation", EMULATION_S)
+    assert alice.post(f"{address}/cancel").status_code == 202
+    assert Run.objects.get(pk=mine).finished_at <= second.created_at
+    assert first.tags == second.tags == ["two-by-two"]
+
+    def emulated() -> dict[str, Any] | None:
+        rows = [row for row in alice.get(f"{address}/rows").json()["rows"] if row["world"] == "emulated"]
+        return next((row for row in rows if row["run_id"] == first.pk and row["state"] == "done"), None)
+
+    assert wait_until(emulated, "the row of the first")["metrics"]["correct"] == 1.0
+    wait_until(lambda: Run.objects.filter(archived=True).count() == 3, "three ends", EMULATION_S)
 
 
 @pytest.mark.root
