@@ -48,16 +48,17 @@ def files_of(
     """Name and content of every file."""
     origin = origin_of(experiment, rows)
     records = records_of_rows(rows, origin)
-    yield "report.html", html_report(experiment, points, rows, origin)
+    figures = {figure.name: figure_data(experiment, figure, rows) for figure in experiment.figures}
+    drawn = {name: svg(data, origin) for name, data in figures.items()}
+    yield "report.html", html_report(experiment, points, rows, origin, drawn)
     yield "experiment.toml", dump_toml(experiment)
     yield "points.csv", csv_text(records)
     yield "points.json", json_text(experiment, rows, origin)
     yield "points.parquet", parquet_bytes(records)
-    for figure in experiment.figures:
-        data = figure_data(experiment, figure, rows)
-        yield f"figures/{figure.name}.svg", svg(data, origin)
-        yield f"figures/{figure.name}.pdf", pdf(data, origin)
-        yield f"figures/{figure.name}.csv", csv_text(records_of_figure(data, origin))
+    for name, data in figures.items():
+        yield f"figures/{name}.svg", drawn[name]
+        yield f"figures/{name}.pdf", pdf(data, origin)
+        yield f"figures/{name}.csv", csv_text(records_of_figure(data, origin))
     for table in tables_of(experiment):
         shown = table_data(experiment, table, rows)
         yield f"tables/{table.name}.tex", latex(shown, origin)

@@ -4,8 +4,9 @@ without a server and loads nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from engine.domain.experiment import Experiment
@@ -30,19 +31,25 @@ TEMPLATE = Path(__file__).with_name("report.html.jinja")
 MAX_PROBLEMS = 200
 
 
-def html_report(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row], origin: Origin) -> str:
-    """The page of an experiment; what has no results yet is shown without values. Raises `SpecError` as
-    figures and tables do.
+def html_report(
+    experiment: Experiment,
+    points: Sequence[Point],
+    rows: Sequence[Row],
+    origin: Origin,
+    drawn: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """The page of an experiment; what has no results yet is shown without values. `drawn` has the SVG of
+    figures that are drawn already, by name. Raises `SpecError` as figures and tables do.
     """
     from jinja2 import Environment, StrictUndefined
 
-    figures = [figure_data(experiment, figure, rows) for figure in experiment.figures]
+    figures = [(figure.name, figure_data(experiment, figure, rows)) for figure in experiment.figures]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         experiment=experiment,
         title=experiment.title or experiment.name,
         summary=summary(experiment, points, rows),
-        figures=[(figure, _inline(svg(figure, origin))) for figure in figures],
+        figures=[(data, _inline(drawn.get(name) or svg(data, origin))) for name, data in figures],
         tables=[_table(table_data(experiment, table, rows)) for table in tables_of(experiment)],
         best=_best(experiment, rows),
         claims=verdicts(experiment, rows),
