@@ -66,12 +66,14 @@ def kv_bytes_per_row(model: ModelSpec, num_kv_heads: int) -> int:
     return 2 * num_kv_heads * model.head_dim * model.element_bytes
 
 
+@lru_cache(maxsize=256)
 def num_parameters(model: ModelSpec) -> int:
     """Numbers in the whole model; a tied table counts once."""
     parts = (part for piece in whole_model(model) for part in tensor_parts(model, piece))
     return sum({part.name: part.num_elements for part in parts}.values())
 
 
+@lru_cache(maxsize=256)
 def model_bytes(model: ModelSpec) -> int:
     """Bytes of the whole model on one device; a tied table counts once."""
     bits = bits_of(model, Slice(layer=-1, part="embed"))

@@ -26,8 +26,18 @@ NAMES = [
 Box = tuple[float, float, float, float]
 
 
+DRAWN: dict[str, bytes] = {}
+
+
 def drawn(number: int, size: str, **fields: Any) -> bytes:
-    """Of so many methods at three rates in two worlds; one emulation is not valid."""
+    """Of so many methods at three rates in two worlds; one emulation is not valid. Each is drawn once."""
+    key = repr((number, size, fields))
+    if key not in DRAWN:
+        DRAWN[key] = _drawn(number, size, **fields)
+    return DRAWN[key]
+
+
+def _drawn(number: int, size: str, **fields: Any) -> bytes:
     methods = {"name": "method", "title": "Method", "path": "strategy", "values": NAMES[:number]}
     worlds = ["predicted", "emulated"]
     experiment = experiment_of(methods, RATES, worlds=worlds, seeds=[0, 1], title=QUESTION)
