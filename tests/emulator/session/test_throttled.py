@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.domain.report import RunReport
-from tests.support.throttled_run import share_of_a_core
+from tests.support.throttled_run import HALF, share_of_a_core
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 PATIENCE_S = 600
@@ -16,11 +16,13 @@ TRIES = 5
 """Other work of the host makes a run invalid, and none valid."""
 
 
-def report_of(share: float, folder: Path) -> RunReport:
-    out = folder / f"report-{share}.json"
-    line = (sys.executable, "-m", "tests.support.throttled_run", str(share), str(out))
+def reports(folder: Path) -> tuple[RunReport, RunReport]:
+    """Of a run with a whole core, and of one with half of it."""
+    files = folder / "whole.json", folder / "half.json"
+    line = (sys.executable, "-m", "tests.support.throttled_run", *map(str, files))
     subprocess.run(line, check=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=PATIENCE_S)
-    return RunReport.model_validate_json(out.read_text())
+    whole, half = (RunReport.model_validate_json(file.read_text()) for file in files)
+    return whole, half
 
 
 def test_a_run_on_a_worker_with_half_a_core_agrees_with_the_same_run_on_a_whole_one(
@@ -28,12 +30,12 @@ def test_a_run_on_a_worker_with_half_a_core_agrees_with_the_same_run_on_a_whole_
 ) -> None:
     """At native speed, half a core makes this run 2.2 times as long."""
     try:
-        with share_of_a_core(0.5):
+        with share_of_a_core(HALF):
             pass
     except OSError as error:
         pytest.skip(f"this machine does not let a process make a control group for its cores: {error}")
     for _ in range(TRIES):
-        fast, slow = report_of(0.0, tmp_path), report_of(0.5, tmp_path)
+        fast, slow = reports(tmp_path)
         if fast.fidelity.valid and slow.fidelity.valid:
             break
     assert fast.fidelity.valid and slow.fidelity.valid, (fast.fidelity.why, slow.fidelity.why)
