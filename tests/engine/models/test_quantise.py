@@ -148,7 +148,7 @@ def test_quantised_weights_serve_only_slices_with_the_same_bits():
         tensor_parts(model_of("tiny-gpt2"), packed.model_copy(update={"axis": "columns", "stop": 4}))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(0, 99),
     st.sampled_from([8, 4]),
