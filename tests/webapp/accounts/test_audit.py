@@ -27,6 +27,7 @@ def lines(admin: Browser, **query: Any) -> list[str]:
 
 
 def test_log_ins_wrong_passwords_and_log_outs_are_noted(admin: Browser, alice: Browser) -> None:
+    assert alice.log_in("alice").status_code == 200
     Browser().log_in("alice", "guess")
     Browser().log_in("hunter2", "alice")  # the password in the wrong field
     alice.post("/logout")
