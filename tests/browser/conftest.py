@@ -21,9 +21,19 @@ from tests.ops.test_up import Up, password_in
 from tests.support.predicted_runs import Store, storing_predicted
 
 CHROMIUM = "/usr/bin/chromium"
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    # Pages share a process: a new one would compile their code again, for a second each time.
+    "--process-per-site",
+]
 PATIENCE_MS = 240_000
 """Only a test that fails takes it: others may have the cores, or the turn to emulate, meanwhile."""
+
+STAYS = "/docs/"
+"""A page of the site that runs no code of its own, and asks for nothing later."""
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -70,12 +80,17 @@ def administrator(site: Up, browser: Browser) -> StorageState:
 
 @pytest.fixture(scope="session")
 def context(site: Up, browser: Browser, administrator: StorageState) -> Iterator[BrowserContext]:
-    """The administrator's: its cache has the code of the pages, which takes long to load."""
+    """The administrator's, of whom nothing asks for motion: its cache has the code of the pages, which takes
+    long to load. Its first page stays, and with it the process that has compiled that code.
+    """
     size = ViewportSize(width=WINDOW[0], height=WINDOW[1])
     with closing(
-        browser.new_context(viewport=size, base_url=site.url, storage_state=administrator)
+        browser.new_context(
+            viewport=size, base_url=site.url, storage_state=administrator, reduced_motion="reduce"
+        )
     ) as context:
         context.set_default_timeout(PATIENCE_MS)
+        context.new_page().goto(STAYS)
         yield context
 
 
@@ -91,6 +106,6 @@ def page(site: Up, context: BrowserContext) -> Iterator[Page]:
     broken: list[str] = []
     opened.on("pageerror", lambda error: broken.append(str(error)))
     yield opened
-    for each in context.pages:
+    for each in context.pages[1:]:
         each.close()
     assert broken == []

@@ -75,6 +75,8 @@ export const theme = createTheme({
   headings: { fontFamily: '"IBM Plex Sans", system-ui, sans-serif', fontWeight: '600' },
   defaultRadius: 'md',
   cursorType: 'pointer',
+  // Who asks for less motion waits for no transition.
+  respectReducedMotion: true,
   components: {
     Card: { defaultProps: { withBorder: true, padding: 'md', radius: 'md' } },
     Badge: {
