@@ -220,14 +220,14 @@ def test_the_report_has_both_accountings_every_energy_and_what_was_published() -
         cluster=topologies.load("mcu-8"),
         model=catalogue.resolve("mcu-tinyllama", "random")[0],
         strategy="mcu",
-        workload=Workload(prompt_tokens=16, new_tokens=113),
+        workload=Workload(prompt_tokens=127, new_tokens=2),
     )
     method = predict(spec).method
     assert isinstance(method, McuReport)
     (plan,) = method.plans
     prefill, decode = plan.blocks
     assert (plan.chips, plan.regime, plan.is_calibrated) == (8, "double-buffered", True)
-    assert (prefill.rows, prefill.seen, prefill.published_s) == (16, 16, None)
+    assert (prefill.rows, prefill.seen, prefill.published_s) == (127, 127, None)
     assert (decode.rows, decode.seen, decode.published_s, decode.published_j) == (1, 128, 0.54e-3, 0.64e-3)
     # the catalogue's model has biases
     assert (decode.ratio_s, decode.ratio_j) == pytest.approx((1.0, 1.0), abs=0.003)
