@@ -21,24 +21,21 @@ def loom(*arguments):
     return main(arguments, COMMANDS, ENVIRONMENT)
 
 
-def test_workers_check_every_case_once_and_the_table_counts_them(tmp_path, capsys):
-    """These four are refused, so no worker has to import transformers."""
-    arguments = ("--cases", "4", "--seed", "0", "--strategy", "deepspeed", "--processes", "2")
-    status = loom("fuzz", *arguments, "--out", str(tmp_path))
+def test_workers_check_every_case_once_and_the_table_counts_them(tmp_path, capsys, monkeypatch):
+    """One worker has the cases of a built-in method, all refused, and one those of a method of a file."""
+    keep_methods_apart(monkeypatch)
+    methods = ("--strategy", "deepspeed", "--strategy", f"{write_method(tmp_path)}:Thirds")
+    out = tmp_path / "out"
+    out.mkdir()
+    status = loom("fuzz", "--cases", "4", "--seed", "6", *methods, "--processes", "2", "--out", str(out))
     shown = capsys.readouterr()
     assert status == 0
-    assert shown.out.splitlines()[-1].split() == ["all", "4", "0", "0", "4", "0", "0"]
+    refused, of_the_file, together = (line.split() for line in shown.out.splitlines()[-3:])
+    assert refused == ["deepspeed", "2", "0", "0", "2", "0", "0"]
+    assert of_the_file == ["thirds", "2", "2", "0", "0", "0", "0"]
+    assert together == ["all", "4", "2", "0", "2", "0", "0"]
     assert "4 of 4 cases, 0 wrong" in shown.err
-    assert not list(tmp_path.iterdir())
-
-
-def test_workers_check_the_method_of_a_file(tmp_path, capsys, monkeypatch):
-    keep_methods_apart(monkeypatch)
-    method = f"{write_method(tmp_path)}:Thirds"
-    arguments = ("--cases", "2", "--strategy", method, "--processes", "1", "--out", str(tmp_path))
-    assert loom("fuzz", *arguments) == 0
-    name, cases, *ends = capsys.readouterr().out.splitlines()[-2].split()
-    assert (name, cases) == ("thirds", "2") and ends[0] != "0", "nothing was compared"
+    assert not list(out.iterdir())
 
 
 @pytest.fixture
