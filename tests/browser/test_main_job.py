@@ -224,7 +224,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
 
-    first = start_run(page, "megatron", 120, "120", "End the run", planner="paper")  # the drop ends it
+    first = start_run(page, "megatron", 240, "60", "End the run", planner="paper")  # the drop ends it
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
     touch_slider(page, link)
