@@ -98,3 +98,28 @@ def test_in_lists_a_run_that_did_not_finish_has_only_its_dilation() -> None:
         update={"outcome": Outcome(kind="failed"), "world": "emulated", "dilation": 3.0}
     )
     assert listed_figures(failed) == {"dilation": 3.0}
+
+
+def test_changes_are_missed_that_come_after_the_last_token_and_none_where_nothing_was_to_change() -> None:
+    def missed(*at_s: float) -> float | None:
+        made = report(2.0)
+        changes = tuple(DropDevice(at_s=one, device="b") for one in at_s)
+        spec = made.spec.model_copy(update={"scenario": Scenario(changes=changes)})
+        found = values_of(made.model_copy(update={"spec": spec}), metrics_of_a("run"))
+        return found.get("changes_missed")
+
+    assert (missed(1.0, 3.0, 4.0), missed(1.0), missed()) == (2, 0, None)
+
+
+def test_energy_is_a_figure_of_devices_that_need_some() -> None:
+    made = report(2.0).devices[0]
+    some, none = (made.model_copy(update={"energy_j": one}) for one in (3.0, 0.0))
+    assert values_of(some, metrics_of_a("device"))["energy_j"] == 3.0
+    assert "energy_j" not in values_of(none, metrics_of_a("device"))
+
+
+def test_what_says_how_far_a_run_can_be_trusted_is_a_figure_of_invalid_runs_too() -> None:
+    told = ("correct", "valid", "latency_error", "model_error_mean", "dilation", "advised_dilation")
+    by_name = {metric.name: metric for metric in metrics_of_a("run")}
+    assert all(by_name[name].trust for name in told)
+    assert not any(by_name[name].trust for name in ("latency_s", "ttft_s", "tokens_per_s", "energy_j"))

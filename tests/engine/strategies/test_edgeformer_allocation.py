@@ -17,6 +17,7 @@ from engine.strategies.edgeformer.allocation import (
     normalised,
     prune_to_deadline,
     pruned_by_score,
+    slots_s,
 )
 
 MS = 1e-3
@@ -248,3 +249,7 @@ def test_the_li_score_decides_which_heads_are_pruned():
     for weight, pruned in ((1.0, (3, 4)), (0.8, (3, 4)), (0.5, (2, 4)), (0.0, (2, 4))):
         found = pruned_by_score(importance, sites, 3.0, weight)
         assert (found.pruned, found.collab_s) == (pruned, 3.0), weight
+
+
+def test_a_device_that_never_ends_a_head_has_no_slot():
+    assert slots_s((Site(0, 2, 0.0, math.inf), Site(1, 2, 0.0, 1.0)), 2) == (1.0, 2.0)

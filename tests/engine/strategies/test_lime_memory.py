@@ -10,13 +10,14 @@ from test_lime_run import GPT, case, marks, spans, tight
 from engine.domain.errors import OutOfMemory
 from engine.domain.scenario import Scenario, SetRate
 from engine.ops.kv_cache import DropRows, PutRows, TakeRows
-from engine.ops.sizes import kv_bytes_per_row
+from engine.ops.sizes import kv_bytes_per_row, weight_bytes
 from engine.runs.predict import predict
 from engine.strategies.lime.blocks import OnlinePlan, online_plans, streamed_online
 from engine.strategies.lime.cost import HopTime, StepTimes, StreamedBlock, longest_idle_s
 from engine.strategies.lime.transfer import num_rows, pairs_of, round_trip, rows_to_park
 from engine.strategies.registry import strategy
 from engine.strategies.shared.demand import block_ops, demand_of, working_bytes
+from engine.strategies.shared.ends import layer_slices
 from tests.support.small_cases import GPT2, plan_of, play, sends, spec_of, star
 
 MB = 1e6
@@ -318,3 +319,17 @@ def test_a_message_of_parked_rows_of_a_batch_is_no_larger_than_a_layer_needs_for
     row_bytes = kv_bytes_per_row(spec.model, spec.model.num_kv_heads)
     room = working_bytes(spec.model, block_ops(spec.model, demand))
     assert batch == 2 and 0 < 2 * batch * transfer.max_rows * row_bytes <= room
+
+
+def test_what_is_streamed_in_addition_makes_room_for_that_many_tokens():
+    """A block that is streamed leaves the memory of every segment but the one that holds it."""
+    spec = growing(kv_transfer=False, mode="exact")
+    layout = plan_of(spec).layout
+    frees = [(layout.num_segments - 1) * weight_bytes(spec.model, piece) for piece in layer_slices(0)]
+    assert any(len(plans) > 1 for plans in layout.online.values())
+    for rank, (first, *later) in layout.online.items():
+        token_bytes = layout.num_layers(rank) * kv_bytes_per_row(spec.model, spec.model.num_kv_heads)
+        for plan in later:
+            freed = plan[1] * frees[0] + plan[2] * frees[1]
+            room = first.max_tokens + freed / token_bytes
+            assert plan.max_tokens == pytest.approx(min(room, spec.model.max_positions), abs=1)

@@ -246,3 +246,13 @@ def test_hops_that_cover_a_load_keep_the_refinement_from_spending_memory():
 
     assert streams(0.0)[0] != ("layer",)
     assert streams(30 * MS)[0] == ("layer",)
+
+
+def test_algorithm_1_is_asked_only_about_layers_that_are_left_over():
+    ample = ring(4, (10 * MS, 20 * MS), (20 * MS, 40 * MS), (300 * MB, 300 * MB))
+    assert allocate(ample, 2, "dp") == allocate(ample, 2, "printed") == exact(ample, 2)
+    assert allocate(EXAMPLE, 2, "dp") == dynamic_program(EXAMPLE, 2)
+
+
+def test_a_device_alone_has_all_layers():
+    assert exact(ring(4, (10 * MS,), (20 * MS,), (400 * MB,)), 2) == LayerAllocation(2, (4,), (0,))

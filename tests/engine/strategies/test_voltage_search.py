@@ -10,7 +10,7 @@ from engine.domain.errors import PlanError
 from engine.domain.trace import Span
 from engine.models import catalogue
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.voltage.partition import last_layer, shards_at
+from engine.strategies.voltage.partition import best_bounds, last_layer, shards_at
 from engine.strategies.voltage.time import forward_s
 from tests.support.adaptlink_cases import with_memory
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, spec_of, star
@@ -162,3 +162,12 @@ def test_the_search_leaves_out_a_device_without_memory_for_the_model():
     assert not plan.held_by(1)
     with pytest.raises(PlanError, match="d1 needs"):
         plan_of(spec.model_copy(update={"params": {"ratio": "even"}}))
+
+
+@pytest.mark.parametrize("trims", [False, True])
+def test_only_with_trimmed_keys_the_owner_of_the_cache_keeps_the_last_row(trims):
+    """The last device is by far the fastest, and gets rows unless they must end with the owner's."""
+    devices = star([1e9, 1e9, 1e12], terminal=False, **EXACT).devices
+    old, room = (0, 20, 40, 40), (1 << 40,) * 3
+    new = best_bounds(GPT2, devices, 1, old, "reorder", trims, 1, room)
+    assert (new[2] == 40) is trims and new[-1] == 40
