@@ -68,6 +68,16 @@ def test_the_groups_of_tests_leave_only_campaigns_out_and_say_so(runs, capfd) ->
     assert "Campaigns were left out" in capfd.readouterr().err
 
 
+def test_only_folders_are_left_out_side_by_side_whose_every_file_runs_in_the_browser(runs) -> None:
+    """This file names the marker, and so its whole folder had been left out."""
+    check.run_groups("not long")
+    found = selected(runs)
+    (beside,) = (run for which, run in found.items() if which.endswith("not browser"))
+    left_out = [Path(given.partition("=")[2]) for given in beside if given.startswith("--ignore=")]
+    assert left_out == [TESTS / "browser"]
+    assert {path.stem for path in left_out[0].glob("test_*.py")} <= files(found["(not long) and browser"])
+
+
 def test_every_file_with_a_test_that_runs_alone_or_in_the_browser_is_in_its_group(runs, tmp_path) -> None:
     """pytest would find them by itself, but it would import all files for that."""
     texts = {

@@ -82,7 +82,7 @@ def run_groups(
     """
     alone, browser = marked("alone", where), marked("browser", where)
     workers = ("-n", str(cores()), "--dist", "loadfile")
-    elsewhere = {f"--ignore={Path(file).parent}" for file in browser}  # what it imports takes seconds
+    elsewhere = [f"--ignore={folder}" for folder in folders_of(browser)]  # what they import takes seconds
     selected = ("-m", f"({which}) and not alone and not browser", *elsewhere, *options)
     side_by_side = (*workers, *selected, str(where))
     failed = []
@@ -102,6 +102,12 @@ def run_groups(
 def marked(name: str, where: Path) -> list[str]:
     """The files in `where` that have tests with this marker. pytest would import all files to find them."""
     return [str(path) for path in where.rglob("test_*.py") if f"mark.{name}" in path.read_text()]
+
+
+def folders_of(files: Sequence[str]) -> list[Path]:
+    """The folders that have no test files but these, in a stable order."""
+    folders = sorted({Path(file).parent for file in files})
+    return [folder for folder in folders if {str(file) for file in folder.glob("test_*.py")} <= {*files}]
 
 
 def measure(module: str, arguments: Sequence[str]) -> int:
