@@ -145,7 +145,7 @@ def test_several_threads_may_ask_at_once() -> None:
 
 def test_a_program_that_ends_leaves_no_server() -> None:
     text = "from emulator.session import fork_server, isolation\n"
-    text += f"isolation.prepare({SERVER!r})\nprint(*fork_server.servers(), flush=True)\ninput()\n"
+    text += f"isolation.prepare({SERVER!r}, many=False)\nprint(*fork_server.servers(), flush=True)\ninput()\n"
     root = Path(__file__).resolve().parents[3]
     for end in ("a line", "a signal"):
         program = subprocess.Popen(
