@@ -77,10 +77,14 @@ def replied(base: RunSpec, asked: Asked, person: int) -> Reply:
 def changes_tried(
     base: RunSpec, rows: tuple[Assessment, ...], by: Objective, person: int
 ) -> tuple[Change, ...]:
-    """What single changes of the cluster do. Raises `TooMany` as `assessed` does."""
+    """What single changes of the cluster do. Raises `TooMany` as `assessed` does, and `Unavailable` if it
+    takes longer than one may wait: what was predicted is kept, so asking again goes on.
+    """
     given = [row.model_dump(mode="json") for row in rows]
     calls = [("plan.try_changes", [_document(base), given, by, *_ticket(person)])]
     (answer,) = _answers(calls, base, person)
+    if answer["changes"] is None:
+        raise Unavailable("The planning workers are busy with these changes and others.", retry_s=1)
     return tuple(Change.parse(change, "change") for change in answer["changes"])
 
 

@@ -82,16 +82,8 @@ def answer_first(
     """Say whether several devices are better than one, given the assessments `rows`."""
     spec = with_profile(RunSpec.parse(base, "run"))
     known = [Assessment.parse(row, "assessment") for row in rows]
-    ends_s = time.monotonic() + LIMIT_S
-
-    def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-        rows = assess_until(specs, place, number, ends_s=ends_s)
-        if time.monotonic() > ends_s:  # some rows may only say so
-            raise OutOfTime
-        return rows
-
     try:
-        found = answered(spec, known, by, assess_all)
+        found = answered(spec, known, by, all_in_time(place, number, time.monotonic() + LIMIT_S))
     except OutOfTime:
         found = answered(spec, known, by, None)
     return {"answer": found.model_dump(mode="json")}
@@ -109,17 +101,9 @@ def ask_question(
     known = [Assessment.parse(row, "assessment") for row in rows]
     asked = Asked.parse(question, "question")
     ends_s = time.monotonic() + LIMIT_S
-
-    def assessed(assess_one: Callable[[RunSpec], Assessment]) -> AssessAll:
-        def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
-            found = assess_until(specs, place, number, assess_one, ends_s)
-            if time.monotonic() > ends_s:
-                raise OutOfTime
-            return found
-
-        return assess_all
-
-    asker = Asker(assessed(assess), assessed(assess_with_interval))
+    asker = Asker(
+        all_in_time(place, number, ends_s), all_in_time(place, number, ends_s, assess_with_interval)
+    )
     try:
         reply = reply_to(asked, spec, known, SUPPLY, asker)
     except OutOfTime:
@@ -132,10 +116,15 @@ def ask_question(
 def try_changes(
     base: dict[str, Any], rows: list[dict[str, Any]], by: Objective, place: str, number: int
 ) -> dict[str, Any]:
-    """Try single changes of the cluster on which `rows` were assessed."""
+    """Try single changes of the cluster on which `rows` were assessed. Without any there was too little time:
+    of some alone nobody could say which helps most.
+    """
     spec = with_profile(RunSpec.parse(base, "run"))
     known = [Assessment.parse(row, "assessment") for row in rows]
-    found = tried(spec, known, by, lambda specs: assess_until(specs, place, number))
+    try:
+        found = tried(spec, known, by, all_in_time(place, number, time.monotonic() + LIMIT_S))
+    except OutOfTime:
+        return {"changes": None}
     return {"changes": [change.model_dump(mode="json") for change in found]}
 
 
@@ -162,6 +151,20 @@ def expect_of_showcase(name: str) -> dict[str, Any]:
     text = kept if isinstance(kept, str) else told(found, predicted(found))
     client().set(key, text, ex=ASSESSMENT_KEPT_S)
     return {"expected": text}
+
+
+def all_in_time(
+    place: str, number: int, ends_s: float, assess_one: Callable[[RunSpec], Assessment] = assess
+) -> AssessAll:
+    """Assesses all runs that it gets until `ends_s`. Raises `OutOfTime` where there is no time for all."""
+
+    def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+        rows = assess_until(specs, place, number, assess_one, ends_s)
+        if time.monotonic() > ends_s:  # some rows may only say so
+            raise OutOfTime
+        return rows
+
+    return assess_all
 
 
 def assess_until(

@@ -83,6 +83,19 @@ def test_a_question_is_answered_in_a_sentence_or_not_yet(
         assert tasks.ask_question.answer(document, asked, rows, "question:7", 1) == {"reply": None}
 
 
+def test_changes_are_told_when_all_were_tried_and_else_none(
+    live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine had tried none, and the page said that none makes a difference."""
+    live_redis.set("advice:7", 1)
+    document = base_document()
+    rows = tasks.assess_some.answer(document, ["single", "gpipe"], "advice:7", 1)["rows"]
+    found = tasks.try_changes.answer(document, rows, "total_s", "advice:7", 1)["changes"]
+    assert any("twice as fast" in change["sentence"] for change in found)
+    monkeypatch.setattr(tasks, "LIMIT_S", -1)
+    assert tasks.try_changes.answer(document, rows, "total_s", "advice:7", 1) == {"changes": None}
+
+
 def test_strategies_for_which_no_time_is_left_say_so(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,14 +138,25 @@ def test_advice_that_another_request_overtook_says_when_to_ask_again(
     assert "other advice meanwhile" in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("answer", [{"rows": [], "finished": False}, {"reply": None}])
+@pytest.mark.parametrize(
+    ("path", "more", "answer"),
+    [
+        ("question", {"question": "link"}, {"rows": [], "finished": False}),
+        ("question", {"question": "buy"}, {"reply": None}),
+        ("changes", {"rows": []}, {"changes": None}),
+    ],
+)
 def test_a_question_that_takes_longer_says_when_to_ask_again(
-    live_redis: redis.Redis, victor: Browser, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any]
+    live_redis: redis.Redis,
+    victor: Browser,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    more: dict[str, Any],
+    answer: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(answers, "require_workers", lambda: None)
     monkeypatch.setattr(answers, "answers", lambda calls, ends_s: [answer for _ in calls])
-    question = "buy" if "reply" in answer else "link"
-    refused = victor.post("/advice/question", body(question=question))
+    refused = victor.post(f"/advice/{path}", body(**more))
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
 
 

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
 import { api } from '@/api/client';
+import { whenToAskAgain } from '@/api/queries';
 import { useSettled } from '@/api/useSettled';
 import type { Advice, AdviceChange, ClusterSpec, Objective, Workload } from '@/api/types';
 
@@ -28,7 +29,8 @@ export function useAdvice(question: AdviceQuestion | null) {
   return { advice, ...answer };
 }
 
-/** What single changes of the cluster would do for `by`, once there is an answer that is not stale. */
+/** What single changes of the cluster would do for `by`, once there is an answer that is not stale; asked for
+ *  again while the server says that it is busy. */
 export function useChanges(question: AdviceQuestion | null, by: Objective, advice: Advice | undefined) {
   const answer = useQuery({
     queryKey: ['advice-changes', JSON.stringify(question), by, advice],
@@ -39,5 +41,6 @@ export function useChanges(question: AdviceQuestion | null, by: Objective, advic
     gcTime: 60_000,
     retry: false,
   });
-  return { changes: answer.data, error: answer.error, busy: answer.isFetching };
+  const isBusy = whenToAskAgain(answer.error) !== undefined;
+  return { changes: answer.data, error: isBusy ? null : answer.error, busy: answer.isFetching || isBusy };
 }
