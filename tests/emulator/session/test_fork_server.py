@@ -60,6 +60,12 @@ def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -
     assert call(session_bodies.threads) == 1, "what is forked has no threads that could hold a lock"
 
 
+def test_from_the_second_call_on_a_session_finds_networks_imported() -> None:
+    """Asked by a function whose own module imports nothing."""
+    is_there = "'emulator.network.mininet_network' in __import__('sys').modules"
+    assert [call(eval, is_there) for _ in range(3)] == [False, True, True]
+
+
 def test_a_session_does_not_hold_its_servers_connection() -> None:
     assert socket.SOCK_STREAM in call(session_bodies.kinds_of_sockets)
     assert socket.SOCK_SEQPACKET not in call(session_bodies.kinds_of_sockets)
