@@ -34,7 +34,6 @@ from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.models.reference.process import LIBRARY, LIBRARY_MODULES, fork_references
-from engine.models.reference.transformers_outputs import leave_out_unused
 from engine.runs.execute import execute
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source
@@ -150,7 +149,6 @@ def preload() -> None:
     os.environ.update(LIBRARY)
     for name in NEEDED_LATE:
         import_module(name)
-    leave_out_unused()
 
 
 def _first_to_go() -> None:

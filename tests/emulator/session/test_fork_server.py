@@ -58,6 +58,7 @@ def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -
     expect_emulations(many=True)
     wait_until(lambda: call(session_bodies.imported, NEEDED_LAST[-1]), "what references need")
     assert call(session_bodies.threads) == 1, "what is forked has no threads that could hold a lock"
+    assert call(eval, "__import__('scipy').__name__") == "scipy", "which a method from outside may need"
 
 
 def test_from_the_second_call_on_a_session_finds_networks_imported() -> None:
