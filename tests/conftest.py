@@ -38,7 +38,8 @@ def ask_player(tmp_path_factory):
             players[0].stdin.flush()
             line = players[0].stdout.readline()
         except BaseException:  # of a test that took too long: the next one must not get its answer
-            players.pop().kill()
+            with players.pop() as late:
+                late.kill()
             raise
         assert line, f"the process that played {asked} broke off"
         return json.loads(line)

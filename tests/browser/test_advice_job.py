@@ -20,7 +20,12 @@ def test_the_advisor_ranks_strategies_again_after_an_edit(page: Page) -> None:
     first = page.get_by_test_id("advice").locator("li").first
     expect(first).to_contain_text("Computes on desk alone.")
     expect(page.get_by_test_id("advice-galaxy")).to_contain_text("Limited by")
+    route = "**/api/advice/changes"
+    refusal = {"detail": "The planning workers are busy with these changes and others."}
+    page.route(route, lambda asked: asked.fulfill(status=503, headers={"Retry-After": "1"}, json=refusal))
     page.get_by_test_id("advice-try-changes").click()
+    expect(page.get_by_test_id("changes-wait")).to_contain_text("They are tried again by themselves.")
+    page.unroute(route)
     expect(page.get_by_test_id("advice-changes")).to_contain_text("desk twice as fast")
     page.get_by_test_id("advice-by").click()
     page.get_by_role("option", name="Memory").click()

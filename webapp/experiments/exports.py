@@ -22,7 +22,7 @@ from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.presentation.latex import latex
 from engine.experiments.presentation.origin import Origin, origin_of
-from engine.experiments.presentation.report_html import html_report
+from engine.experiments.presentation.report_html import drawn_figures, html_report
 from engine.experiments.results.pivot import table_data, tables_of
 from engine.experiments.results.rows import Row
 from engine.experiments.studies.archive import write_archive
@@ -150,7 +150,9 @@ def study_of(source: Source) -> bytes:
 
 def report_of(source: Source) -> str:
     with DRAWING:
-        return html_report(source.experiment, points_of(source.execution), source.rows, source.origin)
+        figures = drawn_figures(source.experiment, source.rows, source.origin)
+        points = points_of(source.execution)
+        return html_report(source.experiment, points, source.rows, source.origin, figures)
 
 
 FILES: dict[str, tuple[str, Callable[[Source], str | bytes]]] = {

@@ -17,11 +17,10 @@ from engine.experiments.presentation.export import (
     records_of_rows,
     records_of_table,
 )
-from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.latex import latex
 from engine.experiments.presentation.origin import origin_of
-from engine.experiments.presentation.plot import pdf, svg
-from engine.experiments.presentation.report_html import html_report
+from engine.experiments.presentation.plot import pdf
+from engine.experiments.presentation.report_html import drawn_figures, html_report
 from engine.experiments.results.pivot import table_data, tables_of
 from engine.experiments.results.rows import Row
 
@@ -48,15 +47,14 @@ def files_of(
     """Name and content of every file."""
     origin = origin_of(experiment, rows)
     records = records_of_rows(rows, origin)
-    figures = {figure.name: figure_data(experiment, figure, rows) for figure in experiment.figures}
-    drawn = {name: svg(data, origin) for name, data in figures.items()}
-    yield "report.html", html_report(experiment, points, rows, origin, drawn)
+    figures = drawn_figures(experiment, rows, origin)
+    yield "report.html", html_report(experiment, points, rows, origin, figures)
     yield "experiment.toml", dump_toml(experiment)
     yield "points.csv", csv_text(records)
     yield "points.json", json_text(experiment, rows, origin)
     yield "points.parquet", parquet_bytes(records)
-    for name, data in figures.items():
-        yield f"figures/{name}.svg", drawn[name]
+    for name, (data, drawn) in figures.items():
+        yield f"figures/{name}.svg", drawn
         yield f"figures/{name}.pdf", pdf(data, origin)
         yield f"figures/{name}.csv", csv_text(records_of_figure(data, origin))
     for table in tables_of(experiment):

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from engine.domain.experiment import Experiment
@@ -36,20 +35,19 @@ def html_report(
     points: Sequence[Point],
     rows: Sequence[Row],
     origin: Origin,
-    drawn: Mapping[str, str] = MappingProxyType({}),
+    figures: Mapping[str, tuple[FigureData, str]],
 ) -> str:
-    """The page of an experiment; what has no results yet is shown without values. `drawn` has the SVG of
-    figures that are drawn already, by name. Raises `SpecError` as figures and tables do.
+    """The page of an experiment with its `drawn_figures`; what has no results yet is shown without values.
+    Raises `SpecError` as tables do.
     """
     from jinja2 import Environment, StrictUndefined
 
-    figures = [(figure.name, figure_data(experiment, figure, rows)) for figure in experiment.figures]
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     page = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         experiment=experiment,
         title=experiment.title or experiment.name,
         summary=summary(experiment, points, rows),
-        figures=[(data, _inline(drawn.get(name) or svg(data, origin))) for name, data in figures],
+        figures=[(data, _inline(drawn)) for data, drawn in figures.values()],
         tables=[_table(table_data(experiment, table, rows)) for table in tables_of(experiment)],
         best=_best(experiment, rows),
         claims=verdicts(experiment, rows),
@@ -60,6 +58,14 @@ def html_report(
         toml=dump_toml(experiment),
     )
     return page + "\n"
+
+
+def drawn_figures(
+    experiment: Experiment, rows: Sequence[Row], origin: Origin
+) -> dict[str, tuple[FigureData, str]]:
+    """The data and the SVG of every figure, by name. Raises `SpecError` as figures do."""
+    named = zip(experiment.figures, figures_of(experiment, rows), strict=True)
+    return {figure.name: (data, svg(data, origin)) for figure, data in named}
 
 
 def summary(experiment: Experiment, points: Sequence[Point], rows: Sequence[Row]) -> str:

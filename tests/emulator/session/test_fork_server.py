@@ -155,15 +155,14 @@ def test_a_program_that_ends_leaves_no_server() -> None:
     text += f"isolation.prepare({SERVER!r}, many=False)\nprint(*fork_server.servers(), flush=True)\ninput()\n"
     root = Path(__file__).resolve().parents[3]
     for end in ("a line", "a signal"):
-        program = subprocess.Popen(
+        with subprocess.Popen(
             (sys.executable, "-c", text), cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert program.stdin is not None and program.stdout is not None
-        server = process(int(program.stdout.readline()))
-        assert server is not None
-        if end == "a line":
-            program.communicate("\n")
-        else:
-            program.kill()
-            program.communicate()
+        ) as program:
+            assert program.stdin is not None and program.stdout is not None
+            server = process(int(program.stdout.readline()))
+            assert server is not None
+            if end == "a line":
+                program.communicate("\n")
+            else:
+                program.kill()
         wait_until(lambda server=server: not is_alive(server), "the server has ended")

@@ -1,7 +1,10 @@
 """What a session sends and takes between the calls of the engine, without a network or a process."""
 
 import math
+import os
+import socket
 from collections import deque
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +13,11 @@ from emulator.session import server
 from emulator.session.client import _drain, _SessionClient
 from emulator.session.limits import Guard, Limits
 from emulator.session.server import BATCH_S, Session
+from emulator.session.wire import JsonLines
 from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
+from engine.models.reference.process import run_apart
 from tests.support.one_device import spec_of
 
 TICK = ClockTicked(time_s=1.0, wall_s=2.0)
@@ -181,3 +186,29 @@ def test_a_session_says_that_it_has_heard_a_stop() -> None:
     lines = FakeLines([{"kind": "stop"}])
     assert Session(lines).should_stop()  # type: ignore[arg-type]
     assert lines.sent == [{"stopping": True}]
+
+
+def test_a_session_computes_its_reference_in_a_copy_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a program of its own it would import torch anew."""
+    (tmp_path / "tells_its_parent.py").write_text(
+        "import os\ndef main(arguments):\n    open(arguments[1], 'w').write(str(os.getppid()))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def run(session: Session) -> None:
+        run_apart("tells_its_parent", spec_of("tiny-gpt2"), tmp_path / "parent")
+        session.lines.send({"me": os.getpid()})
+
+    monkeypatch.setattr(Session, "run", run)
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if not child:
+        ours.close()
+        server.main(theirs.detach())
+    theirs.close()
+    with ours:
+        assert JsonLines(ours).receive(60.0) == [{"me": child}]
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (tmp_path / "parent").read_text() == str(child)

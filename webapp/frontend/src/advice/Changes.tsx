@@ -7,16 +7,24 @@ interface Props {
   changes: readonly AdviceChange[] | undefined;
   error: Error | null;
   busy: boolean;
+  why: string | undefined;
 }
 
 const SHOWN = 6;
 
 /** What single changes of the cluster would do, each tried by prediction. */
-export function Changes({ changes, error, busy }: Props) {
+export function Changes({ changes, error, busy, why }: Props) {
   if (error) {
     return (
       <Text size="xs" c="dimmed">
         {sentence(error)}
+      </Text>
+    );
+  }
+  if (!changes && why) {
+    return (
+      <Text size="xs" c="dimmed" data-testid="changes-wait">
+        {why} They are tried again by themselves.
       </Text>
     );
   }

@@ -42,5 +42,11 @@ export function useChanges(question: AdviceQuestion | null, by: Objective, advic
     retry: false,
   });
   const isBusy = whenToAskAgain(answer.error) !== undefined;
-  return { changes: answer.data, error: isBusy ? null : answer.error, busy: answer.isFetching || isBusy };
+  return {
+    changes: answer.data,
+    error: isBusy ? null : answer.error,
+    busy: answer.isFetching || isBusy,
+    /** Why they are not there yet, if the server says so. */
+    why: isBusy ? answer.error?.message : undefined,
+  };
 }
