@@ -16,6 +16,7 @@ hypothesis.settings.load_profile("same")
 pytest_plugins = [
     "tests.support.campaigns",
     "tests.support.cycles",
+    "tests.support.overhead",
     "tests.support.order",
     "tests.support.timeouts",
 ]

@@ -9,9 +9,7 @@ import pytest
 
 from tests.branch_coverage import as_markdown, rooms_of
 from tests.mutation.document import DOCUMENT, write_section
-from tests.mutation.mutants import sample
 from tests.mutation.table import ScoreTable
-from tests.mutation.trial import changed
 
 pytestmark = pytest.mark.long("emulator", "engine", "topologies", "webapp", "tests")
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,6 +44,8 @@ def test_no_module_is_twice_in_the_mutation_table() -> None:
 
 
 def test_a_sample_of_mutants_is_the_same_for_the_same_seed_and_each_changes_one_line(tmp_path) -> None:
+    from tests.mutation.mutants import sample  # here, as whoever only looks for tests need not wait for it
+
     module = tmp_path / "module.py"
     module.write_text(CODE)
     every = sample(module, 100, seed=1)
@@ -60,6 +60,8 @@ def test_a_sample_of_mutants_is_the_same_for_the_same_seed_and_each_changes_one_
 
 
 def test_two_changes_of_one_size_are_each_seen_where_compiled_files_are_kept(tmp_path) -> None:
+    from tests.mutation.trial import changed
+
     module = tmp_path / "module.py"
     module.write_text(CODE)
     call = (sys.executable, "-c", "import module; print(module.larger(1, 1))")

@@ -6,20 +6,21 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import schemathesis
 from django.http import HttpResponse
 from django.test import Client
 from hypothesis import HealthCheck, Phase, given, seed, settings
-from schemathesis import Case
-from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from tests.support import experiments
 from tests.support.web import Browser, person, request_body
 from webapp.accounts import tokens
 from webapp.api import api
+
+if TYPE_CHECKING:
+    from schemathesis import Case
+    from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -31,6 +32,8 @@ NOT_SENT = ("POST /api/logout", "POST /api/account/password")
 
 
 def document() -> OpenApiSchema:
+    import schemathesis  # here: two seconds, in each process that only looks for its tests
+
     described = json.loads(json.dumps(api.get_openapi_schema(path_prefix="/api/"), default=str))
     return schemathesis.openapi.from_dict(described)
 

@@ -6,15 +6,14 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-import openai
 import pytest
 import pytest_asyncio
 import redis
 import uvicorn
 from channels.db import database_sync_to_async
-from openai import AsyncOpenAI
 
 from edgeloom import Client, Refused
 from tests.support.served_run import PROMPT_TOKENS, Player, played, serving_run
@@ -27,6 +26,9 @@ from webapp.runs.control import list_of
 from webapp.runs.models import Run
 from webapp.serving import answer as answer_module
 from webapp.serving.answer import Cut
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 
@@ -67,12 +69,20 @@ async def address() -> AsyncIterator[str]:
         await serving
 
 
+@pytest.fixture(scope="module")
+def openai() -> ModuleType:
+    """Imported for the tests that use it: it takes a second in each process that only looks for tests."""
+    import openai
+
+    return openai
+
+
 @pytest_asyncio.fixture
 async def client(
-    address: str, secrets: dict[str, str], player: Player, settings: Any
+    openai: ModuleType, address: str, secrets: dict[str, str], player: Player, settings: Any
 ) -> AsyncIterator[AsyncOpenAI]:
     settings.ALLOWED_HOSTS = ["127.0.0.1", "testserver"]
-    async with AsyncOpenAI(base_url=f"{address}/v1", api_key=secrets["olga"], max_retries=0) as made:
+    async with openai.AsyncOpenAI(base_url=f"{address}/v1", api_key=secrets["olga"], max_retries=0) as made:
         yield made
 
 
@@ -174,7 +184,7 @@ async def test_a_caller_who_goes_away_cancels_the_request(client: AsyncOpenAI, p
 
 
 async def test_an_answer_that_the_run_does_not_complete_is_an_error_with_the_reason(
-    client: AsyncOpenAI,
+    openai: ModuleType, client: AsyncOpenAI
 ) -> None:
     with pytest.raises(openai.APIError, match=r"The run is failed .* d1 is gone\."):
         stream = await client.completions.create(model="edge", prompt="die now", stream=True)
@@ -182,7 +192,7 @@ async def test_an_answer_that_the_run_does_not_complete_is_an_error_with_the_rea
 
 
 async def test_what_is_not_possible_is_said_in_the_form_of_openai(
-    client: AsyncOpenAI, secrets: dict[str, str], address: str
+    openai: ModuleType, client: AsyncOpenAI, secrets: dict[str, str], address: str
 ) -> None:
     ask = client.completions.create
     with pytest.raises(openai.NotFoundError, match="Runs that serve: edge"):
@@ -244,7 +254,7 @@ async def test_a_notebook_asks_lists_follows_and_is_told_what_is_wrong(
 
 
 async def test_a_session_opens_nothing_below_v1_and_two_runs_of_a_name_are_told_apart(
-    client: AsyncOpenAI, run: Run
+    openai: ModuleType, client: AsyncOpenAI, run: Run
 ) -> None:
     def asked() -> tuple[int, Any]:
         browser = Browser()
