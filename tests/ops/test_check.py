@@ -100,6 +100,7 @@ def test_the_campaigns_run_in_the_same_groups_with_a_word_on_their_time(runs, ca
     expected = {"(long) and not alone and not browser", "(long) and browser", "(long) and alone"}
     assert selected(runs).keys() == expected
     assert all(("--changed-since", "abc") in itertools.pairwise(run) for run in runs)
+    assert "-n" not in selected(runs)["(long) and browser"], "some stop what others would use"
     assert "minutes" in capfd.readouterr().err
 
 

@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.root, pytest.mark.redis]
 class Up:
     """One `./loom up` with a state directory and a port of its own."""
 
-    def __init__(self, state_dir: Path):
+    def __init__(self, state_dir: Path, port: int | None = None):
         self.state_dir = state_dir
-        self.port = free_port()
+        self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.environment = {**os.environ, "LOOM_STATE_DIR": str(state_dir), "OMP_NUM_THREADS": "1"}
         for name in ("REDIS_URL", "DATABASE_URL"):
