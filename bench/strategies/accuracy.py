@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import topologies
-from bench.strategies.choices import Question, asked_of, read_questions, share_right
-from bench.strategies.score import held_out_windows, logits_of, score
 from bench.tables.chart import Chart, lines
 from bench.tables.rows import Table
 from engine.domain.spec import RunSpec
@@ -16,6 +14,9 @@ from engine.domain.units import human_s
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
+
+if TYPE_CHECKING:
+    from bench.strategies.choices import Question
 
 CLUSTER, MODEL = "lab-4", "demo-lm"
 WINDOWS, PROMPT, CONTINUATION, CHOICES, NEW_TOKENS = 64, 64, 4, 4, 16
@@ -39,6 +40,10 @@ def measure_accuracy(model: str = "", data: Path | None = None) -> Table:
     """Accuracy and time of every lossy strategy: of the demo model on its held-out text, or of the model in
     the directory `model` on the questions in `data`.
     """
+    # torch takes seconds to import, and every command of ./loom imports this module
+    from bench.strategies.choices import asked_of, read_questions, share_right
+    from bench.strategies.score import held_out_windows, logits_of, score
+
     base = _spec(model or MODEL, *LOSSLESS[1:])
     windows = held_out_windows(base, WINDOWS, PROMPT, CONTINUATION)
     questions = read_questions(data, base) if data else asked_of(windows, CHOICES)

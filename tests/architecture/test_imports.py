@@ -134,6 +134,7 @@ def test_planning_predicting_and_the_command_line_load_no_torch() -> None:
         "import engine.cli.commands, engine.reports.fold, engine.reports.compare, engine.reports.perfetto\n"
         "import engine.runs.predict, engine.runs.execute, engine.strategies.registry\n"
         "import engine.models.catalogue, topologies\n"
+        "import bench.commands, emulator.cli.main, webapp.operations.commands, tests.devtools.commands\n"
         "loaded = {'torch', 'transformers', 'django', 'mininet'} & set(sys.modules)\n"
         "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
     )

@@ -22,15 +22,13 @@ def test_files_that_start_processes_come_first_and_stay_whole(tmp_path: Path) ->
         "tests.support.order",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:django",
         "-q",
         "--collect-only",
     )
     said = subprocess.run(
         (sys.executable, "-m", "pytest", *options),
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"},
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=True,

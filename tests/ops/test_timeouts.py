@@ -1,5 +1,6 @@
 """A test that hangs fails at its time limit, with the stacks of its threads and of its child processes."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -26,10 +27,11 @@ def test_a_test_that_hangs_fails_with_the_stacks_of_its_threads_and_children(tmp
     child is up, however long that takes.
     """
     (tmp_path / "test_hangs.py").write_text(HANGS)
-    options = ("-p", "tests.support.timeouts", "--timeout=900", "-p", "no:cacheprovider", "--rootdir")
+    options = ("-p", "pytest_timeout", "-p", "tests.support.timeouts", "--timeout=900", "--rootdir")
     with subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, str(tmp_path), str(tmp_path), "-s"],
         cwd=ROOT,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
