@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from math import inf
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec, DeviceSpec
@@ -60,6 +60,13 @@ REMEDY = "give it more memory, or add devices that take a share"
 
 NeedBytes = Callable[[int, int, int], float]
 """Bytes that member i needs with so many head units and so many granules of columns."""
+
+
+class NeedUpTo(Protocol):
+    """The same, exact up to `enough_bytes`: of a share that needs more, it may say less than it needs."""
+
+    def __call__(self, i: int, groups: int, count: int, enough_bytes: float = inf) -> float: ...
+
 
 MoreTime = Callable[[int, int], float]
 """Seconds of so many heads, or columns, of a layer on member i."""
@@ -183,29 +190,42 @@ def task_of(
     )
 
 
-def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedBytes:
+def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedUpTo:
     """Bytes of memory that each member needs; `sizes` are the members' rows."""
     model, demand = task.model, task.demand
     granule = max(stop - start for start, stop in pairwise(task.cuts))
     at_ends_bytes = working_bytes(model, end_ops(model, demand))
 
     @cache
-    def share_bytes(groups: int, count: int) -> tuple[int, int]:
-        """Of a share on any member: what stays, and what its largest operation works with."""
-        heads, columns = groups * model.group_size, min(count * granule, model.intermediate_size)
+    def staying_bytes(groups: int, count: int) -> int:
+        """What stays of a share on any member."""
+        heads, columns = sizes_of(groups, count)
         pieces = (
             Slice(layer=0, part="attention", axis="heads", start=0, stop=heads),
             Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns),
         )
         per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, groups)
-        ops = member_ops(model, demand, heads, columns, sizes, task.tiles)
-        return model.num_layers * per_layer, working_bytes(model, ops)
+        return model.num_layers * per_layer
 
-    def need_bytes(i: int, groups: int, count: int) -> float:
-        stays_bytes, works_bytes = share_bytes(groups, count)
-        if task.group[i] != task.cluster.source_rank:
-            return stays_bytes + works_bytes
-        return stays_bytes + max(works_bytes, at_ends_bytes) + task.ends_bytes
+    @cache
+    def ops_bytes(groups: int, count: int) -> int:
+        """What the largest operation of a share works with, beside the KV rows from disk."""
+        own = member_ops(model, demand, *sizes_of(groups, count), sizes, task.tiles)
+        return working_bytes(model, [one._replace(fetched_bytes=0) for one in own])
+
+    def works_bytes(groups: int, count: int) -> int:
+        """No operation works with heads and with columns, and none needs less for more of them."""
+        return max(ops_bytes(groups, 0), ops_bytes(0, count)) + demand.fetched_bytes(model, groups)
+
+    def sizes_of(groups: int, count: int) -> tuple[int, int]:
+        return groups * model.group_size, min(count * granule, model.intermediate_size)
+
+    def need_bytes(i: int, groups: int, count: int, enough_bytes: float = inf) -> float:
+        is_source = task.group[i] == task.cluster.source_rank
+        least = staying_bytes(groups, count) + is_source * (at_ends_bytes + task.ends_bytes)
+        if least > enough_bytes:
+            return least
+        return least + max(0, works_bytes(groups, count) - is_source * at_ends_bytes)
 
     return need_bytes
 
@@ -350,7 +370,7 @@ def no_tokens_s(i: int, count: int) -> float:
 def exact_shares(
     task: Task,
     sizes: Sequence[int],
-    need_bytes: NeedBytes,
+    need_bytes: NeedUpTo,
     heads_s: MoreTime = no_tokens_s,
     columns_s: MoreTime = no_tokens_s,
 ) -> Shares | None:
@@ -361,7 +381,7 @@ def exact_shares(
     memory_bytes = task.memory_bytes
 
     def fits(i: int, groups: int, count: int) -> bool:
-        return need_bytes(i, groups, count) <= memory_bytes[i]
+        return need_bytes(i, groups, count, memory_bytes[i]) <= memory_bytes[i]
 
     most = [most_granules(units, task.granules, partial(fits, i)) for i in members]
     no_s = [0.0] * (units + 1), [0.0] * (task.granules + 1)
