@@ -61,11 +61,14 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 # Database -----------------------------------------------------------------------------------------
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A file instead of SQLite's memory: worker processes open it too."""
+    """A file instead of SQLite's memory: worker processes open it too. What it has need not outlive a loss of
+    power, so nothing waits for the disk.
+    """
     database = connections.databases["default"]
     if database["ENGINE"].endswith("sqlite3"):
         name = tmp_path_factory.mktemp("database") / "test.sqlite3"
         connections["default"].settings_dict["TEST"]["NAME"] = str(name)
+        connections["default"].settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
 
 
 @pytest.fixture(scope="session", autouse=True)
