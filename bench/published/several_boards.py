@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from bench.tables.chart import Scatter
@@ -186,9 +187,9 @@ def added(row: PublishedRate) -> tuple[float, float]:
     for other in published_rates():
         same = (other.device, other.runtime) == (row.device, row.runtime) and other.shape
         if same and other.nodes <= FITTED and (other.evaluation_s or other.nodes == 1):
-            spec = several(other._replace(board=row.board))
+            alone_s, layers = _alone(other._replace(board=row.board))
             published_s = other.evaluation_s or 1 / (other.decode_tokens_per_s or 0)
-            found.append((evaluation(spec) / published_s, spec.model.num_layers / published_s))
+            found.append((alone_s / published_s, layers / published_s))
     if not found:
         return 1.0, 0.0
     if len(found) == 1:
@@ -198,6 +199,13 @@ def added(row: PublishedRate) -> tuple[float, float]:
     a, b = (sum(x[i] for x in found) for i in (0, 1))
     determinant = aa * bb - ab * ab
     return (a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant
+
+
+@cache
+def _alone(row: PublishedRate) -> tuple[float, int]:
+    """Seconds of evaluation and layers of a row from which those of many others are fitted."""
+    spec = several(row)
+    return evaluation(spec), spec.model.num_layers
 
 
 def evaluation(spec: RunSpec) -> float:
