@@ -1,6 +1,7 @@
 """The accuracy matrix: which runs are carried out within the time, and what the table says of them."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 from bench.prediction.accuracy_matrix import EXPERIMENT, carry_out_for, in_order, points_of, spreads_of
@@ -71,8 +72,13 @@ def test_runs_that_are_done_count_as_had():
     assert [task.digest for task in in_order(points, left, {"0"})] == ["2", "1"]
 
 
+@cache
+def matrix():
+    return points_of(load_file(EXPERIMENT), Sources(cluster=load, preset=None))
+
+
 def test_the_first_runs_of_the_matrix_have_every_level_of_every_factor():
-    points = points_of(load_file(EXPERIMENT), Sources(cluster=load, preset=None))
+    points = matrix()
     first = {
         task.digest for task in in_order(points, tasks_of(points, ["emulated"], {}, Versions()), ())[:150]
     }
@@ -176,6 +182,6 @@ def test_the_matrix_has_methods_of_the_registry_and_three_clusters_models_and_ra
 
 
 def test_every_point_of_the_matrix_is_a_run():
-    points = points_of(load_file(EXPERIMENT), Sources(cluster=load, preset=None))
+    points = matrix()
     assert len(points) == 17 * (27 + 5 + 2)
     assert not [point.problem for point in points if point.problem]

@@ -38,12 +38,6 @@ def test_an_experiment_states_its_assumptions_and_survives_a_round_trip(name: st
     assert parse_toml(dump_toml(one), name) == one
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_point_of_an_experiment_is_a_run(name: str) -> None:
-    points = expand(experiment(name), Sources(topologies.load, topologies.preset))
-    assert [point.problem for point in points if point.spec is None] == []
-
-
 def as_published(value: Published) -> object:
     """The figure that `value` states: itself, or its baseline in the note's "2.8 of 5.21 s" too."""
     if value.low is not None:

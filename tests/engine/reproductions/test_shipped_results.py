@@ -28,6 +28,11 @@ def points(name: str) -> tuple[Point, ...]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_every_point_of_an_experiment_is_a_run(name: str) -> None:
+    assert [point.problem for point in points(name) if point.spec is None] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_point_has_a_shipped_result(name: str) -> None:
     digests = {row.digest for row in shipped_rows(experiment(name)) if row.world == "predicted"}
     missing = [point.coordinates for point in points(name) if point.digest not in digests]
