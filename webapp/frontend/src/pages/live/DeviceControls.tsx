@@ -1,22 +1,31 @@
 import { Button, Group, Popover, Text } from '@mantine/core';
-import { useState } from 'react';
-import type { Command } from '@/api/types';
-import type { DeviceView } from '@/run/data/snapshot';
+import { memo, useState } from 'react';
 import { NumberField } from './NumberField';
+import type { LiveChange } from './usePending';
 
 interface Props {
-  device: DeviceView;
+  name: string;
+  /** How many times as long it takes. */
+  slowdown: number;
+  failed: boolean;
+  frozen: boolean;
   enabled: boolean;
-  submit: (command: Exclude<Command, { kind: 'stop' }>) => void;
+  send: (change: LiveChange) => void;
 }
 
 /** Buttons of a device: slow it down, freeze it, restore it, kill it (after a confirmation) or let it join again. */
-export function DeviceControls({ device, enabled, submit }: Props) {
-  const { name } = device;
-  const away = device.failedAt_s !== null || device.frozenAt_s !== null;
+export const DeviceControls = memo(function DeviceControls({
+  name,
+  slowdown,
+  failed,
+  frozen,
+  enabled,
+  send,
+}: Props) {
+  const away = failed || frozen;
   return (
     <Group gap={6} wrap="nowrap" mt={7} align="flex-end">
-      <Slowdown device={device} enabled={enabled && !away} submit={submit} />
+      <Slowdown name={name} slowdown={slowdown} enabled={enabled && !away} send={send} />
       {away ? (
         <Button
           size="compact-xs"
@@ -24,9 +33,9 @@ export function DeviceControls({ device, enabled, submit }: Props) {
           color="green"
           disabled={!enabled}
           data-testid={`device-join-${name}`}
-          onClick={() => submit({ kind: 'join_device', device: name })}
+          onClick={() => send({ kind: 'join_device', device: name })}
         >
-          {device.failedAt_s === null ? 'Restore' : 'Join again'}
+          {failed ? 'Join again' : 'Restore'}
         </Button>
       ) : (
         <>
@@ -36,31 +45,31 @@ export function DeviceControls({ device, enabled, submit }: Props) {
             disabled={!enabled}
             data-testid={`device-freeze-${name}`}
             title="Stop the process without closing its connections"
-            onClick={() => submit({ kind: 'freeze_device', device: name })}
+            onClick={() => send({ kind: 'freeze_device', device: name })}
           >
             Freeze
           </Button>
-          <Drop name={name} enabled={enabled} onDrop={() => submit({ kind: 'drop_device', device: name })} />
+          <Drop name={name} enabled={enabled} onDrop={() => send({ kind: 'drop_device', device: name })} />
         </>
       )}
     </Group>
   );
-}
+});
 
-function Slowdown({ device, enabled, submit }: Props) {
+function Slowdown({ name, slowdown, enabled, send }: Omit<Props, 'failed' | 'frozen'>) {
   return (
     <NumberField
       w={128}
       prefix="takes "
       suffix=" × as long"
-      value={device.slowdown}
+      value={slowdown}
       min={0.01}
       max={1000}
       decimalScale={2}
       disabled={!enabled}
-      aria-label={`Slow ${device.name} down by this factor`}
-      testId={`device-slow-${device.name}`}
-      onSet={(factor) => submit({ kind: 'slow_device', device: device.name, factor })}
+      aria-label={`Slow ${name} down by this factor`}
+      testId={`device-slow-${name}`}
+      onSet={(factor) => send({ kind: 'slow_device', device: name, factor })}
     />
   );
 }

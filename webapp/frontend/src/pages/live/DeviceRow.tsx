@@ -3,7 +3,6 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import type { DeviceSpec } from '@/api/types';
 import { bytes, flopRate, percent, three } from '@/format/units';
 import { aboutState, stateText, type DeviceState } from '@/run/data/activity';
-import { sendChange } from '@/run/feed/commands';
 import type { DeviceView } from '@/run/data/snapshot';
 import { deviceColor } from '@/theme/deviceColors';
 import { DeviceControls } from './DeviceControls';
@@ -39,7 +38,7 @@ export function DeviceRow({
   chosen,
   onChoose,
 }: Props) {
-  const [pending, submit] = usePending(device.changes, refusals);
+  const [pending, send] = usePending(runId, device.changes, refusals);
   const row = useRow(chosen, onChoose);
   const { shares } = device.activity;
   return (
@@ -87,9 +86,12 @@ export function DeviceRow({
       </Text>
       <DeviceControls
         key={refusals}
-        device={device}
+        name={device.name}
+        slowdown={device.slowdown}
+        failed={device.failedAt_s !== null}
+        frozen={device.frozenAt_s !== null}
         enabled={enabled && !pending}
-        submit={(command) => void submit(() => sendChange(runId, command))}
+        send={send}
       />
       <ProcessLog device={device.name} lines={device.output} />
     </div>

@@ -1,16 +1,15 @@
 import { Badge, Group, SegmentedControl, Switch, Text, Tooltip } from '@mantine/core';
-import { useEffect, useState } from 'react';
+import { memo, useCallback, useEffect, useState } from 'react';
 import type { Direction } from '@/api/types';
 import { endsOf, linkTitle } from '@/format/links';
 import { maybe, rate } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
-import { sendChange } from '@/run/feed/commands';
 import { describeConditions, utilisation } from '@/run/data/linkUse';
 import type { DirectionData } from '@/run/data/runData';
 import type { LinkView } from '@/run/data/snapshot';
 import { LinkConditions } from './LinkConditions';
 import { RateControl } from './RateControl';
-import { usePending } from './usePending';
+import { usePending, type LiveChange } from './usePending';
 import { useRow } from './useRow';
 import classes from './live.module.css';
 
@@ -27,8 +26,16 @@ interface Props {
 export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Props) {
   const [direction, setDirection] = useState<Direction>('both');
   const [draft, setDraft] = useState<number | null>(null);
-  const [pending, submit] = usePending(link.changes, refusals);
+  const [pending, send] = usePending(runId, link.changes, refusals);
   const row = useRow(chosen, onChoose);
+  const { name } = link;
+  const setRate = useCallback(
+    (bit_per_s: number) => {
+      setDraft(bit_per_s);
+      send({ kind: 'set_rate', link: name, bit_per_s, direction });
+    },
+    [send, name, direction],
+  );
   useEffect(() => {
     if (!pending) setDraft(null);
   }, [pending]);
@@ -57,20 +64,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
               pending
             </Badge>
           )}
-          <Tooltip label={link.up ? 'Cut this link' : 'Restore this link'}>
-            <Switch
-              size="xs"
-              checked={link.up}
-              disabled={!enabled || pending}
-              aria-label={`Link ${link.name} is up`}
-              data-testid={`link-up-${link.name}`}
-              withThumbIndicator={false}
-              onChange={(event) => {
-                const kind = event.currentTarget.checked ? 'link_up' : 'link_down';
-                void submit(() => sendChange(runId, { kind, link: link.name }));
-              }}
-            />
-          </Tooltip>
+          <Cut link={link.name} up={link.up} enabled={enabled && !pending} send={send} />
         </Group>
       </Group>
       <Use
@@ -98,10 +92,7 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
         enabled={enabled && link.up}
         named={chosen}
         onDraft={setDraft}
-        onSet={(bit_per_s) => {
-          setDraft(bit_per_s);
-          void submit(() => sendChange(runId, { kind: 'set_rate', link: link.name, bit_per_s, direction }));
-        }}
+        onSet={setRate}
       />
       {chosen && (
         <>
@@ -123,10 +114,11 @@ export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Pr
             key={refusals}
             link={link.name}
             direction={direction}
-            side={side}
+            delay_s={side.delay_s}
+            loss_frac={side.loss_frac}
             jitter_s={link.jitter_s}
             enabled={enabled && link.up && !pending}
-            submit={(command) => void submit(() => sendChange(runId, command))}
+            send={send}
           />
         </>
       )}
@@ -152,14 +144,53 @@ function Use({
         <div style={{ width: `${utilisation(side) * 100}%`, background: spanColors.send }} />
       </div>
       <span className={classes.useNow}>{up ? rate(side.use_bit_per_s) : 'down'}</span>
-      <Tooltip label="the set rate, and the rate measured on the link">
-        <span className={classes.useSet}>
-          {rate(side.set_bit_per_s)}{' '}
-          <span className={classes.measured} data-testid={`${testId}-measured`}>
-            {maybe(side.measured_bit_per_s, rate)}
-          </span>
-        </span>
-      </Tooltip>
+      <Rates
+        set_bit_per_s={side.set_bit_per_s}
+        measured_bit_per_s={side.measured_bit_per_s}
+        testId={testId}
+      />
     </div>
   );
 }
+
+interface RatesProps {
+  set_bit_per_s: number;
+  measured_bit_per_s: number | null;
+  testId: string;
+}
+
+const Rates = memo(function Rates({ set_bit_per_s, measured_bit_per_s, testId }: RatesProps) {
+  return (
+    <Tooltip label="the set rate, and the rate measured on the link">
+      <span className={classes.useSet}>
+        {rate(set_bit_per_s)}{' '}
+        <span className={classes.measured} data-testid={`${testId}-measured`}>
+          {maybe(measured_bit_per_s, rate)}
+        </span>
+      </span>
+    </Tooltip>
+  );
+});
+
+interface CutProps {
+  link: string;
+  up: boolean;
+  enabled: boolean;
+  send: (change: LiveChange) => void;
+}
+
+const Cut = memo(function Cut({ link, up, enabled, send }: CutProps) {
+  return (
+    <Tooltip label={up ? 'Cut this link' : 'Restore this link'}>
+      <Switch
+        size="xs"
+        checked={up}
+        disabled={!enabled}
+        aria-label={`Link ${link} is up`}
+        data-testid={`link-up-${link}`}
+        withThumbIndicator={false}
+        onChange={(event) => send({ kind: event.currentTarget.checked ? 'link_up' : 'link_down', link })}
+      />
+    </Tooltip>
+  );
+});

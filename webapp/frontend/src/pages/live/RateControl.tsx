@@ -1,6 +1,6 @@
 import { Group, Slider } from '@mantine/core';
 import { useDebouncedCallback } from '@mantine/hooks';
-import { useRef } from 'react';
+import { memo, useRef } from 'react';
 import { rate } from '@/format/units';
 import { NumberField } from './NumberField';
 import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from './rateScale';
@@ -24,8 +24,19 @@ interface Props {
   onSet: (bit_per_s: number) => void;
 }
 
-/** The rate of a link: a slider over five decades, and a field for the exact number. */
-export function RateControl({ link, bit_per_s, draft, enabled, named, onDraft, onSet }: Props) {
+/**
+ * The rate of a link: a slider over five decades, and a field for the exact number. It takes long to render, and a
+ * page that is watched has four pictures a second.
+ */
+export const RateControl = memo(function RateControl({
+  link,
+  bit_per_s,
+  draft,
+  enabled,
+  named,
+  onDraft,
+  onSet,
+}: Props) {
   const press = useRef<{ x: number; onThumb: boolean; moved: boolean; down: boolean } | null>(null);
   const waiting = useRef<number | null>(null); // moved to, and not sent yet
   const settle = useDebouncedCallback(() => {
@@ -98,4 +109,4 @@ export function RateControl({ link, bit_per_s, draft, enabled, named, onDraft, o
       />
     </Group>
   );
-}
+});

@@ -1,4 +1,9 @@
-import { useEffect, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import type { Command } from '@/api/types';
+import { sendChange } from '@/run/feed/commands';
+
+/** A change of a running cluster. */
+export type LiveChange = Exclude<Command, { kind: 'stop' }>;
 
 /** How many answers there are when a change that is sent now, after `answers` of them, has its own. */
 export function awaitedAfter(awaited: number, answers: number): number {
@@ -6,22 +11,27 @@ export function awaitedAfter(awaited: number, answers: number): number {
 }
 
 /**
- * A change is pending from the click until an event says that it was applied or refused. Of several changes
- * the last one counts: the answer to an earlier one does not end the wait.
+ * Whether a change is pending, and a function that sends one to run `id`; it stays the same. A change is pending
+ * from the click until an event says that it was applied or refused. Of several changes the last one counts: the
+ * answer to an earlier one does not end the wait.
  */
 export function usePending(
+  id: number,
   changes: number,
   refusals: number,
-): [boolean, (send: () => Promise<boolean>) => Promise<void>] {
+): [boolean, (change: LiveChange) => void] {
   const answers = changes + refusals;
   const latest = useRef(answers);
   useEffect(() => {
     latest.current = answers;
   }, [answers]);
   const [awaited, setAwaited] = useState(answers);
-  const submit = async (send: () => Promise<boolean>) => {
-    setAwaited((before) => awaitedAfter(before, latest.current));
-    if (!(await send())) setAwaited((before) => before - 1);
-  };
-  return [awaited > answers, submit];
+  const send = useCallback(
+    async (change: LiveChange) => {
+      setAwaited((before) => awaitedAfter(before, latest.current));
+      if (!(await sendChange(id, change))) setAwaited((before) => before - 1);
+    },
+    [id],
+  );
+  return [awaited > answers, send];
 }
