@@ -7,7 +7,6 @@ Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-sit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -18,7 +17,7 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.messages import fixed_s
-from engine.strategies.shared.shares import first_alike, op_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 TileTime = Callable[[int], float]
@@ -64,8 +63,6 @@ class MemberTimes:
     ):
         self.cluster, self.model, self.demand = cluster, model, demand
         self.group, self.sizes, self.tiles = group, sizes, tiles
-        self._first_alike = first_alike(cluster)
-        self._device_s = cache(self._timed_s)
         row_bytes = payload_bytes(hidden(model, demand.batch, 1))
         self.hops_s = [
             [_hop_s(cluster, group, src, size * row_bytes) for size in sizes] for src in range(len(group))
@@ -108,10 +105,7 @@ class MemberTimes:
         return sum(self.ffn_s(i, columns))
 
     def _op_s(self, i: int, op: Op, *inputs: Meta) -> float:
-        return self._device_s(self._first_alike[self.group[i]], op, inputs)
-
-    def _timed_s(self, rank: int, op: Op, inputs: tuple[Meta, ...]) -> float:
-        return op_s(self.cluster.devices[rank], self.model, SizedOp(op, inputs))
+        return op_s(self.cluster.devices[self.group[i]], self.model, SizedOp(op, inputs))
 
     def _ring_s(self, i: int, product_s: TileTime, gathers: bool) -> float:
         """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the

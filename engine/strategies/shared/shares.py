@@ -44,14 +44,6 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(accumulate(sizes, initial=0))
 
 
-def first_alike(cluster: ClusterSpec) -> tuple[int, ...]:
-    """Of each rank the first one whose device differs in nothing but its name: of both, operations take as
-    long.
-    """
-    nameless = [device.model_copy(update={"name": ""}) for device in cluster.devices]
-    return tuple(nameless.index(device) for device in nameless)
-
-
 def op_s(device: DeviceSpec, model: ModelSpec, one: SizedOp) -> float:
     """Seconds of an operation on `device`, for planning: the mean over the layers of `model`, which differ
     where only some have a sliding window.
