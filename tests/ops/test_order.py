@@ -14,26 +14,23 @@ FILES = {
 }
 
 
-def test_files_that_start_processes_come_first_and_stay_whole(tmp_path: Path) -> None:
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  redis\n  root\n")
-    for name, text in FILES.items():
-        (tmp_path / f"{name}.py").write_text(text)
-    options = (
-        "-p",
-        "tests.support.order",
-        "-p",
-        "no:cacheprovider",
-        "-q",
-        "--collect-only",
-    )
-    said = subprocess.run(
-        (sys.executable, "-m", "pytest", *options),
-        cwd=tmp_path,
+def pytest_in(folder: Path, *options: str) -> str:
+    """What pytest says there, with no plugin but the order and those named."""
+    return subprocess.run(
+        (sys.executable, "-m", "pytest", "-p", "tests.support.order", "-p", "no:cacheprovider", *options),
+        cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=True,
     ).stdout
+
+
+def test_files_that_start_processes_come_first_and_stay_whole(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  redis\n  root\n")
+    for name, text in FILES.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    said = pytest_in(tmp_path, "-q", "--collect-only")
     assert [line[5] for line in said.splitlines() if "::" in line] == ["b", "b", "d", "a", "a", "c"]
 
 
@@ -44,14 +41,6 @@ def test_files_that_have_runs_played_go_to_one_worker(tmp_path: Path) -> None:
         (tmp_path / f"{name}.py").write_text(text)
     (tmp_path / "test_c.py").write_text("def test_it(): pass")
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    options = ("-p", "xdist", "-p", "tests.support.order", "-p", "no:cacheprovider")
-    said = subprocess.run(
-        (sys.executable, "-m", "pytest", *options, "-v", "-n", "2", "--dist", "loadfile"),
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+    said = pytest_in(tmp_path, "-p", "xdist", "-v", "-n", "2", "--dist", "loadfile")
     workers = {file: worker for worker, file in re.findall(r"\[(gw\d)\].* PASSED test_(.)\.py", said)}
     assert workers["a"] == workers["b"] == workers["d"] != workers["c"], said

@@ -7,8 +7,8 @@
 
 Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
 browser, which share one `./loom up` and mostly wait, in two processes of their own; and the checks (linters,
-types, front end), one after the other. Then come, one by one, the tests that need a quiet
-machine because what they measure is time. Campaigns are left out: `./loom test --long` runs them.
+types, front end), one after the other. Then come, one by one, the tests that need a quiet machine because
+what they measure is time. Campaigns are left out: `./loom test --long` runs them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NO_TESTS_COLLECTED = 5
 """pytest's exit status where none of the tests was wanted."""
 
 BROWSERS = 2
-"""Processes of them at once. Campaigns have one: what some do to the server hinders others."""
+"""Processes that test in a browser at once; one for campaigns, some of which stop the server."""
 
 LONG_S = 20 * 60
 """Seconds that the campaigns take on two quiet cores, about."""
@@ -107,7 +107,7 @@ def run_groups(
 
 def marked(name: str, where: Path) -> list[str]:
     """The files in `where` that have tests with this marker. pytest would import all files to find them."""
-    return [str(path) for path in where.rglob("test_*.py") if f"mark.{name}" in path.read_text()]
+    return [str(path) for path in sorted(where.rglob("test_*.py")) if f"mark.{name}" in path.read_text()]
 
 
 def folders_of(files: Sequence[str]) -> list[Path]:

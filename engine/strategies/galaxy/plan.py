@@ -221,11 +221,12 @@ def need_bytes_of(task: Task, sizes: Sequence[int]) -> NeedUpTo:
         return groups * model.group_size, min(count * granule, model.intermediate_size)
 
     def need_bytes(i: int, groups: int, count: int, enough_bytes: float = inf) -> float:
-        is_source = task.group[i] == task.cluster.source_rank
-        least = staying_bytes(groups, count) + is_source * (at_ends_bytes + task.ends_bytes)
-        if least > enough_bytes:
-            return least
-        return least + max(0, works_bytes(groups, count) - is_source * at_ends_bytes)
+        at_source = task.group[i] == task.cluster.source_rank
+        work_bytes, ends_bytes = (at_ends_bytes, task.ends_bytes) if at_source else (0, 0)
+        stays_bytes = staying_bytes(groups, count) + ends_bytes
+        if stays_bytes + work_bytes > enough_bytes:
+            return stays_bytes + work_bytes
+        return stays_bytes + max(work_bytes, works_bytes(groups, count))
 
     return need_bytes
 

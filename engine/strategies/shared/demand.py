@@ -229,8 +229,7 @@ def working_bytes(model: ModelSpec, ops: Iterable[SizedOp]) -> int:
 
 def _working(model: ModelSpec, one: SizedOp) -> int:
     """Bytes that an operation works with, in the layer that needs most: it stands for that of every layer."""
-    alike = in_all_layers(model, one)
-    return _working_in(model, one) if len(alike) == 1 else max(_working_in(model, each) for each, _ in alike)
+    return max(_working_in(model, alike) for alike, _ in in_all_layers(model, one))
 
 
 def _working_in(model: ModelSpec, one: SizedOp) -> int:

@@ -9,8 +9,8 @@ export type Scenario = Schemas['Scenario'];
 export type RecordedRequests = Schemas['RequestsOut'];
 export type Change = Scenario['changes'][number];
 
-/** A live command to a run: a change of its cluster, or a stop. */
-export type Command = Timeless<Change> | { kind: 'stop' };
+/** A change of a running cluster, now. */
+export type LiveCommand = Timeless<Change>;
 
 type Timeless<T> = T extends unknown ? Omit<T, 'at_s'> : never;
 

@@ -1,7 +1,7 @@
 import { Button, Group, Popover, Text } from '@mantine/core';
 import { memo, useState } from 'react';
+import type { LiveCommand } from '@/api/types';
 import { NumberField } from './NumberField';
-import type { LiveChange } from './usePending';
 
 interface Props {
   name: string;
@@ -10,7 +10,7 @@ interface Props {
   failed: boolean;
   frozen: boolean;
   enabled: boolean;
-  send: (change: LiveChange) => void;
+  send: (command: LiveCommand) => void;
 }
 
 /** Buttons of a device: slow it down, freeze it, restore it, kill it (after a confirmation) or let it join again. */

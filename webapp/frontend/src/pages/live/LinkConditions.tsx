@@ -1,8 +1,7 @@
 import { Group } from '@mantine/core';
-import type { Direction } from '@/api/types';
+import type { Direction, LiveCommand } from '@/api/types';
 import { memo } from 'react';
 import { NumberField } from './NumberField';
-import type { LiveChange } from './usePending';
 
 interface Props {
   link: string;
@@ -11,7 +10,7 @@ interface Props {
   loss_frac: number;
   jitter_s: number;
   enabled: boolean;
-  send: (change: LiveChange) => void;
+  send: (command: LiveCommand) => void;
 }
 
 /** One-way delay, jitter and packet loss of a link. */

@@ -1,6 +1,6 @@
 import { Badge, Group, SegmentedControl, Switch, Text, Tooltip } from '@mantine/core';
 import { memo, useCallback, useEffect, useState } from 'react';
-import type { Direction } from '@/api/types';
+import type { Direction, LiveCommand } from '@/api/types';
 import { endsOf, linkTitle } from '@/format/links';
 import { maybe, rate } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
@@ -9,7 +9,7 @@ import type { DirectionData } from '@/run/data/runData';
 import type { LinkView } from '@/run/data/snapshot';
 import { LinkConditions } from './LinkConditions';
 import { RateControl } from './RateControl';
-import { usePending, type LiveChange } from './usePending';
+import { usePending } from './usePending';
 import { useRow } from './useRow';
 import classes from './live.module.css';
 
@@ -176,7 +176,7 @@ interface CutProps {
   link: string;
   up: boolean;
   enabled: boolean;
-  send: (change: LiveChange) => void;
+  send: (command: LiveCommand) => void;
 }
 
 const Cut = memo(function Cut({ link, up, enabled, send }: CutProps) {

@@ -1,9 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import type { Command } from '@/api/types';
+import type { LiveCommand } from '@/api/types';
 import { sendChange } from '@/run/feed/commands';
-
-/** A change of a running cluster. */
-export type LiveChange = Exclude<Command, { kind: 'stop' }>;
 
 /** How many answers there are when a change that is sent now, after `answers` of them, has its own. */
 export function awaitedAfter(awaited: number, answers: number): number {
@@ -19,7 +16,7 @@ export function usePending(
   id: number,
   changes: number,
   refusals: number,
-): [boolean, (change: LiveChange) => void] {
+): [boolean, (command: LiveCommand) => void] {
   const answers = changes + refusals;
   const latest = useRef(answers);
   useEffect(() => {
@@ -27,9 +24,9 @@ export function usePending(
   }, [answers]);
   const [awaited, setAwaited] = useState(answers);
   const send = useCallback(
-    async (change: LiveChange) => {
+    async (command: LiveCommand) => {
       setAwaited((before) => awaitedAfter(before, latest.current));
-      if (!(await sendChange(id, change))) setAwaited((before) => before - 1);
+      if (!(await sendChange(id, command))) setAwaited((before) => before - 1);
     },
     [id],
   );

@@ -1,10 +1,10 @@
 /** Commands to a run: change its cluster, cancel it, or ask one that serves. */
 import { notifications } from '@mantine/notifications';
 import { api, sentence } from '@/api/client';
-import type { Command } from '@/api/types';
+import type { LiveCommand } from '@/api/types';
 
 /** Requests a change of the running cluster; an event confirms it. Returns false after a refusal, which it shows. */
-export async function sendChange(id: number, command: Exclude<Command, { kind: 'stop' }>): Promise<boolean> {
+export async function sendChange(id: number, command: LiveCommand): Promise<boolean> {
   return orShowError('The change was not accepted', api.post(`/runs/${id}/changes`, { command }));
 }
 

@@ -1,9 +1,7 @@
 /** Takes back live changes: what a change replaced, found in the changes before it. Pure. */
-import type { Change, ClusterSpec, Command, Mark } from '@/api/types';
+import type { Change, ClusterSpec, LiveCommand, Mark } from '@/api/types';
 import { isCalled, linkData, type DirectionData, type LinkData } from '@/run/data/parts';
 import { changeOf } from './changes';
-
-export type LiveCommand = Exclude<Command, { kind: 'stop' }>;
 
 /** A change that was taken back: its place among the marks, how many there were then, and how many commands it took. */
 export interface Undone {
