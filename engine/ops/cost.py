@@ -64,6 +64,12 @@ def op_time_s(
 
     Raises `SpecError` if the model is "measured" and no profile is given.
     """
+    model = override or device.compute_model
+    if model in ("roofline", "serial"):  # planners ask this tens of thousands of times
+        total_s = 0.0
+        for kernel in kernels:
+            total_s += _kernel_time(device, kernel, model == "serial")[1]
+        return total_s
     return op_time(device, kernels, profile, override).time_s
 
 
@@ -119,7 +125,7 @@ def _kernel_time(device: DeviceSpec, kernel: Kernel, serial: bool) -> KernelTime
     flops = kernel.flops
     if not flops:
         return KernelTime(kernel, 0.0, flops, kernel.bytes)
-    row, moved = _format(device, kernel), kernel.bytes
+    row, moved = _format(device, kernel) if device.format_rates else None, kernel.bytes
     if row and kernel.weight_bits and row.bits == format_bits(kernel.weight_bits):
         if kernel.kind == "elementwise":  # the device multiplies by the weights as they are stored
             return KernelTime(kernel, 0.0, 0, 0)

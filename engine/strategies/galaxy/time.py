@@ -63,6 +63,7 @@ class MemberTimes:
     ):
         self.cluster, self.model, self.demand = cluster, model, demand
         self.group, self.sizes, self.tiles = group, sizes, tiles
+        self._different_sizes = set(sizes)
         row_bytes = payload_bytes(hidden(model, demand.batch, 1))
         self.hops_s = [
             [_hop_s(cluster, group, src, size * row_bytes) for size in sizes] for src in range(len(group))
@@ -116,7 +117,7 @@ class MemberTimes:
         src, moving = (i - 1, order[1:]) if gathers else (i, order[:-1])
         transfers_s = [self.hops_s[src][j] for j in moving]
         if self.tiles:
-            of_size = {size: product_s(size) for size in set(self.sizes)}
+            of_size = {size: product_s(size) for size in self._different_sizes}
             products_s = [of_size[self.sizes[j]] for j in order]
         else:
             products_s = [product_s(sum(self.sizes)), *[0.0] * (len(members) - 1)]

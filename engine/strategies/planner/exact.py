@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from math import inf
 
 Table = Sequence[Sequence[float]]
@@ -58,15 +58,21 @@ def best_shares(mha_s: Table, mlp_s: Table, most: Sequence[Sequence[int]]) -> Sh
 
 
 def _placed(rooms: Sequence[Sequence[int]], units: int) -> list[list[float]]:
-    """[n][k]: the most granules on the first n members that have k head units; -inf if there is no way."""
-    ways = [[0.0, *[-inf] * units]]
-    for room in rooms:
+    """[n][k]: the most granules on the first n members that have k head units; -inf if there is no way, or
+    none for the other members to have the rest.
+    """
+    most = [len(list(takewhile(lambda granules: granules >= 0, room))) - 1 for room in rooms]
+    ways, reached, left = [[0.0, *[-inf] * units]], 0, sum(most)
+    for room, mine_most in zip(rooms, most, strict=True):
         before, after = ways[-1], [-inf] * (units + 1)
-        for mine, granules in enumerate(room):
-            if granules < 0:
-                break
-            for total in range(mine, units + 1):
-                after[total] = max(after[total], before[total - mine] + granules)
+        left -= mine_most
+        for mine in range(mine_most + 1):
+            granules = room[mine]
+            for total in range(max(mine, units - left), min(units, reached + mine) + 1):
+                way = before[total - mine] + granules
+                if way > after[total]:
+                    after[total] = way
+        reached += mine_most
         ways.append(after)
     return ways
 

@@ -45,6 +45,8 @@ class SplitSearch:
         )
         self.need_bytes = cache(self._need_bytes)
         self.share_bytes = cache(self._share_bytes)
+        self._heads_bytes = cache(self._of_heads)
+        self._columns_bytes = cache(self._of_columns)
         self.largest_share = cache(self._largest_share)
         self.speed = cache(self._speed)
 
@@ -139,17 +141,31 @@ class SplitSearch:
         return stays_bytes + max(works_bytes, working_bytes(model, end_ops(model, self.demand))) + ends_bytes
 
     def _share_bytes(self, heads: int, granules: int) -> tuple[int, int]:
-        """Of a share on any device: what stays, and what its largest operation works with."""
+        """Of a share on any device: what stays, and what its largest operation works with. No operation has
+        both heads and columns, and with more of its own each works with more.
+        """
+        heads_bytes, heads_work_bytes, fetched_bytes = self._heads_bytes(heads)
+        columns_bytes, columns_work_bytes = self._columns_bytes(granules)
+        works_bytes = max(heads_work_bytes, columns_work_bytes + fetched_bytes)
+        return self.model.num_layers * (heads_bytes + columns_bytes), works_bytes
+
+    def _of_heads(self, heads: int) -> tuple[int, int, int]:
+        """What stays of so many heads of a layer, the most that an operation works with, and what every other
+        operation has beside it.
+        """
         model, demand = self.model, self.demand
-        columns = self.cuts[granules]
-        pieces = (
-            Slice(layer=0, part="attention", axis="heads", start=0, stop=heads),
-            Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns),
-        )
+        piece = Slice(layer=0, part="attention", axis="heads", start=0, stop=heads)
         first, last = kv_heads(model, 0, heads)
-        per_layer = sum(weight_bytes(model, piece) for piece in pieces) + demand.kv_bytes(model, last - first)
-        ops = share_ops(model, demand, (0, heads), (0, columns))
-        return model.num_layers * per_layer, working_bytes(model, ops)
+        stays_bytes = weight_bytes(model, piece) + demand.kv_bytes(model, last - first)
+        works_bytes = working_bytes(model, share_ops(model, demand, (0, heads), (0, 0)))
+        return stays_bytes, works_bytes, demand.fetched_bytes(model, last - first)
+
+    def _of_columns(self, granules: int) -> tuple[int, int]:
+        """What stays of so many granules of a layer's columns, and the most that an operation works with."""
+        columns = self.cuts[granules]
+        piece = Slice(layer=0, part="ffn", axis="columns", start=0, stop=columns)
+        ops = share_ops(self.model, self.demand, (0, 0), (0, columns))
+        return weight_bytes(self.model, piece), working_bytes(self.model, ops)
 
 
 def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bounds]:
