@@ -7,6 +7,8 @@ from __future__ import annotations
 import pytest
 
 from edgeloom.testing import BrokenContract, check_strategy
+from engine.models.reference import transformers_outputs
+from engine.runs import calculate
 from engine.strategies import registry
 from engine.strategies.outside import of_file
 from tests.support.outside import THIRDS, write_method
@@ -15,6 +17,22 @@ PLACED = (
     "        return self.placed(cluster, model, workload, [(first, cut), (last, model.num_layers - cut)])\n"
 )
 FORWARD = "\n    async def forward_all(self, ctx, plan, steps, tokens, done):\n"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def references():
+    """What `transformers` says depends on no method, so it is computed once for all of them."""
+    known = {}
+
+    def compute(spec):
+        key = transformers_outputs._content_hash(spec)
+        if key not in known:
+            known[key] = transformers_outputs.compute(spec)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(calculate, "compute_reference", compute)
+        yield
 
 
 @pytest.mark.parametrize("chosen", registry.STRATEGIES, ids=lambda chosen: chosen.name)

@@ -7,6 +7,9 @@ first shows up as a difference between seeds.
 import json
 import random
 from collections import defaultdict, deque
+from functools import lru_cache
+
+import torch
 
 from engine.models.weights.store import WeightStore
 from engine.ops.ledger import Ledger, is_of_cache
@@ -192,6 +195,25 @@ class MemoryDevice:
         self.marks.append((mark.name, mark.facts))
 
 
+class DrawnOnce(WeightStore):
+    """Weights of which each tensor is drawn once, whatever devices of whatever runs have it: on models this
+    small drawing takes as long as computing. Each device has its own copy.
+    """
+
+    def _loaded(self, piece):
+        known = _drawn(self.model, self.ref, self.seed, piece)
+        if not all(isinstance(tensor, torch.Tensor) for tensor in known.values()):
+            return super()._loaded(piece)  # in bits, with scales
+        return {key: tensor.clone() for key, tensor in known.items()}
+
+
+@lru_cache(maxsize=4096)
+def _drawn(model, ref, seed, piece):
+    store = WeightStore(model, ref, seed)
+    store.load(piece)
+    return store.held[piece]
+
+
 def source_in(world, spec):
     """What the real worlds have at the source: it keeps logits and hidden states per request."""
     device = world.devices[spec.cluster.source_rank]
@@ -205,7 +227,7 @@ def run_in_memory(spec, plan, requests, seed=0):
     source = source_in(world, spec)
     programs = []
     for rank, device in enumerate(world.devices):
-        device.weights = WeightStore(spec.model, spec.weights, spec.seed)
+        device.weights = DrawnOnce(spec.model, spec.weights, spec.seed)
         for piece in plan.held_by(rank):
             device.load(piece)
         chosen, io = strategy(spec.strategy), source if device is source.device else None

@@ -47,9 +47,9 @@ def planned(spec):
 
 
 def played(spec):
-    """A digest of the whole trace of a run that is not refused."""
+    """The whole trace of a run that is not refused, and how it ends."""
     trace, outcome = simulate(prepared(spec))
-    return hashlib.sha256(repr((trace, outcome.kind)).encode()).hexdigest()
+    return trace, outcome.kind
 
 
 def numbers(spec):
