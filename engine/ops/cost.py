@@ -64,12 +64,6 @@ def op_time_s(
 
     Raises `SpecError` if the model is "measured" and no profile is given.
     """
-    model = override or device.compute_model
-    if model in ("roofline", "serial"):  # planners ask this tens of thousands of times
-        total_s = 0.0
-        for kernel in kernels:
-            total_s += _kernel_time(device, kernel, model == "serial")[1]
-        return total_s
     return op_time(device, kernels, profile, override).time_s
 
 
