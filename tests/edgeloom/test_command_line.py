@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.outside import THIRDS, install, started, write_method
+from tests.support.outside import THIRDS, edgeloom, install, write_method
 
 
 @pytest.mark.parametrize(("command", "imports"), [("up", False), ("worker", False), ("list", True)])
@@ -15,5 +15,5 @@ def test_a_server_and_its_workers_import_no_package_that_nobody_named(
 ) -> None:
     write_method(tmp_path, THIRDS + f"open({str(tmp_path / 'imported')!r}, 'w').close()\n")
     install(tmp_path)
-    assert started(tmp_path, command, "--help", path=str(tmp_path)).returncode == 0
+    assert edgeloom(tmp_path, command, "--help", path=str(tmp_path)).returncode == 0
     assert (tmp_path / "imported").exists() == imports

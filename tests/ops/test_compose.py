@@ -156,18 +156,40 @@ def test_a_worker_is_waited_for_as_long_as_the_supervisor_waits() -> None:
     assert grace_s >= ESCALATION[0][1]
 
 
+IN_TWO_CONTAINERS = """
+import ctypes, os
+import django
+
+django.setup()
+from webapp.jobs.workers import home
+
+libc = ctypes.CDLL(None, use_errno=True)
+NEW_PIDS, NEW_MOUNTS, ALL_PRIVATE = 0x20000000, 0x00020000, 0x44000
+for _ in range(2):
+    if os.fork():
+        continue
+    assert libc.unshare(NEW_PIDS | NEW_MOUNTS) == 0
+    if os.fork():
+        os.wait()
+        os._exit(0)
+    assert libc.mount(None, b"/", None, ALL_PRIVATE, None) == 0
+    assert libc.mount(b"proc", b"/proc", b"proc", 0, None) == 0
+    os.write(1, f"{os.getpid()} {home()}\\n".encode())
+    os.read(0, 1)
+    os._exit(0)
+os.wait()
+os.wait()
+"""
+
+
 @pytest.mark.root
 def test_two_containers_of_one_worker_have_different_identities() -> None:
     """As `--scale worker-emulate=2` makes them: the same machine and image, process ids of their own."""
-    program = (
-        "import django; django.setup(); from webapp.jobs.workers import home;"
-        "print(home(), flush=True); input()"
-    )
-    line = ("unshare", "--pid", "--fork", "--mount-proc", str(PYTHON), "-c", program)
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "webapp.settings"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    both = [subprocess.Popen(line, cwd=ROOT, env=environment, **pipes) for _ in range(2)]
-    homes = [one.stdout.readline().strip() for one in both]
-    for one in both:
-        one.communicate("\n")
-    assert all(homes) and homes[0] != homes[1]
+    with subprocess.Popen((str(PYTHON), "-c", IN_TWO_CONTAINERS), cwd=ROOT, env=environment, **pipes) as both:
+        said = [both.stdout.readline().split() for _ in range(2)]
+        both.communicate("\n\n")
+    (first, one), (second, other) = said
+    assert first == second == "1", "each is the first process of its container"
+    assert one != other

@@ -46,7 +46,12 @@ class Up:
             log.unlink()
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                self.command(), env=self.environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+                self.command(),
+                env=self.environment,
+                umask=0o022,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
             )
         wait_until(lambda: self.process.poll() is not None or "is ready" in self.text(), "EdgeLoom")
         assert self.process.poll() is None, self.text()
@@ -127,6 +132,9 @@ def test_everything_starts_and_ctrl_c_in_the_middle_of_a_run_leaves_nothing_behi
     visitor = Visitor(up.url)
     assert visitor.log_in(up.password) == 200
     assert Visitor(up.url).log_in(up.password + "x") == 401
+    made = [path for path in (up.state_dir, *up.state_dir.rglob("*")) if not path.is_symlink()]
+    assert "edgeloom.sqlite3" in {path.name for path in made}
+    assert [str(path) for path in made if path.stat().st_mode & 0o077] == [], "all is private"
 
     second = subprocess.run(up.command(), env=up.environment, capture_output=True, text=True)
     assert second.returncode == 2

@@ -180,10 +180,13 @@ def url_of_the_test_database() -> str:
 
 
 class Worker:
-    """A real worker process, started by the command line that people use."""
+    """A real worker process, started by the command line that `./loom up` uses, or by that of people."""
 
-    def __init__(self, queue: str, state_dir: Path, **environment: str):
+    def __init__(self, queue: str, state_dir: Path, *, by_hand: bool = False, **environment: str):
         self.queue = queue
+        arguments = (str(ROOT / "loom"), "worker", "--queue", queue)
+        self.command = (sys.executable, *(arguments if by_hand else worker_service(queue).arguments))
+        self.folder = Path("/") if by_hand else ROOT
         self.environment = {
             **os.environ,
             **environment,
@@ -191,9 +194,9 @@ class Worker:
             "LOOM_STATE_DIR": str(state_dir),
             "EDGELOOM_STATE_DIR": str(state_dir / "emulator"),
             "OMP_NUM_THREADS": "1",
-            "DJANGO_SETTINGS_MODULE": "webapp.settings",
             "DATABASE_URL": url_of_the_test_database(),
         }
+        self.environment.pop("DJANGO_SETTINGS_MODULE", None)
         self.log = state_dir / f"{queue}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -211,20 +214,28 @@ class Worker:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, *worker_service(self.queue).arguments],
-                cwd=ROOT,
+                self.command,
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
                 env=self.environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
             )
-        wait_until(self.is_announced, f"the {self.queue} worker to be ready")
+        wait_until(self.has_ended_or_is_announced, f"the {self.queue} worker to be ready")
+        assert self.process.poll() is None, self.log.read_text()
 
-    def is_announced(self) -> bool:
+    def has_ended_or_is_announced(self) -> bool:
         """Whether this worker is among those that Redis knows: others may be announced for a while longer."""
+        assert self.process is not None
+        if self.process.poll() is not None:
+            return True
         return any(one.pid == self.process.pid for one in announced(self.queue))
 
-    def stop(self, how: int = signal.SIGTERM) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(PATIENCE_S)
-            self.process = None
+    def stop(self, how: int = signal.SIGTERM) -> int | None:
+        """The status with which it ends; None if it has ended before."""
+        if self.process is None:
+            return None
+        self.process.send_signal(how)
+        status = self.process.wait(PATIENCE_S)
+        self.process = None
+        return status

@@ -195,9 +195,9 @@ def plan_worker(
 ) -> Iterator[Worker]:
     """One for all tests of a file: it takes seconds to start, and keeps nothing from one test to the next.
 
-    Such tests need `live_redis` too.
+    Such tests need `live_redis` too. It joins as a worker on another machine does, by `./loom worker`.
     """
-    with Worker("plan", tmp_path_factory.mktemp("plan")) as worker:
+    with Worker("plan", tmp_path_factory.mktemp("plan"), by_hand=True) as worker:
         yield worker
 
 

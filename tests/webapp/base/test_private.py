@@ -29,6 +29,10 @@ def usual_umask() -> Iterator[None]:
     os.umask(before)
 
 
+MAKE = "from webapp.settings import STATE_DIR; (STATE_DIR / 'made').touch()"
+"""What server, workers and `webapp.ops.prepare` begin with, and a file that they make then."""
+
+
 def test_a_start_closes_an_open_directory_says_so_and_makes_only_private_files(
     tmp_path: Path, usual_umask: None
 ) -> None:
@@ -36,23 +40,20 @@ def test_a_start_closes_an_open_directory_says_so_and_makes_only_private_files(
     (state / "logs").mkdir(parents=True)
     for name in ("edgeloom.sqlite3", "logs/web.log"):
         (state / name).touch(mode=0o644)
-    assert f"{state} was open to other users" in prepare(state)
+    assert f"{state} was open to other users" in begin(state)
     found = [state, *state.glob("*"), *state.glob("logs/*")]
-    assert {"edgeloom.sqlite3", "web.log", "secret_key"} < {path.name for path in found}
+    made = {"edgeloom.sqlite3", "web.log", "secret_key", "static", "made"}
+    assert made < {path.name for path in found}
     assert [str(path) for path in found if is_open(path)] == []
-    assert "was open" not in prepare(state, "webapp.settings")
+    assert "was open" not in begin(state)
 
 
-def prepare(directory: Path, module: str = "webapp.ops.prepare") -> str:
-    """What the module says that a start runs, or only that of the settings, which close the directory."""
-    environment = {**os.environ, "LOOM_STATE_DIR": str(directory), "LOOM_ADMIN_PASSWORD": "a long one"}
+def begin(directory: Path) -> str:
+    """What a start says that makes a file in the directory."""
+    environment = {**os.environ, "LOOM_STATE_DIR": str(directory)}
     environment.pop("DATABASE_URL", None)
     done = subprocess.run(
-        (sys.executable, "-m", module),
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
+        (sys.executable, "-c", MAKE), cwd=ROOT, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return done.stderr

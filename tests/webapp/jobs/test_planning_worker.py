@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import redis
 from django.contrib.auth.models import User
 
 from engine.advice.assess import assess, assess_with_interval
@@ -202,8 +203,12 @@ def test_a_worker_plans_a_run_says_whether_a_model_fits_and_expands_experiments(
     assert "There is no cluster nowhere" in problem["message"] or problem["path"] == "base.cluster"
 
 
-def test_a_worker_that_stops_removes_its_heartbeat(plan_worker: Worker, alice: Browser) -> None:
+def test_a_worker_that_joined_by_one_command_ends_on_a_signal_and_removes_its_heartbeat(
+    plan_worker: Worker, alice: Browser, live_redis: redis.Redis
+) -> None:
     """The last test of this file, as no other has a worker after it."""
     assert alice.get("/health").json()["worker_plan"] is True
-    plan_worker.stop()
+    assert live_redis.keys("worker:plan:*") != []
+    assert plan_worker.stop() == 0, plan_worker.log.read_text()
+    assert live_redis.keys("worker:plan:*") == []
     assert alice.get("/health").json()["worker_plan"] is False
