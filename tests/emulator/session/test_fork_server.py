@@ -26,11 +26,23 @@ from tests.support.web import wait_until
 pytestmark = pytest.mark.root
 
 
-@pytest.fixture(autouse=True)
-def no_server_before() -> Iterator[None]:
+@pytest.fixture(scope="module", autouse=True)
+def no_server_before_and_none_after() -> Iterator[None]:
     fork_server._end()
     yield
     fork_server._end()
+
+
+@pytest.fixture
+def no_server_before() -> None:
+    """For tests of a server's first calls; the others share one, as each takes a second to start."""
+    fork_server._end()
+
+
+@pytest.fixture(autouse=True)
+def no_session_before() -> None:
+    for server in fork_server.servers():
+        wait_until(lambda pid=server: not children(pid), "no session is left")
 
 
 def own_server() -> Process:
@@ -40,6 +52,7 @@ def own_server() -> Process:
     return found
 
 
+@pytest.mark.usefixtures("no_server_before")
 def test_sessions_come_from_the_same_process_and_each_has_its_own_memory() -> None:
     first = call(session_bodies.remember, "first")
     server = own_server()
@@ -48,6 +61,7 @@ def test_sessions_come_from_the_same_process_and_each_has_its_own_memory() -> No
     wait_until(lambda: not children(server.pid), "no session is left")
 
 
+@pytest.mark.usefixtures("no_server_before")
 def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -> None:
     """The modules that a session starts with: of emulations only, and from the second one on."""
     calls = [call(session_bodies.imported, "torch") for _ in range(3)]
@@ -61,6 +75,7 @@ def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -
     assert call(eval, "__import__('scipy').__name__") == "scipy", "which a method from outside may need"
 
 
+@pytest.mark.usefixtures("no_server_before")
 def test_from_the_second_call_on_a_session_finds_networks_imported() -> None:
     """Asked by a function whose own module imports nothing."""
     is_there = "'emulator.network.mininet_network' in __import__('sys').modules"
@@ -136,6 +151,7 @@ def test_a_forked_process_has_a_server_of_its_own() -> None:
     assert is_alive(mine) and call(session_bodies.remember, "still") == ["still"]
 
 
+@pytest.mark.usefixtures("no_server_before")
 def test_several_threads_may_ask_at_once() -> None:
     found: list[object] = []
 
