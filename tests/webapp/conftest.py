@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 from django.conf import settings as django_settings
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.core.management.commands import flush
 from django.db import connections
@@ -17,6 +18,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, RedisServer, Worker, person, redis_in_use
+from webapp.accounts.sessions import SessionStore
 from webapp.base.redis import client
 from webapp.celery import app as celery
 from webapp.clusters import tasks as _cluster_tasks  # noqa: F401  (makes the tasks known)
@@ -133,9 +135,15 @@ def victor(db: None) -> Browser:
 
 
 def logged_in(name: str, group: str) -> Browser:
-    """Somebody new with a session: to log in with a password takes as long as many a test."""
-    browser = Browser()
-    browser.client.force_login(person(name, group))
+    """Somebody new with the session that a log-in makes: to log in, and so to note and to look for wrong
+    log-ins, takes as long as many a test.
+    """
+    browser, user, session = Browser(), person(name, group), SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = django_settings.AUTHENTICATION_BACKENDS[-1]
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.save()
+    browser.client.cookies[django_settings.SESSION_COOKIE_NAME] = session.session_key
     return browser
 
 
