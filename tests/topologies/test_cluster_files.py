@@ -101,7 +101,7 @@ def clusters(draw: st.DrawFn) -> ClusterSpec:
     )
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(clusters())
 def test_every_field_survives_a_round_trip(cluster: ClusterSpec) -> None:
     assert topologies.parse_toml(topologies.dump_toml(cluster), "dumped") == cluster

@@ -9,7 +9,7 @@ from engine.domain.spec import RunSpec
 from engine.models import catalogue
 from topologies.files import load
 
-PROMPT, CONTINUATION, COUNT = 24, 6, 5
+PROMPT, CONTINUATION, COUNT = 24, 6, 3
 
 
 def spec_of(strategy, **params):

@@ -27,7 +27,7 @@ from engine.experiments.presentation.export import (
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.latex import latex
 from engine.experiments.presentation.origin import Origin, origin_of
-from engine.experiments.presentation.plot import pdf, svg
+from engine.experiments.presentation.plot import svg
 from engine.experiments.presentation.report_files import write_report
 from engine.experiments.results.frame import dataset, frame
 from engine.experiments.results.pivot import table_data
@@ -180,7 +180,7 @@ KINDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("fields", KINDS, ids=[str(row["kind"]) for row in KINDS])
-def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: dict[str, Any]) -> None:
+def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_letters(fields: dict[str, Any]) -> None:
     published = [{"coordinates": {"method": "single", "rate": 1e6}, "value": 0.25, "where": "Fig. 1"}]
     experiment = experiment_of(worlds=["predicted", "emulated"], published=published)
     emulated = [row.model_copy(update={"world": "emulated"}) for row in ROWS]
@@ -196,9 +196,6 @@ def test_every_kind_of_figure_is_drawn_alike_each_time_with_its_fonts(fields: di
     assert drawn == svg(data, ORIGIN) and ORIGIN.text in drawn
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
     assert "<text" not in drawn  # letters are outlines: no font of the reader is needed
-    if figure.kind == "lines":
-        document = pdf(data, ORIGIN)
-        assert document.startswith(b"%PDF") and b"/FontFile2" in document
 
 
 def test_the_first_and_the_last_value_are_labelled_and_others_where_there_is_room() -> None:

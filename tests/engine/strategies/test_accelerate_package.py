@@ -84,7 +84,7 @@ def test_random_models_on_random_memories_are_placed_as_by_the_package(name: str
     for seed in range(3):
         model = drawn(name, seed)
         total = module_tree(model).bytes
-        for _ in range(6):
+        for _ in range(3):
             number = draw.randint(1, 5)
             max_bytes = {i: int(total * draw.uniform(0.05, 2.2) / number) for i in range(number)}
             for way in ("sequential", "auto", "balanced_low_0"):

@@ -266,8 +266,7 @@ def test_a_transfer_runs_beside_a_tile():
     )
 
 
-@pytest.mark.parametrize("overlap", [True, False])
-@pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.family)
+@pytest.mark.parametrize(("model", "overlap"), [(GPT2, True), (LLAMA, False)], ids=["gpt2", "llama"])
 def test_a_device_with_little_memory_gets_fewer_columns_and_does_not_run_out(model, overlap):
     model = model.model_copy(update={"num_layers": 6})
     wide = spec_of("galaxy", model, star([1e10] * 3), overlap=overlap)

@@ -37,7 +37,7 @@ def test_long_transfers_keep_to_the_rate_of_mathis(loss_frac):
     segment_s, delay_s = 1e-6, 0.05
     tcp = TcpConnection()
     tcp.deliver(2_000, path(delay_s, loss_frac, segment_s=segment_s), Random(1))  # past the first slow start
-    segments = round(300 / loss_frac)
+    segments = round(150 / loss_frac)
     result = tcp.deliver(segments, path(delay_s, loss_frac, segment_s=segment_s), Random(2))
     window = segments / result.arrived_s * 2 * delay_s
     assert window == pytest.approx(math.sqrt(1.5 / loss_frac), rel=0.15)
@@ -45,7 +45,7 @@ def test_long_transfers_keep_to_the_rate_of_mathis(loss_frac):
 
 def test_single_segments_wait_as_long_as_their_expected_number_of_time_outs():
     # time-outs of 1, 2, 4, … × 200 ms have probabilities p, p², p³, …: in all p / (1 - 2 p) × 200 ms
-    loss_frac, count = 0.1, 20_000
+    loss_frac, count = 0.1, 10_000
     total_s = 0.0
     for seed in range(count):
         total_s += TcpConnection().deliver(1, path(0.0, loss_frac), Random(seed)).arrived_s - SEGMENT_S
