@@ -155,9 +155,9 @@ def compared(row: PublishedRate) -> Compared:
     spec = several(row)
     plain_s = predict(spec).tpot_s
     runtime = runtime_of(row)
-    spec = with_messages(spec, runtime.messages if runtime else 1)
-    without_s = evaluation(spec)
-    transfer_s = predict(spec).tpot_s - without_s
+    number = runtime.messages if runtime else 1
+    without_s = evaluation(spec)  # whatever messages cost
+    transfer_s = (plain_s if number == 1 else predict(with_messages(spec, number)).tpot_s) - without_s
     slower, per_layer_s = added(row)
     evaluation_s = slower * without_s + spec.model.num_layers * per_layer_s
     return Compared(row, spec.strategy, published_s, plain_s, evaluation_s, transfer_s)

@@ -158,6 +158,7 @@ def predict(
                 watch(item)
         report = fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
+        del trace  # else the search goes through all of it once
     report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario, "method": method})
     watch(ReportMade.of(report))
     return report

@@ -59,7 +59,7 @@ def spec_of_case(case):
     return at_rates(spec, [10**power for power in links])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cases)
 def test_a_request_is_never_slower_than_by_equation_5_or_on_any_single_device(case):
     spec = spec_of_case(case)
@@ -124,8 +124,8 @@ def predicted_to_simulated(case):
 def test_the_predicted_request_is_nearly_the_simulated_one_but_for_the_ends():
     """The prediction lets all messages on a link arrive together: sometimes it is off by more than 8 %."""
     draw = Random(11)
-    found = [ratio for _ in range(120) if (ratio := predicted_to_simulated(drawn_case(draw))) is not None]
-    assert len(found) > 60
+    found = [ratio for _ in range(80) if (ratio := predicted_to_simulated(drawn_case(draw))) is not None]
+    assert len(found) > 40
     assert min(found) > 0.8 and max(found) < 1.25
     assert sum(abs(ratio - 1) <= 0.08 for ratio in found) >= 0.9 * len(found)
 

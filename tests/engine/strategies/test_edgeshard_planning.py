@@ -96,7 +96,7 @@ def covers(profile, stages):
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(profiles(), st.sampled_from(OBJECTIVES))
 def test_the_exact_plan_is_as_good_as_brute_force_and_has_as_few_stages(profile, objective):
     cost, count = brute_force(profile, objective)
@@ -108,7 +108,7 @@ def test_the_exact_plan_is_as_good_as_brute_force_and_has_as_few_stages(profile,
         assert (cost_s(profile, stages, objective), len(stages)) == (cost, count)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(profiles(max_devices=5))
 def test_each_objective_is_best_at_its_own(profile):
     plans = {objective: best_segments(profile, objective) for objective in OBJECTIVES}
@@ -126,7 +126,7 @@ def test_a_search_finds_valid_stages_wherever_there_are_any(profile, objective):
         assert cost_s(profile, exact, objective) <= cost_s(profile, stages, objective) + 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(profiles(max_devices=5), st.sampled_from(OBJECTIVES))
 def test_no_stages_beat_the_bound(profile, objective):
     exact = best_segments(profile, objective)

@@ -63,8 +63,9 @@ def scarce_run(index):
     lost, kept = random.choice(others), random.randrange(1, new)
     spec = spec.model_copy(update={"workload": Workload(prompt_tokens=prompt, new_tokens=new)})
     ample = with_memory(spec, {device.name: AMPLE_BYTES for device in cluster.devices})
-    whole, rest = finished(ample), finished(without(ample, lost, prompt + new - 1, 1))
-    if whole is None or rest is None:
+    whole = finished(ample)
+    rest = whole and finished(without(ample, lost, prompt + new - 1, 1))
+    if not rest:
         return None
     spare = 1 + random.uniform(0, MOST_SPARE_FRAC)
     spec = with_memory(
@@ -74,8 +75,8 @@ def scarce_run(index):
             for device in cluster.devices
         },
     )
-    whole, rest = finished(spec), finished(without(spec, lost, prompt + kept, new - kept))
-    if whole is None or rest is None:
+    whole = finished(spec)
+    if not whole or not finished(without(spec, lost, prompt + kept, new - kept)):
         return None
     emitted_s = sorted(mark.time_s for mark in marks(whole, "token_emitted"))
     change = DropDevice(at_s=emitted_s[kept - 1] + 1e-9, device=lost)
