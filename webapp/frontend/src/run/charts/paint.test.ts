@@ -82,6 +82,8 @@ describe('onPaint', () => {
     clock.mockReturnValue(24); // the picture took so long
     await vi.waitFor(() => expect(clock.mock.calls.length).toBeGreaterThan(1), { timeout: 60_000 });
     expect(at(100)).toBe(false);
+    expect(frames).toEqual([]); // nothing was painted: the next frame comes after a pause
+    await vi.waitFor(() => expect(frames).toHaveLength(1), { timeout: 60_000 });
     news = true;
     expect(at(101)).toBe(true);
     stop();

@@ -1,5 +1,5 @@
-/** One animation loop for all canvases. What a person does is painted with the next frame, new data soon after it has
- * come, and time that passes as often as painting leaves the page free for other work. */
+/** One animation loop for all canvases. What a person does is painted with one of the next frames, new data soon
+ * after it has come, and time that passes as often as painting leaves the page free for other work. */
 
 /** Of the time, what painting may take where data keeps coming, and where only time passes. */
 const SHARE = { data: 0.6, time: 0.15 };
@@ -56,16 +56,27 @@ export interface Painter {
 
 const painters = new Set<Painter>();
 const pace = new Pace();
-let handle = 0;
+let cancelNext = () => {};
 let painted: MessageChannel | null = null;
 
+/** The next frame, or after a pause the one that follows it: a frame costs the browser much, also an empty one. */
+function next(pause: boolean): void {
+  if (pause) {
+    const timer = setTimeout(() => next(false), FASTEST_MS);
+    cancelNext = () => clearTimeout(timer);
+  } else {
+    const handle = requestAnimationFrame(frame);
+    cancelNext = () => cancelAnimationFrame(handle);
+  }
+}
+
 function frame(): void {
-  handle = requestAnimationFrame(frame);
   const now_ms = performance.now();
   const due = pace.isDue(now_ms, 'time') || (pace.isDue(now_ms, 'data') && anyNews());
   const now = { wall_ms: Date.now(), now_ms, due };
   let count = 0;
   for (const painter of painters) count += Number(painter.paint(now));
+  next(count === 0);
   if (count === 0 || !due) return;
   pace.begin(now_ms);
   painted?.port2.postMessage(now_ms);
@@ -77,7 +88,7 @@ function anyNews(): boolean {
   return false;
 }
 
-/** Calls `painter` on every frame until the returned function is called. */
+/** Calls `painter` on every frame, or soon after if nothing was painted, until the returned function is called. */
 export function onPaint(painter: Painter): () => void {
   if (!painted) {
     painted = new MessageChannel();
@@ -85,9 +96,9 @@ export function onPaint(painter: Painter): () => void {
     painted.port1.onmessage = ({ data }: MessageEvent<number>) => pace.end(data, performance.now());
   }
   painters.add(painter);
-  if (painters.size === 1) handle = requestAnimationFrame(frame);
+  if (painters.size === 1) next(false);
   return () => {
     painters.delete(painter);
-    if (painters.size === 0) cancelAnimationFrame(handle);
+    if (painters.size === 0) cancelNext();
   };
 }

@@ -13,6 +13,16 @@ describe('Viewport', () => {
     expect([viewport.start_s, viewport.end_s]).toEqual([4.5, 5.5]);
   });
 
+  it('does not move by less than a pixel, and then by all that it was behind', () => {
+    const viewport = new Viewport(true);
+    viewport.show(1, 5);
+    const { version } = viewport;
+    for (const now_s of [5.0001, 5.0003]) viewport.follow(now_s);
+    expect([viewport.version, viewport.end_s]).toEqual([version, 5]);
+    viewport.follow(5.0006);
+    expect([viewport.version, viewport.end_s]).toEqual([version + 1, 5.0006]);
+  });
+
   it('shows a second before the run has begun, and then all of it', () => {
     const viewport = new Viewport(true);
     viewport.follow(0);

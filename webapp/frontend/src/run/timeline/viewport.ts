@@ -7,6 +7,9 @@ const MIN_SPAN_S = 1e-6;
 /** What "all" is before there is anything. */
 const EMPTY_SPAN_S = 1;
 
+/** Of what is shown: less than a pixel, so following the run does not move by it. */
+const UNSEEN = 1 / 2000;
+
 const wholeSpan = (now_s: number) => (now_s > 0 ? Math.max(now_s, MIN_SPAN_S) : EMPTY_SPAN_S);
 
 /** How many times as long as the run an axis reaches to either side. */
@@ -46,7 +49,8 @@ export class Viewport {
     if (!this.following && this.window !== 'all') return;
     const width = this.window === 'all' ? wholeSpan(now_s) : this.end_s - this.start_s;
     const end = this.window === 'all' ? width : Math.max(now_s, width);
-    if (end !== this.end_s || end - width !== this.start_s) this.move(end - width, end);
+    const moved_s = Math.max(Math.abs(end - this.end_s), Math.abs(end - width - this.start_s));
+    if (moved_s > UNSEEN * width) this.move(end - width, end);
   }
 
   show(window: Window, now_s: number): void {
