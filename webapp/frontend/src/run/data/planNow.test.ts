@@ -20,7 +20,7 @@ const nothing = { marks: [], heads: new Map<number, HeadRow>(), lost: new Set<nu
 function sharesPlan(): Plan {
   const of = (device: number, start: number, stop: number) => ({ device, slice: slice({ start, stop }) });
   const pieces = [of(0, 0, 2), of(1, 2, 6), of(2, 6, 10)];
-  const layout = { kind: 'shares', shards: [[0, 0, 2], [1, 2, 6], [2, 6, 10]] } as unknown as Plan['layout']; // prettier-ignore
+  const layout = { kind: 'shares', shards: [[0, 0, 2], [1, 2, 6], [2, 6, 10]] } as unknown as Plan['layout']; // oxfmt-ignore
   return {
     version: 0,
     strategy: 'adaptlink',
@@ -45,18 +45,18 @@ describe('planNow', () => {
 
   it('leaves out what a failed device held and computed', () => {
     const now = planNow(sharesPlan(), { ...nothing, lost: new Set([1]) });
-    expect(pieces(now.work)).toEqual([[0, 0, 2], [2, 6, 10]]); // prettier-ignore
-    expect(pieces(now.holdings)).toEqual([[0, 0, 2], [2, 6, 10], [3, 2, 6]]); // prettier-ignore
+    expect(pieces(now.work)).toEqual([[0, 0, 2], [2, 6, 10]]); // oxfmt-ignore
+    expect(pieces(now.holdings)).toEqual([[0, 0, 2], [2, 6, 10], [3, 2, 6]]); // oxfmt-ignore
   });
 
   it('lets a promoted copy serve, and counts only the copies that are left', () => {
     const promoted = mark('promoted', {
       lost: 1,
-      serving: [[3, 2, 6], [2, 6, 10]], // prettier-ignore
+      serving: [[3, 2, 6], [2, 6, 10]], // oxfmt-ignore
       copies: [[4, 6, 10]],
     });
     const now = planNow(sharesPlan(), { ...nothing, marks: [promoted], lost: new Set([1]) });
-    expect(pieces(now.work)).toEqual([[0, 0, 2], [3, 2, 6], [2, 6, 10]]); // prettier-ignore
+    expect(pieces(now.work)).toEqual([[0, 0, 2], [3, 2, 6], [2, 6, 10]]); // oxfmt-ignore
     expect(now.holdings.filter((one) => one.home === 'backup')).toMatchObject([
       { device: 4, slice: { start: 6, stop: 10, layer: 1 } },
     ]);
@@ -78,7 +78,7 @@ describe('planNow', () => {
       ...nothing,
       marks: [mark('repartitioned', { layer: 1, bounds: [0, 6, 8] })],
     });
-    expect(pieces(now.work)).toEqual([[0, 0, 4], [1, 4, 8], [0, 0, 6], [1, 6, 8]]); // prettier-ignore
+    expect(pieces(now.work)).toEqual([[0, 0, 4], [1, 4, 8], [0, 0, 6], [1, 6, 8]]); // oxfmt-ignore
   });
 
   it('gives heads to the devices that attend them now; pruned ones to nobody', () => {
@@ -94,6 +94,6 @@ describe('planNow', () => {
     };
     const row = { deviceOf: [0, 2, 2, -1] } as unknown as HeadRow;
     const now = planNow(plan, { ...nothing, heads: new Map([[1, row]]) });
-    expect(pieces(now.work)).toEqual([[0, 0, 1], [2, 1, 3]]); // prettier-ignore
+    expect(pieces(now.work)).toEqual([[0, 0, 1], [2, 1, 3]]); // oxfmt-ignore
   });
 });

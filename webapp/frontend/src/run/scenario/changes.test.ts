@@ -33,7 +33,7 @@ describe('editing', () => {
   it('shows and takes numbers in the units of a person', () => {
     expect(valueOf(rate)).toBe(36);
     expect(withValue(rate, 5)).toMatchObject({ bit_per_s: 5e6 });
-    expect(withValue({ kind: 'set_loss', at_s: 1, link: 'a--b', loss_frac: 0, direction: 'both' }, 250)).toMatchObject({ loss_frac: 0.99 }); // prettier-ignore
+    expect(withValue({ kind: 'set_loss', at_s: 1, link: 'a--b', loss_frac: 0, direction: 'both' }, 250)).toMatchObject({ loss_frac: 0.99 }); // oxfmt-ignore
   });
 
   it('keeps time and link when the kind changes, and takes a device where one is needed', () => {
