@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 
 import pytest
@@ -21,7 +21,7 @@ from tests.browser.shared_site import shared_site
 from tests.ops.test_up import Up, password_in
 from tests.support.predicted_runs import Store, storing_predicted
 
-CHROMIUM = "/usr/bin/chromium"
+CHROMIUM = "/usr/bin/chromium-headless-shell"
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -33,10 +33,25 @@ ARGUMENTS = [
 PATIENCE_MS = 240_000
 """Only a test that fails takes it: others may have the cores, or the turn to emulate, meanwhile."""
 
+LOOK_MS = 5_000
+"""For what a page shows at the end of a test that has failed."""
+
 STAYS = "/docs/"
 """A page of the site that runs no code of its own, and asks for nothing later."""
 
 expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A test that fails says what its page showed."""
+    report = yield
+    page = getattr(item, "funcargs", {}).get("page")
+    if report.failed and call.when == "call" and page is not None:
+        report.sections.append((page.url, page.locator("body").inner_text(timeout=LOOK_MS)))
+    return report
 
 
 @pytest.fixture(scope="session")

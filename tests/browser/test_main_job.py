@@ -78,11 +78,11 @@ def start_run(
         else:
             field.get_by_text(value, exact=True).click()
     page.get_by_test_id("prompt").fill("The with statement is used to")
-    page.get_by_test_id("new-tokens").fill(str(new_tokens))
     page.get_by_test_id("section-execution").click()
     page.get_by_test_id("dilation-kind").get_by_text("Fixed").click()
     page.get_by_test_id("dilation").fill(dilation)
     page.get_by_test_id("failover").get_by_text(after_loss).click()
+    page.get_by_test_id("new-tokens").fill(str(new_tokens))  # last: every change is predicted again
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
     page.get_by_test_id("start-run").click()
     page.wait_for_url(re.compile(r"/runs/\d+$"))
@@ -224,7 +224,7 @@ def test_draw_run_watch_change_drop_report_and_compare(page: Page) -> None:
     draw_cluster(page, "drawn")
     page.get_by_test_id("run-on-cluster").click()
 
-    first = start_run(page, "megatron", 240, "60", "End the run", planner="paper")  # the drop ends it
+    first = start_run(page, "megatron", 140, "80", "End the run", planner="paper")  # the drop ends it
     wait_for_tokens(page, 3)
     link = "device-2--switch-1"
     touch_slider(page, link)

@@ -48,7 +48,7 @@ REDIS_PROGRAMS = ("redis-server", "valkey-server")
 """Redis, or Valkey, which continues it and reads the same configuration."""
 REDIS_PACKAGES = (Package("redis-server", lambda: any(program(name)() for name in REDIS_PROGRAMS)),)
 TEST_PACKAGES = (
-    Package("chromium", program("chromium")),
+    Package("chromium-headless-shell", program("chromium-headless-shell")),
     Package("gcc", program("cc")),
     Package("libc6-dev", Path("/usr/include/elf.h").exists),
     Package("postgresql", lambda: any(POSTGRESQL_DIR.glob("*/bin/initdb"))),
