@@ -136,7 +136,7 @@ def test_a_live_rate_change_is_applied_and_recorded_in_the_scenario() -> None:
 @pytest.mark.alone
 def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None:
     cluster = make("n0 n1", "hub", link("n0", "hub", 4e5), link("n1", "hub", 1e8))
-    spec = spec_for(cluster, "gpipe", new_tokens=20, dilation=8.0)
+    spec = spec_for(cluster, "gpipe", new_tokens=20, dilation=2.0)
     half_s = predict(spec).latency_s / 2
     change = SetRate(at_s=half_s, link="hub--n0", bit_per_s=1e5, direction="both")
     spec = spec.model_copy(update={"scenario": Scenario(changes=(change,))})
