@@ -160,8 +160,9 @@ def checks(node: Mapping[str, str]) -> tuple[Check, ...]:
         Check("ruff", (python, "-m", "ruff", "check", ".")),
         Check("formatting", (python, "-m", "ruff", "format", "--check", "--quiet", ".")),
         Check("API types", (python, "manage.py", "write_api_types", "--check"), ROOT, node),
-        Check("Django's checks", (python, "manage.py", "check")),
-        Check("migrations", (python, "manage.py", "makemigrations", "--check", "--dry-run")),
+        Check(
+            "Django's checks and migrations", (python, "manage.py", "makemigrations", "--check", "--dry-run")
+        ),
     )
 
 
