@@ -2,10 +2,12 @@
 
 import pytest
 
+from emulator.calibration import crowd
 from emulator.calibration.crowd import (
     crowd_spec,
     hop_s,
     pipeline_specs,
+    predicted_token_s,
     token_s,
     with_message_work,
     with_wakeup,
@@ -19,6 +21,22 @@ RATE_BIT_PER_S = 1e9
 COSTS = RuntimeCosts(send_s=2e-4, receive_s=3e-4, slowdown=(1.0, 1.0, 1.5, 2.0))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def every_share_is_predicted_once():
+    """The same few of the same crowd, by each test of the share."""
+    known = {}
+
+    def predicted_s(spec, host):
+        asked = spec.model_dump_json(), host.model_dump_json()
+        if asked not in known:
+            known[asked] = predicted_token_s(spec, host)
+        return known[asked]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crowd, "predicted_token_s", predicted_s)
+        yield
+
+
 def profile(**costs):
     return HostProfile(
         host="made",
@@ -30,17 +48,13 @@ def profile(**costs):
     )
 
 
-def crowded_s(share):
-    """Seconds per token as predicted, where that share of a message's costs is work."""
-    host = profile(message_work_frac=share)
-    return token_s(predict_native(prepare(crowd_spec(RATE_BIT_PER_S)), host).trace)
-
-
 def test_the_share_is_the_one_with_which_a_prediction_takes_as_long_as_the_run():
-    took_s = crowded_s(0.375)
+    spec = crowd_spec(RATE_BIT_PER_S)
+    took_s = token_s(predict_native(prepare(spec), profile(message_work_frac=0.375)).trace)
     found = with_message_work(profile(), RATE_BIT_PER_S, took_s)
     assert found.runtime.message_work_frac == pytest.approx(0.375, abs=5e-3)
-    assert took_s > 1.1 * crowded_s(0.0)  # else nothing could be found
+    none_s = crowd.predicted_token_s(spec, profile(message_work_frac=0.0))
+    assert took_s > 1.1 * none_s  # else nothing could be found
 
 
 def test_a_run_that_no_share_explains_gets_the_nearest():
