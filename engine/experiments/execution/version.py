@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from engine.domain.cache_directory import cache_directory
 from engine.experiments.design.syntax import parsed
@@ -24,6 +25,9 @@ TENSORS_ONLY = ("worlds/real", "ops/torch_kernels")
 
 ENDINGS = (".py", ".toml")
 DIGITS = 12
+
+STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Where a statement, or a part of one, has others."""
 
 MOST_KEPT = 5000
 """Files whose code the cache knows: all of EdgeLoom, some times over."""
@@ -104,10 +108,14 @@ def _hash(content: bytes) -> str:
 def _without_words(code: bytes) -> bytes:
     """What code does: its syntax tree as text, without docstrings."""
     tree: ast.Module = parsed(code)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [one for one in body if not _is_text(one)] or [ast.Pass()]  # type: ignore[attr-defined]
+    waiting: list[Any] = [tree]
+    while waiting:  # statements alone: no expression has a docstring, and most of a tree is expressions
+        node = waiting.pop()
+        for name in STATEMENTS:
+            found = getattr(node, name, None)
+            waiting += found if isinstance(found, list) else ()
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [one for one in body if not _is_text(one)] or [ast.Pass()]
     return ast.unparse(tree).encode()
 
 

@@ -345,6 +345,23 @@ def test_comments_docstrings_and_layout_are_no_other_version_and_left_out_folder
     assert version_of([tmp_path / "room"], [apart]) != before
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "if x:\n    y = 1\nelse:\n    {}",
+        "try:\n    y = 1\nexcept ValueError:\n    {}",
+        "try:\n    y = 1\nfinally:\n    {}",
+        "match x:\n    case 1:\n        {}",
+    ],
+)
+def test_the_docstring_of_a_function_in_any_part_of_a_statement_does_not_count(around: str) -> None:
+    with_words, without, other = (
+        version._without_words(around.format(code).encode())
+        for code in ('def f(): "Words."; return 1', "def f(): return 1", "def f(): return 2")
+    )
+    assert with_words == without != other
+
+
 def test_a_kept_version_is_used_for_the_same_bytes_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
