@@ -15,8 +15,6 @@ from engine.strategies import registry
 from tests.devtools.rooms import ROOT
 from tests.support import warm_start
 
-COMMAND = "import sys; from edgeloom.command_line import main; sys.exit(main())"
-
 THIRDS = '''"""The first worker has a share of the layers, the last worker the others."""
 
 from __future__ import annotations
@@ -67,19 +65,11 @@ def install(
 
 
 def edgeloom(folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in `folder`, with `path` and the checkout on Python's path; as `started`, and cheaper."""
+    """The command in `folder`, with `path` and the checkout on Python's path."""
     with tempfile.TemporaryDirectory() as said:
         status = warm_start.run(words, folder, path, _environment(path), Path(said))
         out, err = ((Path(said) / name).read_text(encoding="utf-8") for name in ("out", "err"))
     return subprocess.CompletedProcess(words, status, out, err)
-
-
-def started(folder: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
-    """The command in an interpreter of its own."""
-    command = [sys.executable, "-P", "-c", COMMAND, *words]
-    return subprocess.run(
-        command, cwd=folder, env=_environment(path), capture_output=True, text=True, check=False
-    )
 
 
 def _environment(path: str) -> dict[str, str]:

@@ -1,8 +1,6 @@
 """The command `edgeloom` in copies of a process that has imported the libraries and the methods already,
 which is most of what a start takes. What looks for installed packages is imported by each copy anew if there
-may be one more than in this process, else it is imported already, too.
-
-Starts whose order is the claim are those of `outside.started`.
+may be one more than in this process, else it is imported already, too: each finds them as a start does.
 """
 
 from __future__ import annotations
