@@ -91,5 +91,5 @@ def test_it_works_from_any_directory(tmp_path: Path) -> None:
     done = subprocess.run(
         [str(ROOT / "loom"), "list", "clusters"], cwd=tmp_path, capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert "lab-3" in done.stdout
