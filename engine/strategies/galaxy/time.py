@@ -6,7 +6,9 @@ Ye et al., "Galaxy: A Resource-Efficient Collaborative Edge AI System for In-sit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
@@ -17,11 +19,15 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.messages import fixed_s
-from engine.strategies.shared.shares import op_s
+from engine.strategies.shared.shares import first_alike, op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
-TileTime = Callable[[int], float]
-"""Seconds of a matrix product on a tile of so many rows."""
+
+class Ring(NamedTuple):
+    """Rows of the tiles in the order in which a member multiplies them, and seconds of their transfers."""
+
+    rows: list[int]
+    transfers_s: list[float]
 
 
 def gather_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool) -> float:
@@ -46,11 +52,61 @@ def scatter_s(gemm_s: Sequence[float], transfer_s: Sequence[float], tiles: bool)
     return gemm_s[0] + sum(map(max, gemm_s[1:], transfer_s))
 
 
-class MemberTimes:
-    """Seconds of one member's part of a layer over the prompt; `sizes` are the members' rows.
+Part = Literal["project", "attend", "join", "expand", "contract", "between"]
+"""What a member does in a layer, in this order, and between the parts with its own rows."""
+
+
+class PartTimes:
+    """Seconds of the parts of a layer on the devices of a cluster, each computed once for devices that
+    differ in their names only.
 
     Heads and columns are counted from 0: their number decides the time.
     """
+
+    def __init__(self, cluster: ClusterSpec, model: ModelSpec, demand: Demand):
+        self.cluster, self.model, self.demand = cluster, model, demand
+        self._first_alike = first_alike(cluster)
+        self.part_s = cache(self._part_s)
+        self.hop = cache(self._hop)
+
+    def _part_s(self, rank: int, part: Part, count: int, rows: int) -> float:
+        """Seconds of `part` with so many heads or columns, over so many rows of each sequence."""
+        if self._first_alike[rank] != rank:
+            return self.part_s(self._first_alike[rank], part, count, rows)
+        model, batch = self.model, self.demand.batch
+        x = hidden(model, batch, rows)
+        if part == "project":
+            return self._op_s(rank, Project(0, 0, count, normed=True), x)
+        if part == "attend":
+            mine = tuple(range(count))
+            stored = kv_of(model, mine)
+            queries, keys = (_wide(model, batch, rows, n) for n in (count, 2 * len(stored)))
+            return self._op_s(rank, Attend(0, mine, stored), queries, keys)
+        if part == "join":
+            join = Join(0, 0, count, tuple(range(count)), False)
+            return self._op_s(rank, join, _wide(model, batch, rows, count))
+        if part == "expand":
+            return self._op_s(rank, Expand(0, 0, count, normed=True), x)
+        if part == "contract":
+            return self._op_s(rank, Contract(0, 0, count, False), Meta((batch, rows, count), model.dtype))
+        return self._op_s(rank, Residual(0, "ffn"), x, x) + self._op_s(rank, Norm(0, "ffn"), x)
+
+    def _hop(self, src: int, dst: int) -> tuple[float, float]:
+        """Seconds of a message however small, and bits per second without other traffic on the links."""
+        cluster = self.cluster
+        bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
+        return fixed_s(cluster, src, dst), bit_per_s
+
+    def _op_s(self, rank: int, op: Op, *inputs: Meta) -> float:
+        return op_s(self.cluster.devices[rank], self.model, SizedOp(op, inputs))
+
+
+part_times = lru_cache(maxsize=4)(PartTimes)
+"""One for all shares and divisions of rows that a planner looks at."""
+
+
+class MemberTimes:
+    """Seconds of one member's part of a layer over the prompt; `sizes` are the members' rows."""
 
     def __init__(
         self,
@@ -61,43 +117,33 @@ class MemberTimes:
         sizes: Sequence[int],
         tiles: bool,
     ):
-        self.cluster, self.model, self.demand = cluster, model, demand
         self.group, self.sizes, self.tiles = group, sizes, tiles
-        self._different_sizes = set(sizes)
+        self.rows = sum(sizes)
+        times = part_times(cluster, model, demand)
+        self.part_s, self._hop = times.part_s, times.hop
         row_bytes = payload_bytes(hidden(model, demand.batch, 1))
-        self.hops_s = [
-            [_hop_s(cluster, group, src, size * row_bytes) for size in sizes] for src in range(len(group))
-        ]
+        self.hops_s = [self._hops_s(i, [size * row_bytes for size in sizes]) for i in range(len(group))]
+        self._gathers = [self._ring(i, True) for i in range(len(group))]
+        self._scatters = [self._ring(i, False) for i in range(len(group))]
 
     def attention_s(self, i: int, heads: int) -> tuple[float, float, float]:
         """Gather and project, attend, project and scatter."""
-        model, demand = self.model, self.demand
-        mine = tuple(range(heads))
-        stored = kv_of(model, mine)
-        project, join = Project(0, 0, heads, normed=True), Join(0, 0, heads, mine, False)
-        rows = sum(self.sizes)
-        queries, keys = (_wide(model, demand, rows, n) for n in (len(mine), 2 * len(stored)))
         return (
-            self._ring_s(i, lambda n: self._op_s(i, project, hidden(model, demand.batch, n)), True),
-            self._op_s(i, Attend(0, mine, stored), queries, keys),
-            self._ring_s(i, lambda n: self._op_s(i, join, _wide(model, demand, n, heads)), False),
+            gather_s(*self._products_s(i, "project", heads, self._gathers[i]), self.tiles),
+            self.part_s(self.group[i], "attend", heads, self.rows),
+            scatter_s(*self._products_s(i, "join", heads, self._scatters[i]), self.tiles),
         )
 
     def ffn_s(self, i: int, columns: int) -> tuple[float, float]:
         """Gather and expand, contract and scatter."""
-        model, demand = self.model, self.demand
-        expand, contract = Expand(0, 0, columns, normed=True), Contract(0, 0, columns, False)
         return (
-            self._ring_s(i, lambda n: self._op_s(i, expand, hidden(model, demand.batch, n)), True),
-            self._ring_s(i, lambda n: self._op_s(i, contract, _inner(model, demand, n, columns)), False),
+            gather_s(*self._products_s(i, "expand", columns, self._gathers[i]), self.tiles),
+            scatter_s(*self._products_s(i, "contract", columns, self._scatters[i]), self.tiles),
         )
 
     def between_s(self, i: int) -> float:
         """Seconds to add the residual and normalise the member's own rows, twice."""
-        own = hidden(self.model, self.demand.batch, self.sizes[i])
-        if not self.sizes[i]:
-            return 0.0
-        return 2 * (self._op_s(i, Residual(0, "ffn"), own, own) + self._op_s(i, Norm(0, "ffn"), own))
+        return 2 * self.part_s(self.group[i], "between", 0, self.sizes[i]) if self.sizes[i] else 0.0
 
     def mha_s(self, i: int, heads: int) -> float:
         return sum(self.attention_s(i, heads))
@@ -105,25 +151,30 @@ class MemberTimes:
     def mlp_s(self, i: int, columns: int) -> float:
         return sum(self.ffn_s(i, columns))
 
-    def _op_s(self, i: int, op: Op, *inputs: Meta) -> float:
-        return op_s(self.cluster.devices[self.group[i]], self.model, SizedOp(op, inputs))
+    def _hops_s(self, i: int, sizes_bytes: list[int]) -> list[float]:
+        """Seconds of tiles of these sizes from a member to the next one."""
+        if len(self.group) == 1:
+            return [0.0] * len(sizes_bytes)
+        first_s, bit_per_s = self._hop(self.group[i], self.group[(i + 1) % len(self.group)])
+        return [first_s + 8 * size / bit_per_s if size else 0.0 for size in sizes_bytes]
 
-    def _ring_s(self, i: int, product_s: TileTime, gathers: bool) -> float:
+    def _ring(self, i: int, gathers: bool) -> Ring:
         """An all-gather receives tiles from the left, the own one first; a reduce-scatter sends them to the
         right, the own one last.
         """
         members = range(len(self.group))
         order = [(i - step - (not gathers)) % len(members) for step in members]
         src, moving = (i - 1, order[1:]) if gathers else (i, order[:-1])
-        transfers_s = [self.hops_s[src][j] for j in moving]
-        if self.tiles:
-            of_size = {size: product_s(size) for size in self._different_sizes}
-            products_s = [of_size[self.sizes[j]] for j in order]
-        else:
-            products_s = [product_s(sum(self.sizes)), *[0.0] * (len(members) - 1)]
-        if gathers:
-            return gather_s(products_s, transfers_s, self.tiles)
-        return scatter_s(products_s, transfers_s, self.tiles)
+        return Ring([self.sizes[j] for j in order], [self.hops_s[src][j] for j in moving])
+
+    def _products_s(self, i: int, part: Part, count: int, ring: Ring) -> tuple[Sequence[float], list[float]]:
+        """Seconds of the products on the tiles of `ring`, or of a single one on all rows; and of the
+        transfers.
+        """
+        part_s, rank = self.part_s, self.group[i]
+        if not self.tiles:
+            return [part_s(rank, part, count, self.rows)], ring.transfers_s
+        return [part_s(rank, part, count, rows) for rows in ring.rows], ring.transfers_s
 
 
 def layer_of_prompt_s(
@@ -146,18 +197,5 @@ def layer_of_prompt_s(
     return sum(slowest_s)
 
 
-def _wide(model: ModelSpec, demand: Demand, rows: int, heads: int) -> Meta:
-    return Meta((demand.batch, heads, rows, model.head_dim), model.dtype)
-
-
-def _inner(model: ModelSpec, demand: Demand, rows: int, columns: int) -> Meta:
-    return Meta((demand.batch, rows, columns), model.dtype)
-
-
-def _hop_s(cluster: ClusterSpec, group: Sequence[int], i: int, size_bytes: float) -> float:
-    """Seconds of a tile from member i to the next one, without other traffic on the links."""
-    if not size_bytes or len(group) == 1:
-        return 0.0
-    src, dst = group[i], group[(i + 1) % len(group)]
-    bit_per_s = min(cluster.links[hop.link].rate(hop.forward) for hop in cluster.path(src, dst))
-    return fixed_s(cluster, src, dst) + 8 * size_bytes / bit_per_s
+def _wide(model: ModelSpec, batch: int, rows: int, heads: int) -> Meta:
+    return Meta((batch, heads, rows, model.head_dim), model.dtype)

@@ -114,7 +114,13 @@ def in_all_layers(model: ModelSpec, one: SizedOp) -> tuple[tuple[SizedOp, float]
     kinds = layer_kinds(model)
     if one.op.layer < 0 or len(kinds) == 1:
         return ((one, 1.0),)
-    return tuple((one._replace(op=replace(one.op, layer=kind.layer)), kind.share) for kind in kinds)  # type: ignore[type-var]
+    return tuple((_on_layer(one, kind.layer), kind.share) for kind in kinds)
+
+
+def _on_layer(one: SizedOp, layer: int) -> SizedOp:
+    if one.op.layer == layer:
+        return one
+    return one._replace(op=replace(one.op, layer=layer))  # type: ignore[type-var]
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:

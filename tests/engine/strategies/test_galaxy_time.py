@@ -42,3 +42,6 @@ def test_operations_take_as_long_on_devices_that_differ_in_nothing_but_their_nam
     split = SplitTime(cluster, GPT2, demand)
     columns_s = [split.part_s(rank, "columns", 4, 0) for rank in range(3)]
     assert columns_s == pytest.approx([columns_s[0], columns_s[0], 2 * columns_s[0]])
+    times = MemberTimes(cluster, GPT2, demand, (0, 1, 2), (2, 2, 2), tiles=True)
+    attends_s = [times.attention_s(i, 2)[1] for i in range(3)]
+    assert attends_s == pytest.approx([attends_s[0], attends_s[0], 2 * attends_s[0]])
