@@ -136,8 +136,8 @@ def edge_only():
 
 def edgeformer():
     """Devices so slow that heads are lent over the links, one of which changes while tokens are generated."""
-    yield spec_of("edgeformer", GPT2, SLOW, requests=2, prune="paper", t_max=0.9)
     yield spec_of("edgeformer", LLAMA, star((1e6, 3e6, 5e5)), prune="paper", t_max=0.6)
+    yield spec_of("edgeformer", GPT2, SLOW, new_tokens=2, requests=2, prune="paper", t_max=0.9)
     yield spec_of("edgeformer", DEEP, star((3e6, 1e6, 2e6), memory_bytes=150_000), prune="paper", t_max=0.6)
     slower = SetRate(at_s=0.5, link="d1--s1", bit_per_s=1e3)
     yield changed(spec_of("edgeformer", GPT2, SLOW, new_tokens=6, prune="paper", t_max=1.0), slower)
