@@ -10,7 +10,7 @@ import pytest
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.random_clusters import best_single_s, drawn_run, grown, seconds
 
-SEED, CASES, GROWN_CASES = 1, 16, 8
+SEED, CASES, GROWN_CASES = 1, 12, 8
 SINGLE_LIMIT = 1.02
 """AdaptLink splits a part without need only where that saves 1 % by its estimate, which is within 1 % of the
 simulation."""
