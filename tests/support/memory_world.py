@@ -20,6 +20,7 @@ from engine.strategies.registry import strategy
 from engine.worlds.common.proof import named_pieces
 from engine.worlds.common.row_files import RowFiles
 from engine.worlds.common.source import RealSource
+from tests.support.small_cases import plan_of, prompts, spec_of, star
 
 
 class Handle:
@@ -234,3 +235,12 @@ def run_in_memory(spec, plan, requests, seed=0):
         programs.append((rank, serve(device, chosen, plan, spec.workload, requests, io)))
     world.run(programs)
     return source, world
+
+
+@lru_cache(maxsize=16)
+def alone(model, rows, new_tokens, requests=1):
+    """The source after the same prompts on one device with room for everything, for all tests that compare
+    with it.
+    """
+    spec = spec_of("single", model, star([1e10]), rows=rows, new_tokens=new_tokens, requests=requests)
+    return run_in_memory(spec, plan_of(spec), prompts(spec))[0]

@@ -15,7 +15,7 @@ from engine.ops.sizes import kv_bytes_per_row
 from engine.ops.tensors import Meta
 from engine.runs.predict import predict
 from engine.strategies.shared.demand import Demand
-from tests.support.memory_world import run_in_memory
+from tests.support.memory_world import alone, run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star
 
 
@@ -63,8 +63,7 @@ def test_rows_on_disk_give_the_very_numbers_of_unlimited_memory(name, family, pa
     assert 0 < plan.layout.kv_memory_rows < ROWS + NEW - 1
     source, world = run_in_memory(spec, plan, prompts(spec))  # raises OutOfMemory if the planner was wrong
     assert not any(device.caches or device.row_files.files for device in world.devices)
-    alone = spec_of("single", MODELS[family], star([1e10]), rows=ROWS, new_tokens=NEW, requests=2)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(MODELS[family], ROWS, NEW, requests=2)
     for request in range(2):
         logits, wanted = torch.stack(source.logits[request]), torch.stack(expected.logits[request])
         torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
@@ -148,8 +147,7 @@ def test_a_prompt_may_be_too_long_for_memory_already():
     tight = sized(spec, least_memory(spec.model_copy(update={"params": {}})) - 8000)
     assert plan_of(tight).layout.kv_memory_rows < 24
     source, _ = run_in_memory(tight, plan_of(tight), prompts(tight))
-    alone = spec_of("single", model, star([1e10]), rows=24, new_tokens=3)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(model, rows=24, new_tokens=3)
     torch.testing.assert_close(torch.stack(source.logits[0]), torch.stack(expected.logits[0]))
 
 

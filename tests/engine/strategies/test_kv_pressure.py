@@ -8,7 +8,7 @@ import torch
 from engine.domain.errors import PlanError
 from engine.domain.spec import RunSpec
 from engine.runs.predict import predict
-from tests.support.memory_world import run_in_memory
+from tests.support.memory_world import alone, run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, sends, spec_of, star
 
 MODELS = {model.family: model.model_copy(update={"num_layers": 10}) for model in (GPT2, LLAMA)}
@@ -75,8 +75,7 @@ def test_recomputing_evicted_tokens_gives_the_tokens_of_unlimited_memory(name, f
     assert any(getattr(item, "name", "") == "recomputed" for item in trace)
     source, world = run_in_memory(spec, plan, prompts(spec))
     assert not any(device.caches for device in world.devices)
-    alone = spec_of("single", model, star([1e10]), rows=ROWS, new_tokens=NEW, requests=2)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(model, ROWS, NEW, requests=2)
     for request in range(2):
         logits, wanted = torch.stack(source.logits[request]), torch.stack(expected.logits[request])
         torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
@@ -110,8 +109,7 @@ def test_a_prompt_may_be_too_long_for_the_cache_already():
     tight = sized(spec, least_memory(plain) - 8000)
     assert plan_of(tight).layout.kv_rows < 24
     source, _ = run_in_memory(tight, plan_of(tight), prompts(tight))
-    alone = spec_of("single", model, star([1e10]), rows=24, new_tokens=3)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(model, rows=24, new_tokens=3)
     torch.testing.assert_close(torch.stack(source.logits[0]), torch.stack(expected.logits[0]))
 
 

@@ -30,7 +30,7 @@ from engine.strategies.tpi_llm.token_time import (
     steady_token_s,
     token_ends_s,
 )
-from tests.support.memory_world import MemoryDevice, run_in_memory
+from tests.support.memory_world import MemoryDevice, alone, run_in_memory
 from tests.support.small_cases import BERT, GPT2, MODELS, plan_of, play, prompts, sends, spec_of, star
 
 ATTENTION, FFN, ALL_REDUCE_MS = BlockTime(11, 18), BlockTime(17, 30), 14
@@ -250,8 +250,7 @@ def test_blocks_that_make_room_for_the_cache_change_no_number(family, whole_unti
     if model.causal and whole_until > 0:
         assert marks and next(m.facts["pinned"] for m in marks if m.device == "d1") < 8
     source, _ = run_in_memory(spec, plan, prompts(spec))
-    alone = spec_of("single", model, star([1e10]), **more)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(model, **more)
     for request in range(2):
         if not model.causal:
             torch.testing.assert_close(source.states[request], expected.states[request], rtol=1e-4, atol=1e-4)

@@ -11,7 +11,7 @@ from engine.ops.sizes import weight_bytes
 from engine.strategies.pipeline_offload.slots import cycles_by_rows, cycles_of
 from engine.strategies.registry import STRATEGIES
 from engine.strategies.shared.demand import demand_of
-from tests.support.memory_world import run_in_memory
+from tests.support.memory_world import alone, run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star, supported
 
 ASSUMED = ROWS + 2
@@ -31,8 +31,7 @@ def same_tokens(spec, plan):
     """Whether a run of `plan` gives what one device with memory for all gives."""
     source, _ = run_in_memory(spec, plan, prompts(spec))
     work = spec.workload
-    alone = spec_of("single", spec.model, star([1e10]), work.prompt_tokens, work.new_tokens, work.requests)
-    expected, _ = run_in_memory(alone, plan_of(alone), prompts(alone))
+    expected = alone(spec.model, work.prompt_tokens, work.new_tokens, work.requests)
     for request in range(work.requests):
         logits, wanted = torch.stack(source.logits[request]), torch.stack(expected.logits[request])
         torch.testing.assert_close(logits, wanted, rtol=1e-4, atol=1e-4)
