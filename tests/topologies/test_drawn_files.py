@@ -63,7 +63,7 @@ def drawings(draw: st.DrawFn) -> Drawn:
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(drawings())
 def test_a_drawing_survives_a_cluster_file_of_every_format_and_the_store(drawn: Drawn) -> None:
     for form in topologies.FORMATS:
