@@ -200,6 +200,12 @@ class ClusterSpec(Value):
         """Ranks of the devices that may compute layers, in order."""
         return tuple(rank for rank, device in enumerate(self.devices) if device.role == "worker")
 
+    @property
+    def first_alike(self) -> tuple[int, ...]:
+        """For each device, the first that differs from it in its name only: it computes in the same time."""
+        nameless = [device.model_copy(update={"name": ""}) for device in self.devices]
+        return tuple(nameless.index(device) for device in nameless)
+
     def without(self, ranks: Iterable[int]) -> ClusterSpec:
         """The same cluster with devices `ranks` as terminals, which compute nothing. Routes do not change."""
         _ = self._routes, self._ranks  # made before the copy, which shares them

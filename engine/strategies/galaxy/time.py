@@ -19,7 +19,7 @@ from engine.ops.tensors import Meta, payload_bytes
 from engine.ops.tiles import Contract, Expand
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.messages import fixed_s
-from engine.strategies.shared.shares import first_alike, op_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 
@@ -65,7 +65,7 @@ class PartTimes:
 
     def __init__(self, cluster: ClusterSpec, model: ModelSpec, demand: Demand):
         self.cluster, self.model, self.demand = cluster, model, demand
-        self._first_alike = first_alike(cluster)
+        self._first_alike = cluster.first_alike
         self.part_s = cache(self._part_s)
         self.hop = cache(self._hop)
 

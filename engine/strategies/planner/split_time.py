@@ -25,7 +25,7 @@ from engine.strategies.shared.all_reduce_time import AllReduceChoice, cluster_al
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.embedding import EmbeddingChoice, is_worth_a_table
 from engine.strategies.shared.messages import message_s
-from engine.strategies.shared.shares import first_alike, op_s
+from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import Bounds
 
 EXACT_LAYERS = 2
@@ -66,7 +66,7 @@ class SplitTime:
         self.how, self.splits_head, self.embedding = how, splits_head and demand.generates, embedding
         self.phases = phases_of(demand)
         self.part_s = cache(self._part_s)
-        self._first_alike = first_alike(cluster)
+        self._first_alike = cluster.first_alike
         self._exchange = cache(self._exchange_of)
         self.all_reduces = cache(self._all_reduces)
 

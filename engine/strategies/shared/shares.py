@@ -44,12 +44,6 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(accumulate(sizes, initial=0))
 
 
-def first_alike(cluster: ClusterSpec) -> tuple[int, ...]:
-    """For each device, the first that differs from it in its name only: it computes in the same time."""
-    nameless = [device.model_copy(update={"name": ""}) for device in cluster.devices]
-    return tuple(nameless.index(device) for device in nameless)
-
-
 def op_s(device: DeviceSpec, model: ModelSpec, one: SizedOp) -> float:
     """Seconds of an operation on `device`, for planning: the mean over the layers of `model`, which differ
     where only some have a sliding window.
