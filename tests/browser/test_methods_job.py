@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_main_job import start_run, wait_for_tokens
+from tests.browser.test_main_job import open_report, start_run, wait_for_tokens
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -24,7 +24,7 @@ def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
     expect(page.locator("[data-testid^=head-][data-state=pruned]").first).to_be_attached()
     attended.hover()
     expect(page.get_by_test_id("heads-hover")).to_contain_text("attended by")
-    page.get_by_test_id("open-report").click()
+    open_report(page)
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("KL divergence")
 
 
@@ -39,7 +39,7 @@ def test_a_pipeline_goes_on_without_a_device_that_was_dropped(page: Page) -> Non
     page.get_by_test_id(f"device-drop-{last}").click()
     expect(page.get_by_test_id("recovery-0")).to_contain_text(f"{last} was killed")
     expect(page.get_by_test_id("replanned")).to_contain_text(f"{last} failed")
-    page.get_by_test_id("open-report").click()
+    open_report(page)
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("same tokens")
     for step in ("detect_s", "replan_s", "rebuild_s"):
         expect(page.get_by_test_id(f"recovery-0-{step}")).to_be_attached()

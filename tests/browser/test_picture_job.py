@@ -9,6 +9,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
+from tests.browser.test_main_job import open_report
+
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 
@@ -40,7 +42,7 @@ def test_a_picture_is_chosen_seen_and_classified(page: Page, tmp_path: Path) -> 
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
     page.get_by_test_id("start-run").click()
     page.wait_for_url(re.compile(r"/runs/\d+$"))
-    page.get_by_test_id("open-report").click()
+    open_report(page)
     expect(page.get_by_test_id("seen")).to_be_visible()
     expect(page.get_by_test_id("picture-shown")).to_have_attribute("src", small or "")
     expect(page.get_by_test_id("seen").locator("[data-testid^=class-]")).to_have_count(5)

@@ -11,7 +11,7 @@ from openai import OpenAI
 from playwright.sync_api import Page, expect
 
 from bench.service import load_generator
-from tests.browser.test_main_job import choose_strategy, findings
+from tests.browser.test_main_job import choose_strategy, findings, open_report
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
 
@@ -81,7 +81,7 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(
         prompts = [f"The {word} statement" for word in WORDS]
         found = load_generator.ask(site.url, key, run, prompts, 12, 6, profiles)
     page.get_by_test_id("end-service").click()
-    page.get_by_test_id("open-report").click()
+    open_report(page)
     expect(page.get_by_test_id("load-table")).to_be_visible()
     report = page.request.get(f"/api/runs/{run}").json()["report"]
     assert report["correctness"]["ok"], report["correctness"]

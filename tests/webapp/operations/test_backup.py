@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +124,7 @@ def test_a_backup_never_overwrites_a_file(full: dict[str, list[str]], tmp_path: 
 
 def changed(file: Path, about: dict[str, Any]) -> Path:
     """The backup with another `backup.json`."""
-    folder = file.with_suffix(".folder")
-    with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+    folder = unpacked(file, file.with_suffix(".folder"))
     known = json.loads((folder / "backup.json").read_text())
     (folder / "backup.json").write_text(json.dumps(known | about))
     with tarfile.open(file.with_suffix(".changed"), "w:gz") as archive:
@@ -169,9 +169,7 @@ def test_a_backup_without_newer_columns_gets_their_defaults(
     """As one of the release before has none of `need`."""
     file = tmp_path / "a.backup"
     backups.backup(file)
-    folder = tmp_path / "old"
-    with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+    folder = unpacked(file, tmp_path / "old")
     table = folder / "data" / "runs.run.jsonl"
     row = json.loads(table.read_text())
     del row["fields"]["need"]
@@ -183,8 +181,8 @@ def test_a_backup_without_newer_columns_gets_their_defaults(
 
 
 def unpacked(file: Path, folder: Path) -> Path:
-    with tarfile.open(file) as archive:
-        archive.extractall(folder, filter="data")
+    folder.mkdir()
+    subprocess.run(["tar", "--extract", "--gzip", "--file", file, "--directory", folder], check=True)
     return folder
 
 
@@ -193,6 +191,39 @@ def packed(folder: Path) -> Path:
     with tarfile.open(file, "w:gz") as archive:
         archive.add(folder, ".")
     return file
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("../outside", tarfile.REGTYPE),
+        ("data/../../outside", tarfile.REGTYPE),
+        ("{folder}/outside", tarfile.REGTYPE),
+        ("outside", tarfile.SYMTYPE),
+        ("outside", tarfile.LNKTYPE),
+        ("outside", tarfile.FIFOTYPE),
+    ],
+)
+def test_a_backup_writes_nothing_but_files_of_its_own(
+    full: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    kind: bytes,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # below which it is unpacked
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    folder = unpacked(file, tmp_path / "folder")
+    entry = tarfile.TarInfo(name.format(folder=tmp_path))
+    entry.type, entry.linkname = kind, "backup.json"
+    with tarfile.open(file, "w:gz") as archive:
+        archive.add(folder, ".")
+        archive.addfile(entry)
+    with pytest.raises(SpecError, match="is no file of a backup"):
+        backups.restore(file, replace=True)
+    assert rows() == full
+    assert not (tmp_path / "outside").exists()
 
 
 @pytest.mark.parametrize("damage", ["a table is missing", "a row is missing", "a row is cut", "no such row"])
