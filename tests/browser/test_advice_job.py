@@ -9,6 +9,8 @@ from playwright.sync_api import Page, Route, expect
 
 from engine.runs.showcase import predicted
 from tests.browser.test_main_job import choose_strategy, eventually
+from tests.support.predicted_runs import Store
+from tests.support.web import request_body
 from topologies.showcases import showcase
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
@@ -46,6 +48,20 @@ def test_a_question_waits_while_the_workers_are_busy_and_is_then_answered(page: 
     page.unroute("**/api/advice/question")
     expect(page.get_by_test_id("question-answer")).to_contain_text("tokens/s")
     expect(waits).to_have_count(0)
+
+
+def test_a_run_that_was_started_is_shown_although_its_form_was_edited_meanwhile(
+    page: Page, store: Store
+) -> None:
+    (run_id,) = store([request_body()])
+    asked: list[Route] = []
+    page.goto("/runs/new")
+    page.route("**/api/runs", lambda route: asked.append(route))
+    page.get_by_test_id("start-run").click()
+    eventually(page, lambda: len(asked) > 0, "the request")
+    page.get_by_test_id("prompt").fill("Meanwhile")
+    asked[0].fulfill(status=201, json={"id": run_id})
+    page.wait_for_url(f"**/runs/{run_id}")
 
 
 def test_new_run_says_once_why_a_run_cannot_be_and_leads_there(page: Page) -> None:

@@ -60,7 +60,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', startRun);
   const set = (patch: Partial<Draft>) => {
-    start.reset(); // what the server said was about the run as it was
+    if (start.isError) start.reset(); // what the server said was about the run as it was
     setDraft((old) => ({ ...old, ...patch }));
   };
   const refusal = [prediction.error, start.error].find((error) => error instanceof ApiError);
