@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
+    Error,
     Page,
     StorageState,
     ViewportSize,
@@ -46,11 +47,15 @@ expect.set_options(timeout=PATIENCE_MS)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A test that fails says what its page showed."""
+    """A test that fails says what its page showed, if the page still answers."""
     report = yield
     page = getattr(item, "funcargs", {}).get("page")
     if report.failed and call.when == "call" and page is not None:
-        report.sections.append((page.url, page.locator("body").inner_text(timeout=LOOK_MS)))
+        try:
+            shown = page.locator("body").inner_text(timeout=LOOK_MS)
+        except Error as error:
+            shown = f"It could not be read: {error}"
+        report.sections.append((page.url, shown))
     return report
 
 

@@ -6,9 +6,9 @@
     ./loom test PYTEST ARGUMENT …     what pytest makes of any other arguments
 
 Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
-browser, which share one `./loom up` and mostly wait, in two processes of their own; and the checks (linters,
-types, front end), one after the other. Then come, one by one, the tests that need a quiet machine because
-what they measure is time. Campaigns are left out: `./loom test --long` runs them.
+browser, in two processes that share one `./loom up`; and the checks (linters, types, front end), one after
+the other. Then come, one by one, the tests that need a quiet machine because what they measure is time.
+Campaigns are left out: `./loom test --long` runs them.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ const MIN_SPAN_S = 1e-6;
 /** What "all" is before there is anything. */
 const EMPTY_SPAN_S = 1;
 
-/** Of what is shown: less than a pixel, so following the run does not move by it. */
+/** Of the stretch that is shown: a pixel of a wide screen. Following the run does not move by less. */
 const UNSEEN = 1 / 2000;
 
 const wholeSpan = (now_s: number) => (now_s > 0 ? Math.max(now_s, MIN_SPAN_S) : EMPTY_SPAN_S);
