@@ -130,7 +130,9 @@ def die_with(parent: int) -> None:
 
 
 def raise_priority() -> None:
-    """Raise the priority of this process and its children, and of its autogroup, as far as it may."""
+    """Raise the priority of this process and its children, as far as it may; and of its autogroup if it leads
+    one: that of a terminal would keep it, and whatever is started there would come before all else.
+    """
     present = os.getpriority(os.PRIO_PROCESS, 0)
     allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]  # 20: none, as without that right
     for niceness in (NICENESS, allowed):
@@ -138,7 +140,8 @@ def raise_priority() -> None:
             return
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, niceness)
-            Path("/proc/self/autogroup").write_text(str(niceness))
+            if os.getsid(0) == os.getpid():
+                Path("/proc/self/autogroup").write_text(str(niceness))
             return
 
 
