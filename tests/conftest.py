@@ -1,4 +1,4 @@
-"""What tests of several rooms share: real runs, played in processes of their own."""
+"""What tests of several rooms share: a database, and real runs, played in processes of their own."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 
 import hypothesis
 import pytest
+from django.db import connections
 
 SLOW = [hypothesis.HealthCheck.too_slow]
 """What a busy machine is, which is nobody's fault."""
@@ -20,6 +21,18 @@ pytest_plugins = [
     "tests.support.order",
     "tests.support.timeouts",
 ]
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(tmp_path_factory):
+    """A file instead of SQLite's memory: worker processes open it too. What it has need not outlive a loss of
+    power, so nothing waits for the disk.
+    """
+    database = connections.databases["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        name = tmp_path_factory.mktemp("database") / "test.sqlite3"
+        connections["default"].settings_dict["TEST"]["NAME"] = str(name)
+        connections["default"].settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
 
 
 @pytest.fixture(scope="session")

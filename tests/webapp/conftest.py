@@ -1,4 +1,4 @@
-"""A real Redis server, a database file that worker processes can share, people, and real workers."""
+"""A real Redis server, people, and real workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from django.conf import settings as django_settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import User
 from django.core.management.commands import flush
-from django.db import connections
 from whitenoise.middleware import WhiteNoiseMiddleware
 
 from engine.strategies.registry import STRATEGIES
@@ -57,19 +56,6 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
     with redis_in_use(server):
         yield server
     server.stop()
-
-
-# Database -----------------------------------------------------------------------------------------
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A file instead of SQLite's memory: worker processes open it too. What it has need not outlive a loss of
-    power, so nothing waits for the disk.
-    """
-    database = connections.databases["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        name = tmp_path_factory.mktemp("database") / "test.sqlite3"
-        connections["default"].settings_dict["TEST"]["NAME"] = str(name)
-        connections["default"].settings_dict["OPTIONS"]["init_command"] += "PRAGMA synchronous=OFF;"
 
 
 @pytest.fixture(scope="session", autouse=True)
