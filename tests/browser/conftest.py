@@ -1,4 +1,4 @@
-"""One `./loom up`; one Chromium and one login for each process of pytest; an empty page for every test."""
+"""One `./loom up`, one Chromium and one login; an empty page for every test."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from playwright.sync_api import (
 )
 
 from tests.browser.pages import WINDOW
-from tests.browser.shared_site import shared_site
 from tests.ops.test_up import Up, password_in
 from tests.support.predicted_runs import Store, storing_predicted
 
@@ -60,11 +59,14 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Up]:
-    """EdgeLoom as a user starts it, with a state directory of its own; pytest's processes share it."""
-    own = tmp_path_factory.getbasetemp()
-    with shared_site(own if worker_id == "master" else own.parent, worker_id) as up:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    """EdgeLoom as a user starts it, with a state directory of its own."""
+    up = Up(tmp_path_factory.getbasetemp() / "state")
+    try:
+        up.start()
         yield up
+    finally:
+        up.end()
 
 
 @pytest.fixture(scope="session")

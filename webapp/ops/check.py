@@ -6,9 +6,9 @@
     ./loom test PYTEST ARGUMENT …     what pytest makes of any other arguments
 
 Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
-browser, in two processes that share one `./loom up`; and the checks (linters, types, front end), one after
-the other. Then come, one by one, the tests that need a quiet machine because what they measure is time.
-Campaigns are left out: `./loom test --long` runs them.
+browser, with one `./loom up`; and the checks (linters, types, front end), one after the other. Then come,
+one by one, the tests that need a quiet machine because what they measure is time. Campaigns are left out:
+`./loom test --long` runs them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ TESTS = ROOT / "tests"
 
 NO_TESTS_COLLECTED = 5
 """pytest's exit status where none of the tests was wanted."""
-
-BROWSERS = 2
-"""Processes that test in a browser at once; one for campaigns, some of which stop the server."""
 
 LONG_S = 20 * 60
 """Seconds that the campaigns take on two quiet cores, about."""
@@ -84,16 +81,12 @@ def run_groups(
     `beside` them; those that run alone once all others have ended. Returns 0 if all is well.
     """
     alone, browser = marked("alone", where), marked("browser", where)
-    by_file = ("--dist", "loadfile")
     elsewhere = [f"--ignore={folder}" for folder in folders_of(browser)]  # what they import takes seconds
     selected = ("-m", f"({which}) and not alone and not browser", *elsewhere, *options)
-    side_by_side = ("-n", str(cores()), *by_file, *selected, str(where))
+    side_by_side = ("-n", str(cores()), "--dist", "loadfile", *selected, str(where))
     failed = []
     with ThreadPoolExecutor(2) as lanes:
-        browsers = ("-n", str(BROWSERS), *by_file) if which == "not long" else ()
-        in_browser = pytest_check(
-            "tests in the browser", *browsers, "-m", f"({which}) and browser", *options, *browser
-        )
+        in_browser = pytest_check("tests in the browser", "-m", f"({which}) and browser", *options, *browser)
         begun = [lanes.submit(failed_checks, some) for some in ([in_browser] if browser else [], beside)]
         if run_pytest(f"tests, {cores()} at a time", *side_by_side):
             failed.append("tests side by side")
