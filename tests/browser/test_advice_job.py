@@ -119,6 +119,7 @@ def plan_by_rule(page: Page) -> None:
     page.get_by_test_id("param-planner").get_by_text("paper", exact=True).click()
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/advice", "engine/advice")
 def test_a_papers_planner_says_what_the_best_one_would_give_and_a_click_takes_it(page: Page) -> None:
     page.goto("/runs/new")
     choose_strategy(page, "galaxy")

@@ -125,6 +125,7 @@ def drawn(canvas: Locator) -> str:
     return text
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/experiments", "engine/experiments")
 def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids: list[int]) -> None:
     page.goto(address(ids))
     choose(page, "kind", "Boxes")
@@ -231,6 +232,7 @@ def test_runs_that_were_asked_for_something_else_are_said_to_be(
     expect(said).to_have_count(0)
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/experiments", "engine/experiments")
 def test_nothing_hinders_people_who_cannot_see_or_use_a_mouse(page: Page, ids: list[int]) -> None:
     page.emulate_media(color_scheme="dark")
     page.goto(address(ids[2:-2]))

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import topologies
+from tests.browser.test_main_job import eventually
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
@@ -74,16 +75,16 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     assert before["links"] == ["device-2--device-1", "device-3--device-1"]
     page.reload()
     page.get_by_test_id("node-device-1").wait_for()
-    assert drawn(page) == before
+    eventually(page, lambda: drawn(page) == before, "what was drawn")
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
 
     pick(page, "/", "device-1")
     keys.press("ArrowDown")
     expect(page.get_by_test_id("save-state")).to_have_text("not saved")
-    assert drawn(page) != before
+    eventually(page, lambda: drawn(page) != before, "the move")  # the canvas is drawn after the state
     keys.press("Control+z")
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
-    assert drawn(page) == before
+    eventually(page, lambda: drawn(page) == before, "what was drawn")
 
     keys.press("Control+a")
     keys.press("g")
@@ -94,7 +95,7 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     keys.press("Control+c")
     keys.press("Control+z")
     keys.press("Control+z")
-    assert drawn(page) == before
+    eventually(page, lambda: drawn(page) == before, "what was drawn")
 
     page.goto("/clusters/new")  # what was copied comes from the clipboard: the page knows nothing any more
     page.get_by_test_id("palette-raspberry-pi-4").wait_for()
@@ -111,6 +112,7 @@ def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page)
     leave_only_when_asked(page)
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/clusters", "topologies")
 def test_a_link_and_a_disk_are_of_the_kind_that_was_chosen_until_they_are_edited(page: Page) -> None:
     page.goto("/clusters/new")
     page.get_by_test_id("palette-raspberry-pi-4").wait_for()
@@ -193,6 +195,7 @@ def draw_box(page: Page, node: str, *held: str) -> None:
         page.keyboard.up(key)
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/clusters", "topologies")
 def test_a_box_replaces_what_was_selected_unless_a_key_adds_it(page: Page) -> None:
     open_lab_3(page)
     page.get_by_test_id("node-window").click()
@@ -211,6 +214,7 @@ def test_a_box_replaces_what_was_selected_unless_a_key_adds_it(page: Page) -> No
     page.keyboard.press("b")
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/clusters", "topologies")
 def test_a_box_forgets_the_links_inside_a_collapsed_group(page: Page) -> None:
     open_lab_3(page)
     page.keyboard.press("Control+a")
@@ -240,6 +244,7 @@ def test_as_many_devices_as_chosen_are_dragged_as_one_step_to_undo(page: Page) -
     expect(page.locator(".react-flow__node")).to_have_count(0)
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/clusters", "topologies")
 def test_a_file_of_every_format_goes_out_and_in(page: Page, tmp_path: Path) -> None:
     open_lab_3(page)
     before = drawn(page)

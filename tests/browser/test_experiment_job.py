@@ -106,6 +106,7 @@ def test_a_shipped_experiment_is_copied_and_a_reproduction_opened(page: Page) ->
     expect(page.get_by_test_id("details-voltage-fig4")).to_contain_text("27.9 %")
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/experiments", "engine/experiments")
 def test_a_result_says_what_the_best_plans_would_give_and_a_click_adds_them(page: Page) -> None:
     page.goto("/experiments")
     page.get_by_test_id("copy-methods-by-rate").click()

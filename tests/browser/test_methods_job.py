@@ -28,6 +28,7 @@ def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
     expect(page.get_by_test_id("verdict-correct")).to_contain_text("KL divergence")
 
 
+@pytest.mark.long("webapp/runs", "webapp/frontend/src/run", "webapp/frontend/src/pages/report", "engine/runs")
 def test_a_pipeline_goes_on_without_a_device_that_was_dropped(page: Page) -> None:
     page.goto("/runs/new")
     start_run(page, "gpipe", 40, "100", planner="paper")  # so slow that a busy browser is in time

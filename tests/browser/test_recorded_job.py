@@ -95,6 +95,7 @@ def refuses(page: Page, what: str, folder: Path) -> None:
         expect(page.get_by_test_id(f"{what}-error")).to_contain_text(sentence)
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/runs", "engine/recorded")
 def test_other_files_are_refused_and_a_run_is_predicted_with_the_parts_of_recorded_ones_that_were_asked_for(
     page: Page, tmp_path: Path
 ) -> None:

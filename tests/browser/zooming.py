@@ -33,6 +33,7 @@ def zoom_by_dragging(page: Page) -> None:
         expect(page.get_by_test_id("timeline-window").locator("input:checked")).to_have_count(0)
         assert box(flag)["x"] == pytest.approx(shown, abs=2)
         page.get_by_test_id("timeline-window").get_by_text("All").click()
+        painted(page)
         assert box(flag)["x"] == pytest.approx(whole["x"], abs=1)
 
     assert cursor(page, chart, start, None) == "grab"

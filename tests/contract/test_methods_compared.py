@@ -10,13 +10,15 @@ import pytest
 from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.random_clusters import best_single_s, drawn_run, grown, seconds
 
-SEED, CASES, GROWN_CASES = 1, 12, 8
+SEED, CASES = 1, 12
 SINGLE_LIMIT = 1.02
 """AdaptLink splits a part without need only where that saves 1 % by its estimate, which is within 1 % of the
 simulation."""
 GROWN_LIMIT = 1.02
 """Planners minimise estimates of the time, which are this close to the simulation."""
 RUNS = [drawn_run(SEED, index) for index in range(CASES)]
+FEW_GROWN, GROWN_CASES = 4, 8
+"""As many of them are grown in each run of the suite, and in the campaign."""
 
 
 def is_one_at_a_time(run):
@@ -108,11 +110,17 @@ EXCEPTIONS = {
 
 @pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
 @pytest.mark.parametrize("what", GROWTH)
-def test_a_larger_cluster_is_no_slower(chosen, what):
+@pytest.mark.parametrize(
+    "cases",
+    [range(FEW_GROWN), pytest.param(range(FEW_GROWN, GROWN_CASES), marks=pytest.mark.long("engine"))],
+    ids=["few", "more"],
+)
+def test_a_larger_cluster_is_no_slower(chosen, what, cases):
     if (chosen.name, what) in EXCEPTIONS:
         pytest.skip(EXCEPTIONS[chosen.name, what])
     params = chosen.lossless_params()
-    for index, run in enumerate(RUNS[:GROWN_CASES]):
+    for index in cases:
+        run = RUNS[index]
         before_s = seconds(run, chosen.name, **params)
         if before_s is None:
             continue

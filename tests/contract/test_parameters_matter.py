@@ -22,6 +22,8 @@ UNSEEN = {
 """What no run of these shows; tests of the strategy itself do."""
 BY_HAND = ("plan", None)
 """Plans made by hand have a test of their own, tests/contract/test_plans_given_back.py."""
+MANY_RUNS = {"edgeformer", "lime", "tpi_llm", "tpi_llm_offload"}
+"""Campaigns: they have parameters that need many runs, or long ones, to be seen."""
 AT_ONCE = 4
 """Values of a number or a name that are tried in each run."""
 
@@ -77,7 +79,13 @@ def cluster_of(chosen):
     return next(spec for _, spec in cases_of(chosen.name)).cluster
 
 
-@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(one, id=one.name, marks=[pytest.mark.long("engine")] if one.name in MANY_RUNS else [])
+        for one in STRATEGIES
+    ],
+)
 def test_every_parameter_changes_a_plan_a_trace_or_numbers(chosen):
     if not chosen.Params.model_fields:
         return

@@ -93,9 +93,11 @@ def test_the_database_is_prepared_once(database_url: str, tmp_path: Path) -> Non
     assert ("lab-3",) in names
 
 
-FILES = ("jobs/test_lease.py", "accounts/test_tokens.py", "test_migrations.py")
 ANY_REQUEST = "openapi/test_any_request.py::test_no_request_that_the_document_allows_meets_a_defect"
-MORE_FILES = (
+FILES = (
+    "jobs/test_lease.py",
+    "accounts/test_tokens.py",
+    "test_migrations.py",
     "clusters/test_clusters.py",
     "accounts/test_access.py",
     "runs/test_quotas.py",
@@ -104,13 +106,9 @@ MORE_FILES = (
 )
 
 
-@pytest.mark.parametrize(
-    "files",
-    [FILES, pytest.param(MORE_FILES, marks=pytest.mark.long("webapp", "tests/webapp"))],
-    ids=["some", "more"],
-)
-def test_the_web_api_works_on_it(database_url: str, tmp_path: Path, files: tuple[str, ...]) -> None:
-    tests = [f"tests/webapp/{name}" for name in files]
+@pytest.mark.long("webapp", "tests/webapp")
+def test_the_web_api_works_on_it(database_url: str, tmp_path: Path) -> None:
+    tests = [f"tests/webapp/{name}" for name in FILES]
     done = run(
         database_url,
         "-m",

@@ -160,7 +160,9 @@ def test_all_weights_are_on_chip_in_the_showcase_of_64_chips() -> None:
     assert any(holding.home == "offloaded" for holding in report_of("mcu", "one-chip").plan.holdings)
 
 
-@pytest.mark.parametrize("name", ["lime", "edgeformer", "adaptlink"])
+@pytest.mark.parametrize(
+    "name", ["lime", "edgeformer", pytest.param("adaptlink", marks=pytest.mark.long("engine", "topologies"))]
+)
 def test_no_method_without_loss_is_faster(name: str) -> None:
     own = report_of(name)
     times = {chosen.name: _seconds(own.spec, chosen) for chosen in STRATEGIES}

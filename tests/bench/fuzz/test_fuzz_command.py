@@ -21,6 +21,7 @@ def loom(*arguments):
     return main(arguments, COMMANDS, ENVIRONMENT)
 
 
+@pytest.mark.long("bench/fuzz", "engine/plugins", "engine/strategies/outside.py")
 def test_workers_check_every_case_once_and_the_table_counts_them(tmp_path, capsys, monkeypatch):
     """One worker has the cases of a built-in method, all refused, and one those of a method of a file."""
     keep_methods_apart(monkeypatch)

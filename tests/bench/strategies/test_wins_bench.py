@@ -29,6 +29,7 @@ def named(home):
     return home.strategy
 
 
+@pytest.mark.long("engine", "bench/strategies")
 @pytest.mark.parametrize("home", [one for one in HOMES if one.strategy not in BASELINES], ids=named)
 def test_a_method_of_a_paper_is_no_slower_than_any_other_where_it_is_meant_to_win(home):
     found = dict(predictions_of(home.strategy))

@@ -162,6 +162,7 @@ def test_messages_take_four_times_as_long_from_when_a_rate_is_a_fourth() -> None
     assert bit_per_s(before) / bit_per_s(after) == pytest.approx(4.0, rel=0.15)
 
 
+@pytest.mark.long("emulator", "engine/runs", "engine/worlds/real", "tests/emulator")
 def test_sixteen_devices_come_up_and_are_right() -> None:
     names = [f"n{rank}" for rank in range(16)]
     cluster = make(" ".join(names), "hub", *(link(name, "hub", 1e9) for name in names))
@@ -204,7 +205,7 @@ def test_after_a_dropped_device_the_sentence_is_finished_with_the_same_tokens() 
 @pytest.mark.alone
 def test_a_device_that_was_dropped_and_joins_again_computes_what_is_predicted() -> None:
     # so slow that a new plan, which takes wall time, costs few tokens
-    spec = spec_for(star(3), "megatron", new_tokens=40, dilation=60.0)
+    spec = spec_for(star(3), "megatron", new_tokens=24, dilation=60.0)
     latency_s = predict(spec).latency_s
     times_s = (0.2 * latency_s, 0.4 * latency_s)
     changes = (DropDevice(at_s=times_s[0], device="n1"), JoinDevice(at_s=times_s[1], device="n1"))

@@ -10,7 +10,11 @@ import pytest
 from engine.domain.report import RunReport
 from tests.support.throttled_run import HALF, share_of_a_core
 
-pytestmark = [pytest.mark.root, pytest.mark.alone]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.alone,
+    pytest.mark.long("emulator/session", "engine/runs", "engine/worlds/real", "tests/support"),
+]
 PATIENCE_S = 600
 TRIES = 5
 """Other work of the host makes a run invalid, and none valid."""

@@ -64,7 +64,7 @@ def test_what_was_put_in_is_no_agreement_in_the_shipped_results() -> None:
     assert not any(states[one] == "confirmed" for one in states if one.startswith("edgeformer.fig13"))
 
 
-QUICK_S = 2.0
+QUICK_S = 0.5
 """What a run takes at most, by its shipped row, that is computed again whenever the tests run."""
 
 

@@ -175,6 +175,7 @@ def test_a_persons_run_goes_before_the_rest_of_an_experiment(emulate_worker: Wor
 
 
 @pytest.mark.root
+@pytest.mark.long("webapp/runs", "webapp/jobs", "emulator/session", "engine/runs")
 @pytest.mark.usefixtures("live_redis")
 def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
     emulate_worker: Worker, alice: Browser
