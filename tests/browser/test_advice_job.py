@@ -136,6 +136,7 @@ def test_a_papers_planner_says_what_the_best_one_would_give_and_a_click_takes_it
     expect(page.get_by_test_id("param-planner").get_by_label("best")).to_be_checked()
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/runs", "webapp/advice", "engine/advice")
 def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Page, tmp_path: Path) -> None:
     page.goto("/runs/new")
     choose_strategy(page, "gpipe")

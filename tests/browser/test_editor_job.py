@@ -48,6 +48,7 @@ def drawn(page: Page) -> dict[str, object]:
     return seen
 
 
+@pytest.mark.long("webapp/frontend/src", "webapp/clusters")
 def test_a_cluster_is_drawn_saved_and_copied_with_the_keyboard_alone(page: Page) -> None:
     keys = page.keyboard
     page.goto("/clusters/new")

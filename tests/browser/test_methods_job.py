@@ -12,6 +12,7 @@ from tests.browser.test_main_job import open_report, start_run, wait_for_tokens
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
 
 
+@pytest.mark.long("webapp/frontend/src", "engine/strategies/edgeformer", "engine/runs")
 def test_edgeformer_shows_who_attends_which_head(page: Page) -> None:
     page.goto("/runs/new")
     page.get_by_test_id("baselines").click()

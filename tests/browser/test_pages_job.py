@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from itertools import cycle, product
+from itertools import cycle
 from typing import Literal
 
 import pytest
@@ -55,26 +55,13 @@ def of_runs(
     }
 
 
-def test_every_page_can_be_used_by_everybody_and_fits_a_narrow_window(
-    page: Page, of_runs: dict[str, tuple[str, str]]
-) -> None:
-    """One scheme of colours and one size for each page; the campaign has all."""
-    ways = cycle(product(SCHEMES, (WINDOW, PHONE)))
-    for (name, (path, shown)), (scheme, size) in zip((PAGES | of_runs).items(), ways, strict=False):
-        page.emulate_media(color_scheme=scheme)
-        open_page(page, path, shown)
-        assert sheets_before_those_of_mantine(page) == ["first"], name
-        fits(page, name, (ZOOMED, PHONE, size))
-        assert findings(page) == [], f"{name}, {scheme}, {size}"
-        resize(page, WINDOW)
-
-
 @pytest.mark.long("webapp/frontend", "tests/browser")
 def test_every_page_can_be_used_by_everybody_in_every_scheme_and_size(
     page: Page, of_runs: dict[str, tuple[str, str]]
 ) -> None:
     for name, (path, shown) in (PAGES | of_runs).items():
         open_page(page, path, shown)
+        assert sheets_before_those_of_mantine(page) == ["first"], name
         fits(page, name, (*SIZES, ZOOMED))
         for size in (PHONE, WINDOW):
             fits(page, name, [size])
