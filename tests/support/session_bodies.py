@@ -100,10 +100,14 @@ def error_of(act: Callable[[], object]) -> str:
     return ""
 
 
-def real_time() -> tuple[int, int]:
-    """The scheduling of this process once it has asked for real time."""
+def real_time() -> tuple[int, int, str]:
+    """The scheduling of this process once it has asked for real time, and that of its autogroup, if any."""
+    from pathlib import Path
+
     run_in_real_time(os.getpid())
-    return os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)
+    group = Path("/proc/self/autogroup")
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    return os.sched_getscheduler(0), niceness, group.read_text() if group.exists() else ""
 
 
 def main() -> None:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from emulator.host.enter import NICENESS
-
 PROGRAM = """
 import os, resource
 from emulator.host.enter import raise_priority
@@ -51,12 +49,3 @@ def niceness_of_the_group_after(program: str) -> int:
 )
 def test_what_is_started_later_in_the_same_terminal_does_not_come_before_all_else(program: str) -> None:
     assert niceness_of_the_group_after(program) == 0
-
-
-@needs_autogroups
-@pytest.mark.root
-def test_all_processes_of_a_session_come_before_others() -> None:
-    program = "import os; from emulator.host.enter import raise_priority; os.setsid(); raise_priority(); "
-    program += f"print(open({str(AUTOGROUP)!r}).read())"
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert f"nice {NICENESS}" in found.stdout

@@ -99,10 +99,11 @@ def test_a_session_that_was_started_where_secrets_are_does_not_see_them_either(
 
 
 def test_a_session_gets_what_priority_its_starter_may_give() -> None:
-    policy, niceness = call(session_bodies.real_time)
+    policy, niceness, group = call(session_bodies.real_time)
     may = {grant.name: grant.ok for grant in grants()}
     assert policy == (os.SCHED_RR if may["real-time priority"] else os.SCHED_OTHER)
     assert (niceness == -20) is may["high priority"]
+    assert group == "" or ("nice -20" in group) is may["high priority"]
 
 
 def test_a_report_says_which_rights_were_missing_where_it_is_not_valid() -> None:
