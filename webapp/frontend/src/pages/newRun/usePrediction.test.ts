@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { asPredicted } from './usePrediction';
 import { FIRST_DRAFT, toRequest } from '@/run/request/draft';
 
-const asked = (patch: object) => JSON.stringify(asPredicted(toRequest({ ...FIRST_DRAFT, ...patch }, undefined)));
+const asked = (patch: object) =>
+  JSON.stringify(asPredicted(toRequest({ ...FIRST_DRAFT, ...patch }, undefined)));
 
 describe('the question of a prediction', () => {
   it('is not another one for labels or a dilation', () => {
