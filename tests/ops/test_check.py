@@ -1,6 +1,7 @@
 """`./loom test` runs every check to its end, and every test but campaigns once, in one of three groups."""
 
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,10 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return found
 
 
+SIDE_BY_SIDE = "(not long) and not (alone or browser or redis)"
+ONE_BY_ONE = "(not long) and not alone and (browser or redis)"
+
+
 def selected(runs: list[list[str]]) -> dict[str, list[str]]:
     """Each start's selection → all its arguments, those that run alone last."""
     return {run[run.index("-m") + 1]: run for run in sorted(runs, key=lambda run: run is runs[-1])}
@@ -62,23 +67,23 @@ def test_the_groups_of_tests_leave_only_campaigns_out_and_say_so(runs, capfd) ->
     assert check.test([]) == 0
     found = selected(runs)
     assert len(runs) == len(found) == 3
-    assert found["(not long) and not alone and not browser"][-1] == str(TESTS)
-    assert "test_main_job" in files(found["(not long) and browser"])
+    assert found[SIDE_BY_SIDE][-1] == str(TESTS)
+    assert {"test_main_job", "test_workers"} <= files(found[ONE_BY_ONE])
     assert list(found)[-1] == "(not long) and alone"
     assert "Campaigns were left out" in capfd.readouterr().err
 
 
-def test_only_folders_are_left_out_side_by_side_whose_every_file_runs_in_the_browser(runs) -> None:
+def test_only_folders_are_left_out_side_by_side_whose_every_test_runs_in_the_browser(runs) -> None:
     """This file names the marker, and so its whole folder had been left out."""
     check.run_groups("not long")
-    found = selected(runs)
-    (beside,) = (run for which, run in found.items() if which.endswith("not browser"))
-    left_out = [Path(given.partition("=")[2]) for given in beside if given.startswith("--ignore=")]
+    given = selected(runs)[SIDE_BY_SIDE]
+    left_out = [Path(option.partition("=")[2]) for option in given if option.startswith("--ignore=")]
     assert left_out == [TESTS / "browser"]
-    assert {path.stem for path in left_out[0].glob("test_*.py")} <= files(found["(not long) and browser"])
+    for path in left_out[0].glob("test_*.py"):
+        assert re.search(r"^pytestmark = \[\s*pytest\.mark\.browser\b", path.read_text(), re.MULTILINE), path
 
 
-def test_every_file_with_a_test_that_runs_alone_or_in_the_browser_is_in_its_group(runs, tmp_path) -> None:
+def test_every_file_with_a_test_that_runs_alone_or_waits_for_servers_is_in_its_group(runs, tmp_path) -> None:
     """pytest would find them by itself, but it would import all files for that."""
     texts = {
         "test_all": "pytestmark = [pytest.mark.root, pytest.mark.alone]",
@@ -86,21 +91,23 @@ def test_every_file_with_a_test_that_runs_alone_or_in_the_browser_is_in_its_grou
         "test_case": "pytest.param(1, marks=pytest.mark.alone)",
         "test_none": "def test_that_a_person_is_alone(): ...",
         "test_page": "pytestmark = [pytest.mark.browser]",
+        "test_worker": "pytestmark = [pytest.mark.redis, pytest.mark.browser]",
     }
     for name, text in texts.items():
         (tmp_path / f"{name}.py").write_text(text)
     check.run_groups("not long", tmp_path)
     found = selected(runs)
     assert files(found["(not long) and alone"]) == {"test_all", "test_one", "test_case"}
-    assert files(found["(not long) and browser"]) == {"test_page"}
+    assert files(found[ONE_BY_ONE]) == {"test_page", "test_worker"}
+    assert len(found[ONE_BY_ONE]) == len({*found[ONE_BY_ONE]}), "each once, whatever it waits for"
 
 
 def test_the_campaigns_run_in_the_same_groups_with_a_word_on_their_time(runs, capfd) -> None:
     assert check.test(["--long", "--changed-since", "abc"]) == 0
-    expected = {"(long) and not alone and not browser", "(long) and browser", "(long) and alone"}
-    assert selected(runs).keys() == expected
+    side_by_side, one_by_one = (which.replace("not long", "long") for which in (SIDE_BY_SIDE, ONE_BY_ONE))
+    assert selected(runs).keys() == {side_by_side, one_by_one, "(long) and alone"}
     assert all(("--changed-since", "abc") in itertools.pairwise(run) for run in runs)
-    assert "-n" not in selected(runs)["(long) and browser"], "some stop what others would use"
+    assert "-n" not in selected(runs)[one_by_one], "some stop what others would use"
     assert "minutes" in capfd.readouterr().err
 
 
@@ -108,7 +115,7 @@ def test_the_name_of_a_folder_runs_its_tests_and_no_group_that_it_lacks(runs) ->
     check.test(["contract"])
     assert [run[-1] for run in runs] == [str(TESTS / "contract")]
     check.test(["browser"])
-    browser = selected(runs)["(not long) and browser"]
+    browser = selected(runs)[ONE_BY_ONE]
     assert "test_main_job" in files(browser)
     assert all(path.startswith(str(TESTS / "browser")) for path in browser if path.endswith(".py"))
 
@@ -118,11 +125,11 @@ def test_other_arguments_go_to_pytest_as_they_are(runs) -> None:
     assert runs == [["tests/ops", "-k", "port"]]
 
 
-@pytest.mark.parametrize("fails", ["side by side", "browser", "alone", "checks", "nothing"])
+@pytest.mark.parametrize("fails", ["side by side", "one by one", "alone", "checks", "nothing"])
 def test_nothing_that_fails_keeps_the_rest_from_running(monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     selections = {
-        "side by side": "(not long) and not alone and not browser",
-        "browser": "(not long) and browser",
+        "side by side": SIDE_BY_SIDE,
+        "one by one": ONE_BY_ONE,
         "alone": "(not long) and alone",
         "checks": "the check",
     }

@@ -6,9 +6,9 @@
     ./loom test PYTEST ARGUMENT …     what pytest makes of any other arguments
 
 Three things go on at once: the tests that share nothing, in one pytest worker per core; the tests in the
-browser, with one `./loom up`; and the checks (linters, types, front end), one after the other. Then come,
-one by one, the tests that need a quiet machine because what they measure is time. Campaigns are left out:
-`./loom test --long` runs them.
+browser and with Redis, one by one, because they mostly wait for Chromium and for servers; and the checks
+(linters, types, front end), one after the other. Then come the tests that need a quiet machine because what
+they measure is time. Campaigns are left out: `./loom test --long` runs them.
 """
 
 from __future__ import annotations
@@ -81,13 +81,15 @@ def run_groups(
     `beside` them; those that run alone once all others have ended. Returns 0 if all is well.
     """
     alone, browser = marked("alone", where), marked("browser", where)
+    waiting = sorted({*browser, *marked("redis", where)})
     elsewhere = [f"--ignore={folder}" for folder in folders_of(browser)]  # what they import takes seconds
-    selected = ("-m", f"({which}) and not alone and not browser", *elsewhere, *options)
+    selected = ("-m", f"({which}) and not (alone or browser or redis)", *elsewhere, *options)
     side_by_side = ("-n", str(cores()), "--dist", "loadfile", *selected, str(where))
     failed = []
     with ThreadPoolExecutor(2) as lanes:
-        in_browser = pytest_check("tests in the browser", "-m", f"({which}) and browser", *options, *browser)
-        begun = [lanes.submit(failed_checks, some) for some in ([in_browser] if browser else [], beside)]
+        chosen = ("-m", f"({which}) and not alone and (browser or redis)", *options, *waiting)
+        one_by_one = [pytest_check("tests in the browser and with Redis", *chosen)] if waiting else []
+        begun = [lanes.submit(failed_checks, some) for some in (one_by_one, beside)]
         if run_pytest(f"tests, {cores()} at a time", *side_by_side):
             failed.append("tests side by side")
         failed += [name for lane in begun for name in lane.result()]
