@@ -1,11 +1,12 @@
 """`./loom coverage`: run the tests under coverage and print branch coverage per room.
 
-    ./loom coverage                        every test but those that emulate or run alone, and the table
+    ./loom coverage                        `./loom test` without what it slows down, and the table
     ./loom coverage tests/engine/ops       only these tests (any arguments for pytest)
     ./loom coverage --write                also write the table to docs/results/tests.md
 
-Processes that tests start or fork are measured too. Tests that emulate or measure time are left out: coverage
-slows them down, and they would judge the wrong thing. `./loom coverage -m ""` runs them nevertheless.
+Processes that tests start or fork are measured too. Tests that emulate, measure time or drive a browser are
+left out: coverage slows them down, and they would judge the wrong thing. `./loom coverage -m ""` runs them
+nevertheless, and campaigns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import pytest
 from tests.mutation.document import write_section
 
 ROOT = Path(__file__).resolve().parents[1]
-LEFT_OUT = "alone or root or browser"
+LEFT_OUT = "long or alone or root or browser"
 TOP = ("bench", "engine", "emulator", "topologies", "webapp")
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
