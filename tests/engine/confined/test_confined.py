@@ -75,7 +75,7 @@ def test_what_needs_more_memory_than_it_may_is_refused():
 
 def test_a_process_that_dies_refuses_its_call_and_the_next_is_answered():
     with pytest.raises(SpecError, match="was ended"):
-        confined(os._exit)("crash", 1)
+        confined(signal.raise_signal)("crash", signal.SIGKILL)
     _server.process.kill()
     _server.process.wait()
     assert confined(pow)("powers", 2, 3) == 8
