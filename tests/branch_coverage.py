@@ -1,6 +1,6 @@
 """`./loom coverage`: run the tests under coverage and print branch coverage per room.
 
-    ./loom coverage                        `./loom test` without what it slows down, and the table
+    ./loom coverage                        most tests of `./loom test`, and the table
     ./loom coverage tests/engine/ops       only these tests (any arguments for pytest)
     ./loom coverage --write                also write the table to docs/results/tests.md
 

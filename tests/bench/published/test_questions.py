@@ -17,13 +17,11 @@ ASKED = {
     ),  # ten boards and eighty layers: one method is enough to say that they hold it
 }
 """Row of several boards → the strategies that are asked; `./loom bench questions` asks all."""
+FEW = {"r003", "r314"}
 LATER = pytest.mark.long("engine", "topologies", "bench/published")
 
 
-@pytest.mark.parametrize(
-    "row",
-    ["r003", "r314", *(pytest.param(row, marks=LATER) for row in ("r011", "r017", "r081"))],
-)
+@pytest.mark.parametrize("row", [pytest.param(row, marks=[] if row in FEW else LATER) for row in ASKED])
 def test_the_advice_says_yes_where_several_boards_were_faster_and_no_where_not(row):
     question = next(question for question in QUESTIONS if question.several == row)
     asked = ask(question, ASKED[row])
