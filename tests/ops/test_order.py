@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     "test_a": "def test_one(): pass\ndef test_two(): pass",
-    "test_b": "import pytest\ndef test_one(): pass\n@pytest.mark.postgres\ndef test_two(): pass",
+    "test_b": "import pytest\ndef test_one(): pass\n@pytest.mark.redis\ndef test_two(): pass",
     "test_c": "def test_one(): pass",
     "test_d": "import pytest\npytestmark = pytest.mark.root\ndef test_one(): pass",
 }
@@ -27,7 +27,7 @@ def pytest_in(folder: Path, *options: str) -> str:
 
 
 def test_files_that_start_processes_come_first_and_stay_whole(tmp_path: Path) -> None:
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  postgres\n  root\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  redis\n  root\n")
     for name, text in FILES.items():
         (tmp_path / f"{name}.py").write_text(text)
     said = pytest_in(tmp_path, "-q", "--collect-only")

@@ -1,5 +1,5 @@
-"""Files whose tests start emulations or a database come first: they mostly wait, and the checks, which run
-beside the tests at the beginning, have work for the cores meanwhile.
+"""Files whose tests start servers, workers and emulations come first: they mostly wait, and the checks and
+the browser, which run beside the tests at the beginning, have work for the cores meanwhile.
 
 And files that have real runs played go to one of xdist's workers, which then alone starts the process that
 plays them and that of its references: they import torch and transformers for ten seconds.
@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
-STARTS_PROCESSES = ("postgres", "root")
+STARTS_PROCESSES = ("postgres", "redis", "root")
+"""All that run one by one have one of these, and so keep the order of pytest-django: those with a database
+before those in the browser, because Playwright leaves an event loop running, in which Django asks no database.
+"""
 PLAYERS = ("ask_player", "in_a_copy", "play_for_real")
 """The fixtures that need the process that plays runs."""
 
