@@ -15,7 +15,7 @@ import pytest
 
 STARTS_PROCESSES = ("postgres", "redis", "root")
 """All that run one by one have one of these, and so keep the order of pytest-django: those with a database
-before those in the browser, because Playwright leaves an event loop running, in which Django asks no database.
+before those in the browser, because Playwright leaves an event loop running, where Django asks no database.
 """
 PLAYERS = ("ask_player", "in_a_copy", "play_for_real")
 """The fixtures that need the process that plays runs."""
