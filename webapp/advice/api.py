@@ -26,7 +26,7 @@ router = Router(tags=["advice"])
 class AdviceOut(Schema):
     """The strategies on a cluster, ranked. `simulated_tokens` of `new_tokens` were simulated; the others are
     taken to be like the last. If it is not `finished`, there was no time left for some strategies: asked
-    again, it goes on.
+    again, it goes on, and until then there is no `answer`.
     """
 
     by: Objective
@@ -76,7 +76,8 @@ def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
     return {
         "by": body.by,
         "finished": finished,
-        "answer": asking.answered(base, rows, body.by, request.auth.pk) if body.answer else None,
+        # of some strategies alone nobody could say whether one device has room, or which is the best
+        "answer": asking.answered(base, rows, body.by, request.auth.pk) if body.answer and finished else None,
         "rows": rows,
         "simulated_tokens": max(row.simulated_tokens for row in rows),
         "new_tokens": body.workload.new_tokens,

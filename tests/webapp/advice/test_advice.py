@@ -8,6 +8,7 @@ import pytest
 import redis
 
 import topologies
+from engine.advice.values import Assessment
 from engine.domain.spec import RunSpec
 from tests.support.web import Browser
 from topologies.showcases import ORDER, showcase
@@ -105,6 +106,19 @@ def test_strategies_for_which_no_time_is_left_say_so(
     (row,) = found["rows"]
     assert row["total_s"] is None and row["reason"].startswith("Not predicted: there was no time left")
     assert not found["finished"]
+
+
+def test_there_is_no_verdict_while_some_strategies_are_not_predicted(
+    live_redis: redis.Redis, victor: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row that was missing was the one device that has room."""
+    live_redis.set("advice:7", 1)
+    (row,) = tasks.assess_some.answer(base_document(), ["voltage"], "advice:7", 1)["rows"]
+    rows = (Assessment.parse(row, "row"), tasks._no_time(base_of(AdviceRequest.parse(body(), "request"))))
+    monkeypatch.setattr(asking, "assessed", lambda *_: (rows, False))
+    monkeypatch.setattr(asking, "answered", lambda *_: pytest.fail("a verdict from some of the rows"))
+    answer = victor.post("/advice", body(answer=True)).json()
+    assert (answer["answer"], answer["finished"], len(answer["rows"])) == (None, False, 2)
 
 
 @pytest.mark.parametrize(

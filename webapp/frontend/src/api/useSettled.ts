@@ -27,7 +27,7 @@ export function useSettled<Answer>(
     retry: false,
   });
   return {
-    data: answer.data,
+    data: text === null ? undefined : answer.data,
     error: answer.error,
     retry: answer.refetch,
     stale:

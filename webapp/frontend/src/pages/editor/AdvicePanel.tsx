@@ -6,6 +6,7 @@ import type { Objective } from '@/api/types';
 import { AdviceList } from '@/advice/AdviceList';
 import { Changes } from '@/advice/Changes';
 import { AskAdvisor } from '@/advice/AskAdvisor';
+import { Verdict } from '@/advice/Verdict';
 import { GOALS } from '@/advice/objectives';
 import { type AdviceQuestion, useAdvice, useChanges } from '@/advice/useAdvice';
 import { useOnce } from '@/components/useOnce';
@@ -85,11 +86,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
       ) : (
         advice && (
           <>
-            {advice.answer && (
-              <Text size="sm" data-testid="advice-answer" data-stale={stale || undefined}>
-                {advice.answer.sentence}
-              </Text>
-            )}
+            <Verdict advice={advice} model={name} stale={stale} />
             <AdviceList rows={advice.rows} strategies={catalogue?.strategies ?? []} by={by} stale={stale} />
             {advice.simulated_tokens < advice.new_tokens && (
               <Text size="xs" c="dimmed">
@@ -103,7 +100,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
               <Button
                 size="compact-xs"
                 variant="default"
-                disabled={stale || question === null}
+                disabled={stale || !advice.finished}
                 onClick={() => setAsked(question)}
                 data-testid="advice-try-changes"
               >

@@ -17,7 +17,8 @@ interface Props {
 /** Whether a model fits on this cluster; checked with every validation. */
 export function FitCheck({ question, onQuestion, validation }: Props) {
   const { data } = useCatalogue();
-  const fits = validation?.fits;
+  // The answer about another model is none about this one.
+  const fits = validation?.fits.model === question.model ? validation?.fits : undefined;
   const cannot = useReasonsAgainst(question.model);
   return (
     <div className={classes.section}>
@@ -91,6 +92,6 @@ function useReasonsAgainst(name: string | null): ReadonlyMap<string, string> {
     new_tokens: model?.has_head ? 16 : 0,
   };
   const { advice, stale } = useAdvice(spec && model ? { cluster: spec, model: model.name, workload } : null);
-  const rows = (stale ? undefined : advice?.rows) ?? [];
+  const rows = (stale || !advice?.finished ? undefined : advice.rows) ?? [];
   return new Map(rows.filter((row) => row.total_s === null).map((row) => [row.strategy, row.reason]));
 }
