@@ -5,7 +5,9 @@ from __future__ import annotations
 from rich.text import Text
 
 from emulator.calibration.known import calibration_file, known_calibration
+from emulator.host.places import queue_name
 from emulator.network.probe import Capabilities, Capability
+from emulator.session.turns import GROUP, holders
 from emulator.session.view import session_cache
 from engine.cli.tables import console_for, table
 from engine.domain.command_name import COMMAND
@@ -34,12 +36,24 @@ def show(found: Capabilities, stream: object) -> None:
         f"control groups version {found.cgroup_version}"
     )
     console.print(facts)
+    console.print(_turn())
     console.print(_calibration())
     console.print(_kernels())
     if is_fit(found):
         console.print(Text("This machine can emulate.", style="green"))
     else:
         console.print(Text("This machine cannot emulate yet; it can predict.", style="red"))
+
+
+def _turn() -> str:
+    """Who emulates here now, and who does although nobody waits for it."""
+    every = holders(queue_name())
+    now = "; ".join(str(one) for one in every if one.counts)
+    text = f"Emulating now: {now}." if now else "Nobody emulates here now."
+    others = "; ".join(str(one) for one in every if not one.counts)
+    if others:
+        text += f" Nobody waits for {others}: only root, this user and the group {GROUP} take turns."
+    return text
 
 
 def _badge(item: Capability) -> Text:

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.host.abstract_names import users_are_told
 from emulator.host.namespaces import succeeds_apart
 from emulator.host.places import search_path
 from emulator.host.rights import Rights, grants, rights
@@ -93,6 +94,13 @@ def probe() -> Capabilities:
                 "TUN devices, between which relay processes delay and drop packets; without them and "
                 "netem, jitter and delay together with loss are refused",
                 "sudo modprobe tun && sudo chmod 666 /dev/net/tun",
+            ),
+            Capability(
+                "owners of turns",
+                users_are_told(),
+                False,
+                "the kernel tells whose a turn is, so that no stranger can hold emulations up",
+                "Use a kernel with unix_diag (sudo modprobe unix_diag): without it any user here can.",
             ),
             *(Capability(one.name, one.ok, False, one.what, f"To get it: {one.line}.") for one in grants()),
         ),

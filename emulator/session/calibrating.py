@@ -13,7 +13,7 @@ from emulator.host.places import queue_name
 from emulator.session.calls import call_in
 from emulator.session.client import expect_emulations
 from emulator.session.link_messages import with_link_messages
-from emulator.session.turns import turn
+from emulator.session.turns import Wait, turn
 
 
 def calibrate_host(
@@ -29,11 +29,11 @@ def calibrate_host(
     A thorough calibration is also tested on operations of models that it has not seen.
     """
 
-    def waiting(ahead: int) -> None:
-        progress(f"waiting for {ahead} {'run' if ahead == 1 else 'runs'} on this machine")
+    def waiting(wait: Wait) -> None:
+        progress(f"waiting: {wait}")
 
     models, rows = (HELD_OUT, HELD_OUT_ROWS) if extent is THOROUGH else ((), ())
-    with turn(queue_name(), waiting, check, alone=True) as mine:
+    with turn(queue_name(), waiting, check, alone=True, purpose="calibration") as mine:
         begun()
         expect_emulations()  # imported beside the child's own imports; the runs over links need it
         found = measured_steps(extent, models, rows, progress, check)

@@ -15,7 +15,7 @@ from typing import Any
 
 from emulator.host.places import queue_name, state_directory
 from emulator.session.isolation import Isolated
-from emulator.session.turns import Turn, turn
+from emulator.session.turns import Turn, Wait, turn
 from emulator.session.wire import JsonLines, error_from_json, error_to_json
 from engine.domain.errors import EdgeLoomError, HostError
 
@@ -29,10 +29,10 @@ def call(function: Callable[..., Any], *arguments: Any, writes: Iterable[Path] =
     It may write the directories `writes`. Raises the function's `EdgeLoomError`.
     """
 
-    def waiting(ahead: int) -> None:
-        sys.stderr.write(f"waiting: {ahead} ahead on this machine\n")
+    def waiting(wait: Wait) -> None:
+        sys.stderr.write(f"waiting: {wait}\n")
 
-    with turn(queue_name(), waiting) as mine:
+    with turn(queue_name(), waiting, purpose="measurement") as mine:
         return call_in(mine, function, *arguments, writes=writes)
 
 

@@ -17,7 +17,7 @@ from emulator.network.probe import probe
 from emulator.session.isolation import Isolated, prepare
 from emulator.session.limits import Guard, limits_here
 from emulator.session.notes import notes
-from emulator.session.turns import turn
+from emulator.session.turns import Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
@@ -56,10 +56,8 @@ def emulate(
     state = state_directory()
     cleanup_stale(state)
 
-    def waiting(ahead: int) -> None:
-        runs = "1 run" if ahead == 1 else f"{ahead} runs"
-        detail = f"{runs} ahead on this machine"
-        on_events([StateChanged(state="queued", detail=detail, ahead=ahead)])
+    def waiting(wait: Wait) -> None:
+        on_events([StateChanged(state="queued", detail=str(wait), ahead=wait.ahead)])
 
     def give_up() -> None:
         if any(command.get("kind") == "stop" for command in _drain(asked)):
