@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.text import Text
 
 from emulator.calibration.known import calibration_file, known_calibration
-from emulator.host.places import queue_name
 from emulator.network.probe import Capabilities, Capability
 from emulator.session.turns import GROUP, holders
 from emulator.session.view import session_cache
@@ -47,7 +46,7 @@ def show(found: Capabilities, stream: object) -> None:
 
 def _turn() -> str:
     """Who emulates here now, and who does although nobody waits for it."""
-    every = holders(queue_name())
+    every = holders()
     now = "; ".join(str(one) for one in every if one.counts)
     text = f"Emulating now: {now}." if now else "Nobody emulates here now."
     others = "; ".join(str(one) for one in every if not one.counts)

@@ -21,6 +21,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from emulator.host import abstract_names
+from emulator.host.places import queue_name
 from engine.domain.errors import HostError
 
 POLL_S = 0.1
@@ -123,8 +124,9 @@ def tickets(queue: str) -> list[int]:
     return sorted(int(found[1]) for found in _matches(queue, TICKET))
 
 
-def holders(queue: str, counting: bool = False) -> tuple[Holder, ...]:
+def holders(queue: str = "", counting: bool = False) -> tuple[Holder, ...]:
     """Who emulates on this machine now, or those of them who count; one with several seats is listed once."""
+    queue = queue or queue_name()
     found = {
         Holder(user, int(match[4]), float(match[5]), match[6], counts)
         for match, user, counts in _named(queue, SEAT)

@@ -72,7 +72,8 @@ def test_it_measures_beside_no_run_and_can_be_stopped_while_it_waits(
 
     with turn(queue_name(), lambda ahead: None), pytest.raises(Cancelled):
         calibrating.calibrate_host(SHORT, said.append, stop)
-    assert said == ["waiting for 1 run on this machine"] and measurements == []
+    (waits,) = said
+    assert waits.startswith("waiting: 1 run ahead on this machine, a run of ") and measurements == []
 
 
 def test_one_that_is_stopped_leaves_what_was_known_and_the_turn_to_the_next(
