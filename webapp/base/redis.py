@@ -1,4 +1,4 @@
-"""Clients of Redis, its lists and counters, and the error message for the case that it does not answer."""
+"""Clients of Redis, its lists and counters, and what counts as Redis being away: silence, and a refusal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ import redis.asyncio
 from django.conf import settings
 from kombu.exceptions import OperationalError
 from redis.exceptions import ConnectionError as RedisGone
+from redis.exceptions import ResponseError as RedisRefuses
 from redis.exceptions import TimeoutError as RedisSlow
 
 from engine.domain.command_name import COMMAND
 from webapp.base.errors import Unavailable
 
-REDIS_ERRORS = (RedisGone, RedisSlow, OperationalError)
-"""The exceptions that the client libraries raise when Redis does not answer."""
+REDIS_ERRORS = (RedisGone, RedisSlow, RedisRefuses, OperationalError)
+"""What the client libraries raise when Redis does not answer, or says no: its memory or its disk is full, it
+is a replica, a script keeps it busy, it lets this user do less. Whoever catches them does without Redis, or
+tries again.
+"""
+
+PROBE_KEY = "storage:probe"
+PROBE_KEPT_S = 60
 
 CONNECT_TIMEOUT_S = 2.0
 ANSWER_TIMEOUT_S = 10.0
@@ -72,14 +79,32 @@ def count_up(key: str, keep_s: int) -> int:
         return int(pipe.execute()[0])
 
 
+def check_writable() -> None:
+    """Check that Redis takes a write, which a PING does not tell. Raises Redis' errors."""
+    client().set(PROBE_KEY, "", ex=PROBE_KEPT_S)
+
+
+def why_away(error: BaseException) -> str:
+    """What is wrong with Redis, after "Redis ": of one of `REDIS_ERRORS`, which the broker's may wrap."""
+    refusal = next((one for one in (error, error.__cause__) if isinstance(one, RedisRefuses)), None)
+    first_sentence = str(refusal).partition(". ")[0].strip().rstrip(".")
+    return "does not answer" if refusal is None else f"refuses: {first_sentence[:200]}"
+
+
 @contextmanager
 def redis_needed() -> Iterator[None]:
-    """Run the block; raises `Unavailable` if it finds no Redis."""
+    """Run the block; raises `Unavailable` if Redis does not answer it or refuses."""
     try:
         yield
     except REDIS_ERRORS as error:
         place = settings.REDIS_URL.rpartition("@")[2].removeprefix("redis://")
+        why = why_away(error)
+        remedy = (
+            f"start it with {COMMAND} up, or check REDIS_URL"
+            if why == "does not answer"
+            else "look at its memory, its disk and its log"
+        )
         raise Unavailable(
-            f"Redis does not answer at {place}, so nothing can be started or changed now: "
-            f"start it with {COMMAND} up, or check REDIS_URL; stored runs stay readable."
+            f"Redis at {place} {why}. Nothing can be started or changed until it does: {remedy}; stored runs "
+            "stay readable."
         ) from error

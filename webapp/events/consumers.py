@@ -6,7 +6,7 @@ client connected: until the cursor has reached it, the client is catching up. Fr
 heartbeats; the first frame is one. The client sends nothing.
 
 Close codes: 4400 bad cursor, 4401 the person has logged out or may not look any more, 4404 no such run (any
-more), 1013 no connection to Redis: reconnect later.
+more), 1013 Redis does not answer, or refuses: reconnect later.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RunEvents(AsyncWebsocketConsumer):
                     since = batches[-1].number if batches else since
             await self.close(4404, f"run {run_id} was deleted")
         except REDIS_ERRORS:
-            await self.close(1013, "Redis does not answer")
+            await self.close(1013, "Redis does not answer, or refuses")
         except Exception:
             logger.exception("the feed of run %s broke", run_id)
             await self.close(1011, "the feed broke")

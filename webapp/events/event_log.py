@@ -10,16 +10,18 @@ must not give their numbers to other batches, so it goes on at a higher number: 
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 
 from engine.domain.events import Event, StateChanged, to_json_text
-from webapp.base.redis import REDIS_ERRORS, client
+from webapp.base.redis import REDIS_ERRORS, check_writable, why_away
 from webapp.events import archive, stream
 from webapp.events.stream import Batch
 from webapp.jobs.lease import Ownership
 
+logger = logging.getLogger(__name__)
 STEP = 1_000_000
 """The step from one owner's batch numbers to the next one's, more than an owner makes: 25 in a second for
 eleven hours. Numbers have 31 bits.
@@ -58,13 +60,13 @@ class EventLog:
         self.unstored.append(batch)
 
     def send(self) -> None:
-        """Send what is unsent, if Redis answers. Raises `Lost`, and the database's errors."""
+        """Send what is unsent, if Redis takes it. Raises `Lost`, and the database's errors."""
         if not self.unsent:
             return
         try:
             vouched = self.redis_was_gone
             if vouched:
-                client().ping()
+                check_writable()
                 self.store()  # Redis may be back empty: readers find the gap in the database
                 self.redis_was_gone = False
             while self.unsent:
@@ -74,7 +76,9 @@ class EventLog:
                     self.store()
                     stream.append(self.owner, self.unsent[0], vouched=True)
                 self.unsent.popleft()
-        except REDIS_ERRORS:
+        except REDIS_ERRORS as error:
+            if not self.redis_was_gone:
+                logger.warning("Redis %s: the events of %s wait here", why_away(error), self.owner.title)
             self.redis_was_gone = True
 
     def store(self) -> None:

@@ -20,7 +20,7 @@ from engine.experiments.results.rows import failure, result_of
 from engine.experiments.results.versions import calibration_of
 from webapp.base import budgets
 from webapp.base.database import any_of
-from webapp.base.redis import REDIS_ERRORS
+from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.experiments import computations, executions
 from webapp.experiments.computations import about_of
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
@@ -148,8 +148,8 @@ def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: boo
     if not stopped:
         try:
             feed(worker)
-        except REDIS_ERRORS:
-            logger.info("Redis does not answer: the next point is queued at a later beat")
+        except REDIS_ERRORS as error:
+            logger.info("Redis %s: the next point is queued at a later beat", why_away(error))
 
 
 def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:

@@ -1,4 +1,4 @@
-"""GET /api/health: whether Redis and workers answer. The front end's banner and monitoring use it."""
+"""GET /api/health: whether Redis writes and workers answer. The front end's banner and monitoring use it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from webapp.base.database import lock_timeout
-from webapp.base.redis import REDIS_ERRORS, client
+from webapp.base.redis import REDIS_ERRORS, check_writable, why_away
 from webapp.experiments import computations
 from webapp.jobs import storage, workers
 from webapp.jobs.queue import settle_abandoned
@@ -26,7 +26,7 @@ PATIENCE_MS = 300
 
 
 class Health(Schema):
-    redis: bool
+    redis: str | None = Field(description="What is wrong with Redis, such as `does not answer`.")
     worker_emulate: bool
     worker_plan: bool
     starting: bool = Field(description="The server has just begun: missing workers may be on their way.")
@@ -44,24 +44,23 @@ def health(request: HttpRequest) -> dict[str, Any]:
     workers may be gone.
     """
     found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
-    problem = None
+    problem = redis_problem = None
     try:
-        client().ping()
-        redis_answers = True
+        check_writable()
         found = workers.alive()
         problem = storage.problem()
         with lock_timeout(PATIENCE_MS):
             settle_abandoned()
-    except REDIS_ERRORS:
-        redis_answers = False
+    except REDIS_ERRORS as error:
+        redis_problem = why_away(error)
     except storage.ERRORS as error:
         problem = str(error)
     missing = not (found["emulate"] and found["plan"])
     return {
-        "redis": redis_answers,
+        "redis": redis_problem,
         "worker_emulate": bool(found["emulate"]),
         "worker_plan": bool(found["plan"]),
-        "starting": redis_answers and missing and time.monotonic() < BEGAN_S + STARTS_S,
+        "starting": redis_problem is None and missing and time.monotonic() < BEGAN_S + STARTS_S,
         "queue_length": Run.objects.filter(status="queued").count(),
         "waiting_points": computations.waiting(("emulated",)).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),

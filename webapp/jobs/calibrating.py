@@ -8,7 +8,7 @@ import time
 from typing import Any, Protocol
 
 from engine.domain.errors import Cancelled
-from webapp.base.redis import REDIS_ERRORS
+from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.jobs import calibration
 from webapp.jobs.calibration import Calibrating
 
@@ -106,5 +106,5 @@ class Wanted:
         """
         try:
             calibration.call_off(self.worker)
-        except REDIS_ERRORS:
-            logger.warning("calibrating %s is over, and Redis does not answer", self.worker)
+        except REDIS_ERRORS as error:
+            logger.warning("calibrating %s is over, and Redis %s", self.worker, why_away(error))

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def report(error: Exception) -> None:
     """Let everybody know for a while that a write failed: log it, and set a key that `problem` reads."""
-    logger.warning("the database cannot be written: %s", error)
+    logger.warning("a write failed, and is tried again: %s", error)
     with suppress(*REDIS_ERRORS):
         client().set(PROBLEM_KEY, str(error).strip()[:200], ex=KNOWN_FOR_S)
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from django.db import connection
 from django.dispatch import Signal
 
-from webapp.base.redis import REDIS_ERRORS
+from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, storage
 from webapp.jobs.announcement import Announcement
@@ -192,8 +192,8 @@ class Heartbeat(threading.Thread):
     def _guarded(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except REDIS_ERRORS:
-            pass  # the next beat may find Redis again
+        except REDIS_ERRORS as error:  # the next beat may find Redis again
+            logger.warning("Redis %s: %s tries again", why_away(error), self.announcement.node)
         except storage.ERRORS as error:
             storage.report(error)
             connection.close()

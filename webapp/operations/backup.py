@@ -35,7 +35,7 @@ from django.utils import timezone
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError, SpecError
 from engine.models.weights.manifest import manifest_of
-from webapp.base.redis import REDIS_ERRORS, client
+from webapp.base.redis import REDIS_ERRORS, client, why_away
 from webapp.clusters.models import StoredModel
 from webapp.clusters.store import store
 from webapp.jobs.announcement import announced
@@ -262,9 +262,7 @@ def _forget_events_in_redis() -> None:
             for key in client().scan_iter(match=pattern, count=1000):
                 client().delete(key)
     except REDIS_ERRORS as error:
-        logger.warning(
-            "Redis does not answer (%s): delete its keys run:* and ctl:* before runs start.", error
-        )
+        logger.warning("Redis %s: delete its keys run:* and ctl:* before runs start.", why_away(error))
 
 
 def _refuse_while_workers_run() -> None:

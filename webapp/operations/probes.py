@@ -1,7 +1,7 @@
 """/healthz: what answers and what does not, with status codes for probes. It needs no log-in.
 
 /healthz/web       200 as long as this process answers: restart it if it does not
-/healthz           200 if requests can be served: the web process, the database and Redis answer; else 503
+/healthz           200 if requests can be served: web process and database answer, Redis writes; else 503
 /healthz/database  200 or 503, and the same for /healthz/redis, /healthz/workers (every queue has one),
                    /healthz/plan, /healthz/points, /healthz/emulate
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 from django.db import Error, connection
 from django.http import Http404, HttpRequest, JsonResponse
 
-from webapp.base.redis import REDIS_ERRORS, client
+from webapp.base.redis import REDIS_ERRORS, check_writable, why_away
 from webapp.jobs import storage
 from webapp.jobs.announcement import announced
 from webapp.jobs.workers import QUEUES
@@ -44,13 +44,13 @@ def states() -> dict[str, str]:
     """Part → "ok", or what is wrong with it."""
     found = {"web": "ok", "database": database(), "redis": "ok", "storage": "ok"}
     try:
-        client().ping()
+        check_writable()
         found["storage"] = "ok" if storage.problem() is None else "a worker cannot write"
         working = [one.queue for one in announced() if not one.refused]
         found |= {queue: "ok" if queue in working else "no worker" for queue in QUEUES}
-    except REDIS_ERRORS:
+    except REDIS_ERRORS as error:
         unknown = dict.fromkeys(QUEUES, "unknown without Redis")
-        found |= {"redis": "does not answer", "storage": "unknown without Redis", **unknown}
+        found |= {"redis": why_away(error), "storage": "unknown without Redis", **unknown}
     return found
 
 

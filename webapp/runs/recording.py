@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import Event, Logged, ReportMade, StateChanged
@@ -74,7 +75,8 @@ def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> Non
     publisher.publish([ended, ReportMade.of(report)])
     # Nothing was predicted before the start if no host was calibrated then.
     if not lease.owned(owner).filter(prediction__isnull=False).exists():
-        want_prediction(owner.id)
+        with suppress(*REDIS_ERRORS):  # the report is kept all the same
+            want_prediction(owner.id)
 
 
 def give_up(owner: lease.Ownership, publisher: Publisher, outcome: Outcome) -> None:

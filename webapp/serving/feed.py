@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from webapp.base.redis import REDIS_ERRORS
+from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.events.follow import follow, newest
 from webapp.runs.models import OVER
 
@@ -62,8 +62,8 @@ class RunFeed:
                             for event in json.loads(batch.events):
                                 self.take(event)
             self._over("The run was deleted.")
-        except REDIS_ERRORS:
-            self._over("Redis does not answer, so nothing more can be read of the run.")
+        except REDIS_ERRORS as error:
+            self._over(f"Redis {why_away(error)}, so nothing more can be read of the run.")
         except Exception:
             logger.exception("the feed of run %s broke", self.run_id)
             self._over("The feed of the run broke: a defect of EdgeLoom, which the server's log describes.")

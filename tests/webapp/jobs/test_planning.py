@@ -293,5 +293,5 @@ def test_a_planning_process_gets_a_memory_error_instead_of_the_machines_memory(m
 
 def test_without_redis_a_question_says_so(planning_as_it_is: None, own_redis: RedisServer) -> None:
     own_redis.stop()
-    with pytest.raises(Unavailable, match="Redis does not answer"):
+    with pytest.raises(Unavailable, match="does not answer"):
         answers.ask("plan.test", [], 1)

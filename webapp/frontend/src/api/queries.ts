@@ -139,7 +139,7 @@ export function useMayWrite(): boolean {
 }
 
 export interface Health {
-  redis: boolean;
+  redis: string | null;
   worker_emulate: boolean;
   /** Whether the server has just begun, so that missing workers may be on their way. */
   starting: boolean;

@@ -4,7 +4,7 @@ import type { Health } from '@/api/queries';
 import { complaint, waitingText } from './health';
 
 const GOOD: Health = {
-  redis: true,
+  redis: null,
   worker_emulate: true,
   worker_plan: true,
   starting: false,
@@ -21,10 +21,11 @@ describe('complaint', () => {
   });
 
   it('names the part that is missing', () => {
-    expect(complaint({ ...GOOD, redis: false, worker_emulate: false }, null)).toContain(
+    expect(complaint({ ...GOOD, redis: 'does not answer', worker_emulate: false }, null)).toContain(
       'Redis does not answer',
     );
     expect(complaint({ ...GOOD, storage: 'disk full' }, null)).toContain('(disk full)');
+    expect(complaint({ ...GOOD, redis: 'refuses: OOM' }, null)).toContain('Redis refuses: OOM. Runs go on');
     expect(complaint({ ...GOOD, worker_emulate: false }, null)).toContain('No emulation worker answers');
     expect(complaint({ ...GOOD, worker_plan: false }, null)).toContain('No planning worker answers');
   });
@@ -32,7 +33,7 @@ describe('complaint', () => {
   it('is none while workers may be on their way, and stays while Redis is missing', () => {
     const starting = { ...GOOD, worker_emulate: false, worker_plan: false, starting: true };
     expect(complaint(starting, null)).toBeNull();
-    expect(complaint({ ...starting, redis: false }, null)).toContain('Redis does not answer');
+    expect(complaint({ ...starting, redis: 'does not answer' }, null)).toContain('Redis does not answer');
   });
 
   it('calls only a server that cannot be reached one', () => {

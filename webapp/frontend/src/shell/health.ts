@@ -6,8 +6,8 @@ import type { Health } from '@/api/queries';
 export function complaint(health: Health | undefined, error: unknown): string | null {
   if (error) return whyUnknown(error);
   if (!health) return null;
-  if (!health.redis)
-    return 'Redis does not answer: runs can neither start nor be watched. Restart it; this page reconnects by itself.';
+  if (health.redis)
+    return `Redis ${health.redis}. Runs go on and keep their reports, but none can start or be watched. Restart it, or give it memory or disk; this page reconnects by itself.`;
   if (health.storage)
     return `A worker cannot write to the database (${health.storage}): runs go on and are stored once it can. Free disk space, or restart the database.`;
   if (health.starting) return null;

@@ -1080,7 +1080,7 @@ export interface components {
         Health: {
             busy_run: number | null;
             queue_length: number;
-            redis: boolean;
+            redis: string | null;
             server_time: number;
             starting: boolean;
             storage: string | null;
