@@ -101,13 +101,15 @@ class ChangeRefused(Value):
 class RequestRefused(Value):
     """A request that somebody sent was not taken; `id` is the sender's name for it, `reason` a sentence.
 
-    busy: too many wait now, and the same request may be taken later.
+    busy: too many wait now, and the same request may be taken later. field: what of it is to blame, "prompt"
+    or "new_tokens".
     """
 
     type: Literal["request_refused"] = "request_refused"
     id: str
     reason: str
     busy: bool = False
+    field: str = ""
 
 
 class RestPredicted(FromHereOn):

@@ -60,7 +60,8 @@ class Service:
                     self._ask(command)
                 except (EdgeLoomError, ValueError) as error:
                     name, busy = str(command.get("id", ""))[:100], isinstance(error, Busy)
-                    self.run.emit(RequestRefused(id=name, reason=str(error), busy=busy))
+                    field = error.fields[0][0] if isinstance(error, SpecError) and error.fields else ""
+                    self.run.emit(RequestRefused(id=name, reason=str(error), busy=busy, field=field))
             case "withdraw":
                 self._withdraw(str(command.get("id", "")), str(command.get("by", "")), command)
             case _:
@@ -104,12 +105,10 @@ class Service:
         self._check_taken(name, new_tokens)
         person = str(command.get("by", ""))
         self._check_share(person)
-        tokens = self._tokens(command)
-        if len(tokens) > (self.workload.prompt_tokens or 0):
-            raise SpecError(
-                f"The prompt has {len(tokens)} tokens, and this run takes up to "
-                f"{self.workload.prompt_tokens}: shorten it."
-            )
+        try:
+            tokens = self._tokens(command)
+        except SpecError as error:
+            raise SpecError(str(error), [("prompt", str(error))]) from error
         index, spec = len(self.run.requests), self.run.spec
         request = Request(
             index=index,
@@ -149,7 +148,8 @@ class Service:
                 f"As many requests wait for their answers as may ({work.queue_limit}): try again later."
             )
         if not 0 < new_tokens <= work.new_tokens:
-            raise SpecError(f"new_tokens is {new_tokens}, expected 1 to {work.new_tokens} in this run.")
+            sentence = f"{new_tokens} new tokens are asked for, expected 1 to {work.new_tokens} in this run."
+            raise SpecError(sentence, [("new_tokens", sentence)])
 
     def _check_share(self, person: str) -> None:
         """Check that `person` leaves others room in the queue; raises `Busy`."""
@@ -162,8 +162,20 @@ class Service:
             )
 
     def _tokens(self, command: LiveCommand) -> tuple[int, ...]:
-        """The ids of a prompt: given, or those of a text or of a conversation with a chat template."""
-        spec, most = self.run.spec, self.workload.prompt_tokens or 0
+        """The ids of a prompt that the run takes; raises `SpecError`."""
+        most = self.workload.prompt_tokens or 0
+        tokens = self._read(command, most)
+        if len(tokens) > most:
+            raise SpecError(
+                f"The prompt has {len(tokens)} tokens, and this run takes up to {most}: shorten it."
+            )
+        return tokens
+
+    def _read(self, command: LiveCommand, most: int) -> tuple[int, ...]:
+        """The ids of a prompt: given, or those of a text or of a conversation with a chat template. More than
+        `most` need not be read.
+        """
+        spec = self.run.spec
         tokens, messages = command.get("tokens"), command.get("messages")
         if isinstance(tokens, list):
             ids = [token for token in tokens[: most + 1] if isinstance(token, int)]

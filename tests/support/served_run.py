@@ -66,7 +66,7 @@ class Player:
         text = command.get("text") or " ".join(map(str, command["tokens"]))
         if text.startswith(("refuse", "busy")):
             reason = "The prompt has 101 tokens, and this run takes up to 100: shorten it."
-            return [RequestRefused(id=name, reason=reason, busy=text.startswith("busy"))]
+            return [RequestRefused(id=name, reason=reason, busy=text.startswith("busy"), field="prompt")]
         number = self.numbers[name] = len(self.numbers)
         most = command["new_tokens"] or 50
         words = [word + " " for word in text.split()][: 1 if text.startswith("hang") else most]

@@ -136,6 +136,7 @@ def _accept(item: Item, answer: Answer) -> None:
     if item["type"] == "request_refused":
         if item["busy"]:
             raise TooMany(item["reason"], BUSY_RETRY_S)
-        raise SpecError(item["reason"])
+        field = item.get("field", "")
+        raise SpecError(item["reason"], [(field, item["reason"])] if field else [])
     answer.prompt_tokens = item["facts"]["prompt_tokens"]
     answer.new_tokens = item["facts"]["new_tokens"]

@@ -2,27 +2,72 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeVar
+import json
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from engine.domain.errors import SpecError
 from engine.domain.values import field_path
 from webapp.base import budgets
+from webapp.serving.neutral import check_neutral, refusal, shown
 
 MOST_MESSAGES = 1000
+MOST_TOKENS = 1_000_000_000
 MOST_STOPS = 4
 MOST_STOP_CHARS = 200
 DEFAULT_TOKENS = 16
 """The tokens of a completion by OpenAI's default."""
 
-Stop = Annotated[str, Field(min_length=1, max_length=MOST_STOP_CHARS)]
+
+def _stops(given: Any) -> tuple[str, ...]:
+    stops = [] if given is None else [given] if isinstance(given, str) else given
+    if not isinstance(stops, list) or not all(isinstance(stop, str) for stop in stops):
+        raise ValueError(f"{shown(given)} is given, expected a text or up to {MOST_STOPS} texts")
+    if len(stops) > MOST_STOPS:
+        raise ValueError(f"{len(stops)} texts are given, and an answer ends at one of {MOST_STOPS} at most")
+    if wrong := [stop for stop in stops if not 0 < len(stop) <= MOST_STOP_CHARS]:
+        raise ValueError(f"{shown(wrong[0])} has {len(wrong[0])} characters, expected 1 to {MOST_STOP_CHARS}")
+    return tuple(stops)
+
+
+def _prompt(given: Any) -> str | list[int]:
+    """A text or token ids; a list may hold one of them."""
+    if isinstance(given, list) and given and isinstance(given[0], str | list):
+        if len(given) > 1:
+            raise ValueError(f"{len(given)} prompts are given, expected one: send a request for each")
+        given = given[0]
+    if isinstance(given, str) or (
+        isinstance(given, list) and given and all(type(one) is int for one in given)
+    ):
+        return given
+    raise ValueError(f"{shown(given)} is given, expected a text or a list of token ids")
+
+
+def _no_calls(given: Any) -> None:
+    if given:
+        raise ValueError("a tool is called, but a run knows no tools: leave the message out")
+
+
+def _content(given: Any) -> str:
+    """The text of a message: as it is, or in parts."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        raise ValueError(f"{shown(given)} is given, expected a text or a list of parts with texts")
+    for number, part in enumerate(given):
+        kind = part.get("type") if isinstance(part, dict) else part
+        if kind != "text" or not isinstance(part.get("text"), str):
+            raise ValueError(f"part {number} is {shown(kind)}, expected a text: a run reads text alone")
+    return "".join(part["text"] for part in given)
+
+
+_TOKENS = f"a whole number from 1 to {MOST_TOKENS:,}"
+_YES = "true or false"
 
 
 class StreamOptions(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    include_usage: bool = False
+    include_usage: bool | None = Field(False, description=_YES)
 
 
 class _Asked(BaseModel):
@@ -30,107 +75,82 @@ class _Asked(BaseModel):
     after a token that ends a text.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=False)
+    prompt_field: ClassVar[str]
 
-    model: str = Field(max_length=200)
-    max_tokens: int | None = Field(default=None, gt=0)
-    max_completion_tokens: int | None = Field(default=None, gt=0)
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    stop: Stop | Annotated[list[Stop], Field(max_length=MOST_STOPS)] | None = None
-    ignore_eos: bool = False
-    n: int | None = 1
-    temperature: float | None = None
-    top_p: float | None = None
-    presence_penalty: float | None = None
-    frequency_penalty: float | None = None
-    seed: int | None = None
-    user: str | None = None
-    metadata: dict[str, Any] | None = None
-
-    @model_validator(mode="after")
-    def _only_what_there_is(self) -> _Asked:
-        """Refuse what asks for another choice than the most likely token, which is always taken."""
-        wanted = {
-            "n": (self.n, 1),
-            "temperature": (self.temperature, 0),
-            "presence_penalty": (self.presence_penalty, 0),
-            "frequency_penalty": (self.frequency_penalty, 0),
-            "top_p": (self.top_p, 1),
-        }
-        for name, (given, only) in wanted.items():
-            if given is not None and given != only:
-                raise ValueError(
-                    f"{name} is {str(given)[:20]}, and a run always takes the most likely token, once: "
-                    f"give {only} or leave it out"
-                )
-        return self
-
-    @property
-    def stops(self) -> tuple[str, ...]:
-        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+    model: str = Field(max_length=200, description="the name or the number of a run that serves")
+    max_tokens: int | None = Field(default=None, gt=0, le=MOST_TOKENS, description=_TOKENS)
+    max_completion_tokens: int | None = Field(default=None, gt=0, le=MOST_TOKENS, description=_TOKENS)
+    stream: bool | None = Field(default=False, description=_YES)
+    stream_options: StreamOptions | None = Field(default=None, description="an object")
+    stop: Annotated[tuple[str, ...], BeforeValidator(_stops)] = ()
+    ignore_eos: bool | None = Field(default=False, description=_YES)
 
     @property
     def new_tokens(self) -> int | None:
         """Tokens that are asked for; None: as many as the run allows."""
         return self.max_completion_tokens or self.max_tokens
 
+    def named(self, error: SpecError) -> SpecError:
+        """A run's refusal with the fields of this body to blame."""
+        tokens = "max_completion_tokens" if self.max_completion_tokens else "max_tokens"
+        names = {"prompt": self.prompt_field, "new_tokens": tokens}
+        return SpecError(str(error), [(names.get(path, path), complaint) for path, complaint in error.fields])
+
 
 class Completion(_Asked):
-    """The body of /v1/completions. `prompt` is a text, or token ids; a list may hold one of them."""
+    """The body of /v1/completions."""
 
-    prompt: str | list[int] | list[str] | list[list[int]]
-    echo: Literal[False] | None = False
-    best_of: Literal[1] | None = 1
-    logprobs: None = None
-    suffix: None = None
+    prompt_field: ClassVar = "prompt"
+
+    prompt: Annotated[str | list[int], BeforeValidator(_prompt)] = Field(
+        description="a text or a list of token ids"
+    )
 
     def prompt_of(self) -> dict[str, Any]:
         """The `text` or the `tokens` of a command. Raises `SpecError`."""
-        prompt: Any = self.prompt
-        if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
-            if len(prompt) > 1:
-                raise SpecError("prompt: has several prompts, expected one.", [("prompt", "expected one")])
-            prompt = prompt[0]
-        if isinstance(prompt, str):
-            _check_size(prompt, "prompt")
-            return {"text": prompt}
-        if len(prompt) > budgets.MAX_PROMPT_CHARS:
-            raise SpecError("prompt: has too many tokens.", [("prompt", "too many tokens")])
-        return {"tokens": prompt}
+        if isinstance(self.prompt, str):
+            _check_size(self.prompt, "prompt")
+            return {"text": self.prompt}
+        if len(self.prompt) > budgets.MAX_PROMPT_CHARS:
+            raise refusal(
+                "prompt", f"{len(self.prompt):,} tokens, and the limit is {budgets.MAX_PROMPT_CHARS:,}"
+            )
+        return {"tokens": self.prompt}
 
     def tokens_asked(self) -> int | None:
         return self.new_tokens or DEFAULT_TOKENS
 
 
-class TextPart(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    type: Literal["text"]
-    text: str
-
-
 class Message(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    """One turn of a chat. Clients send answers back as they got them, with fields that no run reads."""
 
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[TextPart]
-    name: str | None = None
+    model_config = ConfigDict(extra="ignore")
 
-    @property
-    def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "".join(part.text for part in self.content)
+    role: Literal["system", "developer", "user", "assistant"] = Field(
+        description="system, developer, user or assistant"
+    )
+    content: Annotated[str, BeforeValidator(_content)] = Field(description="a text")
+    tool_calls: Annotated[None, BeforeValidator(_no_calls)] = None
+    function_call: Annotated[None, BeforeValidator(_no_calls)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_empty_answer(cls, given: Any) -> Any:
+        if isinstance(given, dict) and given.get("role") == "assistant" and given.get("content") is None:
+            return given | {"content": ""}
+        return given
 
 
 class Chat(_Asked):
     """The body of /v1/chat/completions."""
 
-    messages: list[Message] = Field(min_length=1, max_length=MOST_MESSAGES)
-    logprobs: Literal[False] | None = False
-    tools: None = None
-    response_format: None = None
+    prompt_field: ClassVar = "messages"
+
+    messages: list[Message] = Field(
+        min_length=1,
+        max_length=MOST_MESSAGES,
+        description=f"a list of 1 to {MOST_MESSAGES} messages with role and content",
+    )
 
     def prompt_of(self) -> dict[str, Any]:
         """The prompt of a chat; `text` is for models without a chat template, and what the live
@@ -138,7 +158,7 @@ class Chat(_Asked):
         """
         text = chat_text(self.messages)
         _check_size(text, "messages")
-        messages = [{"role": message.role, "content": message.text} for message in self.messages]
+        messages = [{"role": message.role, "content": message.content} for message in self.messages]
         return {"text": text, "messages": messages}
 
     def tokens_asked(self) -> int | None:
@@ -150,26 +170,49 @@ def chat_text(messages: list[Message]) -> str:
     role, and the assistant's turn at the end.
     """
     if len(messages) == 1 and messages[0].role == "user":
-        return messages[0].text
-    lines = [f"{message.role.capitalize()}: {message.text}" for message in messages]
+        return messages[0].content
+    lines = [f"{message.role.capitalize()}: {message.content}" for message in messages]
     return "\n".join([*lines, "Assistant:"])
 
 
 def _check_size(text: str, path: str) -> None:
     if len(text) > budgets.MAX_PROMPT_CHARS:
-        sentence = f"{path}: {len(text):,} characters, and the limit is {budgets.MAX_PROMPT_CHARS:,}."
-        raise SpecError(sentence, [(path, "too long")])
+        raise refusal(path, f"{len(text):,} characters, and the limit is {budgets.MAX_PROMPT_CHARS:,}")
 
 
 Body = TypeVar("Body", bound=_Asked)
+
+EXPECTED = {
+    name: field.description
+    for kind in (Completion, Chat, Message, StreamOptions)
+    for name, field in kind.model_fields.items()
+}
+"""What each field holds, in the words of a refusal."""
 
 
 def parse(kind: type[Body], data: bytes) -> Body:
     """Read a body of OpenAI's API. Raises `SpecError` whose first field is the one to blame."""
     try:
-        return kind.model_validate_json(data)
+        asked = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"The body of the request is no JSON: {error}.") from error
+    if not isinstance(asked, dict):
+        raise SpecError("The body of the request is no JSON object, as OpenAI's API has it.")
+    check_neutral(asked, frozenset(kind.model_fields))
+    try:
+        return kind.model_validate(asked)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        path = field_path(first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise SpecError(f"{path}: {message}." if path else f"{message}.", [(path, message)]) from error
+        raise _complaint(error) from error
+
+
+def _complaint(error: ValidationError) -> SpecError:
+    """What is wrong with the first wrong field, in words of our own."""
+    first = error.errors(include_url=False)[0]
+    path = field_path(first["loc"])
+    if first["type"] == "value_error":
+        return refusal(path, first["msg"].removeprefix("Value error, "))
+    name = next((part for part in reversed(first["loc"]) if isinstance(part, str)), "")
+    expected = EXPECTED.get(name) if isinstance(first["loc"][-1], str) else "an object"
+    if first["type"] == "missing":
+        return refusal(path, f"it is missing, expected {expected}")
+    return refusal(path, f"{shown(first['input'])} is given, expected {expected}")

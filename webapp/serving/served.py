@@ -35,7 +35,8 @@ def find(model: str) -> Run:
     found = [run for run in runs if str(run.pk) == model] or [run for run in runs if name_of(run) == model]
     if not found:
         names = ", ".join(sorted({name_of(run) for run in runs})) or "none serves now"
-        raise UnknownModel(f"No run serves as {model!r}. Runs that serve: {names}.")
+        sentence = f"No run serves as {model!r}. Runs that serve: {names}."
+        raise UnknownModel(sentence, [("model", sentence)])
     if len(found) > 1:
         numbers = ", ".join(str(run.pk) for run in found)
         raise Conflict(f"Several runs serve as {model!r}: name one by its number, {numbers}.")

@@ -18,7 +18,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.views.decorators.csrf import csrf_exempt
 from ninja.errors import HttpError
 
-from engine.domain.errors import EdgeLoomError
+from engine.domain.errors import EdgeLoomError, SpecError
 from webapp.accounts.access import OperatorToken, Token
 from webapp.runs.models import Run
 from webapp.runs.schemas import name_of
@@ -109,8 +109,11 @@ async def _answer(user: User, kind: Kind, body: Completion | Chat) -> HttpRespon
     answer, created_s = Answer(), int(time.time())
     prefix = "chatcmpl" if kind == "chat" else "cmpl"
     form = Form(kind, f"{prefix}-{run.pk}-{time.time_ns():x}", created_s, body.model)
-    feed = pieces(run, user, command, body.stops, answer)
-    await anext(feed)  # taken, or refused with a status of its own
+    feed = pieces(run, user, command, body.stop, answer)
+    try:
+        await anext(feed)  # taken, or refused with a status of its own
+    except SpecError as error:
+        raise body.named(error) from error
     if body.stream:
         with_usage = body.stream_options is not None and body.stream_options.include_usage
         stream = _stream(feed, form, answer, with_usage)

@@ -77,28 +77,29 @@ def test_a_request_goes_to_the_source_with_its_time_and_its_number(case):
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "said", "blamed"),
     [
-        ({"tokens": [1] * 5}, "has 5 tokens, and this run takes up to 4"),
-        ({"tokens": [1] * 10_000_000}, "has 5 tokens"),
-        ({"tokens": None, "text": "x" * (4 * MOST_CHARS_PER_TOKEN + 1)}, "characters"),
-        ({"tokens": None, "text": "hello"}, "has 5 tokens"),
-        ({"tokens": None, "text": ""}, "has no tokens"),
-        ({"tokens": ["1"]}, "whole numbers"),
-        ({"tokens": [-1]}, "expected 0 to"),
-        ({"new_tokens": 7}, "expected 1 to 6"),
-        ({"new_tokens": -1}, "expected 1 to 6"),
-        ({"id": "first"}, "no other request has"),
-        ({"id": ""}, "no other request has"),
+        ({"tokens": [1] * 5}, "has 5 tokens, and this run takes up to 4", "prompt"),
+        ({"tokens": [1] * 10_000_000}, "has 5 tokens", "prompt"),
+        ({"tokens": None, "text": "x" * (4 * MOST_CHARS_PER_TOKEN + 1)}, "characters", "prompt"),
+        ({"tokens": None, "text": "hello"}, "has 5 tokens", "prompt"),
+        ({"tokens": None, "text": ""}, "has no tokens", "prompt"),
+        ({"tokens": ["1"]}, "whole numbers", "prompt"),
+        ({"tokens": [-1]}, "expected 0 to", "prompt"),
+        ({"new_tokens": 7}, "expected 1 to 6", "new_tokens"),
+        ({"new_tokens": -1}, "expected 1 to 6", "new_tokens"),
+        ({"id": "first"}, "no other request has", ""),
+        ({"id": ""}, "no other request has", ""),
     ],
 )
-def test_what_a_run_cannot_answer_is_refused_with_the_reason(command, said, case):
+def test_what_a_run_cannot_answer_is_refused_with_the_reason(command, said, blamed, case):
     case = case()
     case.ask("first")
     case.device.got()
     case.ask(**command)
-    (reason,) = case.refusals()
-    assert said in reason
+    (refusal,) = (event for event in case.events if isinstance(event, RequestRefused))
+    assert said in refusal.reason
+    assert refusal.field == blamed
     assert not case.device.got()
     assert len(case.run.requests) == 1
 

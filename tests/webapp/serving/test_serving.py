@@ -134,6 +134,17 @@ async def test_the_client_of_openai_gets_models_and_whole_and_streamed_answers(
     ]
 
 
+async def test_a_second_turn_is_answered_with_the_first_as_the_client_keeps_it(
+    client: AsyncOpenAI, player: Player
+) -> None:
+    talk: list[Any] = [{"role": "user", "content": "one two"}]
+    first = await client.chat.completions.create(model="edge", messages=talk)
+    talk += [first.choices[0].message, {"role": "user", "content": "three"}]
+    await client.chat.completions.create(model="edge", messages=talk)
+    said = [(message["role"], message["content"]) for message in player.commands[-1]["messages"]]
+    assert said == [("user", "one two"), ("assistant", "one two "), ("user", "three")]
+
+
 async def test_a_run_that_says_nothing_to_a_request_is_given_up_and_told(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,8 +208,9 @@ async def test_what_is_not_possible_is_said_in_the_form_of_openai(
     ask = client.completions.create
     with pytest.raises(openai.NotFoundError, match="Runs that serve: edge"):
         await ask(model="gpt-4", prompt="a")
-    with pytest.raises(openai.BadRequestError, match="takes up to 100: shorten it"):
+    with pytest.raises(openai.BadRequestError, match="takes up to 100: shorten it") as caught:
         await ask(model="edge", prompt="refuse me")
+    assert caught.value.param == "prompt"
     with pytest.raises(openai.RateLimitError):
         await ask(model="edge", prompt="busy")
     with pytest.raises(openai.BadRequestError, match="always takes the most likely token") as caught:
@@ -214,8 +226,9 @@ async def test_what_is_not_possible_is_said_in_the_form_of_openai(
     ):
         with pytest.raises(openai.BadRequestError):
             await ask(**({"model": "edge", "prompt": "a"} | wrong))
-    with pytest.raises(openai.BadRequestError, match="tool_choice"):
-        await ask(model="edge", prompt="a", extra_body={"tool_choice": "auto"})
+    with pytest.raises(openai.BadRequestError, match="tool_choice") as caught:
+        await ask(model="edge", prompt="a", extra_body={"tool_choice": "required"})
+    assert caught.value.param == "tool_choice"
     with pytest.raises(openai.AuthenticationError):
         await client.with_options(api_key="loom_unknown").models.list()
     viewer = client.with_options(api_key=secrets["victor"])

@@ -1987,6 +1987,7 @@ export interface components {
         };
         RequestRefused: {
             busy: boolean;
+            field: string;
             id: string;
             reason: string;
             /** @constant */

@@ -1,0 +1,97 @@
+"""Fields of a /v1 request whose value must change nothing: clients send them as a matter of course."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from engine.domain.errors import SpecError
+
+SHOWN_CHARS = 40
+
+
+class Neutral(NamedTuple):
+    """The values of a field that ask for what a run does anyway, and what a run does."""
+
+    values: tuple[Any, ...]
+    why: str
+
+
+_GREEDY = "a run always takes the most likely token, once"
+_TEXT_ALONE = "a run answers with text alone"
+_NO_TOOLS = "a run knows no tools"
+
+NEUTRAL = {
+    "n": Neutral((1,), _GREEDY),
+    "best_of": Neutral((1,), _GREEDY),
+    "temperature": Neutral((0,), _GREEDY),
+    "top_p": Neutral((1,), _GREEDY),
+    "top_k": Neutral((1, 0, -1), _GREEDY),
+    "min_p": Neutral((0,), _GREEDY),
+    "presence_penalty": Neutral((0,), _GREEDY),
+    "frequency_penalty": Neutral((0,), _GREEDY),
+    "repetition_penalty": Neutral((1,), _GREEDY),
+    "length_penalty": Neutral((1,), _GREEDY),
+    "logit_bias": Neutral(({},), _GREEDY),
+    "use_beam_search": Neutral((False,), _GREEDY),
+    "min_tokens": Neutral((0,), "an answer ends where the model ends it, unless ignore_eos is true"),
+    "stop_token_ids": Neutral(([],), "an answer ends at the tokens that the model ends texts with"),
+    "include_stop_str_in_output": Neutral((False,), "an answer ends before a stop text"),
+    "logprobs": Neutral((False,), _TEXT_ALONE),
+    "top_logprobs": Neutral((0,), _TEXT_ALONE),
+    "echo": Neutral((False,), _TEXT_ALONE),
+    "suffix": Neutral(("",), "a run continues a text and fills no gap in one"),
+    "modalities": Neutral((["text"],), _TEXT_ALONE),
+    "response_format": Neutral(({"type": "text"},), "a run answers in no other form than text"),
+    "tools": Neutral(([],), _NO_TOOLS),
+    "tool_choice": Neutral(("none", "auto"), _NO_TOOLS),
+    "functions": Neutral(([],), _NO_TOOLS),
+    "function_call": Neutral(("none", "auto"), _NO_TOOLS),
+    "store": Neutral((False,), "a run keeps no answer for later"),
+    "service_tier": Neutral(("auto", "default"), "a run serves everybody alike"),
+    "priority": Neutral((0,), "a run serves everybody alike"),
+}
+
+LABELS = frozenset({
+    "user", "metadata", "safety_identifier", "prompt_cache_key", "request_id", "cache_salt",
+    "seed", "parallel_tool_calls",
+})  # fmt: skip
+"""Fields of which no value changes an answer: names of things, the seed of a choice without chance, and what
+belongs to tools.
+"""
+
+OF_SAMPLING = ("top_p", "top_k", "min_p")
+"""Which tokens chance may choose from: of no effect where the temperature is 0."""
+
+
+def check_neutral(asked: dict[str, Any], understood: frozenset[str]) -> None:
+    """Check that no field besides those `understood` asks for another answer. Raises `SpecError`."""
+    greedy = _same(asked.get("temperature"), 0)
+    for name, value in asked.items():
+        if value is None or name in understood or name in LABELS:
+            continue
+        if name in OF_SAMPLING and greedy and isinstance(value, int | float):
+            continue
+        if name == "min_tokens" and asked.get("ignore_eos") is True:
+            continue
+        neutral = NEUTRAL.get(name)
+        if neutral is None:
+            raise refusal(name, "no run knows this field, which may ask for another answer: leave it out")
+        if not any(_same(value, one) for one in neutral.values):
+            choices = " or ".join(shown(one) for one in neutral.values)
+            raise refusal(name, f"{shown(value)} is given, but {neutral.why}: give {choices} or leave it out")
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Equal, and no number that is written as true or false."""
+    return bool(value == other) and isinstance(value, bool) == isinstance(other, bool)
+
+
+def refusal(path: str, complaint: str) -> SpecError:
+    return SpecError(f"{path}: {complaint}.", [(path, complaint)])
+
+
+def shown(value: Any) -> str:
+    """The beginning of a value as JSON writes it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
