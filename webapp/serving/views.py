@@ -115,7 +115,7 @@ async def _answer(user: User, kind: Kind, body: Completion | Chat) -> HttpRespon
     except SpecError as error:
         raise body.named(error) from error
     if body.stream:
-        with_usage = body.stream_options is not None and body.stream_options.include_usage
+        with_usage = bool(body.stream_options and body.stream_options.include_usage)
         stream = _stream(feed, form, answer, with_usage)
         return StreamingHttpResponse(
             stream, content_type="text/event-stream", headers={"Cache-Control": "no-cache"}
