@@ -55,8 +55,10 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
     workload.new_tokens > 0 && {
       id: 'tokens-per-s',
       label: 'tokens/s',
-      value: maybe(progress.tokensPer_s, three),
-      about: 'Tokens per second of virtual time, from the start of the run',
+      value: maybe(serves ? ratePer_s(picture) : progress.tokensPer_s, three),
+      about: serves
+        ? 'Tokens of all answers per second of virtual time in which somebody waited for one'
+        : 'Tokens per second of virtual time, from the start of the run',
     },
     workload.new_tokens > 0 && {
       id: 'first-token',
@@ -99,6 +101,10 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
     },
   ];
   return figures.filter((figure) => figure !== false);
+}
+
+function ratePer_s({ tokens, busy_s }: Snapshot): number | null {
+  return tokens.length > 0 && busy_s > 0 ? tokens.length / busy_s : null;
 }
 
 /** "1.2 s, 30 s at 25×": what is left of virtual time, and on the clock. */

@@ -34,6 +34,9 @@ export class Service {
   /** Whether the run takes requests while it goes on. */
   serves = false;
   private readonly byNumber = new Map<number, ServedRequest>();
+  private readonly unanswered = new Set<number>();
+  private busySince_s = 0;
+  private busyBefore_s = 0;
 
   refuse(id: string, reason: string): void {
     this.refused.set(id, reason);
@@ -45,6 +48,7 @@ export class Service {
       return;
     }
     if (mark.name === 'request_accepted') return this.accept(mark);
+    if (mark.name === 'request_finished' || mark.name === 'request_cancelled') this.settle(mark);
     const request = this.byNumber.get(number(mark.facts['request'], 0));
     if (!request) return;
     switch (mark.name) {
@@ -70,14 +74,27 @@ export class Service {
     return this.serves && !this.ended && !this.requests.some(isOpen);
   }
 
+  /** Virtual seconds so far in which somebody waited for an answer. */
+  busy_s(now_s: number): number {
+    return this.busyBefore_s + (this.unanswered.size > 0 ? Math.max(now_s - this.busySince_s, 0) : 0);
+  }
+
   /** How many requests are before this one; 0 for one in work. */
   ahead(request: ServedRequest): number {
     return this.requests.filter((other) => other.request < request.request && isOpen(other)).length;
   }
 
+  private settle(mark: Mark): void {
+    const wasOpen = this.unanswered.delete(number(mark.facts['request'], -1));
+    if (wasOpen && this.unanswered.size === 0) this.busyBefore_s += mark.time_s - this.busySince_s;
+  }
+
   private accept(mark: Mark): void {
+    const index = number(mark.facts['request'], 0);
+    if (this.unanswered.size === 0) this.busySince_s = mark.time_s;
+    this.unanswered.add(index);
     const request: ServedRequest = {
-      request: number(mark.facts['request'], 0),
+      request: index,
       id: text(mark.facts['id']),
       by: text(mark.facts['by']),
       prompt: text(mark.facts['text']),

@@ -32,6 +32,8 @@ export interface Snapshot {
   devices: DeviceView[];
   links: LinkView[];
   tokens: Token[];
+  /** Virtual seconds in which the run had something to do: of one that serves, in which somebody waited. */
+  busy_s: number;
   log: LogEntry[];
   injections: readonly Injection[];
   rests: readonly Rest[];
@@ -95,6 +97,7 @@ function snapshotOf(
       backward: still(link.backward, instant_s === null),
     })),
     tokens: data.tokens.toArray(),
+    busy_s: data.service.serves ? data.service.busy_s(data.time_s) : data.time_s,
     log: data.log.toArray(),
     injections: [...data.injections],
     rests: [...data.rests],

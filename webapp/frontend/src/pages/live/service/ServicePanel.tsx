@@ -1,12 +1,13 @@
 import { Alert, Button, Text } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '@/api/queries';
-import type { RunDetail } from '@/api/types';
+import type { RunDetail, RunReport } from '@/api/types';
 import type { Service } from '@/run/data/service';
 import { endService } from '@/run/feed/commands';
 import { CockpitPanel } from '../cockpit/CockpitPanel';
 import { AskForm } from './AskForm';
 import { Exchange } from './Exchange';
+import { Programs } from './Programs';
 import classes from './service.module.css';
 
 interface Props {
@@ -80,6 +81,8 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
             />
           ))}
         </div>
+        <Proof over={over} correctness={run.report?.correctness} />
+        {takes && <Programs name={run.name || `${run.strategy} on ${run.cluster_name}`} runId={run.id} />}
         {service.ended && (
           <Alert variant="light" py={6} data-testid="service-ended">
             {service.ended}
@@ -100,6 +103,25 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
       </div>
     </CockpitPanel>
   );
+}
+
+/** Whether the answers are those of `transformers`, which is known when the service is over. */
+function Proof({ over, correctness }: { over: boolean; correctness: RunReport['correctness'] | undefined }) {
+  return (
+    <Text size="xs" c="dimmed" px={12} py={4} data-testid="answers-checked">
+      {proofText(over, correctness)}
+    </Text>
+  );
+}
+
+export function proofText(over: boolean, found: RunReport['correctness'] | undefined): string {
+  if (!over) return 'Not checked yet: every answer is compared with transformers when the service ends.';
+  if (!found?.checked) return 'No answer was compared with transformers.';
+  if (found.ok === null)
+    return 'The method is lossy: the report says how far its answers are from transformers.';
+  return found.ok
+    ? 'Checked: every answer is the one of transformers on one device.'
+    : `Answers differ from those of transformers: ${found.why}.`;
 }
 
 function countText(service: Service): string {
