@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from engine.advice.candidates import Candidate, candidates
 from engine.advice.values import Assessment, Change, Objective
 from engine.domain.spec import RunSpec
+from engine.reports.participation import computation
 from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import with_strategy
 
@@ -46,14 +47,14 @@ def ranked(rows: Iterable[Assessment], objective: Objective) -> tuple[Assessment
 
 def told_once(rows: Iterable[Assessment]) -> tuple[Assessment, ...]:
     """`rows` with `like` set in each that comes to the same as one before it: several methods' one plan."""
-    first: dict[tuple[object, ...], str] = {}
+    first: dict[tuple[str, bool], str] = {}
     found = []
     for row in rows:
         like = ""
         if row.total_s is not None:
-            figures = (row.first_token_s, row.per_token_s, row.total_s, row.peak_memory_bytes, row.energy_j)
-            key = (row.devices, row.lossless, *(None if one is None else f"{one:.6g}" for one in figures))
-            like = first.setdefault(key, row.strategy)
+            times = (row.first_token_s, row.per_token_s, row.total_s)
+            key = computation(row.devices, (*times, *row.peak_bytes, row.link_bytes, row.energy_j))
+            like = first.setdefault((key, row.lossless), row.strategy)
         found.append(row.model_copy(update={"like": "" if like == row.strategy else like}))
     return tuple(found)
 

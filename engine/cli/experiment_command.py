@@ -41,6 +41,7 @@ from engine.experiments.results.cells import place_text
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import TableData, check_table, table_data
 from engine.experiments.results.rows import REPEATABLE, Row, rows
+from engine.experiments.results.sameness import notes_of
 from engine.experiments.results.statements import check_statements
 from engine.experiments.results.versions import Versions, uses_host_times
 from engine.recorded.prompts import read_prompts
@@ -214,6 +215,7 @@ def _show(campaign: Campaign) -> int:
     if len(experiment.seeds) > 1:
         changes = ", ".join(seed_changes(campaign.points)) or "nothing: repeats are the same run"
         parts.append(Text(f"A seed changes: {changes}."))
+    parts += [Text(note.sentence, "yellow") for note in notes_of(experiment, found)]
     parts += [_table(table_data(experiment, each, found)) for each in experiment.tables]
     if experiment.claims:
         parts.append(_claims(campaign, found))

@@ -13,6 +13,7 @@ from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, Run
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice
 from engine.domain.units import human_s
 from engine.reports.effects import effects_of
+from engine.reports.participation import unfelt_text
 
 PARTS = {
     "compute_s": "computing",
@@ -48,6 +49,7 @@ def finding_of(report: RunReport) -> Finding:
         *_where(report),
         *_bottleneck(report),
         *(_recovered(*pair) for pair in zip_longest(report.recoveries, report.recoveries[1:])),
+        *_unfelt(report),
         *_changed(told),
         *_predicted(report),
         *_planned_better(report),
@@ -127,6 +129,11 @@ def _left_out(report: RunReport) -> Iterator[str]:
         yield f"The plan leaves {len(names)} of {len(cluster.workers)} devices out."
     elif names:
         yield f"The plan leaves {_listed(names)} out."
+
+
+def _unfelt(report: RunReport) -> Iterator[str]:
+    if text := unfelt_text(report):
+        yield text
 
 
 def _where(report: RunReport) -> Iterator[str]:

@@ -9,12 +9,12 @@ from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.world import World
 from engine.experiments.presentation.figure_data import figure_data
-from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.best import Best, best
 from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.published import compare_published
 from engine.experiments.results.rows import REFUSED, Result, Row
+from engine.experiments.results.sameness import notes_of
 from webapp.clusters.validation import Problem
 from webapp.experiments.models import Cell, Execution
 from webapp.experiments.schemas import AnalysisOut
@@ -66,17 +66,15 @@ def analysis(experiment: Experiment, rows: Sequence[Row]) -> AnalysisOut:
         figures=figures,
         tables=tables,
         best=list(best_of_first(experiment, rows)),
+        notes=list(notes_of(experiment, rows)),
         claims=list(verdicts(experiment, rows)),
         published=list(compare_published(experiment, rows)),
         problems=problems,
     )
 
 
-def preview_figures(
-    experiment: Experiment, rows: Sequence[Row]
-) -> tuple[list[FigureData], list[Best], list[Problem]]:
-    found = analysis(experiment.model_copy(update={"tables": (), "claims": (), "published": ()}), rows)
-    return found.figures, found.best, found.problems
+def preview_figures(experiment: Experiment, rows: Sequence[Row]) -> AnalysisOut:
+    return analysis(experiment.model_copy(update={"tables": (), "claims": (), "published": ()}), rows)
 
 
 def best_of_first(experiment: Experiment, rows: Sequence[Row]) -> tuple[Best, ...]:

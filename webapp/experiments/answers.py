@@ -190,6 +190,7 @@ def row(cell: Cell) -> dict[str, Any]:
         "digest": cell.digest,
         "outcome": None,
         "reason": cell.problem,
+        "alone": "",
         "metrics": {},
         "run_id": None,
         "wall_s": None,
@@ -206,7 +207,8 @@ def row(cell: Cell) -> dict[str, Any]:
     return found | {
         "state": computation.state,
         "outcome": result.get("outcome"),
-        "reason": computation.sentence or result.get("sentence", ""),
+        "reason": computation.sentence or result.get("sentence") or result.get("unfelt", ""),
+        "alone": result.get("alone", ""),
         "metrics": result.get("metrics", {}),
         "run_id": computation.run_id,
         "wall_s": computation.wall_s,

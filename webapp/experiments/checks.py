@@ -48,9 +48,9 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
         value = services.parse(fields, toml)
         execution = executions.preview(value, user)
     except SpecError as error:
-        return PreviewOut(**nothing(error), rows=[], figures=[], best=[], waiting=0)
+        return PreviewOut(**nothing(error), rows=[], figures=[], best=[], notes=[], waiting=0)
     found = [RowOut(**row) for row in rows(execution)]
-    figures, best, problems = analysis.preview_figures(value, analysis.rows_of(execution))
+    drawn = analysis.preview_figures(value, analysis.rows_of(execution))
     pace = pace_here()
     waiting = sum(row.state in OPEN for row in found)
     first = found[0].world if found else "predicted"
@@ -71,13 +71,14 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
     return PreviewOut(
         num_points=len(points),
         limit=budgets.MAX_POINTS,
-        problems=problems,
+        problems=drawn.problems,
         points=points,
         predict_s=left_s if waiting else 0.0,
         emulate_s=total_s(points),
         rows=found,
-        figures=figures,
-        best=best,
+        figures=drawn.figures,
+        best=drawn.best,
+        notes=[] if waiting else drawn.notes,
         waiting=waiting,
     )
 

@@ -18,6 +18,7 @@ from engine.experiments.results.best import Best
 from engine.experiments.results.claims import Verdict
 from engine.experiments.results.pivot import TableData
 from engine.experiments.results.published import PublishedRow
+from engine.experiments.results.sameness import Note
 from webapp.clusters.validation import Problem
 from webapp.experiments.progress import WorldProgress
 
@@ -102,7 +103,8 @@ class RowOut(Schema):
     seed: int
     digest: str
     outcome: str | None
-    reason: str = Field(description="Why there is no result, or how the run ended; else empty.")
+    reason: str = Field(description="Why there is no result, how the run ended, or what changed nothing.")
+    alone: str = Field(description="The only device that computed; empty if several did.")
     metrics: dict[str, float]
     run_id: int | None
     wall_s: float | None
@@ -122,6 +124,7 @@ class PreviewOut(CheckOut):
     rows: list[RowOut]
     figures: list[FigureData]
     best: list[Best] = Field(description="Of the first figure's series, at each of its places.")
+    notes: list[Note] = Field(description="What is one plan by several names, once all is predicted.")
     waiting: int = Field(description="Points that are being predicted: ask again.")
 
 
@@ -136,6 +139,7 @@ class AnalysisOut(Schema):
     figures: list[FigureData]
     tables: list[TableData]
     best: list[Best] = Field(description="Of the first figure's series, at each of its places.")
+    notes: list[Note] = Field(description="What is one plan by several names, and what changes nothing.")
     claims: list[Verdict]
     published: list[PublishedRow]
     problems: list[Problem] = Field(description="Figures and tables that cannot be drawn.")

@@ -27,7 +27,9 @@ def records_of_rows(rows: Sequence[Row], origin: Origin) -> list[Record]:
 
 
 def records_of_figure(figure: FigureData, origin: Origin) -> list[Record]:
-    """The numbers that a figure shows, one per point: of `runs` runs, without `invalid` others."""
+    """The numbers that a figure shows, one per point: of `runs` runs, without `invalid` others.
+    `same_as` names the level that it is one computation with.
+    """
     return [
         {
             "facet": panel.label,
@@ -39,6 +41,7 @@ def records_of_figure(figure: FigureData, origin: Origin) -> list[Record]:
             "high": spot.high,
             "runs": len(spot.repeats),
             "invalid": spot.invalid,
+            "same_as": line.same_as,
             **origin.columns,
         }
         for panel in figure.panels
@@ -59,6 +62,7 @@ def records_of_table(table: TableData, origin: Origin) -> list[Record]:
             "runs": cell.number,
             "invalid": cell.invalid,
             "best": cell.best,
+            "computation": cell.computation,
             **origin.columns,
         }
         for row in table.rows

@@ -15,6 +15,7 @@ from engine.experiments.results.break_even import Crossing, crossings
 from engine.experiments.results.cells import Cell, cells, known_axis, label_of, place_of
 from engine.experiments.results.metrics import metric
 from engine.experiments.results.rows import Row
+from engine.experiments.results.sameness import same_levels
 from engine.experiments.results.units import better_of, title_of_quantity, unit_of_quantity
 
 MAX_CROSSINGS = 50
@@ -31,11 +32,12 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
     _check_places(experiment, figure, found)
     facets = _levels(experiment, figure.facet, found) if figure.facet else [""]
     series = _levels(experiment, figure.series, found) if figure.series else [title_of_quantity(figure)]
+    standing_for = _standing_for(experiment, figure, found)
     panels = []
     for facet in facets[:MAX_PANELS]:
         panel_cells = [cell for cell in found if label_in(experiment, figure.facet, cell) == facet]
         lines = [
-            *own_lines(experiment, figure, panel_cells, series, xs),
+            *own_lines(experiment, figure, panel_cells, series, xs, standing_for),
             *published_lines(experiment, figure, panel_cells, series),
         ]
         panels.append(
@@ -61,6 +63,17 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
         series=tuple(series),
         panels=tuple(panels),
     )
+
+
+def _standing_for(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> dict[str, str]:
+    """Label → that of the level which it is one computation with, and whose line stands for both."""
+    if not figure.series or figure.series == "world":
+        return {}
+    return {
+        label: group.labels[0]
+        for group in same_levels(experiment, found, figure.series)
+        for label in group.labels[1:]
+    }
 
 
 def check_figure(experiment: Experiment, figure: Figure) -> None:

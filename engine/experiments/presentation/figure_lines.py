@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
@@ -23,6 +23,7 @@ def own_lines(
     panel_cells: Sequence[Cell],
     series: Sequence[str],
     xs: dict[object, float],
+    standing_for: Mapping[str, str],
 ) -> list[Line]:
     lines = []
     for label in series[:MAX_LINES]:
@@ -39,7 +40,9 @@ def own_lines(
             if spots:
                 numbers = all(isinstance(spot.x, float) for spot in spots)
                 ordered = sorted(spots, key=lambda spot: spot.x) if numbers else spots
-                lines.append(Line(label=label, world=world, spots=tuple(ordered)))
+                also = tuple(other for other in series if standing_for.get(other) == label)
+                same_as = standing_for.get(label, "")
+                lines.append(Line(label=label, world=world, spots=tuple(ordered), same_as=same_as, also=also))
     return lines
 
 

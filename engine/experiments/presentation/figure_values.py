@@ -53,11 +53,15 @@ class Spot(Value):
 
 
 class Line(Value):
-    """The spots of one level of the series from one source."""
+    """The spots of one level of the series from one source. `same_as` is the label of the line that it is one
+    computation with, which is drawn for both; `also` are the labels of those that this one stands for.
+    """
 
     label: str
     world: Source
     spots: tuple[Spot, ...]
+    same_as: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Panel(Value):
@@ -85,3 +89,24 @@ class FigureData(Value):
     series_title: str
     series: tuple[str, ...]
     panels: tuple[Panel, ...]
+
+    @property
+    def folded(self) -> FigureData:
+        """What is drawn: one line for those that are one computation, under all of their names. A heat map
+        has its rows as they are.
+        """
+        also = {line.label: line.also for panel in self.panels for line in panel.lines if line.also}
+        if not also or self.kind == "heatmap":
+            return self
+        names = {label: ", ".join((label, *also.get(label, ()))) for label in self.series}
+
+        def drawn(line: Line) -> Line:
+            return line.model_copy(update={"label": names.get(line.label, line.label)})
+
+        panels = tuple(
+            panel.model_copy(update={"lines": tuple(drawn(line) for line in panel.lines if not line.same_as)})
+            for panel in self.panels
+        )
+        return self.model_copy(
+            update={"series": tuple(names[label] for label in self.series), "panels": panels}
+        )

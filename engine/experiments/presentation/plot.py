@@ -64,6 +64,7 @@ def picture(figure: FigureData, size: str = "") -> Picture:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Picture
 
+    figure = figure.folded
     panels = split_worlds(figure) if figure.kind == "heatmap" else list(figure.panels)
     width = width_of(size, len(panels))
     columns = max(1, min(len(panels), int(width / LEAST_PANEL_INCHES)))

@@ -24,6 +24,7 @@ from engine.experiments.results.claims import verdicts
 from engine.experiments.results.pivot import TableCell, TableData, table_data, tables_of
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
+from engine.experiments.results.sameness import notes_of
 from engine.experiments.results.units import unit_of_quantity
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
@@ -49,6 +50,7 @@ def html_report(
         summary=summary(experiment, points, rows),
         figures=[(data, _inline(drawn)) for data, drawn in figures.values()],
         tables=[_table(table_data(experiment, table, rows)) for table in tables_of(experiment)],
+        notes=notes_of(experiment, rows),
         best=_best(experiment, rows),
         claims=verdicts(experiment, rows),
         published=[_published(experiment, row) for row in compare_published(experiment, rows)],
@@ -138,8 +140,7 @@ def _best(experiment: Experiment, rows: Sequence[Row]) -> list[dict[str, str]]:
     return [
         {
             "place": place_text(experiment, one.coordinates),
-            "winners": one.winners[0]
-            + (f" (not distinguishable from {', '.join(one.winners[1:])})" if one.winners[1:] else ""),
+            "winners": one.told,
             "value": shown(one.mean, unit),
             "next": one.next,
             "next_value": "" if one.next_mean is None else shown(one.next_mean, unit),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
-from engine.experiments.results.cells import Cell, cells, label_of, overlap, place_of
+from engine.experiments.results.cells import Cell, cells, is_same, label_of, overlap, place_of
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of
 
@@ -16,8 +16,9 @@ class Best(Value):
     """The best level of factor `of` at `coordinates` (those of the other factors, and the world).
 
     `winners` starts with the best, whose coordinate is `level`; the others are those whose 95 % intervals
-    overlap with its own, so that `distinguishable` is False where there are any. `next` is the best of the
-    rest, if there is one.
+    overlap with its own, so that `distinguishable` is False where there are any. `same` are the others that
+    are the same computation as the best, on the device `alone` if that is one. `next` is the best of the
+    rest, if there is one. `told` says who is best: nobody, where all that has a value is one computation.
     """
 
     coordinates: Coordinates
@@ -28,8 +29,11 @@ class Best(Value):
     mean: float
     low: float
     high: float
+    same: tuple[str, ...] = ()
+    alone: str = ""
     next: str = ""
     next_mean: float | None = None
+    told: str = ""
 
 
 def best(
@@ -71,19 +75,35 @@ def ranking(group: Sequence[Cell], highest_first: bool) -> list[Cell]:
 
 def _best(experiment: Experiment, place: Coordinates, of: str, ranked: Sequence[Cell]) -> Best:
     first = ranked[0]
-    alike = [cell for cell in ranked[1:] if overlap(first, cell)]
-    rest = [cell for cell in ranked[1:] if not overlap(first, cell)]
+    same = [cell for cell in ranked[1:] if is_same(first, cell)]
+    others = [cell for cell in ranked[1:] if cell not in same]
+    alike = [cell for cell in others if overlap(first, cell)]
+    rest = [cell for cell in others if not overlap(first, cell)]
     low, high = first.bounds
     assert first.mean is not None
+
+    def labels(group: Sequence[Cell]) -> tuple[str, ...]:
+        return tuple(label_of(experiment, of, cell.coordinates[of]) for cell in group)
+
     return Best(
         coordinates=place,
         of=of,
         level=first.coordinates[of],
-        winners=tuple(label_of(experiment, of, cell.coordinates[of]) for cell in (first, *alike)),
+        winners=labels([first, *alike]),
         distinguishable=not alike,
         mean=first.mean,
         low=low,
         high=high,
-        next=label_of(experiment, of, rest[0].coordinates[of]) if rest else "",
+        same=labels(same),
+        alone=first.alone,
+        next="".join(labels(rest[:1])),
         next_mean=rest[0].mean if rest else None,
+        told=_told(labels([first])[0], labels(same), labels(alike), bool(rest), first.alone),
     )
+
+
+def _told(first: str, same: Sequence[str], alike: Sequence[str], has_next: bool, alone: str) -> str:
+    if same and not alike and not has_next:
+        return f"{first} and {', '.join(same)} are one plan" + (f", on {alone} alone" if alone else "")
+    told = f"{first} (the same plan: {', '.join(same)})" if same else first
+    return told + (f" (not distinguishable from {', '.join(alike)})" if alike else "")

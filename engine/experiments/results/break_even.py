@@ -11,7 +11,7 @@ from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import Value
 from engine.experiments.results.best import groups
-from engine.experiments.results.cells import Cell, cells, label_of, place_of
+from engine.experiments.results.cells import Cell, cells, is_same, label_of, place_of
 from engine.experiments.results.rows import Row
 from engine.experiments.results.units import better_of
 
@@ -71,15 +71,15 @@ def crossings(
 
 def pairs(one: Sequence[Cell], other: Sequence[Cell], along: str) -> list[Pair]:
     """Pairs of cells where both sides have a value, by rising value of the factor; only numbers have an
-    order.
+    order. Where both are one computation they differ by nothing, whatever was measured.
     """
-    means = {_number(cell.coordinates[along]): cell.mean for cell in other}
+    twins = {_number(cell.coordinates[along]): cell for cell in other}
     found = []
     for cell in one:
         x = _number(cell.coordinates[along])
-        theirs = means.get(x)
-        if x is not None and cell.mean is not None and theirs is not None:
-            found.append((x, cell.mean, theirs))
+        twin = twins.get(x)
+        if x is not None and cell.mean is not None and twin is not None and twin.mean is not None:
+            found.append((x, cell.mean, cell.mean if is_same(cell, twin) else twin.mean))
     return sorted(found)
 
 

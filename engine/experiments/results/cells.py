@@ -5,6 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
+from pydantic import Field
+
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.factor import same_coordinate
@@ -34,7 +36,8 @@ class Cell(Value):
     """One place and world. `coordinates` has the world, too. Without a value `mean` is None and `problem`
     says why. `low` and `high` bound the 95 % confidence interval of the mean; None with fewer than two
     values. `invalid` counts emulated runs whose times do not count as valid, and `left_out` has their values,
-    which are in neither `repeats` nor the mean unless the quantity asks for them.
+    which are in neither `repeats` nor the mean unless the quantity asks for them. `computations` says by seed
+    what its runs compute, as far as that is known, and `alone` on which one device all of them do.
     """
 
     coordinates: Coordinates
@@ -48,6 +51,8 @@ class Cell(Value):
     stale: bool = False
     invalid: int = 0
     left_out: tuple[Repeat, ...] = ()
+    computations: dict[int, str] = Field(default_factory=dict)
+    alone: str = ""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -172,6 +177,12 @@ def overlap(one: Cell, other: Cell) -> bool:
     return gap <= RESOLUTION_FRAC * max(abs(low), abs(other_low))
 
 
+def is_same(one: Cell, other: Cell) -> bool:
+    """Whether the two are one computation by two names: wherever both have a seed."""
+    shared = one.computations.keys() & other.computations.keys()
+    return bool(shared) and all(one.computations[seed] == other.computations[seed] for seed in shared)
+
+
 def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> Cell:
     base = _by_seed(baseline, quantity) if quantity.relation != "value" else {}
     repeats: list[Repeat] = []
@@ -196,6 +207,8 @@ def _cell(group: Sequence[Row], baseline: Sequence[Row], quantity: Quantity) -> 
         stale=any(row.stale for row in group),
         invalid=sum(not row.valid for row in group),
         left_out=tuple(left_out),
+        computations={row.seed: row.computation for row in group if row.computation},
+        alone=group[0].alone if len({row.alone for row in group}) == 1 else "",
     )
 
 

@@ -34,7 +34,8 @@ class TableCell(Value):
 
     `value` is None where nothing finished; `problem` then says why. `low` and `high` are of the statistic
     `interval`. `number` of runs are in it, and `invalid` others have no valid times. `best` marks the best of
-    its row among those of its world.
+    its row among those of its world, and what is the same computation: by `computation`, "" if not known. A
+    row of one computation has no best.
     """
 
     value: float | None = None
@@ -46,6 +47,7 @@ class TableCell(Value):
     problem: str = ""
     outcomes: tuple[str, ...] = ()
     stale: bool = False
+    computation: str = ""
 
 
 class TableRow(Value):
@@ -207,30 +209,41 @@ def _cell(group: Sequence[Cell], table: Table) -> TableCell | None:
         problem="" if values else group[0].problem,
         outcomes=tuple(outcome for cell in group for outcome in cell.outcomes),
         stale=any(cell.stale for cell in group),
+        computation=" ".join(one for cell in group for one in cell.computations.values()),
     )
 
 
 def _marked(
     row: Sequence[TableCell | None], worlds: Sequence[object], better: str | None
 ) -> tuple[TableCell | None, ...]:
-    """The row with the best value of each world marked, where there are several, and all that read like it:
-    of three numbers that are all shown as 555 ms, one alone would look wrong in bold.
+    """The row with the best value of each world marked, where there are several computations, and all that
+    read like it: of three numbers that are all shown as 555 ms, one alone would look wrong in bold.
     """
-    by_world: dict[object, list[float]] = {}
+    by_world: dict[object, list[tuple[float, str]]] = {}
     for cell, world in zip(row, worlds, strict=True):
         if cell is not None and cell.value is not None:
-            by_world.setdefault(world, []).append(cell.value)
+            by_world.setdefault(world, []).append((cell.value, cell.computation))
     tops = {
         world: min(values) if better == "lower" else max(values)
         for world, values in by_world.items()
-        if better is not None and len(values) > 1
+        if better is not None and len(values) > 1 and _are_several(values)
     }
     return tuple(
-        cell.model_copy(update={"best": True})
-        if cell is not None and _reads_like(cell.value, tops.get(world))
-        else cell
+        cell.model_copy(update={"best": True}) if cell and _is_best(cell, tops.get(world)) else cell
         for cell, world in zip(row, worlds, strict=True)
     )
+
+
+def _are_several(values: Sequence[tuple[float, str]]) -> bool:
+    """Whether not all of them are known to be one computation."""
+    computed = {computed for _, computed in values}
+    return len(computed) > 1 or "" in computed
+
+
+def _is_best(cell: TableCell, top: tuple[float, str] | None) -> bool:
+    if top is None:
+        return False
+    return _reads_like(cell.value, top[0]) or bool(cell.computation and cell.computation == top[1])
 
 
 def _reads_like(value: float | None, other: float | None) -> bool:

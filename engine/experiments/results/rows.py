@@ -11,11 +11,12 @@ from engine.domain.errors import EdgeLoomError, PlanError, RunError, SpecError
 from engine.domain.quantity import Coordinate, Coordinates, Metrics
 from engine.domain.report import RunReport
 from engine.domain.values import Count, Value
-from engine.domain.world import World
+from engine.domain.world import MEASURED, World
 from engine.experiments.design.expand import Point
 from engine.experiments.results.metrics import metrics_of
 from engine.experiments.results.versions import Versions
 from engine.reports.missed import missed_text, was_undisturbed
+from engine.reports.participation import alone, computation, unfelt_text
 
 REFUSED, NO_PLAN, FAILED, UNDISTURBED = "refused", "no_plan", "failed", "undisturbed"
 """Outcomes of points besides those of runs: the spec is refused, the strategy finds no plan or cannot, an
@@ -33,7 +34,8 @@ class Result(Value):
 
     `code_version` is that of the code that made it, `calibration` a hash of the host's times where
     operations took them. `run` names where the whole report is kept, "" if it is not. `wall_s` is how long it
-    took.
+    took. `alone` is the only device that computed, `unfelt` what changes could not change
+    (`engine/reports/participation.py`).
     """
 
     digest: str
@@ -42,6 +44,8 @@ class Result(Value):
     calibration: str = ""
     outcome: str
     sentence: str = ""
+    alone: str = ""
+    unfelt: str = ""
     metrics: Metrics = Field(default_factory=dict)
     wall_s: float = 0.0
     run: str = ""
@@ -60,6 +64,8 @@ class Row(Value):
     digest: str
     outcome: str
     sentence: str = ""
+    alone: str = ""
+    unfelt: str = ""
     metrics: Metrics = Field(default_factory=dict)
     code_version: str = ""
     calibration: str = ""
@@ -81,10 +87,27 @@ class Row(Value):
         """The coordinates of the row, with its world."""
         return {**self.coordinates, "world": self.world}
 
+    @property
+    def computation(self) -> str:
+        """Equal for rows of one cluster and workload that are one computation by several names, of whichever
+        seeds and repeats: by operations, memory and bytes, and by the predicted time, since a measured one
+        differs every time. "" where it is not known.
+        """
+        latency_s = self.metrics.get("predicted_latency_s" if self.world in MEASURED else "latency_s")
+        parts = [f"{name}={value:.6g}" for name, value in sorted(self.metrics.items()) if _is_work(name)]
+        if not self.finished or latency_s is None or not parts:
+            return ""
+        return computation(parts, [latency_s])
+
     def flat(self) -> dict[str, Any]:
         """One level: coordinates, then what is known of the run, then metrics."""
         about = self.model_dump(mode="json", exclude={"coordinates", "metrics"})
-        return {**self.coordinates, **about, **self.metrics}
+        return {**self.coordinates, **about, "computation": self.computation, **self.metrics}
+
+
+def _is_work(name: str) -> bool:
+    """Whether a metric of a device or link is the same in both worlds: operations, memory, payload."""
+    return name.startswith(("flops[", "peak_memory_bytes[", "payload_bytes["))
 
 
 def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Result:
@@ -94,6 +117,8 @@ def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Res
         world=world,
         outcome=UNDISTURBED if was_undisturbed(report) else report.outcome.kind,
         sentence=report.outcome.sentence or missed_text(report),
+        alone=alone(report),
+        unfelt=unfelt_text(report),
         metrics=metrics_of(report),
         **about,
     )

@@ -50,6 +50,7 @@ export interface components {
             best: components["schemas"]["Best"][];
             claims: components["schemas"]["Verdict"][];
             figures: components["schemas"]["FigureData"][];
+            notes: components["schemas"]["Note"][];
             problems: components["schemas"]["Problem"][];
             published: components["schemas"]["PublishedRow"][];
             tables: components["schemas"]["TableData"][];
@@ -138,6 +139,7 @@ export interface components {
             };
         };
         Best: {
+            alone: string;
             coordinates: {
                 [key: string]: boolean | number | string;
             };
@@ -149,6 +151,8 @@ export interface components {
             next: string;
             next_mean: number | null;
             of: string;
+            same: string[];
+            told: string;
             winners: string[];
         };
         BlockEstimate: {
@@ -1178,7 +1182,9 @@ export interface components {
             share_frac: number;
         };
         Line: {
+            also: string[];
             label: string;
+            same_as: string;
             spots: components["schemas"]["Spot"][];
             world: ("predicted" | "calculated" | "emulated" | "native") | "published";
         };
@@ -1480,6 +1486,11 @@ export interface components {
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
             secret: string;
+        };
+        Note: {
+            /** @enum {string} */
+            kind: "one_plan" | "same" | "unfelt";
+            sentence: string;
         };
         OngoingRun: {
             id: number;
@@ -1784,6 +1795,7 @@ export interface components {
             emulate_s: number | null;
             figures: components["schemas"]["FigureData"][];
             limit: number;
+            notes: components["schemas"]["Note"][];
             num_points: number;
             points: components["schemas"]["PointOut"][];
             predict_s: number | null;
@@ -2038,6 +2050,7 @@ export interface components {
             uncovered_s: number;
         };
         RowOut: {
+            alone: string;
             calibration: string;
             code_version: string;
             coordinates: {
@@ -2570,6 +2583,7 @@ export interface components {
         };
         TableCell: {
             best: boolean;
+            computation: string;
             high: number | null;
             invalid: number;
             low: number | null;

@@ -1,7 +1,7 @@
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { Crossed, Marker } from './Marker';
-import { type FigureData, type Hidden, type Source, sourcesOf } from './model';
+import { type FigureData, type Hidden, namesOf, type Source, sourcesOf } from './model';
 
 interface Props {
   data: FigureData;
@@ -24,7 +24,8 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
         return (
           <Entry
             key={label}
-            label={label}
+            label={namesOf(data, label)}
+            testId={`legend-${label}`}
             shown={!hidden.labels.has(label)}
             onToggle={() => onHidden({ ...hidden, labels: toggled(hidden.labels, label) })}
           >
@@ -37,6 +38,7 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
         <Entry
           key={source}
           label={source}
+          testId={`legend-${source}`}
           shown={!hidden.sources.has(source)}
           onToggle={() => onHidden({ ...hidden, sources: toggled<Source>(hidden.sources, source) })}
         >
@@ -57,19 +59,20 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
 
 interface EntryProps {
   label: string;
+  testId: string;
   shown: boolean;
   onToggle: () => void;
   children: React.ReactNode;
 }
 
-function Entry({ label, shown, onToggle, children }: EntryProps) {
+function Entry({ label, testId, shown, onToggle, children }: EntryProps) {
   return (
     <button
       type="button"
       className={classes.entry}
       aria-pressed={shown}
       onClick={onToggle}
-      data-testid={`legend-${label}`}
+      data-testid={testId}
     >
       <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
         {children}

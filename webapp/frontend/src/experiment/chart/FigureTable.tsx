@@ -26,7 +26,10 @@ export function FigureTable({ data }: { data: FigureData }) {
               line.spots.map((spot) => (
                 <Table.Tr key={`${panel.label}/${line.label}/${line.world}/${spot.x}`}>
                   {panelled && <Table.Td>{panel.label}</Table.Td>}
-                  <Table.Td>{line.label}</Table.Td>
+                  <Table.Td>
+                    {line.label}
+                    {line.same_as && ` (the same plan as ${line.same_as})`}
+                  </Table.Td>
                   <Table.Td>{spot.x_label}</Table.Td>
                   <Table.Td>{line.world}</Table.Td>
                   <Table.Td>{valueText(spot, format)}</Table.Td>

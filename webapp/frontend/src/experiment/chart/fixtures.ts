@@ -1,5 +1,5 @@
 /** A small figure for tests: two methods at two rates, one of them emulated once, one cell without a value. */
-import type { FigureData, Spot } from './model';
+import type { FigureData, Line, Spot } from './model';
 
 export function spotOf(x: number, y: number | null, more: Partial<Spot> = {}): Spot {
   return {
@@ -21,6 +21,16 @@ export function spotOf(x: number, y: number | null, more: Partial<Spot> = {}): S
   };
 }
 
+/** Of a line that is one computation with no other. */
+export const ITSELF: Pick<Line, 'same_as' | 'also'> = { same_as: '', also: [] };
+
+export const lineOf = (label: string, world: Line['world'], spots: Spot[]): Line => ({
+  label,
+  world,
+  spots,
+  ...ITSELF,
+});
+
 export const figure: FigureData = {
   name: 'figure',
   title: '',
@@ -37,18 +47,14 @@ export const figure: FigureData = {
       label: '',
       crossings: [],
       lines: [
-        { label: 'single', world: 'predicted', spots: [spotOf(1e7, 2), spotOf(1e8, 2)] },
-        {
-          label: 'voltage',
-          world: 'predicted',
-          spots: [
-            spotOf(1e7, 4, { low: 3, high: 5 }),
-            spotOf(1e8, null, { problem: 'door lacks memory.' }),
-            spotOf(1e9, 1, { low: 0.9, high: 1.1 }),
-          ],
-        },
-        { label: 'voltage', world: 'emulated', spots: [spotOf(1e7, 4.2)] },
-        { label: 'voltage', world: 'published', spots: [spotOf(1e7, 5, { digests: [] })] },
+        lineOf('single', 'predicted', [spotOf(1e7, 2), spotOf(1e8, 2)]),
+        lineOf('voltage', 'predicted', [
+          spotOf(1e7, 4, { low: 3, high: 5 }),
+          spotOf(1e8, null, { problem: 'door lacks memory.' }),
+          spotOf(1e9, 1, { low: 0.9, high: 1.1 }),
+        ]),
+        lineOf('voltage', 'emulated', [spotOf(1e7, 4.2)]),
+        lineOf('voltage', 'published', [spotOf(1e7, 5, { digests: [] })]),
       ],
     },
   ],

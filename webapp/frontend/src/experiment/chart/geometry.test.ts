@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { figure, spotOf } from './fixtures';
+import { figure, ITSELF, spotOf } from './fixtures';
 import { bandPath, inside, linePath, nearest, placeSpots, segments, stepFrom } from './geometry';
 import { NOTHING_HIDDEN } from './model';
 import { logTicks, xScale, yScale } from './scales';
@@ -27,7 +27,7 @@ describe('the axes of a figure', () => {
         {
           label: '',
           crossings: [],
-          lines: [{ label: 'single', world: 'predicted' as const, spots: [spotOf(1e7, 0)] }],
+          lines: [{ label: 'single', world: 'predicted' as const, spots: [spotOf(1e7, 0)], ...ITSELF }],
         },
       ],
     };
@@ -102,6 +102,7 @@ describe('bars', () => {
       label,
       world,
       spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
+      ...ITSELF,
     });
     const data = {
       ...bars,
@@ -123,6 +124,7 @@ describe('bars', () => {
       label,
       world: 'predicted' as const,
       spots: [{ ...spotOf(0, 1), x: category, x_label: category }],
+      ...ITSELF,
     });
     const place = (...series: ReturnType<typeof one>[]) =>
       placeSpots({ ...bars, panels: [{ label: '', crossings: [], lines: series }] }, 0, NOTHING_HIDDEN, {
@@ -151,6 +153,7 @@ describe('boxes', () => {
             label: 'single',
             world: 'predicted' as const,
             spots: [{ ...spotOf(0, 8), x: 'a', x_label: 'a', box: spread }],
+            ...ITSELF,
           },
         ],
       },
@@ -186,6 +189,7 @@ describe('points at a category', () => {
             label,
             world: 'predicted' as const,
             spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
+            ...ITSELF,
           })),
         },
       ],

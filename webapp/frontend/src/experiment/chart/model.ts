@@ -43,3 +43,20 @@ export function sourcesOf({ panels }: FigureData): Source[] {
   const found = new Set(panels.flatMap(({ lines }) => lines.map(({ world }) => world)));
   return SOURCES.filter((source) => found.has(source));
 }
+
+/** Without the lines that are one computation with another, which stands for them. A heat map has all of its rows. */
+export function drawn(data: FigureData): FigureData {
+  if (data.kind === 'heatmap') return data;
+  const panels = data.panels.map((panel) => ({
+    ...panel,
+    lines: panel.lines.filter(({ same_as }) => same_as === ''),
+  }));
+  return { ...data, panels };
+}
+
+/** The names of the levels that the line of this label stands for, its own first. */
+export function namesOf({ panels }: FigureData, label: string): string {
+  const lines = panels.flatMap(({ lines }) => lines);
+  const also = lines.find((line) => line.label === label && line.also.length > 0)?.also ?? [];
+  return [label, ...also].join(', ');
+}

@@ -19,6 +19,7 @@ export type BestAnswer = Schemas['Best'];
 export type ClaimAnswer = Schemas['Verdict'];
 export type Verdict = ClaimAnswer['verdict'];
 export type PublishedAnswer = Schemas['PublishedRow'];
+export type Note = Schemas['Note'];
 export type PivotAnswer = Schemas['TableData'];
 export type TableCellAnswer = Schemas['TableCell'];
 export type AnalysisAnswer = Schemas['AnalysisOut'];

@@ -36,8 +36,11 @@ const best = (rate: number, level: BestAnswer['level'], ...alike: string[]): Bes
   mean: 1,
   low: 1,
   high: 1,
+  same: [],
+  alone: '',
   next: '',
   next_mean: null,
+  told: '',
 });
 
 describe('the best of each place', () => {

@@ -12,6 +12,7 @@ function row(index: number, world: 'predicted' | 'emulated', more: Partial<RowAn
     digest: `d${index}`,
     outcome: null,
     reason: '',
+    alone: '',
     metrics: {},
     run_id: null,
     wall_s: null,

@@ -21,6 +21,7 @@ import {
 } from '@/experiment/data/design';
 import type { StoredExperiment } from '@/experiment/data/answers';
 import { useFactorOptions, usePreview } from '@/experiment/data/queries';
+import { NotesPanel } from '@/experiment/NotesPanel';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
 import { Base } from './Base';
@@ -170,6 +171,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
           />
         )}
         {experiment && preview.data && <CellProblems preview={preview.data} stale={preview.stale} />}
+        {experiment && preview.data && <NotesPanel notes={preview.data.notes} stale={preview.stale} />}
         {isKnown && (
           <FigurePanel
             title="Prediction"

@@ -13,7 +13,8 @@ interface Props {
   onSelect: () => void;
 }
 
-/** The best of every place. Those whose intervals overlap with the best are called not distinguishable. */
+/** The best of every place: nobody where all methods come to one plan. Those whose intervals overlap with the best
+ *  are called not distinguishable. */
 export function BestTable({ best, factors, format, onSelect }: Props) {
   if (best.length === 0) return null;
   const names = [...new Set(best.flatMap(({ coordinates }) => Object.keys(coordinates)))];
@@ -41,18 +42,21 @@ export function BestTable({ best, factors, format, onSelect }: Props) {
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
-            {best.map(({ coordinates, winners, distinguishable, mean, next, next_mean }) => (
+            {best.map(({ coordinates, winners, same, distinguishable, told, mean, next, next_mean }) => (
               <Table.Tr key={JSON.stringify(coordinates)}>
                 {names.map((name) => (
                   <Table.Td key={name}>{labelOf(factors, name, coordinates[name])}</Table.Td>
                 ))}
                 <Table.Td>
-                  <b>{winners[0]}</b>
-                  {!distinguishable && (
-                    <Text span size="sm" c="dimmed">
-                      {' '}
-                      not distinguishable from {winners.slice(1).join(', ')}
-                    </Text>
+                  {same.length > 0 && distinguishable && !next ? (
+                    told
+                  ) : (
+                    <>
+                      <b>{winners[0]}</b>
+                      <Text span size="sm" c="dimmed">
+                        {told.slice(winners[0]?.length)}
+                      </Text>
+                    </>
                   )}
                 </Table.Td>
                 <Table.Td ta="right">{format(mean)}</Table.Td>

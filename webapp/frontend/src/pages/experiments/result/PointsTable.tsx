@@ -165,6 +165,11 @@ function State({ row }: { row: RowAnswer }) {
           </Badge>
         )}
       </Group>
+      {row.alone && (
+        <Text size="xs" c="dimmed">
+          on {row.alone} alone
+        </Text>
+      )}
       {row.reason && (
         <Text size="xs" c="dimmed" lineClamp={2} title={row.reason}>
           {row.reason}

@@ -12,6 +12,7 @@ import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
 import { useAnalysis, useExperiment, useRows, useTable } from '@/experiment/data/queries';
+import { NotesPanel } from '@/experiment/NotesPanel';
 import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';
@@ -108,6 +109,7 @@ function Result({ stored, rows, rowsError }: Props) {
                 onRetry={() => analysis.refetch()}
               />
             )}
+            {done === all.length && <NotesPanel notes={analysis.data?.notes ?? []} />}
             <Figures
               stored={stored}
               mayChange={mayChange}
