@@ -6,7 +6,6 @@ import sys
 
 from bench.tables.rows import Table
 from emulator.session.client import emulate
-from emulator.session.until_valid import until_valid
 from engine.domain.report import RunReport
 from engine.domain.showcase import Claim, Showcase
 from engine.domain.spec import RunSpec
@@ -50,14 +49,13 @@ def _emulated(showcase: Showcase, expected: Runs) -> Runs:
     which it can be watched, and would take half an hour where a run beside it is much slower.
     """
     return {
-        name: report
-        and emulated_until_valid(showcase.run_called(name).model_copy(update={"dilation": "auto"}))
+        name: report and emulated_report(showcase.run_called(name).model_copy(update={"dilation": "auto"}))
         for name, report in expected.items()
     }
 
 
-def emulated_until_valid(spec: RunSpec) -> RunReport:
-    return until_valid(lambda asked: emulate(asked, lambda events: None), spec)
+def emulated_report(spec: RunSpec) -> RunReport:
+    return emulate(spec, lambda events: None)
 
 
 def rows_of(showcase: Showcase, predicted: Runs, emulated: Runs) -> list[tuple[str, ...]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import topologies
-from bench.strategies.showcases import emulated_until_valid
+from bench.strategies.showcases import emulated_report
 from bench.tables.rows import Table
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.errors import EdgeLoomError
@@ -242,7 +242,7 @@ def described(spec: RunSpec) -> str:
 
 def _emulated_s(spec: RunSpec) -> float | None:
     """Emulated seconds of a run; None if it did not finish, was wrong, or its times are not valid."""
-    report = emulated_until_valid(spec)
+    report = emulated_report(spec)
     facts = report.correctness
     right = facts.ok or (facts.lossy and facts.ok is None)
     proved = report.outcome.kind == "finished" and right and report.fidelity.valid

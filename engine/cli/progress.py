@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from engine.domain.events import ChangeRefused, Event, Logged, RequestRefused, StateChanged
+from engine.domain.events import AttemptBegun, ChangeRefused, Event, Logged, RequestRefused, StateChanged
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.domain.units import human, human_s
@@ -53,8 +53,10 @@ class RunProgress:
             self.tokens += 1
             if self.bar:
                 self.bar.update(self.task, completed=self.tokens)
+        if isinstance(event, AttemptBegun):
+            self.tokens = 0
         if self.bar and isinstance(event, StateChanged):
-            self.bar.update(self.task, description=event.state)
+            self.bar.update(self.task, description=event.state, completed=self.tokens)
         line = describe(event)
         if line and not self.bar:
             self.stream.write(line + "\n")

@@ -91,7 +91,8 @@ def _headline(report: RunReport) -> Text:
     text = Text.assemble((spec.name or f"{spec.strategy} on {spec.cluster.name}", "bold"))
     size = f"{len(spec.cluster.devices)} devices"
     text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} ({size})")
-    dilation = f", dilation {report.dilation:.3g}" if report.world == "emulated" else ""
+    given = report.world == "emulated" and spec.dilation != "auto"
+    dilation = f", dilation {report.dilation:.3g}" if given else ""
     return text.append(f" · {report.world}{dilation} · seed {report.seed}")
 
 

@@ -42,6 +42,17 @@ class StateChanged(Value):
     ahead: int | None = Field(default=None, exclude_if=lambda ahead: ahead is None)
 
 
+class AttemptBegun(Value):
+    """The run begins again, at another dilation: what its events said of the attempts before does not count.
+
+    `number` is 2 for the second attempt.
+    """
+
+    type: Literal["attempt"] = "attempt"
+    number: int
+    dilation: float
+
+
 class ClockTicked(Value):
     """The run's virtual time, and the wall seconds since its start.
 
@@ -154,6 +165,7 @@ Event = Annotated[
     Span
     | Mark
     | StateChanged
+    | AttemptBegun
     | ClockTicked
     | LinksSampled
     | Logged

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Correctness, FromHereOn, Outcome, Prediction, Predictions, RunReport
+from engine.domain.report import FromHereOn, Outcome, Prediction, Predictions, RunReport
 from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
@@ -29,7 +29,8 @@ class RealResult(NamedTuple):
 
     `live_rate_changes`: how many link rates a person changed, each of which was measured during the run.
     `ready_s`: wall seconds until all devices were ready. `requests`: those known before and those sent later.
-    `from_here_on`: the predictions that were made while the run went on.
+    `from_here_on`: the predictions that were made while the run went on. `changed_live`: whether a person
+    changed something. `needed_dilation`: the run was ended since it was late, and is to begin again at that.
     """
 
     trace: list[Span | Mark]
@@ -40,6 +41,8 @@ class RealResult(NamedTuple):
     live_rate_changes: int = 0
     requests: tuple[Request, ...] = ()
     from_here_on: tuple[FromHereOn, ...] = ()
+    changed_live: bool = False
+    needed_dilation: float | None = None
 
 
 def report_of(
@@ -48,12 +51,10 @@ def report_of(
     dilation: float,
     links: list[LinkMeasurement],
     backend: str,
-    correctness: Correctness,
-    timings: dict[str, float],
     before_the_start: Prediction | None = None,
 ) -> RunReport:
-    """The whole report. `links` were measured before the run, over what `backend` made; the prediction
-    `before_the_start` was made before it, too.
+    """The report without what `transformers` says of its outputs. `links` were measured before the run, over
+    what `backend` made; the prediction `before_the_start` was made before it, too.
     """
     spec = prepared.spec
     report = fold(
@@ -68,10 +69,8 @@ def report_of(
     scenario = Scenario(changes=result.changes)
     report = report.model_copy(
         update={
-            "correctness": correctness,
             "scenario": scenario,
             "versions": versions(),
-            "timings": timings,
             "method": method_report(spec, prepared.plan, result.trace),
             "seed": spec.seed,
         }

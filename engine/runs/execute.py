@@ -7,23 +7,25 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from engine.domain.errors import SpecError
-from engine.domain.events import PlanMade, ReportMade, RunState, StateChanged
+from engine.domain.events import AttemptBegun, PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
-from engine.domain.network import Network
-from engine.domain.report import Correctness, RunReport
+from engine.domain.network import LinkMeasurement, Network
+from engine.domain.report import Correctness, Prediction, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.domain.units import human_s
 from engine.models.inputs.text import GrowingText, can_decode, label_of
 from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
+from engine.runs.active_run import Pairs
+from engine.runs.attempts import Attempt, note_of
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
-from engine.runs.lessons import learn, raised
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
@@ -32,12 +34,15 @@ from engine.runs.supervisor import Callbacks, Supervisor
 from engine.runs.torch_import import TorchImport
 from engine.strategies.registry import strategy
 from engine.worlds.real.device_process import Assignment
-from engine.worlds.real.dilation import CAUTIOUS, choose_dilation
+from engine.worlds.real.dilation import CAUTIOUS, choose_dilation, end_s
 from engine.worlds.real.probed import probed_profile
 
 __all__ = ["execute", "predict"]
 
 OpenNetwork = Callable[[RunSpec, float], Network]
+
+LONGEST_WALL_S = 86_400.0
+"""Wall seconds of a run whose dilation a person gave, by its prediction."""
 
 
 def execute(
@@ -59,8 +64,26 @@ def execute(
     return _Execution(spec, watch, ready_s).run(open_network, next_command, should_stop, before_start)
 
 
+class _Ready(NamedTuple):
+    """A run that can be played: what its attempts have in common."""
+
+    prepared: Prepared
+    before: Prediction | None
+    importing: TorchImport
+    dilation: float
+    pairs: Pairs
+
+
+class _Played(NamedTuple):
+    """One attempt that has ended, and the measurements of its network."""
+
+    result: RealResult
+    links: list[LinkMeasurement]
+    backend: str
+
+
 class _Execution:
-    """One real run, step by step; `timings` has the wall seconds of each."""
+    """One real run, step by step; `timings` has the wall seconds of each, of all attempts together."""
 
     def __init__(self, spec: RunSpec, watch: Watch, ready_s: float):
         self.spec = spec
@@ -77,7 +100,40 @@ class _Execution:
         should_stop: Callable[[], bool],
         before_start: Callable[[], None],
     ) -> RunReport:
-        spec = self.spec = without_record(self.spec)
+        ready = self._plan(should_stop)
+        calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
+        attempt = Attempt(ready.dilation)
+        while True:
+            with tempfile.TemporaryDirectory() as folder:
+                played = self._play(ready, attempt, calls, open_network, Path(folder))
+                result = played.result
+                if result.needed_dilation is not None:
+                    attempt = self._begin_again(attempt.after_early_end(result.needed_dilation), ready)
+                    continue
+                prepared = ready.prepared
+                if prepared.spec.workload.is_open:
+                    spec, requests = recorded(prepared.spec, result.requests, result.trace)
+                    prepared = Prepared(spec, requests, prepared.plan)
+                report = report_of(
+                    prepared, result, attempt.dilation, played.links, played.backend, ready.before
+                )
+                after = attempt.after(report, result.changed_live)
+                if after is None:
+                    correctness = self._verify(prepared, result, Path(folder) / "outputs.safetensors")
+                    break
+            attempt = self._begin_again(after, ready)
+        self._lap("verifying")
+        report = report.model_copy(update={"correctness": correctness, "timings": self.timings})
+        if note := note_of(attempt, report, result.changed_live):
+            report = _with_note(report, note)
+        kind = result.outcome.kind
+        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
+        self.watch(ReportMade.of(report))
+        return report
+
+    def _plan(self, should_stop: Callable[[], bool]) -> _Ready:
+        """What all attempts have in common: the plan, the prediction, the first dilation."""
+        spec = without_record(self.spec)
         if spec.model.weight_bits not in COMPUTED_BITS:
             raise SpecError(
                 f"model {spec.model.name}: weights of {spec.model.weight_bits:g} bits are only predicted: "
@@ -90,16 +146,27 @@ class _Execution:
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
         expected_trace, outcome = simulate(undisturbed, should_stop)
+        check_wall_time(spec, expected_trace)
         before = before_the_start(prepared, expected_trace, outcome)
         importing = TorchImport()
-        chosen = choose_dilation(spec, expected_trace, host=self._host_times(importing))
-        dilation = raised(spec, chosen, expected_trace) if spec.dilation == "auto" else chosen
+        dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
+        return _Ready(prepared, before, importing, dilation, pairs)
 
-        self._state("building", f"dilation {dilation:g}")
-        with open_network(spec, dilation) as network, tempfile.TemporaryDirectory() as results:
-            importing.finish()
+    def _play(
+        self,
+        ready: _Ready,
+        attempt: Attempt,
+        calls: Callbacks,
+        open_network: OpenNetwork,
+        results: Path,
+    ) -> _Played:
+        """One attempt: build and measure its network, start its devices, let them run to the end."""
+        spec, prepared = self.spec, ready.prepared
+        self._state("building", attempt.words)
+        with open_network(spec, attempt.dilation) as network:
+            ready.importing.finish()
             use_host_kernels()
             self._lap("building")
             self._state("calibrating", f"links by {network.backend}")
@@ -107,38 +174,21 @@ class _Execution:
             self._lap("calibrating")
             self._state("loading")
             known = () if spec.workload.is_open else prepared.requests
-            assignment = Assignment(
-                spec, prepared.plan, known, network, spec.dilation != "native", Path(results)
+            assignment = Assignment(spec, prepared.plan, known, network, spec.dilation != "native", results)
+            supervisor = Supervisor(
+                assignment, network, attempt.dilation, ready.pairs, calls, ready_s=self.ready_s
             )
-            calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
-            supervisor = Supervisor(assignment, network, dilation, pairs, calls, ready_s=self.ready_s)
             result = supervisor.run()
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
-            outputs = Path(results) / "outputs.safetensors"
-            backend = network.backend
-            if spec.workload.is_open:
-                recorded_spec, requests = recorded(spec, result.requests, result.trace)
-                prepared = Prepared(recorded_spec, requests, prepared.plan)
-            correctness = self._verify(prepared, result, outputs)
-        self._lap("verifying")
-        report = report_of(prepared, result, dilation, measured, backend, correctness, self.timings, before)
-        if dilation != chosen:
-            report = _with_note(report, f"Runs like this one needed a dilation of more than {chosen:g} here.")
-        self._learn(report, expected_trace)
-        kind = result.outcome.kind
-        self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
-        self.watch(ReportMade.of(report))
-        return report
+            return _Played(result, measured, network.backend)
 
-    def _learn(self, report: RunReport, expected_trace: Sequence[Span | Mark]) -> None:
-        """What the verdict recommends, for the next run like this one; also if a person gave the dilation."""
-        needed = report.fidelity.enough_dilation
-        if needed is None:
-            return
-        by_itself = self.spec.model_copy(update={"dilation": "auto"})
-        host = probed_profile(use_host_kernels())
-        learn(by_itself, choose_dilation(by_itself, expected_trace, host=host), needed, expected_trace)
+    def _begin_again(self, attempt: Attempt, ready: _Ready) -> Attempt:
+        """Tell those who watch that what they have seen does not count."""
+        self.texts.clear()
+        self.watch(AttemptBegun(number=attempt.number, dilation=attempt.dilation))
+        self.watch(PlanMade.of(ready.prepared.plan))
+        return attempt
 
     def _host_times(self, importing: TorchImport) -> HostProfile:
         """The times of this host by its table of kernels, where the dilation is to be chosen by them."""
@@ -156,7 +206,7 @@ class _Execution:
 
     def _lap(self, step: str) -> None:
         now_s = time.monotonic()
-        self.timings[step] = now_s - self.began_s
+        self.timings[step] = self.timings.get(step, 0.0) + now_s - self.began_s
         self.began_s = now_s
 
     def _with_text(self, mark: Mark) -> Mark:
@@ -187,6 +237,21 @@ class _Execution:
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         kept = [request.index for request in prepared.requests]
         return compare_with_reference(prepared.spec, outputs, lossy, kept)
+
+
+def check_wall_time(spec: RunSpec, trace: Sequence[Span | Mark]) -> None:
+    """Check that somebody may wait for a run that is predicted as `trace`, if a person gave its dilation.
+    Raises `SpecError`.
+    """
+    virtual_s, dilation = end_s(trace), spec.dilation
+    if isinstance(dilation, str) or virtual_s * dilation <= LONGEST_WALL_S:
+        return
+    raise SpecError(
+        f"dilation: {dilation:g} times the {human_s(virtual_s)} that the run is predicted to take is "
+        f"{human_s(virtual_s * dilation)} of wall time, expected at most {human_s(LONGEST_WALL_S)}: give "
+        f"{LONGEST_WALL_S / virtual_s:.3g} or less, or auto.",
+        [("dilation", f"at most {LONGEST_WALL_S / virtual_s:.3g} for this run")],
+    )
 
 
 def _with_note(report: RunReport, note: str) -> RunReport:

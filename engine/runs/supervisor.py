@@ -106,6 +106,7 @@ class Supervisor:
         self.deadlocks = DeadlockDetector(run, self.pool)
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.pacing: dict[str, dict[str, Any]] = {}
+        self.changed_live = False
         self.failures = FailureDetector(run, self.pool)
         self.service = Service(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
@@ -141,6 +142,7 @@ class Supervisor:
             self.changes.live_rate_changes,
             run.requests,
             tuple(self.foresight.made),
+            self.changed_live,
         )
 
     def _loop(self) -> None:
@@ -236,6 +238,7 @@ class Supervisor:
             fields = {key: value for key, value in command.items() if key != "by"}
             change: Change = CHANGE.validate_python({**fields, "at_s": self.active.now_s})
             self.changes.apply_live(change, str(command.get("by", "")))
+            self.changed_live = True
         except (ValueError, EdgeLoomError) as error:
             self.active.emit(ChangeRefused(reason=str(error)))
 

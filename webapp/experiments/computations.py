@@ -211,7 +211,7 @@ def renew(computation: Computation, execution: Execution) -> bool:
         relink(computation, only=execution)
         return True
     ended = Computation.objects.filter(pk=computation.pk, state=computation.state)
-    anew: dict[str, Any] = {"state": "waiting", "attempts": 0, "repeats": 0, "asked_dilation": None}
+    anew: dict[str, Any] = {"state": "waiting", "attempts": 0}
     return bool(ended.update(**anew, run=None, worker="", sentence="", changed_at=timezone.now()))
 
 
@@ -225,21 +225,6 @@ def keep(computation: Computation, result: Value, wall_s: float, dilation: float
         "sentence": "",
     }
     return _leave(computation, state="done", **kept)
-
-
-def keep_and_repeat(
-    computation: Computation, result: Value, wall_s: float, dilation: float | None, asked_dilation: float
-) -> bool:
-    """Store a result that is not valid, and let the same point wait for a run at another dilation."""
-    again: dict[str, Any] = {"state": "waiting", "worker": "", "run": None, "attempts": 0}
-    kept: dict[str, Any] = {"result": to_document(result), "wall_s": wall_s, "dilation": dilation}
-    sentence = f"Not valid: to be repeated at dilation {asked_dilation:g}."
-    about: dict[str, Any] = {
-        "asked_dilation": asked_dilation,
-        "repeats": F("repeats") + 1,
-        "sentence": sentence,
-    }
-    return _leave(computation, **again, **kept, **about)
 
 
 def fail(computation: Computation, sentence: str) -> bool:

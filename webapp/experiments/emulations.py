@@ -15,8 +15,8 @@ from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report
 from engine.experiments.results.cells import place_text
-from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import failure, result_of
+from engine.experiments.results.validity import told
 from engine.experiments.results.versions import calibration_of
 from webapp.base import budgets
 from webapp.base.database import any_of
@@ -71,8 +71,6 @@ def start(computation_id: int, worker: workers.Identity) -> Run | None:
         return None
     try:
         spec = computations.spec_of(computation)
-        if computation.asked_dilation is not None:
-            spec = spec.model_copy(update={"dilation": computation.asked_dilation})
         budgets.check_emulation(spec)
         planned = runs.planned(spec)
     except EdgeLoomError as error:
@@ -132,12 +130,7 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     about["calibration"] = calibration_of(spec, stored.value.spec.profile)
     result = result_of(stored.value, run=str(run.pk), **about)
     wall_s = (run.finished_at - run.started_at).total_seconds() if run.finished_at and run.started_at else 0.0
-    dilation, advised = stored.value.dilation, result.metrics.get("advised_dilation")
-    again = next_dilation(spec, advised, computation.repeats)
-    if again is not None:
-        return computations.keep_and_repeat(computation, result, wall_s, dilation, again)
-    kept = told(result, spec, computation.repeats)
-    return computations.keep(computation, kept, wall_s, dilation=dilation)
+    return computations.keep(computation, told(result, spec), wall_s, dilation=stored.value.dilation)
 
 
 def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:

@@ -230,7 +230,6 @@ def retry(experiment: Experiment, stale: bool) -> int:
         count = Computation.objects.filter(pk__in=failed, state="failed").update(
             state="waiting",
             attempts=0,
-            repeats=0,
             sentence="",
             run=None,
             worker="",

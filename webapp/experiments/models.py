@@ -68,9 +68,7 @@ class Computation(Job):
     (`webapp/jobs/lease.py`), as has an emulation while it is planned; then it is the run `run`, and only that
     has one. `attempts` counts how often it was taken.
     `method` is the code of the method from outside that it needs, "" for none: only workers that have that
-    take it. `wall_s` is how long it took, and `dilation` that of an emulation. One that is not valid waits
-    again, to be repeated at `asked_dilation`; it keeps its result meanwhile, and `repeats` counts how often
-    that was.
+    take it. `wall_s` is how long it took, and `dilation` that of an emulation.
     """
 
     LEASE_S = 150.0
@@ -90,8 +88,6 @@ class Computation(Job):
     )
     wall_s = models.FloatField(null=True)
     dilation = models.FloatField(null=True)
-    asked_dilation = models.FloatField(null=True)
-    repeats = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField(auto_now_add=True, db_index=True)
 

@@ -13,8 +13,8 @@ from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.world import World
 from engine.experiments.execution.version import code_version
-from engine.experiments.results.repeating import next_dilation, told
 from engine.experiments.results.rows import Result, failure, result_of
+from engine.experiments.results.validity import told
 from engine.experiments.results.versions import calibration_of
 from engine.runs.predict import predict
 
@@ -41,17 +41,10 @@ def carry_out(
 
     `profile` has this host's times, for a spec that depends on them and brings none.
 
-    An emulation that is not valid is repeated at the dilation that it recommends.
-
     Raises `HostError` if this machine cannot carry out runs in that world, and `Cancelled`.
     """
     result = attempt(spec, digest, world, profile, emulation)
-    repeats = 0
-    while dilation := next_dilation(spec, result.metrics.get("advised_dilation"), repeats):
-        again = spec.model_copy(update={"dilation": dilation})
-        result = attempt(again, digest, world, profile, emulation)
-        repeats += 1
-    return told(result, spec, repeats).model_copy(update={"code_version": version_of(world, emulation)})
+    return told(result, spec).model_copy(update={"code_version": version_of(world, emulation)})
 
 
 def attempt(

@@ -9,8 +9,8 @@ operation   host time ≤ 70 % of target · D, for operations long enough to mat
 device      the same for the sum of all operations of a device (short ones make up for each other)
 message     what the runtime spends on a message ≤ the message's time · D, on average
 cores       work of all devices that compute at the same time ≤ 65 % of the cores
-start       what the first operations are late, because caches are cold, ≤ 10 % of the first token's time · D;
-            no more than D = 4 for its sake
+start       the first token takes so long that what a busy machine is late is a small part of it; for its sake
+            the whole run takes no longer than some seconds, or D is no more than 4
 """
 
 from __future__ import annotations
@@ -48,9 +48,14 @@ LAYER_PRODUCTS, LAYER_PASSES = 7, 6
 sums.
 """
 
-START_LATE_S, START_SHARE, MOST_FOR_START = 3e-3, 0.1, 4.0
-"""Wall seconds that the first operations of a run are late (2 to 7 ms were seen), and how much of the first
-token's time that may be.
+START_WALL_S = 0.2
+"""Wall seconds that a first token takes at least: of ±10 % of it, the first operations of a run are late 2 to
+7 ms because caches are cold, and up to 16 beside other work.
+"""
+
+SHORT_WALL_S, MOST_FOR_START = 2.0, 4.0
+"""Wall seconds up to which a run may be stretched for that: its set-up takes several anyway. A longer one is
+stretched to no more than so much dilation.
 """
 
 FLOAT_BYTES = 4
@@ -139,7 +144,13 @@ def _needed_at_start(trace: Sequence[Span | Mark]) -> float:
     if not answers_s or not times_s["request_arrived"]:
         return 1.0
     first_token_s = min(answers_s) - min(times_s["request_arrived"])
-    return min(MOST_FOR_START, START_LATE_S / max(START_SHARE * first_token_s, 1e-9))
+    most = max(MOST_FOR_START, SHORT_WALL_S / max(end_s(trace), 1e-9))
+    return min(most, START_WALL_S / max(first_token_s, 1e-9))
+
+
+def end_s(trace: Sequence[Span | Mark]) -> float:
+    """Virtual seconds until the last of `trace`."""
+    return max((item.end_s if isinstance(item, Span) else item.time_s for item in trace), default=0.0)
 
 
 def enough_dilation(dilation: float, used_frac: float) -> float:

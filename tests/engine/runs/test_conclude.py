@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.domain.report import Correctness, Outcome
+from engine.domain.report import Outcome
 from engine.domain.scenario import DropDevice, Scenario, SetRate, SlowDevice
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
@@ -34,7 +34,7 @@ def concluded(changes=(), stretch=1.0, spec=SPEC):
         for item in trace
     ]
     result = RealResult(trace, Outcome(), changes, {"d0": STATS}, 0.1)
-    return report_of(prepare(spec), result, 2.0, [], "loopback", Correctness(), {})
+    return report_of(prepare(spec), result, 2.0, [], "loopback")
 
 
 def test_a_paced_run_is_emulated_and_one_without_pacing_native():
@@ -83,7 +83,7 @@ def test_the_prediction_takes_the_decisions_that_the_real_run_took(monkeypatch):
         return simulate(prepared, **more)
 
     monkeypatch.setattr(predictions, "simulate", spy)
-    report_of(prepare(SPEC), RealResult(trace, Outcome(), (), {}, 0.1), 2.0, [], "x", Correctness(), {})
+    report_of(prepare(SPEC), RealResult(trace, Outcome(), (), {}, 0.1), 2.0, [], "x")
     own, *_best_plan = seen
     assert own == {("d1", "heads of 3"): [0, 2]}
 

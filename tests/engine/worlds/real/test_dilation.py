@@ -9,7 +9,7 @@ from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow, Packed
 from engine.domain.model import ModelSpec
 from engine.domain.rates import FormatRate
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Span
+from engine.domain.trace import Mark, Span
 from engine.ops.cost import INLINE_FLOPS
 from engine.worlds.real.dilation import (
     CAUTIOUS,
@@ -136,6 +136,23 @@ def test_a_crowd_counts_if_it_lasts_longer_than_a_twentieth_of_the_busy_time() -
 def test_messages_cost_the_host_too() -> None:
     trace = [Span("a", "recv", "x", 0, i * 1e-4, i * 1e-4 + 1e-4, bytes=100, peer="b") for i in range(50)]
     assert choose_dilation(spec(), trace, cores=64) == pytest.approx(2.75, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("first_token_s", "end_s", "dilation"),
+    [
+        (0.01, 0.05, 20.0),  # 0.2 wall seconds until the first token, 1 in all
+        (0.01, 0.2, 10.0),  # as much as 2 wall seconds in all allow
+        (0.01, 100.0, 4.0),  # a long run is not stretched for its first token's sake
+        (0.1, 100.0, 2.0),
+        (1.0, 2.0, 1.0),
+    ],
+)
+def test_a_short_run_is_stretched_so_that_its_first_token_is_long_enough_to_be_measured(
+    first_token_s: float, end_s: float, dilation: float
+) -> None:
+    marks = [Mark(0.0, "request_arrived"), Mark(first_token_s, "token_emitted"), Mark(end_s, "token_emitted")]
+    assert choose_dilation(spec(), marks, cores=2) == dilation
 
 
 def test_the_calls_of_a_layer_count_where_an_operation_may_be_one() -> None:

@@ -97,6 +97,12 @@ export interface components {
             tokens_per_s: number | null;
             total_s: number | null;
         };
+        AttemptBegun: {
+            dilation: number;
+            number: number;
+            /** @constant */
+            type: "attempt";
+        };
         Attribution: {
             compute_s: number;
             idle_s: number;
@@ -696,7 +702,7 @@ export interface components {
         };
         EventFrame: {
             cursor: string;
-            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["RestPredicted"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
+            events: (components["schemas"]["Span"] | components["schemas"]["Mark"] | components["schemas"]["StateChanged"] | components["schemas"]["AttemptBegun"] | components["schemas"]["ClockTicked"] | components["schemas"]["LinksSampled"] | components["schemas"]["Logged"] | components["schemas"]["ProcessLogged"] | components["schemas"]["ChangeRefused"] | components["schemas"]["RequestRefused"] | components["schemas"]["RestPredicted"] | components["schemas"]["PlanMade"] | components["schemas"]["ReportMade"])[];
             head: string;
             server_time: number;
         };

@@ -55,6 +55,30 @@ describe('RunData', () => {
     expect(data.log.length).toBe(0);
   });
 
+  it('forgets what came before another attempt, but not the log, also at an earlier instant', () => {
+    const begin: RunEvent = { type: 'attempt', number: 2, dilation: 9 };
+    const tokens = (...times: number[]): RunEvent[] =>
+      times.map((time_s, index) => {
+        const facts = { request: 0, index, token: index, text: `t${time_s}` };
+        return { type: 'mark', time_s, name: 'token_emitted', device: 'a', facts };
+      });
+    const log: RunEvent = { type: 'log', level: 'info', text: 'first' };
+    const data = new RunData(cluster, model);
+    data.apply([
+      log,
+      span({ start_s: 0, end_s: 5 }),
+      ...tokens(3, 5),
+      begin,
+      span({ end_s: 1 }),
+      ...tokens(1, 2),
+    ]);
+    expect(data.tokens.toArray().map(({ text }) => text)).toEqual(['t1', 't2']);
+    expect([data.device('a')!.lanes.compute.length, data.time_s, data.log.length]).toEqual([1, 2, 1]);
+    expect(data.events).toBe(8);
+    const then = data.at(1.5);
+    expect([then.tokens.toArray().length, then.device('a')!.lanes.compute.length]).toEqual([1, 1]);
+  });
+
   it('counts a token from the one before it, and the first from the arrival of its request', () => {
     const data = new RunData(cluster, model);
     const mark = (time_s: number, name: string, facts: Record<string, unknown>) =>

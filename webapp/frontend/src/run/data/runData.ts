@@ -100,7 +100,7 @@ export class RunData {
   constructor(
     private readonly cluster: ClusterSpec,
     private readonly model: ModelSpec,
-    spanBudget = SPAN_BUDGET,
+    private readonly spanBudget = SPAN_BUDGET,
     lanesOf?: (rank: number) => Lanes,
   ) {
     const names = new Names();
@@ -189,11 +189,12 @@ export class RunData {
 
   private applyOne(event: RunEvent, now_ms: number): void {
     if (event.type === 'span') return this.applySpan(event);
+    if (event.type === 'attempt') return this.beginAgain();
     this.applyOther(event, now_ms);
     this.history.push({ time_s: 'time_s' in event ? event.time_s : this.time_s, event });
   }
 
-  private applyOther(event: Exclude<RunEvent, { type: 'span' }>, now_ms: number): void {
+  private applyOther(event: Exclude<RunEvent, { type: 'span' | 'attempt' }>, now_ms: number): void {
     switch (event.type) {
       case 'mark':
         return this.applyMark(event);
@@ -232,6 +233,19 @@ export class RunData {
         return;
     }
     event satisfies never; // A type error here: an event that no case applies.
+  }
+
+  /** Forgets everything but the log: the attempts so far do not count. */
+  private beginAgain(): void {
+    const { log, logKey, events, states } = this;
+    const serves = this.service.serves;
+    Object.assign(this, new RunData(this.cluster, this.model, this.spanBudget), {
+      log,
+      logKey,
+      events,
+      states,
+    });
+    this.service.serves = serves;
   }
 
   private applySpan(span: Span): void {

@@ -1,0 +1,69 @@
+"""When a real run begins again, and at which dilation: the one way of the command line, the browser, points
+of experiments and benchmarks, since all of them carry out runs by `execute.py`. Pure.
+
+Only where the program chooses the dilation, and while nobody has changed anything live: a number that a
+person gave belongs to the run, and what a person did cannot be done again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
+
+MOST_ENDED_EARLY = 2
+"""How often a run is ended soon after its begin, when it is late already."""
+MOST_REPEATED = 1
+"""How often a run is repeated that was not valid in the end."""
+ORDINALS = ("first", "second", "third", "fourth")
+BUSY = "other work on this machine"
+
+
+class Attempt(NamedTuple):
+    """One of a run's attempts: how many were ended early and how many were repeated before it."""
+
+    dilation: float
+    ended_early: int = 0
+    repeated: int = 0
+
+    @property
+    def number(self) -> int:
+        return 1 + self.ended_early + self.repeated
+
+    @property
+    def words(self) -> str:
+        """What the live views say while it is prepared; "" of the first, of which nothing is to be said."""
+        if self.number == 1:
+            return ""
+        return f"{ORDINALS[self.number - 1]} attempt, dilation {self.dilation:g}: {BUSY}"
+
+    @property
+    def may_end_early(self) -> bool:
+        return self.ended_early < MOST_ENDED_EARLY
+
+    def after_early_end(self, needed: float) -> Attempt:
+        return self._replace(dilation=max(needed, self.dilation), ended_early=self.ended_early + 1)
+
+    def after(self, report: RunReport, changed_live: bool) -> Attempt | None:
+        """The attempt that follows the one of `report`; None: that one counts."""
+        needed = report.fidelity.enough_dilation
+        if report.fidelity.valid is not False or needed is None or report.outcome.kind != "finished":
+            return None
+        if changed_live or self.repeated >= MOST_REPEATED or not may_repeat(report.spec):
+            return None
+        return self._replace(dilation=max(needed, self.dilation), repeated=self.repeated + 1)
+
+
+def may_repeat(spec: RunSpec) -> bool:
+    """Whether a run may begin again: nobody has had answers of it, and its dilation is the program's."""
+    return spec.dilation == "auto" and not spec.workload.is_open
+
+
+def note_of(attempt: Attempt, report: RunReport, changed_live: bool) -> str:
+    """What a report says of attempts; "" if there was one and that was enough."""
+    if attempt.number > 1:
+        return f"This is the {ORDINALS[attempt.number - 1]} attempt: those before it were late, by {BUSY}."
+    if changed_live and report.fidelity.valid is False and may_repeat(report.spec):
+        return "It was not repeated, because somebody changed something while it went on."
+    return ""
