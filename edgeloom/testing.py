@@ -136,7 +136,7 @@ def _run(case: _Case) -> Iterator[str]:
         yield f"{case}: the plan is another one after a journey as JSON"
     _, outcome = simulate(prepared)
     if outcome.kind != "finished":
-        yield f"{case}: the simulated run ended as {outcome.kind}: {outcome.sentence}"
+        yield f"{case}: the simulated run {outcome.in_words}: {outcome.sentence}"
     elif case.tensors:
         yield from _numbers(case)
 
@@ -146,7 +146,7 @@ def _numbers(case: _Case) -> Iterator[str]:
 
     report = calculate(case.spec)
     if report.outcome.kind != "finished":
-        yield f"{case}: on real tensors the run ended as {report.outcome.kind}: {report.outcome.sentence}"
+        yield f"{case}: on real tensors the run {report.outcome.in_words}: {report.outcome.sentence}"
     elif report.correctness.ok is False:
         yield f"{case}: its numbers are not those of transformers: {report.correctness.why}"
 
@@ -182,7 +182,7 @@ def _goes_on_without_a_device(method: Strategy, params: Mapping[str, Any]) -> It
             yield f"{name}, d1 is lost: {error}"
             continue
         if outcome.kind != "finished":
-            yield f"{name}, d1 is lost in the middle: the run ended as {outcome.kind}: {outcome.sentence}"
+            yield f"{name}, d1 is lost in the middle: the run {outcome.in_words}: {outcome.sentence}"
 
 
 def _unless_a_sentence(what: str, text: Any) -> Iterator[str]:

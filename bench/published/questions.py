@@ -86,7 +86,7 @@ def measure_questions() -> Table:
             "yes, and only so"
             if one.gain is None
             else f"{'yes' if one.published else 'no'}, {one.gain:.2f} times",
-            one.answer.sentence.split(". Rates: ")[0] + ".",
+            one.answer.sentence.split(". Real boards: ")[0] + ".",
             "right" if one.right else "wrong",
         )
         for one in asked

@@ -11,7 +11,7 @@ from engine.advice.changes import BETTER, best_of
 from engine.advice.values import Answer, Assessment, Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
-from engine.domain.units import human, human_j, human_s
+from engine.domain.units import between, human, human_j, human_s
 from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import with_strategy
 
@@ -242,7 +242,7 @@ def _doubt(alone: Assessment, together: Assessment, objective: Objective, yes: b
         other = "no" if yes else "yes"
         return f" If the boards are as {words} as their rates may be, {other}: {gain:.2g} times."
     low, high = sorted(gain for _, gain in ends)
-    return f" So it is however fast the boards are: {low:.2g} to {high:.2g} times."
+    return f" That holds however fast the boards are: {between(f'{low:.2g}', f'{high:.2g}')} times."
 
 
 def _how_many(row: Assessment, workers: int) -> str:
@@ -251,11 +251,12 @@ def _how_many(row: Assessment, workers: int) -> str:
 
 def _interval(row: Assessment, objective: Objective) -> str:
     low, high = sorted((row.fast.get(objective, 0.0), row.slow.get(objective, 0.0)))
-    return f", {_amount(low, objective)} to {_amount(high, objective)} on real boards" if low else ""
+    ends = between(_amount(low, objective), _amount(high, objective))
+    return f", {ends} on real boards" if low else ""
 
 
 def _rates(row: Assessment) -> str:
-    return f" Rates: {row.basis}." if row.basis else ""
+    return f" Real boards: {row.basis}." if row.basis else ""
 
 
 def _said(row: Assessment, objective: Objective, per: str | None = None) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from engine.advice.candidates import Candidate, with_link
 from engine.advice.changes import best_of, change_of, specs_to_try
-from engine.advice.replies import MOST_OPTIONS, Asker, Option, Prices, Reply, check_tokens, ends_of
+from engine.advice.replies import (
+    MOST_OPTIONS,
+    Asker,
+    Option,
+    Prices,
+    Reply,
+    check_tokens,
+    ends_of,
+    on_real_boards,
+)
 from engine.advice.values import Assessment, Objective
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
@@ -73,11 +82,11 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     best = options[0]
     unit = "per million tokens" if is_priced else "J"
     said = f"{best.figure:.3g} per million tokens" if is_priced else human_j(best.figure)
-    between = f" ({best.low:.3g} to {best.high:.3g} on real boards)" if best.low is not None else ""
+    boards = on_real_boards(best)
     what = "energy of computing and sending, "
     if prices.boards:
         what = f"boards over {YEARS:g} years" + (" and energy, " if prices.per_kwh is not None else ", ")
-    text = f"A token of {base.model.name} costs least with {best.words}: {said}{between}, {what}"
+    text = f"A token of {base.model.name} costs least with {best.words}: {said}{boards}, {what}"
     text += f"at {_of(able, best).tokens_per_s:.3g} tokens/s."
     return Reply(question="cost", sentence=text, unit=unit, options=tuple(options[:MOST_OPTIONS]))
 

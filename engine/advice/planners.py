@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from engine.advice.values import Assessment
 from engine.domain.spec import RunSpec, spec_digest
+from engine.domain.units import between
 from engine.domain.values import Value
 from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import by_best
@@ -59,9 +60,5 @@ def planner_gains(
 
 def in_words(gains: Sequence[PlannerGain]) -> str:
     """One sentence; empty without a gain."""
-    told = [f"{one.strategy} {_range(f'{one.least:.1f}', f'{one.most:.1f}')}" for one in gains]
+    told = [f"{one.strategy} {between(f'{one.least:.1f}', f'{one.most:.1f}')} times" for one in gains]
     return f"With planner=best, by prediction: {', '.join(told)} as fast." if told else ""
-
-
-def _range(least: str, most: str) -> str:
-    return f"{most} times" if least == most else f"{least} to {most} times"

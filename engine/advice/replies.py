@@ -12,6 +12,7 @@ from engine.advice.values import Assessment, Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
+from engine.domain.units import between
 from engine.domain.values import NonNegative, Value
 
 Question = Literal["buy", "largest", "link", "cost"]
@@ -81,8 +82,19 @@ def _run(base: RunSpec, cluster: ClusterSpec, name: str) -> RunSpec:
 
 
 def gives(option: Option) -> str:
-    between = f" ({option.low:.3g} to {option.high:.3g} on real boards)" if option.low is not None else ""
-    return f"gives {option.figure:.3g} tokens/s with {option.strategy}{between}"
+    return f"gives {option.figure:.3g} tokens/s with {option.strategy}{on_real_boards(option)}"
+
+
+def on_real_boards(option: Option) -> str:
+    """The interval of an option in brackets; empty where it has none."""
+    ends = interval(option)
+    return f" ({ends} on real boards)" if ends else ""
+
+
+def interval(option: Option) -> str:
+    if option.low is None or option.high is None:
+        return ""
+    return between(f"{option.low:.3g}", f"{option.high:.3g}")
 
 
 def ends_of(row: Assessment) -> tuple[float, ...]:

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from engine.advice.questions import Asked, Supply
-from engine.advice.replies import Prices, Question, Reply
+from engine.advice.replies import Prices, Question, Reply, interval
 from engine.cli.command import Environment
 from engine.cli.tables import table
 from engine.domain.errors import SpecError
@@ -66,6 +66,5 @@ def supply(environment: Environment) -> Supply:
 def reply_group(reply: Reply) -> Group:
     shown = table("", "with", reply.unit, "on real boards", texts=("", "with", "on real boards"))
     for option in reply.options:
-        ends = "" if option.low is None else f"{option.low:.3g} to {option.high:.3g}"
-        shown.add_row(option.words, option.strategy, f"{option.figure:.3g}", ends)
+        shown.add_row(option.words, option.strategy, f"{option.figure:.3g}", interval(option))
     return Group(Text(reply.sentence), *([shown] if reply.options else []))

@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def sources_of(environment: Environment) -> Sources:
-    """What the command line may name: also files."""
+    """What an experiment may name on the command line: what comes with EdgeLoom, and files."""
 
     def preset(name: str) -> DeviceSpec:
         for device in environment.presets():

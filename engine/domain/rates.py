@@ -41,13 +41,13 @@ with 16 bits 20 of 20 and 15 of 18, likewise. The others are estimates.
 """
 IN_WORDS: dict[Basis, str] = {
     "calibrated": "measured here",
-    "fitted to published rates": "fitted to published rates",
-    "fitted in another format": "fitted to published rates of another format",
-    "derived from other boards": "derived from fitted boards of its kind",
-    "fitted to a benchmark": "fitted to a benchmark of this device",
-    "derived from a benchmark": "derived from a benchmark of it in other formats",
-    "published measurement": "a published measurement of the board, not of its tokens",
-    "data sheet": "data sheet",
+    "fitted to published rates": "from published rates of tokens",
+    "fitted in another format": "from published rates of tokens in another format",
+    "derived from other boards": "from boards of its kind",
+    "fitted to a benchmark": "from a benchmark of this device",
+    "derived from a benchmark": "from a benchmark of this device in other formats",
+    "published measurement": "from benchmarks of the board",
+    "data sheet": "from the data sheet",
 }
 
 FormatBits = Literal[32, 16, 8, 4]

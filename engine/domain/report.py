@@ -206,6 +206,15 @@ class Fidelity(Value):
 OutcomeKind = Literal[
     "finished", "out_of_memory", "out_of_time", "peer_lost", "deadlock", "cancelled", "failed"
 ]
+_ENDINGS: dict[OutcomeKind, str] = {
+    "finished": "finished",
+    "out_of_memory": "ran out of memory",
+    "out_of_time": "ran out of time",
+    "peer_lost": "stopped because a device failed",
+    "deadlock": "ended in a deadlock",
+    "cancelled": "was stopped",
+    "failed": "failed",
+}
 
 
 class Outcome(Value):
@@ -215,6 +224,11 @@ class Outcome(Value):
     sentence: str = ""
     device: str = ""
     time_s: float = 0.0
+
+    @property
+    def in_words(self) -> str:
+        """What a run with this outcome did, to follow "the run"."""
+        return _ENDINGS[self.kind]
 
 
 class Recovery(Value):

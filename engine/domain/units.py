@@ -55,6 +55,11 @@ def human_apart(one: float, other: float, unit: str) -> tuple[str, str]:
     return texts
 
 
+def between(low: str, high: str) -> str:
+    """`between("2 s", "3 s")` → `"2 s to 3 s"`; one text where both are the same."""
+    return low if low == high else f"{low} to {high}"
+
+
 def needs_and_has(need_bytes: float, have_bytes: float, what: str = "") -> str:
     """`needs_and_has(2e6, 1e6, " for its weights")` → `"needs 2 MB for its weights and has 1 MB"`."""
     need, have = human_apart(need_bytes, have_bytes, "B")

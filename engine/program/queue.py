@@ -65,8 +65,8 @@ def like_first(requests: Sequence[Request]) -> list[Request]:
 
 
 def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Request]:
-    """`queue`, which is in the order of arrival, in the order in which people take turns (round robin): first
-    everybody's first request, then everybody's second, …
+    """`queue`, which is in the order of arrival, round robin over people: each person's first request comes
+    before anybody's second.
 
     Within a round the person whose `last_turn` is lowest comes first; who had none yet is before all.
     """

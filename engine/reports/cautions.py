@@ -39,8 +39,7 @@ def cautions_of(report: RunReport, baseline: RunReport) -> tuple[Caution, ...]:
 def _cautions(report: RunReport, base: RunReport) -> Iterator[Caution]:
     own, other = report.spec, base.spec
     if report.outcome.kind != "finished":
-        ended = report.outcome.kind.replace("_", " ")
-        yield Caution(kind="outcome", sentence=f"This run ended as {ended}.")
+        yield Caution(kind="outcome", sentence=f"This run {report.outcome.in_words}.")
     if report.fidelity.valid is False:
         yield Caution(kind="fidelity", sentence="The times of this run are not valid: see its report.")
     if base.fidelity.valid is False:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from engine.domain.finding import ChangeEffect, Finding
 from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice
-from engine.domain.units import human_s
+from engine.domain.units import between, human_s
 from engine.reports.effects import effects_of
 from engine.reports.participation import unfelt_text
 
@@ -64,13 +64,15 @@ def _uncertain(report: RunReport) -> Iterator[str]:
         return
     if report.uncertainty.latency_s is not None:
         fast_s, slow_s = report.uncertainty.latency_s
-        yield f"Real boards are expected to take {human_s(fast_s)} to {human_s(slow_s)}."
-    yield f"Their rates: {report.uncertainty.basis}."
+        ends = between(human_s(fast_s), human_s(slow_s))
+        yield f"Real boards are expected to take {ends}: {report.uncertainty.basis}."
+    else:
+        yield f"Real boards: {report.uncertainty.basis}."
 
 
 def _ending(outcome: Outcome) -> Iterator[str]:
     if outcome.kind != "finished":
-        yield _sentence(outcome.sentence or f"The run ended as {outcome.kind.replace('_', ' ')}")
+        yield _sentence(outcome.sentence or f"The run {outcome.in_words}")
 
 
 def _duration(report: RunReport) -> Iterator[str]:
@@ -126,9 +128,9 @@ def _left_out(report: RunReport) -> Iterator[str]:
     used = {work.device for work in report.plan.work} | {held.device for held in report.plan.holdings}
     names = [cluster.devices[rank].name for rank in cluster.workers if rank not in used]
     if len(names) > DEVICES_NAMED:
-        yield f"The plan leaves {len(names)} of {len(cluster.workers)} devices out."
+        yield f"The plan does not use {len(names)} of {len(cluster.workers)} devices."
     elif names:
-        yield f"The plan leaves {_listed(names)} out."
+        yield f"The plan does not use {_listed(names)}."
 
 
 def _unfelt(report: RunReport) -> Iterator[str]:
@@ -186,7 +188,7 @@ def _bottleneck(report: RunReport) -> Iterator[str]:
         busiest = max(used, key=lambda link: link.busy_s)
         sending, name = _share(busiest.busy_s, report), busiest.words
         if busiest.busy_s < RATE_COUNTS_FRAC * report.attribution.link_s:
-            begun = f"Delays count, not rates: the busiest link, {name}"
+            begun = f"Delays cost more than rates: the busiest link, {name}"
             yield f"{begun}, was sending in only {sending} of the time."
         else:
             yield f"The busiest link, {name}, was sending in {sending} of the time."
@@ -197,8 +199,8 @@ def _recovered(recovery: Recovery, following: Recovery | None) -> str:
         begun = f"{recovery.device} joined at {human_s(recovery.at_s)}"
     else:
         begun = f"{recovery.device} was {recovery.how} at {human_s(recovery.at_s)}"
-        begun += f" and missed {human_s(recovery.detect_s)} later"
-    plan = "a new plan was made" if recovery.replanned else "the plan stayed"
+        begun += f", which was detected {human_s(recovery.detect_s)} later"
+    plan = "a new plan was made" if recovery.replanned else "the plan was kept"
     if recovery.rebuild_s is None and following:
         how = "joined" if following.how == "joined" else f"was {following.how}"
         return f"{begun}; {plan}, and {following.device} {how} before another token came."
@@ -218,16 +220,17 @@ def _changed(effects: Sequence[ChangeEffect]) -> Iterator[str]:
             continue
         begun = f"{_capital(effect.what)} at {human_s(effect.at_s)}"
         if (_ratio(effect) or 1.0) < 1 + SAME_FRAC:
-            yield f"{begun} left a token at {human_s(effect.after_s)}."
+            yield f"{begun} left the time of a token at {human_s(effect.after_s)}."
         else:
-            yield f"{begun} took a token from {human_s(effect.before_s)} to {human_s(effect.after_s)}."
+            before, after = human_s(effect.before_s), human_s(effect.after_s)
+            yield f"{begun} changed the time of a token from {before} to {after}."
     rest = len(largest) - len(named)
     if rest:
-        yield f"{_capital(_count(rest, 'further change'))} did less."
+        yield f"{_capital(_count(rest, 'further change'))} had smaller effects."
     unknown = len(effects) - len(largest)
     if unknown:
-        changes = _capital(_count(unknown, "change"))
-        yield f"{changes} had no token before or after, so the effect is not known."
+        changes = _count(unknown, "change")
+        yield f"The effect of {changes} is not known: no token came before or after."
 
 
 def _ratio(effect: ChangeEffect) -> float | None:
@@ -248,9 +251,9 @@ def _predicted(report: RunReport) -> Iterator[str]:
     knowing = " with all changes known" if report.scenario.changes else ""
     expected = f"The prediction{knowing} was {human_s(known.latency_s)}"
     if abs(off) < SAME_FRAC:
-        yield f"{expected}, within {_percent(SAME_FRAC)} of it."
+        yield f"{expected}; the run was within {_percent(SAME_FRAC)} of it."
     else:
-        yield f"{expected}; the run took {_percent(abs(off))} {'longer' if off > 0 else 'less'}."
+        yield f"{expected}; the run took {_percent(abs(off))} {'longer' if off > 0 else 'less time'}."
 
 
 def _planned_better(report: RunReport) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinates
-from engine.domain.units import human
+from engine.domain.units import between, human
 from engine.domain.values import Value
 from engine.domain.world import World
 from engine.experiments.results.claims import Verdict, verdicts
@@ -196,7 +196,7 @@ def _published(row: PublishedRow, bound: str) -> str:
     if row.published is not None:
         return sign + _number(row.published, row.unit)
     if row.published_low is not None and row.published_high is not None:
-        return f"{_number(row.published_low, row.unit)} to {_number(row.published_high, row.unit)}"
+        return between(_number(row.published_low, row.unit), _number(row.published_high, row.unit))
     return row.published_outcome
 
 

@@ -230,7 +230,7 @@ class _Execution:
 
     def _verify(self, prepared: Prepared, result: RealResult, outputs: Path) -> Correctness:
         if result.outcome.kind != "finished":
-            return Correctness(why=f"not compared: the run ended as {result.outcome.kind.replace('_', ' ')}")
+            return Correctness(why=f"not compared: the run {result.outcome.in_words}")
         if not prepared.requests:
             return Correctness(why="not compared: no request got a token")
         self._state("verifying", "against transformers on one device")

@@ -133,7 +133,7 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
     predicted = on_host.report
     for name, ended in (("run", report), ("prediction", predicted)):
         if ended.outcome.kind != "finished":
-            how = f"the {name} ended as {ended.outcome.kind}"
+            how = f"the {name} {ended.outcome.in_words}"
             note = f"Native speed: not compared with its prediction, because {how}."
             return fidelity.model_copy(update={"notes": (note,)})
     error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
@@ -153,7 +153,7 @@ def latency_limit(
     """How far the latency may be from the prediction's (None: any distance), and the reasons in words."""
     for name, ended in (("run", report), ("prediction", predicted)):
         if ended.outcome.kind != "finished":
-            return None, (f"The latency is not judged: the {name} ended as {ended.outcome.kind}.",)
+            return None, (f"The latency is not judged: the {name} {ended.outcome.in_words}.",)
     if _has_failures(report):
         sentence = "The latency is not judged: how long failures take to find and mend depends on this host."
         return None, (sentence,)
@@ -256,9 +256,8 @@ def _missing_complaints(
     """
     if report.outcome.kind != "finished" or _has_failures(report):
         return []
-    ending = predicted.outcome.kind
-    if ending != "finished":
-        complaint = Complaint(f"the run finished, but its prediction ended as {ending}")
+    if predicted.outcome.kind != "finished":
+        complaint = Complaint(f"the run finished, but its prediction {predicted.outcome.in_words}")
         return [] if _has_random_links(report) else [complaint]
     if report.scenario.changes:
         return []

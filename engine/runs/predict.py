@@ -70,7 +70,7 @@ def _with_times(prepared: Prepared) -> Prepared:
     spec = prepared.spec
     calm, outcome = simulate(prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()})))
     if outcome.kind != "finished" or spec.workload.is_open:
-        why = "nobody knows its requests" if spec.workload.is_open else f"ended as {outcome.kind}"
+        why = "nobody knows its requests" if spec.workload.is_open else f"this one {outcome.in_words}"
         raise SpecError(
             f"scenario: a change by at_frac or after_token needs a run that ends without changes, and {why}: "
             "give at_s."

@@ -80,7 +80,9 @@ def within(spec: RunSpec, device: DeviceSpec) -> float:
 
 
 def basis_of(spec: RunSpec, computing: Iterable[str]) -> str:
-    """What the rates of the devices `computing` are, as far as they are uncertain; empty if none is."""
+    """How far the devices `computing` may be from their prediction, and what their rates are from; empty if
+    none is uncertain.
+    """
     groups: dict[str, list[str]] = {}
     for name in sorted(computing, key=spec.cluster.rank):
         device = spec.cluster.devices[spec.cluster.rank(name)]
@@ -88,8 +90,8 @@ def basis_of(spec: RunSpec, computing: Iterable[str]) -> str:
         row = _row(spec.model, device)
         basis = row.basis if row else device.basis
         if factor > 1 and basis:
-            which = f" ({row.source})" if row and row.source else ""
-            words = f"{IN_WORDS[basis]}{which}, uncertain by a factor of {factor:g}"
+            which = f": {row.source}" if row and row.source else ""
+            words = f"{1 / factor:.2g} to {factor:g} times the prediction ({IN_WORDS[basis]}{which})"
             groups.setdefault(words, []).append(name)
     return "; ".join(f"{_names(names)}: {words}" for words, names in groups.items())
 
@@ -110,8 +112,8 @@ def unstated_of(spec: RunSpec, computing: Iterable[str]) -> str:
     if not names:
         return ""
     return (
-        f"{_names(names)}: none stated for weights in {bits:g} bits, which are taken to be restored in no "
-        "time and then read in full"
+        f"{_names(names)}: no rates for weights in {bits:g} bits are known: these are assumed to be expanded "
+        "in no time and then read in full"
     )
 
 

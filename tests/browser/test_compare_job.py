@@ -142,7 +142,7 @@ def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids
     page.keyboard.press("Home")
     middle = human_s(median(values_of(page, ids, "ttft_s")["gpipe", RATES[0]]))
     tip = page.get_by_test_id("figure-tip")
-    expect(tip).to_contain_text(f"median {middle}, half of 3 values")
+    expect(tip).to_contain_text(f"median {middle}; the middle half of 3 values")
     expect(page.get_by_test_id(f"group-{ids[OF_GPIPE]}")).to_have_attribute("data-lit", "true")
     expect(page.locator("[data-lit]")).to_have_count(1)
     page.keyboard.press("Escape")

@@ -141,7 +141,7 @@ def eventually(page: Page, condition: Callable[[], bool], what: str) -> None:
 
 
 def mbit(text: str) -> float:
-    """The rate in a text like "≈ 33 Mbit/s"; 0 where there is none yet."""
+    """The rate in a text like "measured 33 Mbit/s"; 0 where there is none yet."""
     found = re.search(r"([\d.]+) (k|M|G)?bit/s", text)
     if not found:
         return 0.0

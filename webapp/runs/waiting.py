@@ -35,10 +35,10 @@ def queued() -> list[Run]:
 
 
 def in_turn(queued: QuerySet[Run]) -> QuerySet[Run]:
-    """Waiting runs in turns: first everybody's first, then everybody's second, …; what a person has running
-    counts as their first.
+    """Waiting runs, round robin over their owners: each owner's first run comes before anybody's second. A
+    run that goes on counts as its owner's first.
 
-    Within a turn, and for one person, the run that was asked for first goes first.
+    Within a round, and for one owner, the run that was asked for first goes first.
     """
     running = Run.objects.filter(status__in=ACTIVE, owner=OuterRef("owner")).order_by()
     of_owner = running.values("owner").annotate(number=Count("pk")).values("number")

@@ -11,6 +11,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.factor import Factor, Level
 from engine.domain.presented import Figure
 from engine.domain.report import RunReport
+from engine.domain.units import between
 from engine.domain.values import Value
 from engine.experiments.presentation.compared_view import (
     RUN,
@@ -240,7 +241,7 @@ def _caption(view: RunsView, figure: FigureData) -> str:
     counts = [len(spot.repeats) for spot in _spots(figure) if spot.repeats]
     if max(counts, default=0) < 2:
         return ""
-    many = str(max(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    many = between(str(min(counts)), str(max(counts)))
     return f"a mark is the mean of {many} runs that differ in nothing but the seed, with its 95 % interval"
 
 

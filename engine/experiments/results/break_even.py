@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
+from engine.domain.units import between
 from engine.domain.values import Value
 from engine.experiments.results.best import groups
 from engine.experiments.results.cells import Cell, cells, is_same, label_of, place_of
@@ -184,7 +185,7 @@ def _crossings_of(
         if apart:
             text = f"{above} is better than {below} where {title} is above {shown(x, unit)}"
             if span is not None and span[1] > span[0]:
-                text += f", 95 % interval {shown(span[0], unit)} to {shown(span[1], unit)}"
+                text += f", 95 % interval {between(shown(span[0], unit), shown(span[1], unit))}"
         else:
             text = f"{above} and {below} are not distinguishable{_reach(span, title, unit)}"
             text += f", though their means cross at {shown(x, unit)}"

@@ -22,6 +22,7 @@ from engine.domain.claim import (
 from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinates, Quantity
+from engine.domain.units import between
 from engine.domain.values import Value
 from engine.domain.world import World
 from engine.experiments.results.best import groups, ranking
@@ -102,14 +103,14 @@ def _compared(claim: Compared, experiment: Experiment, found: Sequence[Cell]) ->
         else:
             differences.append(one[0].mean / base - 1)
     if not differences:
-        return Finding("not known", "No place has a value of both sides.")
+        return Finding("not known", "No point has a value on both sides of the comparison.")
     sign = 1 if claim.side == "above" else -1
     on_side = [sign * difference > 0 for difference in differences]
     close = claim.by_frac is None or all(
         abs(sign * difference - claim.by_frac) <= claim.within_frac for difference in differences
     )
     low, high = min(differences), max(differences)
-    size = f"{low:+.1%}" if low == high else f"{low:+.1%} to {high:+.1%}"
+    size = between(f"{low:+.1%}", f"{high:+.1%}")
     sentence = f"{_side(experiment, claim.a)} against {_side(experiment, claim.b)}: {size}"
     return _finding(all(on_side) and close, all(on_side), sentence, len(differences), missing)
 
@@ -118,7 +119,7 @@ def _compared(claim: Compared, experiment: Experiment, found: Sequence[Cell]) ->
 def _first(claim: First, experiment: Experiment, found: Sequence[Cell]) -> Finding:
     better = better_of(claim)
     if better is None:
-        return Finding("not known", f"Of {claim.metric} neither more nor less is better.")
+        return Finding("not known", f"Neither more nor less of {claim.metric} is better, so none is first.")
     level = named(experiment, {claim.of: claim.level})[claim.of]
     at = {name: value for name, value in claim.at.items() if name != claim.of}
     times, leaders, missing = 0, [], 0
@@ -130,7 +131,7 @@ def _first(claim: First, experiment: Experiment, found: Sequence[Cell]) -> Findi
         leaders.append(label_of(experiment, claim.of, ranked[0].coordinates[claim.of]))
         times += ranked[0].coordinates[claim.of] == level
     if not leaders:
-        return Finding("not known", f"No place has a value of {claim.level}.")
+        return Finding("not known", f"No point with {claim.level} has a value.")
     others = sorted({name for name in leaders if name != label_of(experiment, claim.of, level)})
     sentence = f"{'last' if claim.last else 'first'} in {times} of {len(leaders)}"
     sentence += f"; elsewhere {', '.join(others)}" if others else ""
@@ -142,7 +143,7 @@ def _ended(claim: Ended, experiment: Experiment, found: Sequence[Cell]) -> Findi
     expected = (claim.outcome,) if isinstance(claim.outcome, str) else claim.outcome
     outcomes = [outcome for cell in chosen(experiment, found, claim.at) for outcome in cell.outcomes]
     if not outcomes:
-        return Finding("not known", "There are no such runs.")
+        return Finding("not known", "No run matches the claim.")
     times = sum(outcome in expected for outcome in outcomes)
     counted = sorted({(outcomes.count(one), one.replace("_", " ")) for one in outcomes}, reverse=True)
     sentence = ", ".join(f"{number} of {len(outcomes)} {one}" for number, one in counted)
@@ -162,7 +163,7 @@ def _trend(claim: Trend, experiment: Experiment, found: Sequence[Cell]) -> Findi
         ends.append(sign * (means[-1] - means[0]) > 0)
         lines.append(f"{_shown(means[0], claim)} to {_shown(means[-1], claim)}")
     if not ends:
-        return Finding("not known", f"No line along {claim.along} has two values.")
+        return Finding("not known", f"{claim.along} has fewer than two values to compare.")
     sentence = f"{claim.goes} in every step of {sum(steady)} of {len(steady)}; from {'; '.join(lines[:3])}"
     return _finding(all(steady), all(ends), sentence, len(ends), missing)
 
@@ -177,16 +178,12 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
         matching = _best_of(claim, matching)
     means = [cell.mean for cell in matching if cell.mean is not None]
     if not means:
-        return Finding("not known", matching[0].problem if matching else "There are no such runs.")
-    ends = (
-        _shown(means[0], claim)
-        if len(means) == 1
-        else f"{_shown(min(means), claim)} to {_shown(max(means), claim)}"
-    )
+        return Finding("not known", matching[0].problem if matching else "No run matches the claim.")
+    ends = between(_shown(min(means), claim), _shown(max(means), claim))
     if claim.low is None or claim.high is None:
         bound = f"at least {_shown(low, claim)}" if claim.high is None else f"at most {_shown(high, claim)}"
     else:
-        bound = f"{_shown(low, claim)} to {_shown(high, claim)}"
+        bound = between(_shown(low, claim), _shown(high, claim))
     sentence = f"{ends}, claimed {bound}"
     inside = all(low <= value <= high for value in means)
     on_side = _on_claimed_side(claim, low, high, means)

@@ -15,6 +15,7 @@ from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.quantity import Coordinates, Quantity
+from engine.domain.units import between
 from engine.domain.values import Value
 from engine.experiments.results.cells import Cell, Place, cells, overlap, place_of
 from engine.experiments.results.metrics import metric
@@ -139,7 +140,7 @@ def _interval(name: str, cell: Cell) -> str:
     assert cell.mean is not None
     if cell.low is None or cell.high is None:
         return _number(name, cell.mean)
-    return f"{_number(name, cell.low)} to {_number(name, cell.high)}"
+    return between(_number(name, cell.low), _number(name, cell.high))
 
 
 # Words ---------------------------------------------------------------------------------------------

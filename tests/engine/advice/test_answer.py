@@ -117,8 +117,8 @@ def test_one_device_leaves_nothing_to_choose() -> None:
 def test_boards_of_a_data_sheet_give_an_interval_and_say_whether_the_answer_holds() -> None:
     sheet = {**BOARD, "basis": "data sheet", "assumed_efficiency": 0.5}
     found = asked(base(1e9, sheet))
-    assert "on real boards" in found.sentence and "uncertain by a factor of 2" in found.sentence
-    assert "So it is however fast the boards are" in found.sentence
+    assert "on real boards" in found.sentence and "0.5 to 2 times the prediction" in found.sentence
+    assert "That holds however fast the boards are" in found.sentence
     near = asked(base(5.5e6, sheet), ("single", "deepspeed"))
     assert "If the boards are as" in near.sentence, "at this rate it depends on the boards"
 

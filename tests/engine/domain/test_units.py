@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.domain.units import human, human_apart, human_j, human_s, needs_and_has, transfer_s
+from engine.domain.units import between, human, human_apart, human_j, human_s, needs_and_has, transfer_s
 
 
 @pytest.mark.parametrize(
@@ -66,3 +66,8 @@ def test_a_megabyte_takes_80_ms_at_100_mbit() -> None:
 )
 def test_energies_have_small_units_too(joules: float, text: str) -> None:
     assert human_j(joules) == text
+
+
+def test_a_range_whose_ends_read_the_same_is_one_number() -> None:
+    assert between(human_s(0.002), human_s(0.003)) == "2 ms to 3 ms"
+    assert between(f"{0.63999:.2g}", f"{0.64001:.2g}") == "0.64"

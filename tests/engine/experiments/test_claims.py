@@ -27,7 +27,7 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
     ),
     ({"kind": "compared", **SIDES, "at": {"rate": 1e8}, "by_frac": 0.6}, "holds in direction", "-50.0%"),
     ({"kind": "compared", **SIDES}, "does not hold", "-50.0% to +300.0% (3 places)"),
-    ({"kind": "compared", **SIDES, "at": {"rate": 5.0}}, "not known", "No place"),
+    ({"kind": "compared", **SIDES, "at": {"rate": 5.0}}, "not known", "No point has a value"),
     (
         {"kind": "first", "of": "method", "level": "Voltage", "at": {"rate": [1e8]}},
         "holds",
@@ -57,6 +57,7 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
         "1 s, claimed 1.2 s to 2 s",
     ),
     ({"kind": "within", "low": 3, "high": 4, "at": FAST}, "does not hold", "1 s"),
+    ({"kind": "within", "low": 1, "high": 1.0001, "at": FAST}, "holds", "1 s, claimed 1 s"),
     ({"kind": "within", "low": 0.5, "at": FAST}, "holds", "1 s, claimed at least 500 ms"),
     ({"kind": "within", "low": 1.2, "at": FAST}, "does not hold", "1 s, claimed at least 1.2 s"),
     ({"kind": "within", "high": 0.5, "at": FAST}, "does not hold", "1 s, claimed at most 500 ms"),

@@ -214,7 +214,7 @@ def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text
     )
     found = compare([base, other]).runs[1].cautions
     assert [(one.kind, one.sentence) for one in found] == [
-        ("outcome", "This run ended as out of memory."),
+        ("outcome", "This run ran out of memory."),
         ("baseline_fidelity", "The times of the baseline are not valid: see its report."),
         ("workload", "The workload is another one than the baseline's."),
     ]

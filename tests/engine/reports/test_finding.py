@@ -90,7 +90,7 @@ def test_a_run_on_links_says_how_long_it_took_where_the_time_went_and_which_link
 def test_links_that_hardly_send_are_limited_by_their_delays():
     said = words(links=(link("forward", 0.03), link("backward", 0.0)))
     assert said[2] == (
-        "Delays count, not rates: the busiest link, a → b, was sending in only 3 % of the time."
+        "Delays cost more than rates: the busiest link, a → b, was sending in only 3 % of the time."
     )
 
 
@@ -144,7 +144,7 @@ def test_a_run_that_did_not_finish_says_why_first_and_what_it_had():
 
 
 def test_an_outcome_without_a_sentence_is_named():
-    assert words(outcome=Outcome(kind="out_of_memory"))[0] == "The run ended as out of memory."
+    assert words(outcome=Outcome(kind="out_of_memory"))[0] == "The run ran out of memory."
 
 
 def load(answered: int, within: int, arrived: int = 12) -> LoadReport:
@@ -187,7 +187,7 @@ def test_a_changed_delay_says_from_what_to_what_it_took_a_token():
     tokens = request(0, 0.0, 0.4, 0.5, 0.6, 0.9, 1.2, 1.5)
     delay = SetDelay(at_s=0.65, link="a--b", delay_s=0.02)
     said = words(requests=(tokens,), scenario=Scenario(changes=(delay,)))
-    assert said[3] == "The delay of 20 ms on a–b at 650 ms took a token from 100 ms to 300 ms."
+    assert said[3] == "The delay of 20 ms on a–b at 650 ms changed the time of a token from 100 ms to 300 ms."
     (effect,) = finding_of(report(requests=(tokens,), scenario=Scenario(changes=(delay,)))).changes
     assert (effect.before_s, effect.after_s, effect.worst_s) == pytest.approx((0.1, 0.3, 0.3))
 
@@ -196,8 +196,8 @@ def test_a_change_without_effect_left_a_token_as_it_was_and_one_outside_the_run_
     rate = SetRate(at_s=0.7, link="a--b", bit_per_s=2e6, direction="forward")
     late = SetLoss(at_s=5.0, link="a--b", loss_frac=0.01)
     assert words(scenario=Scenario(changes=(late, rate)))[3:] == [
-        "The rate of 2 Mbit/s on a → b at 700 ms left a token at 200 ms.",
-        "One change had no token before or after, so the effect is not known.",
+        "The rate of 2 Mbit/s on a → b at 700 ms left the time of a token at 200 ms.",
+        "The effect of one change is not known: no token came before or after.",
     ]
 
 
@@ -219,10 +219,10 @@ def test_only_the_three_largest_effects_are_told():
     )
     said = words(requests=(tokens,), scenario=Scenario(changes=changes))[3:]
     assert said == [
-        "The factor of 2 on the times of a at 250 ms took a token from 100 ms to 200 ms.",
-        "The factor of 3 on the times of a at 450 ms took a token from 200 ms to 300 ms.",
-        "The factor of 6 on the times of a at 750 ms took a token from 300 ms to 600 ms.",
-        "One further change did less.",
+        "The factor of 2 on the times of a at 250 ms changed the time of a token from 100 ms to 200 ms.",
+        "The factor of 3 on the times of a at 450 ms changed the time of a token from 200 ms to 300 ms.",
+        "The factor of 6 on the times of a at 750 ms changed the time of a token from 300 ms to 600 ms.",
+        "One further change had smaller effects.",
     ]
 
 
@@ -240,25 +240,26 @@ def test_a_lost_device_is_told_as_a_recovery():
     drop = Scenario(changes=(DropDevice(at_s=0.5, device="b"),))
     said = words(recoveries=(recovery,), scenario=drop)
     assert said[3:] == [
-        "b was killed at 500 ms and missed 10 ms later; a new plan was made, "
+        "b was killed at 500 ms, which was detected 10 ms later; a new plan was made, "
         "and the next token came 610 ms after it."
     ]
     silent = recovery.model_copy(update={"rebuild_s": None, "replanned": False, "how": "frozen"})
     assert words(recoveries=(silent,))[3] == (
-        "b was frozen at 500 ms and missed 10 ms later; the plan stayed, and no token came after it."
+        "b was frozen at 500 ms, which was detected 10 ms later; the plan was kept, "
+        "and no token came after it."
     )
     joined = recovery.model_copy(update={"how": "joined"})
     assert words(recoveries=(silent, joined))[3].endswith(
-        "the plan stayed, and b joined before another token came."
+        "the plan was kept, and b joined before another token came."
     )
 
 
 @pytest.mark.parametrize(
     ("latency_s", "said"),
     [
-        (0.98, "The prediction was 980 ms, within 5 % of it."),
+        (0.98, "The prediction was 980 ms; the run was within 5 % of it."),
         (0.8, "The prediction was 800 ms; the run took 25 % longer."),
-        (1.25, "The prediction was 1.25 s; the run took 20 % less."),
+        (1.25, "The prediction was 1.25 s; the run took 20 % less time."),
     ],
 )
 def test_a_prediction_is_said_to_be_right_or_by_how_much_it_is_off(latency_s, said):
@@ -323,9 +324,9 @@ def placed(*ranks: int) -> Plan[PipelineLayout]:
 
 def test_devices_that_the_plan_leaves_out_are_named() -> None:
     def said(**changed: Any) -> list[str]:
-        return [one for one in finding_of(report(**changed)).sentences if "out." in one]
+        return [one for one in finding_of(report(**changed)).sentences if "does not use" in one]
 
-    assert said(plan=placed(0)) == ["The plan leaves b out."]
+    assert said(plan=placed(0)) == ["The plan does not use b."]
     assert said(plan=placed(0, 1)) == said() == []
     joins = Scenario(changes=(JoinDevice(at_s=0.1, device="b"),))
     assert said(plan=placed(0), scenario=joins) == [], "b is no part of the plan of the start"

@@ -191,7 +191,7 @@ def test_operations_that_one_device_did_not_do_make_it_invalid():
 
 def test_a_run_that_finished_though_its_prediction_did_not_is_invalid():
     found = verdict(predicted=report(kind="out_of_memory"))
-    assert found.why == ("the run finished, but its prediction ended as out_of_memory.",)
+    assert found.why == ("the run finished, but its prediction ran out of memory.",)
     lost = report(changes=(DropDevice(at_s=0.1, device="shelf"),))
     assert verdict(run=lost, predicted=report(kind="peer_lost")).valid is True
 
@@ -354,9 +354,9 @@ def test_a_recovery_from_a_failure_that_no_change_caused_counts_as_a_failure():
 def test_a_run_that_did_not_finish_has_no_latency_to_judge():
     found = verdict(run=report(3.0, kind="cancelled"))
     assert found.latency_limit is None
-    assert found.notes == ("The latency is not judged: the run ended as cancelled.",)
+    assert found.notes == ("The latency is not judged: the run was stopped.",)
     assert verdict(predicted=report(kind="deadlock")).notes == (
-        "The latency is not judged: the prediction ended as deadlock.",
+        "The latency is not judged: the prediction ended in a deadlock.",
     )
 
 
@@ -375,8 +375,8 @@ def test_a_native_run_is_judged_by_its_links_alone():
 @pytest.mark.parametrize(
     ("run", "prediction", "words"),
     [
-        ("deadlock", "finished", "the run ended as deadlock"),
-        ("finished", "failed", "the prediction ended as failed"),
+        ("deadlock", "finished", "the run ended in a deadlock"),
+        ("finished", "failed", "the prediction failed"),
     ],
 )
 def test_a_native_run_is_compared_only_if_it_and_its_prediction_finished(run, prediction, words):

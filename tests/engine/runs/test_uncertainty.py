@@ -62,7 +62,7 @@ def test_alone_a_board_of_a_data_sheet_takes_half_to_twice_as_long() -> None:
     assert found.latency_s == pytest.approx((report.latency_s / 2, 2 * report.latency_s))
     assert found.ttft_s == pytest.approx((report.ttft_s / 2, 2 * report.ttft_s))
     assert found.tpot_s == pytest.approx((report.tpot_s / 2, 2 * report.tpot_s))
-    assert found.basis == "a: data sheet, uncertain by a factor of 2"
+    assert found.basis == "a: 0.5 to 2 times the prediction (from the data sheet)"
 
 
 @pytest.mark.parametrize("model", ["roofline", "serial", "flops"])
@@ -78,7 +78,7 @@ def test_rates_of_the_models_own_format_count_and_not_those_of_the_board() -> No
     report = predicted({**SHEET, "format_rates": (other, row)})
     found = uncertain(report)
     assert found.latency_s == pytest.approx((report.latency_s / 1.35, 1.35 * report.latency_s))
-    assert found.basis == "a: fitted to published rates (somebody), uncertain by a factor of 1.35"
+    assert found.basis == "a: 0.74 to 1.35 times the prediction (from published rates of tokens: somebody)"
 
 
 def test_links_are_not_uncertain() -> None:
@@ -103,24 +103,27 @@ def test_boards_with_the_same_rates_are_named_together() -> None:
     measured = {**BOARD, "name": "c", "basis": "published measurement"}
     found = uncertain(predicted(SHEET, {**SHEET, "name": "b"}, measured, strategy="megatron"))
     first, second = found.basis.split("; ")
-    assert first == "a, b: data sheet, uncertain by a factor of 2"
-    assert second.startswith("c: a published measurement") and second.endswith("by a factor of 1.6")
+    assert first == "a, b: 0.5 to 2 times the prediction (from the data sheet)"
+    assert second == "c: 0.62 to 1.6 times the prediction (from benchmarks of the board)"
 
 
 def test_devices_without_rates_for_quantised_weights_are_named_with_what_they_are_taken_to_do() -> None:
     rate = FormatRate(bits=8, flop_per_s=2e9, memory_frac=1.0, basis="calibrated")
     stated = {**BOARD, "name": "b", "format_rates": (rate,)}
     found = uncertain(predicted(BOARD, stated, strategy="megatron", bits=8.0))
-    assert found.basis.startswith("a: none stated for weights in 8 bits") and found.latency_s is None
+    assert found.basis.startswith("a: no rates for weights in 8 bits") and found.latency_s is None
     assert with_uncertainty(predicted(stated, bits=8.0)).uncertainty is None
     both = uncertain(predicted(SHEET, bits=4.0))
-    assert both.latency_s is not None and "factor of 2; a: none stated for weights in 4 bits" in both.basis
+    assert (
+        both.latency_s is not None
+        and "(from the data sheet); a: no rates for weights in 4 bits" in both.basis
+    )
 
 
 def test_the_report_says_what_real_boards_take() -> None:
     report = with_uncertainty(predicted(SHEET))
     text = " ".join(finding_of(report).sentences)
-    assert "Real boards are expected to take" in text and "uncertain by a factor of 2" in text
+    assert "Real boards are expected to take" in text and "0.5 to 2 times the prediction" in text
 
 
 def test_a_long_run_has_its_basis_alone(monkeypatch: pytest.MonkeyPatch) -> None:

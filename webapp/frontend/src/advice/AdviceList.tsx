@@ -1,5 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Assessment, Objective, StrategyRow } from '@/api/types';
+import { between } from '@/format/units';
 import classes from './advice.module.css';
 import { barOf, figureOf, goalOf, rankedBy } from './objectives';
 
@@ -30,7 +31,7 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
             <div className={classes.line}>
               {row.fast[by] !== undefined && row.slow[by] !== undefined && (
                 <small title={row.basis} data-testid={`interval-${row.strategy}`}>
-                  on real boards {goal.text(row.fast[by])} to {goal.text(row.slow[by])}
+                  on real boards {between(row.fast[by], row.slow[by], goal.text)}
                 </small>
               )}
             </div>

@@ -1,6 +1,7 @@
 import { Anchor, Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
+import { between, three } from '@/format/units';
 import { useNow } from '@/components/useNow';
 import type { AdviceQuestion } from './useAdvice';
 import { type Ask, type QuestionKind, useQuestion } from './useQuestion';
@@ -18,7 +19,6 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const [rate, setRate] = useState(10);
   const [kwh, setKwh] = useState<number | null>(null);
   const { ask, stop, asked, reply, error, waiting } = useQuestion();
-  const three = (value: number) => Number(value.toPrecision(3));
   return (
     <div data-testid="questions">
       <Select
@@ -103,11 +103,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
                 <Table.Td>
                   {three(option.figure)}
                   {option.low !== null && option.high !== null && (
-                    <Text
-                      span
-                      size="xs"
-                      c="dimmed"
-                    >{` (${three(option.low)} to ${three(option.high)})`}</Text>
+                    <Text span size="xs" c="dimmed">{` (${between(option.low, option.high, three)})`}</Text>
                   )}
                 </Table.Td>
               </Table.Tr>

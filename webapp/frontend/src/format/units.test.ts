@@ -1,5 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import { ago, bytes, duration, human, joules, maybe, rate, seconds, signedPercent, three } from './units';
+import {
+  ago,
+  between,
+  bytes,
+  duration,
+  human,
+  joules,
+  maybe,
+  rate,
+  seconds,
+  signedPercent,
+  three,
+} from './units';
 
 describe('numbers for people', () => {
   it('have three significant digits', () => {
@@ -46,6 +58,15 @@ describe('numbers for people', () => {
       '12.3 mJ',
       '42.1 J',
       '15 kJ',
+    ]);
+  });
+});
+
+describe('a range', () => {
+  it('is one number where both ends read the same', () => {
+    expect([between(0.002, 0.003, seconds), between(0.63999, 0.64001, (value) => value.toFixed(2))]).toEqual([
+      '2 ms to 3 ms',
+      '0.64',
     ]);
   });
 });

@@ -66,6 +66,12 @@ export function maybe(value: number | null | undefined, format: (value: number) 
   return value === null || value === undefined ? '–' : format(value);
 }
 
+/** "2 ms to 3 ms"; one text where both ends read the same. */
+export function between(low: number, high: number, format: (value: number) => string): string {
+  const [from, to] = [format(low), format(high)];
+  return from === to ? from : `${from} to ${to}`;
+}
+
 /** "3 minutes ago"; `now` in milliseconds. */
 export function ago(iso: string, now: number): string {
   const past = Math.max(0, (now - Date.parse(iso)) / 1000);

@@ -76,7 +76,7 @@ describe('the value of a spot', () => {
   it('of a box has its median, its quartiles and extremes, and how many values they are of', () => {
     const box = { least: 1, lower: 2, median: 3, upper: 4, most: 5, count: 7 };
     expect(valueText({ ...spotOf(1e7, 3), box }, format)).toBe(
-      'median 3 s, half of 7 values from 2 s to 4 s, all from 1 s to 5 s',
+      'median 3 s; the middle half of 7 values: 2 s to 4 s; all: 1 s to 5 s',
     );
   });
 });

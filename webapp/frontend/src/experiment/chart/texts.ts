@@ -1,5 +1,6 @@
 /** The words of a figure: what a mark means, for its tip and for a screen reader. */
 import { marginText } from '@/format/metrics';
+import { between } from '@/format/units';
 import type { Placed } from './geometry';
 import type { Axis, FigureData, Spot } from './model';
 
@@ -9,11 +10,10 @@ type Format = (value: number) => string;
 export function valueText({ y: mean, low, high, repeats, problem, box }: Spot, format: Format): string {
   if (mean === null) return problem || 'no result yet';
   if (box) {
-    const [least, lower, median, upper, most] = [box.least, box.lower, box.median, box.upper, box.most].map(
-      format,
-    );
+    const median = format(box.median);
     if (box.count === 1) return `${median} (1 value)`;
-    return `median ${median}, half of ${box.count} values from ${lower} to ${upper}, all from ${least} to ${most}`;
+    const [half, all] = [between(box.lower, box.upper, format), between(box.least, box.most, format)];
+    return `median ${median}; the middle half of ${box.count} values: ${half}; all: ${all}`;
   }
   if (low === null || high === null) return format(mean);
   return `${format(mean)}${marginText((high - low) / 2, format)} (${repeats.length} repeats)`;

@@ -32,7 +32,7 @@ export function CopyButton({ name }: { name: string }) {
       onClick={copy}
       data-testid={`copy-${name}`}
     >
-      Store a copy
+      Use this experiment
     </Button>
   );
 }

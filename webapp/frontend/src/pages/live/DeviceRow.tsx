@@ -11,7 +11,7 @@ import { usePending } from './usePending';
 import { useRow } from './useRow';
 import classes from './live.module.css';
 
-const WARNINGS = new Set<DeviceState>(['no sign', 'frozen']);
+const WARNINGS = new Set<DeviceState>(['silent', 'frozen']);
 
 interface Props {
   runId: number;
@@ -20,7 +20,7 @@ interface Props {
   rank: number;
   refusals: number;
   enabled: boolean;
-  /** Whether the run keeps saying which devices make no sign. */
+  /** Whether the run keeps saying which devices are silent. */
   isHeard: boolean;
   chosen: boolean;
   onChoose: () => void;
@@ -98,12 +98,12 @@ export function DeviceRow({
   );
 }
 
-/** What the device does; a sign and a colour where something is wrong with it, and what that means. */
+/** What the device does; an icon and a colour where something is wrong with it, and what that means. */
 function State({ device, isHeard }: { device: DeviceView; isHeard: boolean }) {
   const { state } = device.activity;
   const color = state === 'failed' ? 'var(--loom-bad)' : WARNINGS.has(state) ? 'var(--loom-warn)' : undefined;
   const slower = device.slowdown === 1 || color ? '' : `, ${three(device.slowdown)} × slower`;
-  const heard = isHeard && !color ? 'The newest event says that its process made a sign within 2 s.' : '';
+  const heard = isHeard && !color ? 'Its process sent a heartbeat in the last 2 s.' : '';
   const about = [aboutState(device), heard].filter(Boolean).join(' ');
   return (
     <Tooltip label={about} disabled={!about} multiline maw={300}>

@@ -2,7 +2,7 @@ import { Badge, Group, SegmentedControl, Switch, Text, Tooltip } from '@mantine/
 import { memo, useCallback, useEffect, useState } from 'react';
 import type { Direction, LiveCommand } from '@/api/types';
 import { endsOf, linkTitle } from '@/format/links';
-import { maybe, rate } from '@/format/units';
+import { rate } from '@/format/units';
 import { spanColors } from '@/theme/spanColors';
 import { describeConditions, utilisation } from '@/run/data/linkUse';
 import type { DirectionData } from '@/run/data/runData';
@@ -161,11 +161,11 @@ interface RatesProps {
 
 const Rates = memo(function Rates({ set_bit_per_s, measured_bit_per_s, testId }: RatesProps) {
   return (
-    <Tooltip label="the set rate, and the rate measured on the link">
+    <Tooltip label="the rate that is set, and the rate that was measured on the link">
       <span className={classes.useSet}>
-        {rate(set_bit_per_s)}{' '}
-        <span className={classes.measured} data-testid={`${testId}-measured`}>
-          {maybe(measured_bit_per_s, rate)}
+        set {rate(set_bit_per_s)},{' '}
+        <span data-testid={`${testId}-measured`}>
+          {measured_bit_per_s === null ? 'not measured yet' : `measured ${rate(measured_bit_per_s)}`}
         </span>
       </span>
     </Tooltip>

@@ -50,11 +50,11 @@ describe('the guided run', () => {
 
   it('says what the slow link did, once a token tells', () => {
     const early = guided(guide, seen({ injections: [{ ...slowed, time_s: 0.05 }] }, 1e6, 1))!;
-    expect(early.text).toBe('desk – hub carries 1 Mbit/s now: the next token is on its way.');
+    expect(early.text).toBe('desk – hub carries 1 Mbit/s now: wait for the next token.');
     const other = guided(guide, seen({ injections: [{ ...slowed, time_s: 0.05 }] }, 2.4e5, 1))!;
     expect(other.text).toContain('carries 240 kbit/s now'); // what was set, not what was proposed
     const step = guided(guide, seen({ injections: [slowed] }, 1e6, 1))!;
-    expect(step.text).toBe('desk–hub 1 Mbit/s: a token takes 5 ms, and took 5 ms before.');
+    expect(step.text).toBe('desk–hub 1 Mbit/s: a token still takes 5 ms.');
     expect([step.name, step.todo]).toEqual(['slowed', 'Undo it, and watch the tokens again.']);
   });
 

@@ -35,14 +35,13 @@ export function guided(guide: ShowcaseGuide, seen: Seen): Step | null {
   if (link.changes === 0) {
     return {
       name: 'slow',
-      text: `A token takes ${newest(seen)}: every board works a moment, and hands on.`,
+      text: `A token takes ${newest(seen)}: each board computes its layers and passes the result on.`,
       todo: `Slow this link: set ${name} to ${rate(guide.bit_per_s)}.`,
       show: { kind: 'link', name: link.name },
     };
   }
   if (isSlow(link, guide)) {
-    const text =
-      effectText(seen) ?? `${name} carries ${rate(slower(link))} now: the next token is on its way.`;
+    const text = effectText(seen) ?? `${name} carries ${rate(slower(link))} now: wait for the next token.`;
     return { name: 'slowed', text, todo: 'Undo it, and watch the tokens again.', show: null };
   }
   return {
@@ -55,18 +54,18 @@ export function guided(guide: ShowcaseGuide, seen: Seen): Step | null {
 
 function afterDrop({ device }: ShowcaseGuide, pause_s: number | null): Step {
   if (pause_s === null) {
-    const text = `${device} is gone. The layers that it kept are planned anew, and the others load them from their cards: no token comes meanwhile.`;
+    const text = `${device} is gone. A new plan gives its layers to the others, which load them from disk: no token comes meanwhile.`;
     return { name: 'dropped', text, todo: '', show: null };
   }
-  const text = `The text went on ${seconds(pause_s)} after ${device} had gone, with the tokens that it would have had anyway.`;
+  const text = `The text went on ${seconds(pause_s)} after ${device} had gone, with the same tokens as without the failure.`;
   return { name: 'recovered', text, todo: 'Change what you like, or wait for the report.', show: null };
 }
 
 function over({ state }: Seen): Step {
   const text =
     state === 'finished'
-      ? 'The report says what each change cost and what was predicted, and that the tokens are those of one device.'
-      : 'The text is complete; now one device computes it, too, to compare the tokens.';
+      ? 'The report says what each change cost and what was predicted, and whether the tokens are those of one device.'
+      : 'The text is complete. One device now computes it, too, so that the tokens can be compared.';
   return { name: 'over', text, todo: state === 'finished' ? 'Open the report.' : '', show: null };
 }
 
@@ -83,7 +82,10 @@ function effectText({ injections, tokens }: Seen): string | null {
   const effect = effectsOf(injections, tokens).at(-1);
   const change = injections.at(-1);
   if (!effect || !change) return null;
-  return `${change.label}: a token takes ${seconds(effect.after_s)}, and took ${seconds(effect.before_s)} before.`;
+  const [before, after] = [seconds(effect.before_s), seconds(effect.after_s)];
+  return before === after
+    ? `${change.label}: a token still takes ${after}.`
+    : `${change.label}: a token takes ${after}; before, it took ${before}.`;
 }
 
 function pauseOf(one: Snapshot['recoveries'][number]): number {

@@ -2,7 +2,7 @@ import { Anchor, Card, Group, Loader, Skeleton, Text } from '@mantine/core';
 import { ApiError, sentence } from '@/api/client';
 import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
-import { perToken, seconds, three } from '@/format/units';
+import { between, perToken, seconds, three } from '@/format/units';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
 import { Legend } from '@/components/Legend';
 import { attributionColors } from '@/theme/spanColors';
@@ -93,8 +93,8 @@ function Prediction({ report }: { report: RunReport }) {
           </div>
           {report.uncertainty && (
             <Text size="xs" c="dimmed" mt="sm" data-testid="predicted-uncertainty">
-              {report.uncertainty.latency_s &&
-                `Real boards: ${seconds(report.uncertainty.latency_s[0])} to ${seconds(report.uncertainty.latency_s[1])}. `}
+              Real boards:{' '}
+              {report.uncertainty.latency_s && `${between(...report.uncertainty.latency_s, seconds)}; `}
               {report.uncertainty.basis}.
             </Text>
           )}

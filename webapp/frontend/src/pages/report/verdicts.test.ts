@@ -39,7 +39,9 @@ describe('the verdict on correctness', () => {
   it('is correct, not correct, lossy, or not checked', () => {
     expect(correctTitle(correctness)).toBe('Correct');
     expect(correctTitle({ ...correctness, ok: false })).toBe('Not correct');
-    expect(correctTitle({ ...correctness, ok: null, lossy: true })).toBe('Lossy, as this strategy is');
+    expect(correctTitle({ ...correctness, ok: null, lossy: true })).toBe(
+      'Lossy: this strategy may change the output',
+    );
     expect(correctTitle({ ...correctness, ok: null, checked: false })).toBe('Correctness not checked');
   });
 
@@ -57,8 +59,8 @@ describe('the verdict on correctness', () => {
     ]);
     const rounded = { ...correctness, error_over_rounding: 0.973, why: 'one token differs at a near-tie' };
     expect(correctLines(rounded).slice(2)).toEqual([
-      'The error is 0.97 times the rounding error of the reference in the same numbers.',
-      'One token differs at a near-tie',
+      'The error is 0.97 times the reference’s own rounding error.',
+      'One token differs at a near-tie.',
     ]);
   });
 });
@@ -70,8 +72,8 @@ describe('the verdict on fidelity', () => {
       'Operation times differ from the device model by 0.2 % on average, 95 % of them by at most 0.6 %.',
       'The latency is 3 % below its prediction; the limit is 10 %.',
       'This host finished operations 0.4 % late on average, 95 % of them by at most 1 %.',
-      '0 % of the operations overran their time.',
-      'Every measured link carries its set rate within 2 %.',
+      'None of the operations overran their time.',
+      'Every measured link carries its set rate to within 2 %.',
       'Links are shaped by tc.',
     ]);
   });
@@ -98,9 +100,28 @@ describe('the verdict on fidelity', () => {
     ]);
   });
 
-  it('shows an error below 0.005 % as 0', () => {
-    expect(validLines({ ...fidelity, model_error_p95: 2.2e-9 })[0]).toContain('by at most 0 %');
-    expect(validLines({ ...fidelity, model_error_p95: 1e-4 })[0]).toContain('by at most 0.01 %');
+  it.each([
+    [0.00271, 2.2e-9, '95 % of the operation times agree with the device model; the mean error is 0.27 %.'],
+    [4e-5, 2.2e-9, 'Operation times agree with the device model.'],
+    [
+      0.00271,
+      1e-4,
+      'Operation times differ from the device model by 0.27 % on average, 95 % of them by at most 0.01 %.',
+    ],
+    [0.00271, null, 'Operation times differ from the device model by 0.27 % on average.'],
+  ])('gives no percentage that is 0: mean %d, 95 %% %d', (model_error_mean, model_error_p95, line) => {
+    expect(validLines({ ...fidelity, model_error_mean, model_error_p95 })[0]).toBe(line);
+  });
+
+  it('calls operations late, and a latency off, only where they are', () => {
+    const exact = { ...fidelity, latency_error: -1e-6, compute_error_mean: 1e-6, compute_error_p95: 0 };
+    expect(validLines(exact).slice(1, 3)).toEqual([
+      'The latency equals its prediction; the limit is 10 %.',
+      'This host finished operations on time.',
+    ]);
+    expect(validLines({ ...fidelity, compute_error_p95: 0 })[2]).toBe(
+      'This host finished 95 % of the operations on time; all together were 0.4 % late on average.',
+    );
   });
 
   it('is not measured in the simulated world', () => {

@@ -5,7 +5,7 @@ import { capital } from '@/format/words';
 
 export function correctTitle({ checked, ok, lossy }: Correctness): string {
   if (ok !== null) return ok ? 'Correct' : 'Not correct';
-  return checked && lossy ? 'Lossy, as this strategy is' : 'Correctness not checked';
+  return checked && lossy ? 'Lossy: this strategy may change the output' : 'Correctness not checked';
 }
 
 export function correctLines(correctness: Correctness): string[] {
@@ -35,7 +35,7 @@ export function correctLines(correctness: Correctness): string[] {
   }
   if (error_over_rounding !== null) {
     lines.push(
-      `The error is ${error_over_rounding.toPrecision(2)} times the rounding error of the reference in the same numbers.`,
+      `The error is ${error_over_rounding.toPrecision(2)} times the reference’s own rounding error.`,
     );
   }
   return why ? [...lines, asSentence(why)] : lines;
@@ -58,54 +58,68 @@ export function validLines(fidelity: Fidelity): string[] {
   ];
 }
 
-/** The command line joins the same reasons, so they begin in lower case. */
+/** The command line joins the same reasons, so they begin in lower case, and may have no full stop. */
 function asSentence(reason: string): string {
-  return capital(reason);
+  return capital(/[.!?]$/.test(reason) ? reason : `${reason}.`);
 }
 
 function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
   if (model_error_mean === null) return [];
-  return [
-    `Operation times differ from the device model by ${errorText(model_error_mean)} on average${atMost(model_error_p95)}.`,
+  const [mean, p95] = [
+    errorText(model_error_mean),
+    model_error_p95 === null ? null : errorText(model_error_p95),
   ];
+  if (mean === NONE) return ['Operation times agree with the device model.'];
+  if (p95 === NONE)
+    return [`95 % of the operation times agree with the device model; the mean error is ${mean}.`];
+  return [`Operation times differ from the device model by ${mean} on average${atMost(p95)}.`];
 }
 
 function latencyLines({ latency_error, latency_limit }: Fidelity): string[] {
   if (latency_error === null) return [];
-  const side = latency_error < 0 ? 'below' : 'above';
-  if (latency_limit === null)
-    return [`The latency is ${errorText(Math.abs(latency_error))} ${side} its prediction for this host.`];
-  return [
-    `The latency is ${errorText(Math.abs(latency_error))} ${side} its prediction; the limit is ${errorText(latency_limit)}.`,
-  ];
+  const off = errorText(Math.abs(latency_error));
+  const where = off === NONE ? 'equals' : `is ${off} ${latency_error < 0 ? 'below' : 'above'}`;
+  if (latency_limit === null) return [`The latency ${where} its prediction for this host.`];
+  return [`The latency ${where} its prediction; the limit is ${errorText(latency_limit)}.`];
 }
 
 function pacingLines({ compute_error_mean, compute_error_p95, late_frac }: Fidelity): string[] {
   const lines: string[] = [];
   if (compute_error_mean !== null) {
-    lines.push(
-      `This host finished operations ${errorText(compute_error_mean)} late on average${atMost(compute_error_p95)}.`,
-    );
+    lines.push(lateText(errorText(compute_error_mean), compute_error_p95));
   }
-  if (late_frac !== null) lines.push(`${errorText(late_frac)} of the operations overran their time.`);
+  if (late_frac !== null) {
+    const late = errorText(late_frac);
+    lines.push(`${late === NONE ? 'None' : late} of the operations overran their time.`);
+  }
   return lines;
+}
+
+function lateText(mean: string, compute_error_p95: number | null): string {
+  const p95 = compute_error_p95 === null ? null : errorText(compute_error_p95);
+  if (mean === NONE) return 'This host finished operations on time.';
+  if (p95 === NONE)
+    return `This host finished 95 % of the operations on time; all together were ${mean} late on average.`;
+  return `This host finished operations ${mean} late on average${atMost(p95)}.`;
 }
 
 function linkLines({ link_error_max, backend }: Fidelity): string[] {
   const lines: string[] = [];
   if (link_error_max !== null)
-    lines.push(`Every measured link carries its set rate within ${errorText(link_error_max)}.`);
+    lines.push(`Every measured link carries its set rate to within ${errorText(link_error_max)}.`);
   if (backend) lines.push(`Links are shaped by ${backend}.`);
   return lines;
 }
 
-function atMost(p95: number | null): string {
-  return p95 === null ? '' : `, 95 % of them by at most ${errorText(p95)}`;
+function atMost(p95: string | null): string {
+  return p95 === null ? '' : `, 95 % of them by at most ${p95}`;
 }
 
-/** A percentage; errors below 0.005 % are shown as 0. */
+const NONE = '0 %';
+
+/** A percentage with two digits; errors below 0.005 % are none. */
 function errorText(fraction: number): string {
-  return percent(Math.abs(fraction) < 5e-5 ? 0 : fraction);
+  return Math.abs(fraction) < 5e-5 ? NONE : percent(Number(fraction.toPrecision(2)));
 }
 
 /** A space between a number and the unit after it. */

@@ -52,7 +52,7 @@ describe('activity', () => {
 
   it('is unknown after the last span, and failed or frozen whatever the spans', () => {
     const data = computing();
-    expect(activity(data.device('b')!, 9, 1).state).toBe('busy or waiting');
+    expect(activity(data.device('b')!, 9, 1).state).toBe('no data yet');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_frozen', device: 'b', facts: {} }]);
     expect(activity(data.device('b')!, 1, 1).state).toBe('frozen');
     data.apply([{ type: 'mark', time_s: 1, name: 'device_lost', device: 'a', facts: {} }]);
@@ -60,7 +60,7 @@ describe('activity', () => {
   });
 });
 
-describe('a device whose process makes no sign', () => {
+describe('a device whose process is silent', () => {
   const silent = (): RunData => {
     const data = new RunData(cluster, model);
     data.apply([
@@ -77,8 +77,8 @@ describe('a device whose process makes no sign', () => {
 
   it('is said to make none, whatever it did last', () => {
     const device = known(silent());
-    expect(device.activity.state).toBe('no sign');
-    expect(stateText(device)).toBe('no sign for 7 s');
+    expect(device.activity.state).toBe('silent');
+    expect(stateText(device)).toBe('silent for 7 s');
     expect(aboutState(device)).toContain('sent nothing for 7 s of wall time');
   });
 

@@ -8,8 +8,8 @@ export type DeviceState =
   | 'receiving'
   | 'waiting'
   | 'idle'
-  | 'busy or waiting'
-  | 'no sign'
+  | 'no data yet'
+  | 'silent'
   | 'frozen'
   | 'failed';
 
@@ -53,19 +53,19 @@ export function stateText(device: Known): string {
   const { state } = device.activity;
   if (state === 'failed') return `failed at ${device.failedAt_s?.toFixed(2)} s`;
   if (state === 'frozen') return `frozen since ${device.frozenAt_s?.toFixed(2)} s`;
-  if (state === 'no sign') return `no sign for ${Math.floor(device.silent_s ?? 0)} s`;
+  if (state === 'silent') return `silent for ${Math.floor(device.silent_s ?? 0)} s`;
   return state;
 }
 
 /** What a state means where its name does not say it all; '' for the others. */
 export function aboutState(device: Known): string {
   switch (device.activity.state) {
-    case 'no sign':
-      return `Its process has sent nothing for ${Math.floor(device.silent_s ?? 0)} s of wall time, though it says every second that it is alive. It is stopped, swaps or hangs, or this machine is too busy.`;
+    case 'silent':
+      return `Its process has sent nothing for ${Math.floor(device.silent_s ?? 0)} s of wall time; a running process sends a heartbeat every second. It is stopped, swapping or hanging, or this machine is too busy.`;
     case 'frozen':
       return 'A change has stopped its process: its connections stay open, and it sends nothing until it is restored.';
-    case 'busy or waiting':
-      return 'What it does at this instant is not known yet: an operation or a wait is reported when it has ended.';
+    case 'no data yet':
+      return 'An operation or a wait is reported when it has ended, and nothing has been reported for this instant yet.';
   }
   return '';
 }
@@ -84,7 +84,7 @@ export function activity(device: DeviceData, at_s: number, window_s: number): Ac
 function stateAt(device: DeviceData, at_s: number): Pick<Activity, 'state' | 'layer'> {
   if (device.failedAt_s !== null) return { state: 'failed', layer: null };
   if (device.frozenAt_s !== null) return { state: 'frozen', layer: null };
-  if (device.silent_s !== null) return { state: 'no sign', layer: null };
+  if (device.silent_s !== null) return { state: 'silent', layer: null };
   if (at_s === Infinity) return { state: 'idle', layer: null };
   // A span that ends at the newest known instant still counts there: look just before it.
   const before_s = at_s - Math.max(at_s, 1) * 1e-12;
@@ -97,7 +97,7 @@ function stateAt(device: DeviceData, at_s: number): Pick<Activity, 'state' | 'la
     }
   }
   const newest_s = newestEnd_s(device);
-  return { state: newest_s > -Infinity && newest_s < before_s ? 'busy or waiting' : 'idle', layer: null };
+  return { state: newest_s > -Infinity && newest_s < before_s ? 'no data yet' : 'idle', layer: null };
 }
 
 function newestEnd_s(device: DeviceData): number {

@@ -225,7 +225,7 @@ describe('the clock of RunData', () => {
   });
 });
 
-describe('devices that make no sign', () => {
+describe('devices that are silent', () => {
   const silent = (silent_s: Record<string, number> | undefined, time_s: number): RunEvent =>
     silent_s
       ? { type: 'clock', time_s, wall_s: time_s, silent_s }

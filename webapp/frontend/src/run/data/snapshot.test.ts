@@ -36,7 +36,7 @@ describe('takeSnapshot', () => {
     data.apply([span({ device: 'a', start_s: 0, end_s: 0.4 }), span({ device: 'b', start_s: 0, end_s: 9 })]);
     const shown = takeSnapshot(data, 1, 1);
     expect(shown.instant_s).toBe(7);
-    expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['busy or waiting', 'computing']);
+    expect(shown.devices.map(({ activity: { state } }) => state)).toEqual(['no data yet', 'computing']);
   });
 
   it('shows a device of a service idle while nobody has asked, and not while a question waits', () => {
@@ -57,9 +57,9 @@ describe('takeSnapshot', () => {
     });
     expect(state()).toBe('idle');
     data.apply([mark('request_accepted')]);
-    expect(state()).toBe('busy or waiting');
+    expect(state()).toBe('no data yet');
     data.apply([mark('request_begun')]);
-    expect(state()).toBe('busy or waiting');
+    expect(state()).toBe('no data yet');
     data.apply([mark('request_finished')]);
     expect(state()).toBe('idle');
     expect(snapshotAt(data.at(8), data, 1, 1).devices[0]!.activity.state).toBe('idle');

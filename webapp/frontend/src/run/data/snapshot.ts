@@ -72,7 +72,7 @@ function snapshotOf(
   const isFree = data.state === 'running' && data.service.isFree;
   const doing = (device: DeviceData): Activity => {
     const found = activity(device, instant_s ?? Infinity, window_s);
-    return isFree && found.state === 'busy or waiting' ? { ...found, state: 'idle' } : found;
+    return isFree && found.state === 'no data yet' ? { ...found, state: 'idle' } : found;
   };
   return {
     version,

@@ -53,16 +53,16 @@ export function RecoveryPanel({ recoveries, without, outcome }: Props) {
       <Legend entries={STEPS.map(({ label, color }) => ({ label, color }))} />
       {without && outcome && recoveries.some((one) => one.replanned) && (
         <p className={classes.without} data-testid="without-replan">
-          <b>Without re-plan:</b> ended as {ending(without)} <b>With it:</b> ended as {ending(outcome)}
+          <b>Without re-planning</b> the run {ending(without)} <b>With it</b> the run {ending(outcome)}
         </p>
       )}
     </Panel>
   );
 }
 
-function ending({ kind, sentence }: Outcome): string {
-  const what = kind.replaceAll('_', ' ');
-  return sentence ? `${what}: ${sentence}` : `${what}.`;
+function ending({ kind, sentence, time_s }: Outcome): string {
+  const when = time_s ? ` at ${seconds(time_s)}` : '';
+  return `${kind === 'finished' ? 'finishes' : 'stops'}${when}${sentence ? `: ${sentence}` : '.'}`;
 }
 
 function Line({

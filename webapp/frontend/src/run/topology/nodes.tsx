@@ -14,7 +14,7 @@ export type DeviceNodeType = Node<
 >;
 export type SwitchNodeType = Node<{ name: string; cards: Cards }, 'switch'>;
 
-const isWarning = (state: DeviceState) => state === 'no sign' || state === 'frozen' || state === 'failed';
+const isWarning = (state: DeviceState) => state === 'silent' || state === 'frozen' || state === 'failed';
 
 /** A device: what it does at the instant that is shown, and how full its memory is. */
 export const DeviceNode = memo(function DeviceNode({ data }: NodeProps<DeviceNodeType>) {

@@ -85,7 +85,7 @@ const verdict: FigureVerdict = {
 describe('the page of reproductions', () => {
   it('accounts for every figure of a paper and gives the reason for those that no experiment has', () => {
     const page = html(<Summary {...summary} />);
-    expect(page).toContain('14 figures: 8 in experiments, 1 put in, 4 checked by tests, 1 left out');
+    expect(page).toContain('14 figures: 8 in experiments, 1 used as inputs, 4 checked by tests, 1 left out');
     expect(page).toContain('aria-label="3 confirmed, 1 contradicted"');
     expect(page).toContain('<b>1</b><span>no number is published</span>');
   });
@@ -101,7 +101,7 @@ describe('the page of reproductions', () => {
     const page = html(<Summary {...summary} />);
     expect(page).toContain('Independent figures: 8 confirmed, 1 contradicted');
     expect(page).toContain('Six machines take a third less time.');
-    expect(page).toContain('The rate is another one. The cause is the project.');
+    expect(page).toContain('The rate is another one. EdgeLoom makes the difference, not the paper.');
   });
 
   it('shows a published value beside ours, how far they are apart and why', () => {

@@ -18,7 +18,7 @@ export function ReproductionsPage() {
       title="Reproductions"
       about={
         <>
-          What the papers claim, and what comes of it here: only what was not put in confirms anything.{' '}
+          What the papers claim, and what we get: only figures that we did not fit count.{' '}
           <Anchor component={Link} to="/experiments" size="sm">
             All experiments
           </Anchor>
@@ -37,9 +37,14 @@ export function ReproductionsPage() {
 }
 
 const TITLES: Readonly<Record<string, string>> = {
-  'put in': 'Put in',
+  'put in': 'Used as an input',
   checked: 'Checked by a test',
   'left out': 'Left out',
+};
+
+const CAUSES = {
+  paper: 'What the paper publishes makes the difference, not EdgeLoom.',
+  project: 'EdgeLoom makes the difference, not the paper.',
 };
 
 /** All papers with their experiments, then the figures that no experiment has. */
@@ -94,7 +99,7 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
 }
 
 function figuresOf({ figures, in_experiments, put_in, checked, left_out }: PaperSummary): string {
-  return `${figures} figures: ${in_experiments} in experiments, ${put_in} put in, ${checked} checked by tests, ${left_out} left out.`;
+  return `${figures} figures: ${in_experiments} in experiments, ${put_in} used as inputs, ${checked} checked by tests, ${left_out} left out.`;
 }
 
 /** What the paper claims first, with ours, and a sentence that its authors could check. */
@@ -121,7 +126,7 @@ function Headlines({ rows }: { rows: PaperSummary['headlines'] }) {
                 {one.claim}
                 <Text size="xs" c="dimmed">
                   {one.why}
-                  {one.cause && ` The cause is the ${one.cause}.`}
+                  {one.cause && ` ${CAUSES[one.cause]}`}
                 </Text>
               </Table.Td>
               <Table.Td className={classes.value}>{one.published}</Table.Td>
@@ -143,7 +148,7 @@ function Headlines({ rows }: { rows: PaperSummary['headlines'] }) {
 function LeftOut({ rows }: { rows: Reproductions['others'] }) {
   const kinds = [...new Set(rows.map(({ kind }) => kind))];
   return (
-    <Panel title="Figures that no experiment has" testId="left-out">
+    <Panel title="Figures outside the experiments" testId="left-out">
       {kinds.map((kind) => (
         <div key={kind}>
           <Text size="sm" fw={500}>
