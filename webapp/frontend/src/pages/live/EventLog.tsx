@@ -26,7 +26,7 @@ export function EventLog({ picture }: { picture: Snapshot }) {
       flush
       about={
         picture.droppedSpans > 0
-          ? `the oldest ${picture.droppedSpans} spans are only in the stored recording`
+          ? `the oldest ${picture.droppedSpans.toLocaleString('en')} activities are only in the stored recording, and hatched above`
           : undefined
       }
       extra={

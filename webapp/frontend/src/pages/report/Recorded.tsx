@@ -7,6 +7,8 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { LatencyPanel } from '@/run/panels/LatencyPanel';
 import { LayerPanel } from '@/run/panels/LayerPanel';
 import { Panel } from '@/components/Panel';
+import { seconds } from '@/format/units';
+import { SPAN_BUDGET } from '@/run/feed/recording';
 import type { RunData } from '@/run/data/runData';
 import { SpanLegend } from '@/run/timeline/SpanLegend';
 import { Timeline } from '@/run/timeline/Timeline';
@@ -88,6 +90,11 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
         />
         <div className={classes.legend}>
           <SpanLegend />
+          {data.keptFrom_s > 0 && (
+            <Text size="xs" c="dimmed" data-testid="unkept">
+              {`This page keeps the newest ${SPAN_BUDGET.toLocaleString('en')} activities of a run. Up to ${seconds(data.keptFrom_s)} it lacks some, hatched above: blank time there is not idle time.`}
+            </Text>
+          )}
           {shown && criticalPath.isError && (
             <ErrorPanel message={sentence(criticalPath.error)} onRetry={() => criticalPath.refetch()} />
           )}
@@ -106,7 +113,7 @@ function aboutPath(path: readonly PathPiece[]): string {
   const waits = path.filter((piece) => piece.kind === 'wait').length;
   const [activities, times] = [path.length - waits, waits].map((count) => count.toLocaleString('en'));
   return (
-    `The line goes back from the end of the last request through ${activities} activities and ${times} times in ` +
-    `which nothing ended. Only a change of something on the line can make the run shorter.`
+    `The line goes back from the end of the last request through ${activities} activities and ${times} waits. ` +
+    `Only a change of something on the line can make the run shorter.`
   );
 }

@@ -50,6 +50,20 @@ describe('activity', () => {
     expect(activity(data.device('b')!, 1, 1).state).toBe('waiting');
   });
 
+  it('is not idle where it was dropped', () => {
+    const data = new RunData(cluster, model, 0); // 64 spans in a lane
+    for (let second = 0; second < 70; second += 1)
+      data.apply([span({ kind: 'compute', start_s: second, end_s: second + 0.5 })]);
+    const at = (of: RunData, time_s: number) => activity(of.device('a')!, time_s, 1).state;
+    expect(data.keptFrom_s).toBe(6);
+    expect([at(data, 5.25), at(data.at(5.25), 5.25), at(data, 6.25)]).toEqual([
+      'not kept',
+      'not kept',
+      'computing',
+    ]);
+    expect(new RunData(cluster, model).keptFrom_s).toBe(0);
+  });
+
   it('is unknown after the last span, and failed or frozen whatever the spans', () => {
     const data = computing();
     expect(activity(data.device('b')!, 9, 1).state).toBe('no data yet');

@@ -9,6 +9,7 @@ export type DeviceState =
   | 'waiting'
   | 'idle'
   | 'no data yet'
+  | 'not kept'
   | 'silent'
   | 'frozen'
   | 'failed';
@@ -64,6 +65,8 @@ export function aboutState(device: Known): string {
       return `Its process has sent nothing for ${Math.floor(device.silent_s ?? 0)} s of wall time; a running process sends a heartbeat every second. It is stopped, swapping or hanging, or this machine is too busy.`;
     case 'frozen':
       return 'A change has stopped its process: its connections stay open, and it sends nothing until it is restored.';
+    case 'not kept':
+      return 'This page keeps the newest activities of a run only, and has dropped those of this instant.';
     case 'no data yet':
       return 'An operation or a wait is reported when it has ended, and nothing has been reported for this instant yet.';
   }
@@ -96,8 +99,15 @@ function stateAt(device: DeviceData, at_s: number): Pick<Activity, 'state' | 'la
       return { state: STATE_OF[lane], layer: computes ? ring.view(index).layer : null };
     }
   }
+  if (LANES.some((lane) => isBeforeKept(device.lanes[lane], before_s)))
+    return { state: 'not kept', layer: null };
   const newest_s = newestEnd_s(device);
   return { state: newest_s > -Infinity && newest_s < before_s ? 'no data yet' : 'idle', layer: null };
+}
+
+/** Whether a ring has dropped what it had at `at_s`. */
+function isBeforeKept(ring: SpanRing, at_s: number): boolean {
+  return ring.dropped > 0 && at_s < ring.startAt(0);
 }
 
 function newestEnd_s(device: DeviceData): number {

@@ -155,6 +155,12 @@ export class RunData {
     );
   }
 
+  /** Virtual time from which on every activity is kept; 0 if none was dropped. */
+  get keptFrom_s(): number {
+    const rings = this.devices.flatMap(({ lanes }) => LANES.map((lane) => lanes[lane]));
+    return Math.max(0, ...rings.filter(({ dropped }) => dropped > 0).map((ring) => ring.startAt(0)));
+  }
+
   /** The run as it was at `time_s`. It shares the spans with this object: read it before the next `apply`. */
   at(time_s: number): RunData {
     const then = new RunData(this.cluster, this.model, 0, (rank) => {

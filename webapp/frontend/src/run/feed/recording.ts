@@ -6,7 +6,7 @@ import { RunData } from '@/run/data/runData';
 import { pastOf } from './past';
 
 /** Keeps more spans than a live run does. */
-const SPAN_BUDGET = 1_500_000;
+export const SPAN_BUDGET = 1_500_000;
 
 interface Page {
   cursor: string;

@@ -13,6 +13,8 @@ import type { Viewport } from './viewport';
 const NAME_MIN_WIDTH = 34;
 /** Pixels below which a span is drawn together with its neighbours. */
 const NARROW = 4;
+/** Pixels between the lines of time that is not kept. */
+const HATCH = 5;
 
 export interface Scene {
   ctx: CanvasRenderingContext2D;
@@ -117,6 +119,7 @@ function drawLanes(scene: Scene): void {
       const narrow = (from: number, to: number, kind: number) =>
         crowd.add(lane, from * ratio, to * ratio, kind);
       drawWide(scene, device.lanes[name], topOf(lane), narrow);
+      drawUnkept(scene, device.lanes[name], topOf(lane));
     }),
   );
   const byKind = SPAN_KINDS.map((kind) => colors.span[kind]);
@@ -149,6 +152,28 @@ function drawWide(
     ctx.fillRect(from, top, to - from - 0.75, height);
     if (named && to - from > NAME_MIN_WIDTH) drawName(scene, ring, index, from, to, top + height / 2);
   });
+}
+
+/** Hatches the time of which a lane keeps nothing any more: left blank, it would look idle. */
+function drawUnkept({ ctx, width, colors, density, viewport }: Scene, ring: SpanRing, top: number): void {
+  if (ring.dropped === 0) return;
+  const from = Math.max(density.labelWidth, xOf(0, viewport, width, density.labelWidth));
+  const to = Math.min(width, xOf(ring.startAt(0), viewport, width, density.labelWidth));
+  const height = spanHeight(density);
+  if (to <= from) return;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(from, top, to - from, height);
+  ctx.clip();
+  ctx.beginPath();
+  for (let x = from - height; x < to; x += HATCH) {
+    ctx.moveTo(x, top + height);
+    ctx.lineTo(x + height, top);
+  }
+  ctx.strokeStyle = colors.dim;
+  ctx.lineWidth = 0.75;
+  ctx.stroke();
+  ctx.restore();
 }
 
 function drawName(
