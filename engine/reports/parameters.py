@@ -39,6 +39,15 @@ NOUNS = MappingProxyType(
         "workload.users": "users",
         "workload.max_batch": "requests served together",
         "workload.pattern": "arrivals",
+        "workload.think_s": "pause of users",
+        "workload.assumed_tokens": "length that plans assume",
+        "workload.slo_first_token_s": "objective for the first token",
+        "workload.slo_per_token_s": "objective for later tokens",
+        "workload.token_limit_s": "limit on the time of a token",
+        "dilation": "dilation",
+        "silence_s": "silence timeout",
+        "failover": "after a failure",
+        "compute_model": "compute model",
         "cluster.links[*].bit_per_s": "rate of links",
         "cluster.links[*].delay_s": "delay of links",
         "cluster.links[*].loss_frac": "loss of links",
@@ -47,6 +56,24 @@ NOUNS = MappingProxyType(
         "cluster.devices[*].reserved_bytes": "memory that systems keep",
     }
 )
+CHANGE = re.compile(r"scenario\.changes\[(\d+)\]\.(\w+)")
+OF_CHANGE = MappingProxyType(
+    {
+        "at_s": "time",
+        "at_frac": "part of the run before",
+        "after_token": "token before",
+        "bit_per_s": "rate",
+        "delay_s": "delay",
+        "loss_frac": "loss",
+        "jitter_s": "jitter",
+        "factor": "slowdown",
+        "link": "link",
+        "device": "device",
+        "direction": "direction",
+        "kind": "kind",
+    }
+)
+"""Fields of a timed change, by what they say of it."""
 MOST_DIGITS = 17
 
 
@@ -194,12 +221,21 @@ def _pattern(path: str) -> str:
 
 def _parameter(paths: Sequence[str], values: tuple[Any, ...]) -> Parameter:
     path, pattern = paths[0], _pattern(paths[0])
-    title = NAMES.get(path) or NOUNS.get(pattern) or (pattern if len(paths) > 1 else path)
-    noun = "" if path in NAMES else NOUNS.get(pattern, pattern.rpartition(".")[2])
+    known = NOUNS.get(pattern) or (_of_change(path) if len(paths) == 1 else None)
+    title = NAMES.get(path) or known or (pattern if len(paths) > 1 else path)
+    noun = "" if path in NAMES else known or pattern.rpartition(".")[2]
     if len(paths) > 1:
         told = re.sub(r" of (?=(links|devices)$)", f" of {len(paths)} ", title)
         title = f"{title} ({len(paths)} alike)" if told == title else told
     return Parameter(path, title, noun, values, texts_of(path, values))
+
+
+def _of_change(path: str) -> str | None:
+    """`scenario.changes[0].at_s` → `time of change 1`, as people count; None for what is no field of one."""
+    found = CHANGE.fullmatch(path)
+    if found is None or found[2] not in OF_CHANGE:
+        return None
+    return f"{OF_CHANGE[found[2]]} of change {int(found[1]) + 1}"
 
 
 def _rank(parameter: Parameter) -> int:

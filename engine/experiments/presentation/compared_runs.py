@@ -29,7 +29,10 @@ from engine.experiments.results.rows import Row
 from engine.reports.compare import Comparison, by_kind, token_gaps
 from engine.reports.metric import Metric
 from engine.reports.metrics import metrics_of_a
-from engine.reports.parameters import Parameter, Repeats, parameters_of, repeats_of, telling
+from engine.reports.parameters import Parameter, Repeats, in_classes, parameters_of, repeats_of, telling
+
+MOST_NAMED = 3
+"""Runs at one place of an axis that are named there."""
 
 
 class ParameterChoice(Value):
@@ -125,6 +128,9 @@ def _figure(
         for run in group
     }
     x_texts = {x_of[run]: text_of[run] for run in x_of}
+    if along is not None and not numeric:
+        runs_at = in_classes(x_of, x_of.__getitem__)
+        x_texts = {x_of[runs[0]]: _with_runs(compared, text_of[runs[0]], runs) for runs in runs_at}
     label_of = {run: " · ".join(one.told(group[0]) for one in named) for group in groups for run in group}
     x = Factor(
         name="x",
@@ -172,6 +178,13 @@ def _figure(
     # names have no order that a line could follow
     kind = "scatter" if view.kind == "lines" and not numeric else made.kind
     return made.model_copy(update={"panels": tuple(panels), "kind": kind})
+
+
+def _with_runs(compared: Compared, text: str, runs: Sequence[int]) -> str:
+    """A value with the numbers of its runs, where these are few: `gpipe (run 4)`."""
+    if len(runs) > MOST_NAMED:
+        return f"{text} ({len(runs)} runs)"
+    return f"{text} ({listed('run', [compared.names[run] for run in sorted(runs)])})"
 
 
 def _rows(report: RunReport, name: str, coordinates: dict[str, Any], view: RunsView) -> list[Row]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from engine.domain.report import Fidelity, RequestReport, RunReport
+from engine.domain.scenario import DropDevice, Scenario
 from engine.experiments.presentation.compared_runs import RunsFigure, figure_of_runs
 from engine.experiments.presentation.compared_view import NONE, RUN, TOKENS, Chosen
 from engine.reports.compare import compare
@@ -88,7 +89,8 @@ def test_predicted_emulated_and_native_runs_are_lines_of_their_own() -> None:
 def test_values_that_read_alike_are_kept_apart_and_ordered_by_size() -> None:
     close = [report(s, cluster=at(rate)) for s, rate in ((3.0, 100.3e6), (1.0, 100.1e6), (2.0, 100.2e6))]
     made = drawn(close, kind="bars")
-    assert made.figure.x.categories == ("100.1 Mbit/s", "100.2 Mbit/s", "100.3 Mbit/s")
+    rates = ("100.1 Mbit/s (run 2)", "100.2 Mbit/s (run 3)", "100.3 Mbit/s (run 1)")
+    assert made.figure.x.categories == rates
     spots = made.figure.panels[0].lines[0].spots
     assert sorted((spot.coordinates["x"], spot.y) for spot in spots) == [
         (100.1e6, 1),
@@ -149,4 +151,19 @@ def test_a_mark_says_why_it_cannot_simply_be_compared_and_counts_runs_that_are_n
 
 def test_marks_are_in_the_order_of_the_names_on_the_axis() -> None:
     made = drawn([report(1.0, strategy="voltage"), report(2.0)])
-    assert [x for _, x, _ in marks(made)] == ["gpipe", "voltage"]
+    assert [x for _, x, _ in marks(made)] == ["gpipe (run 2)", "voltage (run 1)"]
+
+
+def test_a_name_on_the_axis_has_the_numbers_of_its_runs_or_how_many_they_are() -> None:
+    runs = [report(1.0), *(report(2.0, strategy="voltage", seed=seed) for seed in range(3))]
+    assert drawn(runs).figure.x.categories == ("gpipe (run 1)", "voltage (runs 2, 3 and 4)")
+    more = [*runs, report(2.0, strategy="voltage", seed=4)]
+    assert drawn(more).figure.x.categories == ("gpipe (run 1)", "voltage (4 runs)")
+
+
+def test_the_time_of_a_change_is_called_so_on_the_axis() -> None:
+    def dropped(at_s: float) -> RunReport:
+        return report(at_s, scenario=Scenario(changes=(DropDevice(at_s=at_s, device="b"),)))
+
+    x = drawn([dropped(0.1), dropped(0.2)]).figure.x
+    assert (x.title, x.unit) == ("time of change 1", "s")

@@ -1,4 +1,4 @@
-import { ActionIcon, Group } from '@mantine/core';
+import { ActionIcon, Group, Scroller } from '@mantine/core';
 import { IconHelp } from '@tabler/icons-react';
 import { Link, usePage } from '@/components/navigation';
 import type { Session } from '@/api/queries';
@@ -27,20 +27,27 @@ export function Header({ session, help }: { session: Session; help: string }) {
         <Logo /> EdgeLoom
       </Link>
       <nav className={classes.nav} aria-label="Pages">
-        {PAGES.map(({ to, label, id, end }) => {
-          const isHere = path === to || (!end && path.startsWith(`${to}/`));
-          return (
-            <Link
-              key={to}
-              to={to}
-              data-testid={`nav-${id}`}
-              aria-current={isHere ? 'page' : undefined}
-              className={`${classes.link} ${isHere ? classes.active : ''}`}
-            >
-              {label}
-            </Link>
-          );
-        })}
+        <Scroller
+          classNames={{ root: classes.scroller, container: classes.pages, content: classes.pages }}
+          edgeGradientColor="var(--loom-surface)"
+          controlSize={36}
+          draggable={false}
+        >
+          {PAGES.map(({ to, label, id, end }) => {
+            const isHere = path === to || (!end && path.startsWith(`${to}/`));
+            return (
+              <Link
+                key={to}
+                to={to}
+                data-testid={`nav-${id}`}
+                aria-current={isHere ? 'page' : undefined}
+                className={`${classes.link} ${isHere ? classes.active : ''}`}
+              >
+                {label}
+              </Link>
+            );
+          })}
+        </Scroller>
       </nav>
       <Group gap="xs" wrap="nowrap">
         <HealthDot />

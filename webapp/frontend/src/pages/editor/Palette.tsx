@@ -23,6 +23,8 @@ export function Palette() {
   const add = useAddInView();
   const words = filter.toLowerCase();
   const shown = presets.filter((preset) => `${preset.name} ${preset.title}`.toLowerCase().includes(words));
+  const showsSwitch = 'switch'.startsWith(words);
+  const addSwitches = () => add(count, (drawing, at) => addSwitch(drawing, at));
   return (
     <aside className={classes.palette} aria-label="What can be added">
       <div className={classes.panelHead}>
@@ -31,15 +33,17 @@ export function Palette() {
           <TextInput
             flex={1}
             size="xs"
-            placeholder="Find a device"
-            aria-label="Find a device"
+            placeholder="Find a device or switch"
+            aria-label="Find a device or switch"
             leftSection={<IconSearch size={14} />}
             value={filter}
             onChange={(event) => setFilter(event.currentTarget.value)}
             onKeyDown={(event) => {
               const [first] = shown;
-              if (event.key === 'Enter' && filter && first)
-                add(count, (drawing, at) => addDevice(drawing, first, at));
+              if (event.key === 'Enter' && filter) {
+                if (showsSwitch) addSwitches();
+                else if (first) add(count, (drawing, at) => addDevice(drawing, first, at));
+              }
               if (event.key === 'Escape') event.currentTarget.blur();
             }}
             data-testid="palette-filter"
@@ -63,20 +67,22 @@ export function Palette() {
       </div>
       <ScrollArea flex={1} type="auto" scrollbarSize={6}>
         <Stack gap={6} p="sm" pt={0}>
-          <button
-            type="button"
-            className={classes.item}
-            draggable
-            onDragStart={(event) => carry(event, SWITCH_ITEM, count)}
-            onClick={() => add(count, (drawing, at) => addSwitch(drawing, at))}
-            data-testid="palette-switch"
-          >
-            <IconArrowsShuffle size={16} />{' '}
-            <span>
-              <b>Switch</b>
-              <small>joins links</small>
-            </span>
-          </button>
+          {showsSwitch && (
+            <button
+              type="button"
+              className={classes.item}
+              draggable
+              onDragStart={(event) => carry(event, SWITCH_ITEM, count)}
+              onClick={addSwitches}
+              data-testid="palette-switch"
+            >
+              <IconArrowsShuffle size={16} />{' '}
+              <span>
+                <b>Switch</b>
+                <small>joins links</small>
+              </span>
+            </button>
+          )}
           {shown.map((preset) => (
             <PresetItem
               key={preset.name}
@@ -85,9 +91,9 @@ export function Palette() {
               onAdd={() => add(count, (drawing, at) => addDevice(drawing, preset, at))}
             />
           ))}
-          {shown.length === 0 && filter && presets.length > 0 && (
+          {shown.length === 0 && !showsSwitch && presets.length > 0 && (
             <Text size="xs" c="dimmed">
-              No device is called “{filter}”.
+              Nothing here is called “{filter}”.
             </Text>
           )}
         </Stack>

@@ -21,7 +21,7 @@ const switched = (
 export const DRAW_COMMANDS: readonly Command[] = [
   {
     id: 'add',
-    label: 'Find a device to add',
+    label: 'Find a device or switch to add',
     section: 'Draw',
     keys: ['a'],
     writes: true,

@@ -73,6 +73,7 @@ export function ControlPanel({
               refusals={picture.refusals}
               enabled={enabled}
               chosen={isChosen('link', link.name)}
+              focused={isChosen('link', link.name) && selection?.focused === true}
               onChoose={() => onSelect({ kind: 'link', name: link.name })}
             />
           ))}
@@ -94,6 +95,7 @@ export function ControlPanel({
               isHeard={isPresent && isCurrent && picture.state === 'running'}
               refusals={picture.refusals}
               chosen={isChosen('device', device.name)}
+              focused={isChosen('device', device.name) && selection?.focused === true}
               onChoose={() => onSelect({ kind: 'device', name: device.name })}
             />
           ))}

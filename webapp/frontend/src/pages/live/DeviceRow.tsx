@@ -23,6 +23,8 @@ interface Props {
   /** Whether the run keeps saying which devices are silent. */
   isHeard: boolean;
   chosen: boolean;
+  /** Whether the focus moves here. */
+  focused: boolean;
   onChoose: () => void;
 }
 
@@ -36,10 +38,11 @@ export function DeviceRow({
   enabled,
   isHeard,
   chosen,
+  focused,
   onChoose,
 }: Props) {
   const [pending, send] = usePending(runId, device.changes, refusals);
-  const row = useRow(chosen, onChoose);
+  const row = useRow(chosen, focused, onChoose);
   const { shares } = device.activity;
   return (
     <div

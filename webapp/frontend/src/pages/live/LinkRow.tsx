@@ -19,15 +19,17 @@ interface Props {
   refusals: number;
   enabled: boolean;
   chosen: boolean;
+  /** Whether the focus moves here. */
+  focused: boolean;
   onChoose: () => void;
 }
 
 /** One link: set and measured rate per direction, controls of the rate, a switch for the link. */
-export function LinkRow({ runId, link, refusals, enabled, chosen, onChoose }: Props) {
+export function LinkRow({ runId, link, refusals, enabled, chosen, focused, onChoose }: Props) {
   const [direction, setDirection] = useState<Direction>('both');
   const [draft, setDraft] = useState<number | null>(null);
   const [pending, send] = usePending(runId, link.changes, refusals);
-  const row = useRow(chosen, onChoose);
+  const row = useRow(chosen, focused, onChoose);
   const { name } = link;
   const setRate = useCallback(
     (bit_per_s: number) => {

@@ -32,7 +32,7 @@ export function Story({ run, picture, onShow }: Props) {
           data-testid="guide-show"
           onClick={() => {
             onShow(null); // it may be the one that is shown already, out of sight
-            requestAnimationFrame(() => onShow(show));
+            requestAnimationFrame(() => onShow({ ...show, focused: true }));
           }}
         >
           Show me

@@ -1,20 +1,25 @@
 import { useEffect, useRef, type FocusEvent } from 'react';
 
 /**
- * A row of the controls that is chosen by a click or by the keyboard, and brought into view when it is. A press of a
+ * A row of the controls that is chosen by a click or by the keyboard, and brought into view when it is; `focused`
+ * rows take the focus, too. A press of a
  * pointer only chooses it once it is released: a row that moved between the two would lose the click.
  */
-export function useRow(chosen: boolean, onChoose: () => void) {
+export function useRow(chosen: boolean, focused: boolean, onChoose: () => void) {
   const ref = useRef<HTMLDivElement>(null);
   const pressed = useRef(false);
   useEffect(() => {
     if (chosen) ref.current?.scrollIntoView({ block: 'nearest' });
   }, [chosen]);
+  useEffect(() => {
+    if (focused) ref.current?.focus();
+  }, [focused]);
   const release = () => {
     pressed.current = false;
   };
   return {
     ref,
+    tabIndex: -1,
     onPointerDownCapture: () => {
       pressed.current = true;
       window.addEventListener('pointerup', release, { once: true });

@@ -25,7 +25,8 @@ import classes from './topology.module.css';
 const nodeTypes: NodeTypes = { device: DeviceNode, switch: SwitchNode };
 const edgeTypes = { link: LinkEdge };
 
-export type Selection = { kind: 'link' | 'device'; name: string } | null;
+/** `focused`: the keyboard's focus moves to its controls. */
+export type Selection = { kind: 'link' | 'device'; name: string; focused?: boolean } | null;
 
 interface Props {
   cluster: ClusterSpec;
