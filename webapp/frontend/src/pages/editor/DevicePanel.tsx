@@ -1,5 +1,5 @@
 import { Checkbox, SegmentedControl, Select, Text, TextInput } from '@mantine/core';
-import { Fragment } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import type { DeviceSpec } from '@/api/types';
 import { QuantityInput } from '@/components/QuantityInput';
 import { DEVICE_FIELDS, type DeviceField, MEASURED_SCALE } from './deviceFields';
@@ -80,7 +80,7 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
           onChange={(role) => set({ role: role as DeviceSpec['role'] }, 'role')}
           data={[
             { value: 'worker', label: 'Computes layers' },
-            { value: 'terminal', label: 'Only asks' },
+            { value: 'terminal', label: 'Only sends requests' },
           ]}
         />
         {!many && (
@@ -96,8 +96,11 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
         <OnOff names={names} readOnly={readOnly} />
       </div>
       {DEVICE_FIELDS.map((group) => (
-        <div key={group.title} className={classes.section}>
-          <span className="overline">{group.title}</span>
+        <Section
+          key={group.title}
+          title={group.title}
+          folded={group.folded === true && !group.fields.some(({ key }) => errors[key])}
+        >
           {group.fields.map((field) => (
             <Fragment key={field.key}>
               {field.key === 'disk_byte_per_s' && <DiskKind devices={devices} readOnly={readOnly} />}
@@ -134,7 +137,7 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
               {first.compute_model === 'measured' && numeric(MEASURED_SCALE)}
             </>
           )}
-        </div>
+        </Section>
       ))}
       {!many && (
         <div className={classes.section}>
@@ -155,6 +158,29 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
         </div>
       )}
     </>
+  );
+}
+
+interface SectionProps {
+  title: string;
+  /** Whether it is closed until somebody opens it. */
+  folded: boolean;
+  children: ReactNode;
+}
+
+function Section({ title, folded, children }: SectionProps) {
+  if (!folded)
+    return (
+      <div className={classes.section}>
+        <span className="overline">{title}</span>
+        {children}
+      </div>
+    );
+  return (
+    <details className={classes.fold}>
+      <summary className="overline">{title}</summary>
+      <div className={classes.section}>{children}</div>
+    </details>
   );
 }
 

@@ -24,31 +24,20 @@ export interface DeviceField {
   optional?: string;
 }
 
+interface FieldGroup {
+  title: string;
+  fields: readonly DeviceField[];
+  /** Whether the group is closed until somebody opens it. */
+  folded?: boolean;
+}
+
 /** The numeric fields of a device, grouped as the panel shows them. */
-export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceField[] }[] = [
+export const DEVICE_FIELDS: readonly FieldGroup[] = [
   {
     title: 'Compute',
     fields: [
       { key: 'flop_per_s', label: 'Peak rate (fp32)', quantity: FLOP_RATE },
       { key: 'op_overhead_s', label: 'Fixed time per kernel', quantity: TIME },
-      {
-        key: 'dispatch_s',
-        label: 'Fixed time per operation',
-        quantity: TIME,
-        help: 'Of the runtime: an operation is several kernels',
-      },
-      {
-        key: 'token_s',
-        label: 'Choosing a token',
-        quantity: TIME,
-        help: 'Of the runtime, on the source',
-      },
-      {
-        key: 'handover_s',
-        label: 'Hand-over to the compute thread',
-        quantity: TIME,
-        help: 'Per operation that runs there',
-      },
       {
         key: 'half_rows',
         label: 'Half of the peak rate at',
@@ -88,19 +77,43 @@ export const DEVICE_FIELDS: readonly { title: string; fields: readonly DeviceFie
     fields: [
       { key: 'message_overhead_s', label: 'Fixed time per message sent', quantity: TIME },
       { key: 'receive_overhead_s', label: 'Fixed time per message received', quantity: TIME },
+      { key: 'watts', label: 'Power while computing', quantity: POWER },
+    ],
+  },
+  {
+    title: 'Advanced: the runtime',
+    folded: true,
+    fields: [
+      {
+        key: 'dispatch_s',
+        label: 'Fixed time per operation',
+        quantity: TIME,
+        help: 'An operation is several kernels',
+      },
+      {
+        key: 'token_s',
+        label: 'Choosing a token',
+        quantity: TIME,
+        help: 'On the source, after each token',
+      },
+      {
+        key: 'handover_s',
+        label: 'Hand-over to the compute thread',
+        quantity: TIME,
+        help: 'Per operation that runs there',
+      },
       {
         key: 'byte_overhead_s',
         label: 'Time per byte, each end',
         quantity: TIME_PER_BYTE,
         help: 'Copies between program and network stack',
       },
-      { key: 'watts', label: 'Power while computing', quantity: POWER },
     ],
   },
 ];
 
 export const MEASURED_SCALE: DeviceField = {
   key: 'measured_scale',
-  label: 'Measured host time times',
+  label: 'Factor on measured host times',
   quantity: FACTOR,
 };
