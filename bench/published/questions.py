@@ -68,7 +68,7 @@ class Asked(NamedTuple):
     @property
     def in_words(self) -> str:
         if self.gain is None:
-            return "yes, and only so"
+            return "yes: it fits no single one"
         return f"{'yes' if self.published else 'no'}: {self.gain:.2f} times as fast"
 
     @property
@@ -83,7 +83,7 @@ def measure_questions() -> Table:
             f"{one.row.nodes} x {one.row.device}",
             one.row.model,
             one.row.runtime,
-            "yes, and only so"
+            "yes: it fits no single one"
             if one.gain is None
             else f"{'yes' if one.published else 'no'}, {one.gain:.2f} times",
             one.answer.sentence.split(". Real boards: ")[0] + ".",

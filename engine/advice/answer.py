@@ -63,7 +63,7 @@ def answer(
         )
     if alone is None:
         text = (
-            f"Yes, and only so: no single device has room for {base.model.name}; {together.strategy} on "
+            f"Yes: {base.model.name} fits no single device; {together.strategy} on "
             f"{_how_many(together, workers)} needs {_said(together, objective)}"
             f"{_interval(together, objective)}."
         )

@@ -288,7 +288,7 @@ class _Inquiry(NamedTuple):
 
     def _of_none(self) -> str:
         return (
-            f"No constraint of its own: {self._thing} takes as long if its computing, its disk and its links "
+            f"Not a bottleneck: {self._thing} takes as long even if its computing, its disk and its links "
             "need no time."
         )
 

@@ -165,8 +165,7 @@ def advice_group(
         shown,
     ]
     if simulated < work.new_tokens:
-        words = f"{simulated} of {work.new_tokens} tokens are simulated"
-        parts.append(Text(f"{words}; the others are taken to be like the last."))
+        parts.append(Text(f"Estimated from {simulated} of {work.new_tokens} tokens."))
     if changes:
         parts.append(Text("What one change would do:", "bold"))
         telling = [change for change in changes if change.makes_a_difference]

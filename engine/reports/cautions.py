@@ -72,4 +72,4 @@ def _difference(own: Workload, other: Workload) -> str:
         for name, (here, there) in pairs.items()
         if here != there and None not in (here, there)
     ]
-    return f"{'; '.join(told)}." if told else "The workload is another one than the baseline's."
+    return f"{'; '.join(told)}." if told else "The workload differs from the baseline's."

@@ -78,7 +78,9 @@ def in_words(change: Change) -> str:
         case LinkUp():
             return f"the restoring of {named_words(change.link)}"
         case SlowDevice():
-            return f"the factor of {change.factor:.3g} on the times of {change.device}"
+            slower = change.factor >= 1
+            times = f"{change.factor if slower else 1 / change.factor:.3g}"
+            return f"the {'slowdown' if slower else 'speed-up'} of {change.device} by a factor of {times}"
         case DropDevice():
             return f"the loss of {change.device}"
         case FreezeDevice():

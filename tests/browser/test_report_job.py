@@ -162,7 +162,7 @@ def test_the_contents_need_no_scrolling_and_lead_to_sections_that_nothing_covers
 
 def test_a_run_by_a_papers_rule_is_repeated_with_the_best_plan(page: Page, run_id: int) -> None:
     page.goto(f"/runs/{run_id}")
-    expect(page.get_by_test_id("finding")).to_contain_text("With planner=best the prediction is")
+    expect(page.get_by_test_id("finding")).to_contain_text("A better split (planner=best) would save")
     page.get_by_test_id("repeat-with-changes").click()
     page.get_by_test_id("repeat-with-best-planner").click()
     page.get_by_test_id("section-parameters").click()

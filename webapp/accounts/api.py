@@ -120,7 +120,7 @@ def change_password(request: UserRequest, change: PasswordChange) -> Status[None
     """Ends this person's other sessions; tokens stay valid. Wrong passwords count as wrong log-ins."""
     user = authenticate(request, username=request.auth.username, password=change.current)
     if user is None:
-        raise SpecError("The present password is wrong: try again.", [("current", "is wrong")])
+        raise SpecError("The current password is wrong: try again.", [("current", "is wrong")])
     try:
         validate_password(change.new, user)
     except ValidationError as error:

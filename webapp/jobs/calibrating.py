@@ -98,7 +98,7 @@ class Wanted:
         except REDIS_ERRORS:
             return
         if not wanted:
-            raise Cancelled("It was called off.")
+            raise Cancelled("It was cancelled.")
 
     def withdraw(self) -> None:
         """Take the wish back, as it is over. Without Redis the key stays, and the machine is calibrated once

@@ -34,7 +34,7 @@ def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcemen
     if need.model and need.model not in worker.models:
         return f"it cannot get the model {need.model_name} with the digest {need.model[:12]}"
     if need.method and need.method not in worker.methods:
-        return f"it has not the method of {need.method}: install it there, and name it in LOOM_METHODS"
+        return f"it lacks the method of {need.method}: install it there, and name it in LOOM_METHODS"
     most = max((one.cores for one in fleet if not one.refused), default=0)
     if worker.cores < min(need.cores, most):
         return (

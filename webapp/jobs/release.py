@@ -66,7 +66,7 @@ def reason_not_to_plan(has: Collection[str]) -> str:
     if not lacking:
         return ""
     return (
-        f"it has not {' and '.join(lacking)}, which the server uses: install the same there, and name it in "
+        f"it lacks {' and '.join(lacking)}, which the server uses: install the same there, and name it in "
         "LOOM_METHODS, a pack in LOOM_DATA"
     )
 

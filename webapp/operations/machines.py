@@ -131,7 +131,7 @@ def elsewhere(mine: Collection[str], workers: Sequence[Announcement]) -> Iterato
     others = {code: one.node.partition("@")[2] for one in workers for code in one.methods if code not in mine}
     for code, host in others.items():
         yield (
-            f"A worker on {host} has {code}, which the server has not: forms offer it when it is installed "
+            f"A worker on {host} has {code}, which the server lacks: forms offer it when it is installed "
             "where the server runs, and LOOM_METHODS names it there."
         )
 

@@ -255,7 +255,7 @@ def _caption(view: RunsView, figure: FigureData) -> str:
     if max(counts, default=0) < 2:
         return ""
     many = between(str(min(counts)), str(max(counts)))
-    return f"a mark is the mean of {many} runs that differ in nothing but the seed, with its 95 % interval"
+    return f"a mark is the mean of {many} runs that differ only in the seed, with its 95 % interval"
 
 
 def _missing(view: RunsView, figure: FigureData) -> str:

@@ -103,7 +103,7 @@ def test_a_delay_that_no_rate_mends_is_named() -> None:
 
 def test_a_model_that_no_single_board_holds_is_a_yes() -> None:
     found = asked(base(1e8, {**BOARD, "memory_bytes": 7e6}))
-    assert found.yes and found.sentence.startswith("Yes, and only so: no single device has room for demo-lm")
+    assert found.yes and found.sentence.startswith("Yes: demo-lm fits no single device;")
 
 
 def test_one_device_leaves_nothing_to_choose() -> None:

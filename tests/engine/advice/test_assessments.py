@@ -177,6 +177,7 @@ def test_a_papers_planner_says_what_the_best_one_would_give() -> None:
     found = assess(spec)
     best = assess(spec.model_copy(update={"params": {"planner": "best"}}))
     assert found.total_s and best.total_s and found.total_s > 2 * best.total_s
-    assert found.reason.endswith(f" {found.total_s / best.total_s:.1f} times as fast with planner=best.")
+    assert best.total_s < 0.005 * found.total_s, "which is never said to be all of the time"
+    assert found.reason.endswith(" A better split (planner=best) would save 99 % of the time.")
     assert found.best_planner_s == best.total_s
     assert "planner=best" not in best.reason and best.best_planner_s is None

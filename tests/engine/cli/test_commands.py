@@ -385,7 +385,7 @@ def test_advice_ranks_every_strategy_and_tries_changes(loom: Any) -> None:
 def test_advice_by_another_figure_shows_reasons(loom: Any) -> None:
     result = loom("advise", "lab-3", "--model", "tiny-gpt2", "--new-tokens", 30, "--by", "peak_memory_bytes")
     assert result.status == 0
-    for part in ("first token", "Computes on", "3 of 30 tokens are simulated", "What one change would do"):
+    for part in ("first token", "Computes on", "Estimated from 3 of 30 tokens.", "What one change would do"):
         assert part in result.out
 
 

@@ -200,7 +200,7 @@ def test_a_prompt_and_a_number_of_prompt_tokens_are_not_compared_as_sizes() -> N
     base = report(workload=Workload(prompt_tokens=5, new_tokens=4))
     other = report(workload=Workload(prompt="a text", new_tokens=4))
     (caution,) = compare([base, other], 0).runs[1].cautions
-    assert caution.sentence == "The workload is another one than the baseline's."
+    assert caution.sentence == "The workload differs from the baseline's."
 
 
 def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text_is_another_workload() -> (
@@ -216,7 +216,7 @@ def test_an_invalid_baseline_and_an_unfinished_run_are_cautions_and_another_text
     assert [(one.kind, one.sentence) for one in found] == [
         ("outcome", "This run ran out of memory."),
         ("baseline_fidelity", "The times of the baseline are not valid: see its report."),
-        ("workload", "The workload is another one than the baseline's."),
+        ("workload", "The workload differs from the baseline's."),
     ]
 
 

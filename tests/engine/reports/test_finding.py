@@ -210,6 +210,11 @@ def test_a_prompt_is_no_token_before_a_change_and_changes_bound_each_other():
     assert (second.before_s, second.after_s) == pytest.approx((0.2, 0.4))
 
 
+def test_a_device_that_a_change_makes_faster_is_not_called_slower() -> None:
+    change = SlowDevice(at_s=0, device="a", factor=0.5)
+    assert in_words(change) == "the speed-up of a by a factor of 2"
+
+
 def test_only_the_three_largest_effects_are_told():
     """Tokens take 0.1 s, and after the changes 0.2, 0.3, 0.6 and 0.61 s: the last change did least."""
     tokens = request(0, 0.0, 0.1, 0.2, 0.4, 0.7, 1.3, 1.91)
@@ -219,9 +224,9 @@ def test_only_the_three_largest_effects_are_told():
     )
     said = words(requests=(tokens,), scenario=Scenario(changes=changes))[3:]
     assert said == [
-        "The factor of 2 on the times of a at 250 ms changed the time of a token from 100 ms to 200 ms.",
-        "The factor of 3 on the times of a at 450 ms changed the time of a token from 200 ms to 300 ms.",
-        "The factor of 6 on the times of a at 750 ms changed the time of a token from 300 ms to 600 ms.",
+        "The slowdown of a by a factor of 2 at 250 ms changed the time of a token from 100 ms to 200 ms.",
+        "The slowdown of a by a factor of 3 at 450 ms changed the time of a token from 200 ms to 300 ms.",
+        "The slowdown of a by a factor of 6 at 750 ms changed the time of a token from 300 ms to 600 ms.",
         "One further change had smaller effects.",
     ]
 

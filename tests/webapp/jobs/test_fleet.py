@@ -51,8 +51,8 @@ def queue_a_run(alice: Browser, **need: Any) -> int:
         ({"memory_bytes": 2 * 10**9}, {"memory_bytes": 10**9}, "needs 2.0 GB of memory and it has 1.0 GB"),
         ({"memory_bytes": 10**9}, {"memory_bytes": 10**9}, ""),
         ({"model": "a" * 64, "model_name": "mine"}, {"models": ("b" * 64,)}, "cannot get the model mine"),
-        ({"method": "two-thirds 0.3 abc"}, {}, "has not the method of two-thirds 0.3 abc: install it there"),
-        ({"method": "two-thirds 0.3 abc"}, {"methods": ("two-thirds 0.2 abc",)}, "has not the method"),
+        ({"method": "two-thirds 0.3 abc"}, {}, "lacks the method of two-thirds 0.3 abc: install it there"),
+        ({"method": "two-thirds 0.3 abc"}, {"methods": ("two-thirds 0.2 abc",)}, "lacks the method"),
         ({"method": "two-thirds 0.3 abc"}, {"methods": ("x 1 y", "two-thirds 0.3 abc")}, ""),
         ({"model": "a" * 64}, {"models": ("a" * 64,)}, ""),
         ({"cores": 6}, {"cores": 4}, "needs 6 cores and it has 4; another worker has 8"),
@@ -244,9 +244,9 @@ def test_only_who_has_the_methods_and_packs_of_the_server_plans(
     has = {"methods": ("other 1 x", "two-thirds 0.3 abc"), "packs": ("my-lab 0.1",)}
     for lacking, words in (
         ({}, ""),
-        ({"packs": ()}, "it has not my-lab 0.1, which the server uses: install the same there"),
-        ({"methods": ("two-thirds 0.3 abd",)}, "it has not two-thirds 0.3 abc, which the server uses"),
-        ({"methods": (), "packs": ()}, "it has not two-thirds 0.3 abc and my-lab 0.1, which"),
+        ({"packs": ()}, "it lacks my-lab 0.1, which the server uses: install the same there"),
+        ({"methods": ("two-thirds 0.3 abd",)}, "it lacks two-thirds 0.3 abc, which the server uses"),
+        ({"methods": (), "packs": ()}, "it lacks two-thirds 0.3 abc and my-lab 0.1, which"),
     ):
         plans = workers.Heartbeat(machine(ANN).model_copy(update={"queue": "plan", **has, **lacking}))
         plans._judge()
@@ -280,7 +280,7 @@ def test_what_the_server_has_and_no_worker_is_said_and_the_other_way_round() -> 
     assert lacks.startswith("No worker that emulates has two-thirds 0.3 abc: ")
     assert list(machines.gaps(mine, [older, same])) == []
     (beside,) = machines.elsewhere(mine, [older, same])
-    assert beside.startswith("A worker on ann has two-thirds 0.2 abb, which the server has not: ")
+    assert beside.startswith("A worker on ann has two-thirds 0.2 abb, which the server lacks: ")
     assert list(machines.gaps(mine, [])) == [], "that no worker is there is said elsewhere"
 
 

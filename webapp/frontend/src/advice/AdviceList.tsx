@@ -40,7 +40,7 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
             </div>
             <small>
               {row.reason}
-              {!row.lossless && ' May change the result.'}
+              {!row.lossless && ' Lossy: it may change the output.'}
               {likeIt(row).length > 0 &&
                 ` The same plan: ${likeIt(row)
                   .map((other) => titleOf(other.strategy))
@@ -53,7 +53,7 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
         <details style={{ marginTop: 12 }}>
           <summary>
             <Text span size="xs" c="dimmed" style={{ cursor: 'pointer' }}>
-              {unable.length} {unable.length === 1 ? 'strategy has' : 'strategies have'} no such figure
+              {unable.length} {unable.length === 1 ? 'method' : 'methods'} {lack(unable)}: why?
             </Text>
           </summary>
           <ul className={classes.list} style={{ marginTop: 8 }}>
@@ -70,4 +70,10 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
       )}
     </div>
   );
+}
+
+/** What the methods without a figure lack: a plan, or this figure alone. */
+function lack(rows: readonly Assessment[]): string {
+  if (rows.every(({ total_s }) => total_s === null)) return 'cannot run';
+  return rows.length === 1 ? 'has no such figure' : 'have no such figure';
 }

@@ -30,8 +30,8 @@ export function AuditPanel() {
             <Table.Tr>
               <Table.Th w={170}>When</Table.Th>
               <Table.Th w={190}>Who</Table.Th>
-              <Table.Th w={190}>Did</Table.Th>
-              <Table.Th>What</Table.Th>
+              <Table.Th w={190}>Action</Table.Th>
+              <Table.Th>Object</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>

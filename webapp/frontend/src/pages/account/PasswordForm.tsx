@@ -34,7 +34,7 @@ export function PasswordForm({ user }: { user: string }) {
       <Stack gap="sm">
         <input type="text" name="username" autoComplete="username" value={user} readOnly hidden />
         <PasswordInput
-          label="Present password"
+          label="Current password"
           autoComplete="current-password"
           required
           withAsterisk={false}

@@ -51,7 +51,7 @@ export function MetricTable({ comparison, stale, onGrouped, onBaseline, onRemove
           {known.length > common.length && (
             <Switch
               size="xs"
-              label="also what one run alone has"
+              label="also figures that only one run has"
               checked={all}
               onChange={(event) => setAll(event.currentTarget.checked)}
               data-testid="all-metrics"

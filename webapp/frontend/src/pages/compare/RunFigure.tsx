@@ -128,7 +128,7 @@ function Controls({
           testId: 'figure-hue',
         },
         {
-          label: 'As',
+          label: 'Chart',
           width: 106,
           value: view.kind,
           disabled: view.metric === TOKENS,

@@ -90,8 +90,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
             <AdviceList rows={advice.rows} strategies={catalogue?.strategies ?? []} by={by} stale={stale} />
             {advice.simulated_tokens < advice.new_tokens && (
               <Text size="xs" c="dimmed">
-                {advice.simulated_tokens} of {advice.new_tokens} tokens are simulated; the others are taken to
-                be like the last.
+                Estimated from {advice.simulated_tokens} of {advice.new_tokens} tokens.
               </Text>
             )}
             {changes.changes || changes.busy || changes.error ? (

@@ -102,7 +102,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
         />
         <SimpleGrid cols={3} spacing="sm">
           <Select
-            label="It is"
+            label="Format"
             size="xs"
             value={kind}
             allowDeselect={false}
@@ -113,7 +113,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
           {!isComplete(kind) && (
             <>
               <Select
-                label="Each device is a"
+                label="Preset of the devices"
                 size="xs"
                 searchable
                 value={preset}
@@ -123,7 +123,7 @@ export function ImportDialog({ opened, onClose, onTake }: Props) {
                 data-testid="import-preset"
               />
               <QuantityInput
-                label="Links without a rate"
+                label="Rate of links that state none"
                 quantity={BIT_RATE}
                 value={bitPerS}
                 onChange={(value) => value && setBitPerS(value)}

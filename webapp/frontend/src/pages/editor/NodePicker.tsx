@@ -93,7 +93,7 @@ function List({ hint, choices, onPick, onClose }: Props) {
         ))}
       </div>
       <Text size="xs" c="dimmed" mt={8}>
-        {shown.length ? `↑ ↓ choose, Enter ${hint}, Esc closes.` : 'No node is called so.'}
+        {shown.length ? `↑ ↓ choose, Enter ${hint}, Esc closes.` : 'No node has this name.'}
       </Text>
     </>
   );

@@ -70,7 +70,7 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
             onChange={(value) => typeof value === 'number' && value >= 1 && setDevices(Math.min(64, value))}
           />
           <Select
-            label="Each a"
+            label="Each device"
             size="xs"
             value={preset}
             onChange={setPreset}
@@ -79,7 +79,7 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
             data={catalogue?.presets.map(({ name, title }) => ({ value: name, label: title || name })) ?? []}
           />
           <QuantityInput
-            label="Links at"
+            label="Rate of the links"
             quantity={BIT_RATE}
             value={bitPerS}
             onChange={(value) => value && setBitPerS(value)}
@@ -106,7 +106,7 @@ export function ShapeDialog({ opened, onClose, replaces, onTake }: Props) {
             data-testid="shape-take"
             onClick={() => answer.data && onTake(answer.data)}
           >
-            Take this {shape}
+            Draw this {shape}
           </Button>
         </Group>
       </Stack>

@@ -63,7 +63,7 @@ export const DRAW_COMMANDS: readonly Command[] = [
   },
   {
     id: 'source',
-    label: 'Let it hold the prompt',
+    label: 'Make it the source, which holds the prompt',
     section: 'Draw',
     keys: [],
     writes: true,

@@ -39,7 +39,7 @@ export function feedHealth(
     kind: 'quiet',
     text: 'the run sends nothing',
     about:
-      'The server answers, but no event of the run comes, of which there are several per second: its devices load for a new plan, or the emulation or its worker hangs. The page shows the last that is known.',
+      'The server answers, but the run has stopped sending events, of which several a second are usual: its devices load weights for a new plan, or the emulation or its worker hangs. The page shows the last known state.',
   };
 }
 

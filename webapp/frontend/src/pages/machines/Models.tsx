@@ -14,7 +14,7 @@ const MODELS: ComponentProps<typeof AddedPanel<AddedModel>>['kind'] = {
   about: 'Kept by digest; every worker fetches and verifies them. New run offers them.',
   testId: 'models',
   rowTestId: 'model',
-  nothing: 'No model was added to those that come with EdgeLoom.',
+  nothing: 'No model has been added yet.',
   path: '/models',
   keys: ['models', 'catalogue'],
   consequence: 'Runs that are queued with this model wait until it is added again. Reports stay as they are.',

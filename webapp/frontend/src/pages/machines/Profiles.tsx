@@ -15,7 +15,7 @@ const MACHINES: Omit<ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'
   title: 'Calibrated machines',
   testId: 'profiles',
   rowTestId: 'machine',
-  nothing: 'No machine was imported.',
+  nothing: 'No calibration has been imported yet.',
   path: '/machines',
   keys: ['machines', 'catalogue'],
   consequence: 'The editor offers it no longer. Clusters that use it keep its values.',

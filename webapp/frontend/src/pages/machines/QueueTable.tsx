@@ -22,7 +22,7 @@ export function QueueTable({ queue }: { queue: readonly WaitingRun[] }) {
             <Table.Th>Run</Table.Th>
             <Table.Th>Owner</Table.Th>
             <Table.Th>Likely start</Table.Th>
-            <Table.Th>Workers that leave it to others</Table.Th>
+            <Table.Th>Workers that cannot take it</Table.Th>
           </Table.Tr>
         </Table.Thead>
         <Table.Tbody>

@@ -70,13 +70,16 @@ export function StrategyPicker(props: Props) {
       </div>
       {chosen && (
         <Text size="sm" c="dimmed" mt="sm" data-testid="strategy-about">
-          {chosen.summary} {!chosen.lossless && 'May change the result. '}
+          {chosen.summary} {!chosen.lossless && 'Lossy: it may change the output. '}
           <i>{chosen.paper}</i>
         </Text>
       )}
     </>
   );
 }
+
+/** "25 %" of 4 for 3, never all of it. */
+const savedText = (less: number, of: number) => `${Math.min(99, Math.round(100 * (1 - less / of)))} %`;
 
 interface BestPlannerProps {
   /** What the chosen strategy would do here. */
@@ -91,9 +94,9 @@ export function BestPlanner({ row, onPlan }: BestPlannerProps) {
     <span data-testid="best-planner">
       {row.total_s === null
         ? 'It has a plan with planner=best.'
-        : `${(row.total_s / row.best_planner_s).toFixed(1)} times as fast with planner=best.`}{' '}
+        : `A better split (planner=best) would save ${savedText(row.best_planner_s, row.total_s)} of the time.`}{' '}
       <Anchor component="button" type="button" inherit onClick={onPlan} data-testid="use-best-planner">
-        Plan so
+        Use it
       </Anchor>
     </span>
   );

@@ -108,7 +108,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
       {generates && (
         <Whole
           label="Length that plans assume"
-          description="Tokens of prompt and answer together, where nobody knows how long answers become; 0: plans know."
+          description="Tokens of prompt and answer together, for answers of unknown length; 0: the length is known."
           value={draft.assumedTokens}
           min={0}
           max={model?.max_positions}

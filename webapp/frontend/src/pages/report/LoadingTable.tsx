@@ -31,8 +31,8 @@ export function LoadingTable({ report }: { report: RunReport }) {
               <Table.Th ta="right">Slots</Table.Th>
               <Table.Th ta="right">Read from disk</Table.Th>
               <Table.Th w="22%">Disk busy</Table.Th>
-              <Table.Th ta="right">Waited for it</Table.Th>
-              <Table.Th ta="right">More streamed from</Table.Th>
+              <Table.Th ta="right">Waited for the disk</Table.Th>
+              <Table.Th ta="right">Streams more from</Table.Th>
               <Table.Th ta="right">Rows parked</Table.Th>
             </Table.Tr>
           </Table.Thead>

@@ -4,6 +4,7 @@ import type { ReactNode } from 'react';
 import type { Metric, RunRow } from '@/api/types';
 import { metricText, paramText } from '@/format/metrics';
 import { ago, maybe } from '@/format/units';
+import { outcomeText } from '@/format/words';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 
 export interface ColumnSpec {
@@ -122,9 +123,7 @@ export function paramColumns(runs: readonly RunRow[]): ColumnSpec[] {
 
 function Status({ run }: { run: RunRow }) {
   const outcome =
-    run.outcome && !['finished', 'cancelled', 'failed'].includes(run.outcome)
-      ? run.outcome.replaceAll('_', ' ')
-      : '';
+    run.outcome && !['finished', 'cancelled', 'failed'].includes(run.outcome) ? outcomeText(run.outcome) : '';
   const note = run.queue_position ? `${run.queue_position}. in the queue` : outcome;
   return (
     <Group gap={6} wrap="nowrap">

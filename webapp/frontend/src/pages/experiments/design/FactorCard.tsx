@@ -211,7 +211,7 @@ export function AddFactor({ options, onAdd }: AddProps) {
       searchable
       value={null}
       placeholder="Add a factor: rate, memory, tokens…"
-      nothingFoundMessage="Nothing of that name can be varied here"
+      nothingFoundMessage="No factor has that name"
       aria-label="Add a factor"
       maxDropdownHeight={340}
       disabled={options.length === 0}

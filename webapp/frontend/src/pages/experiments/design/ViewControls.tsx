@@ -65,7 +65,7 @@ export function ViewControls({ factors, metrics, view, figure, onView }: Props) 
         },
         ...(factors.length > 2 ? [panels] : []),
         {
-          label: 'As',
+          label: 'Chart',
           width: 106,
           value: figure.kind,
           choices: KINDS,

@@ -1,4 +1,4 @@
-import { Anchor, Table, Text } from '@mantine/core';
+import { Anchor, Group, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
@@ -13,32 +13,31 @@ export function ShippedPanel({ query }: { query: ReturnType<typeof useShipped> }
   const papers = query.data.filter(({ paper }) => paper !== '').length;
   return (
     <Panel title="To start from" about="shipped with EdgeLoom" testId="shipped" flush>
-      <Table verticalSpacing="sm" horizontalSpacing="md">
-        <Table.Tbody>
-          {query.data
-            .filter(({ paper }) => paper === '')
-            .map(({ name, title, description, num_points }) => (
-              <Table.Tr key={name}>
-                <Table.Td>
-                  <Text size="sm" fw={500}>
-                    {title || name}
-                  </Text>
-                  <Text size="xs" c="dimmed">
-                    {description}
-                  </Text>
-                </Table.Td>
-                <Table.Td w={110} ta="right">
-                  <Text size="sm" c="dimmed">
-                    {num_points} points
-                  </Text>
-                </Table.Td>
-                <Table.Td w={150} ta="right">
-                  <CopyButton name={name} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-        </Table.Tbody>
-      </Table>
+      {query.data
+        .filter(({ paper }) => paper === '')
+        .map(({ name, title, description, num_points }) => (
+          <Group
+            key={name}
+            gap="md"
+            px="md"
+            py="sm"
+            justify="flex-end"
+            style={{ borderBottom: '1px solid var(--loom-line)' }}
+          >
+            <div style={{ flex: '1 1 260px' }}>
+              <Text size="sm" fw={500}>
+                {title || name}
+              </Text>
+              <Text size="xs" c="dimmed">
+                {description}
+              </Text>
+            </div>
+            <Text size="sm" c="dimmed">
+              {num_points} points
+            </Text>
+            <CopyButton name={name} />
+          </Group>
+        ))}
       <Text size="sm" c="dimmed" px="md" py="sm">
         {papers} more reproduce tables and figures of papers:{' '}
         <Anchor component={Link} to="/experiments/reproductions" size="sm">

@@ -9,6 +9,7 @@ import { labelOf } from '@/experiment/data/design';
 import { STATE_TEXT } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { metricText } from '@/format/metrics';
+import { outcomeText } from '@/format/words';
 import type { Selection } from '../selection';
 import classes from './result.module.css';
 
@@ -136,7 +137,7 @@ function State({ row }: { row: RowAnswer }) {
       <Group gap={8} wrap="nowrap">
         <Badge size="sm" variant="light" color={COLOR[row.state]}>
           {row.state === 'done' && row.outcome !== null && row.outcome !== 'finished'
-            ? row.outcome.replaceAll('_', ' ')
+            ? outcomeText(row.outcome)
             : STATE_TEXT[row.state]}
         </Badge>
         {row.run_id !== null && (

@@ -26,7 +26,7 @@ export function ShareTable({ plan, units, colorOf, before, after, onChange }: Pr
       {units.map(({ name }) => (
         <span key={name}>{TITLES[name]}</span>
       ))}
-      <span>memory at its peak, of the device’s</span>
+      <span>peak memory, of the device’s</span>
       {plan.devices.map((share, index) => (
         <Fragment key={share.device}>
           <div className={classes.device}>
