@@ -31,7 +31,8 @@ class Publisher:
 
     While one of them cannot be written, events are kept here, numbered, and sent later. A context manager:
     leaving it stores everything that is not stored yet, with as many attempts as it takes, and marks the run
-    archived. Once the run is lost to another owner, events are dropped.
+    archived, unless it `lets_go` of a run that goes on elsewhere. Once the run is lost to another owner, events
+    are dropped.
     """
 
     def __init__(self, owner: Ownership):
@@ -41,6 +42,7 @@ class Publisher:
         self.unstored_events = 0
         self.behind_since: float | None = None
         self.lost = False
+        self.lets_go = False
         self.failure: BaseException | None = None
         self.to_do = threading.Event()
         self.flushes: deque[threading.Event] = deque()
@@ -100,7 +102,8 @@ class Publisher:
                 self.to_do.clear()
                 self._pass_on()
                 self._flush()
-            storage.keep_trying(self._finish)
+            if not self.lets_go:
+                storage.keep_trying(self._finish)
         except Lost as lost:
             logger.warning("%s", lost)
             self.lost = True

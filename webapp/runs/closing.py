@@ -47,6 +47,12 @@ def end(owner: Ownership, outcome: Outcome) -> None:
         raise Lost(owner)
 
 
+def queue_again(owner: Ownership) -> bool:
+    """Let go of a run that has not begun, so that another worker takes it; False if it is to be cancelled."""
+    wanted = lease.owned(owner).filter(status__in=ACTIVE, cancel_by="")
+    return bool(wanted.update(status="queued", detail="", worker="", lease_until=None, started_at=None))
+
+
 def end_queued(run_id: int, outcome: Outcome) -> bool:
     """Close a run that has not started; False if it has."""
     queued = Run.objects.filter(pk=run_id, status="queued")

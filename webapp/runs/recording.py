@@ -47,11 +47,13 @@ class Watch:
     def __init__(self, owner: lease.Ownership, publisher: Publisher):
         self.owner = owner
         self.publisher = publisher
+        self.has_begun = False
 
     def __call__(self, events: list[Event]) -> None:
         passed = [event for event in events if not is_ending(event)]
         for event in passed:
             if isinstance(event, StateChanged):
+                self.has_begun |= event.state != "queued"
                 self._store(event)
         self.publisher.publish(passed)
 
@@ -77,6 +79,17 @@ def keep(owner: lease.Ownership, publisher: Publisher, report: RunReport) -> Non
     if not lease.owned(owner).filter(prediction__isnull=False).exists():
         with suppress(*REDIS_ERRORS):  # the report is kept all the same
             want_prediction(owner.id)
+
+
+def put_back(owner: lease.Ownership, publisher: Publisher) -> bool:
+    """Let a run that has only waited be queued again, for another worker; False if somebody has cancelled it.
+
+    Raises `Lost`.
+    """
+    publisher.publish([StateChanged(state="queued", detail="Its worker ended before it began.")])
+    publisher.flush()
+    publisher.lets_go = storage.keep_trying(lambda: closing.queue_again(owner))
+    return publisher.lets_go
 
 
 def give_up(owner: lease.Ownership, publisher: Publisher, outcome: Outcome) -> None:

@@ -22,7 +22,7 @@ from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.calibrating import calibrate_host
 from engine.domain.calibration import calibration_digest
-from engine.domain.errors import EdgeLoomError
+from engine.domain.errors import Cancelled, EdgeLoomError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_report, read_spec, to_document
 from engine.plugins.packs import installed_packs
@@ -147,16 +147,20 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         logger.warning("%s", lost)
         return
     commands = CommandFeed(run_id, publisher)
+    watch = recording.Watch(owner, publisher)
     began_s = time.monotonic()
     with lease.Renewal(owner, commands.stop, partial(is_to_stop, run_id)), publisher:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
                 spec = with_local_weights(read_spec(run.spec, f"The spec of {run}").needed())
-                report = emulate(spec, recording.Watch(owner, publisher), commands.queue)
+                report = emulate(spec, watch, commands.queue)
             recording.keep(owner, publisher, without_place(report))
         except lease.Lost as lost:
             logger.warning("%s", lost)
         except Exception as error:
+            only_waited = isinstance(error, Cancelled) and not watch.has_begun
+            if run_id in stopped_here and only_waited and recording.put_back(owner, publisher):
+                return
             recording.give_up(owner, publisher, recording.outcome_of_failure(run, error))
     with suppress(*REDIS_ERRORS):
         quotas.count_machine_time(run.owner_id, time.monotonic() - began_s)
