@@ -105,6 +105,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.http.headers.browser_policy",
+    "webapp.http.nul.no_nul",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "webapp.http.compression.CompressedApi",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -62,7 +62,7 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def refused(request: HttpRequest, status: int, detail: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """An error in the API's form below /api/, else as Django's page."""
-    if not request.path.startswith("/api/"):
+    """An error in the API's form below /api/ and /v1/, else as Django's page."""
+    if not request.path.startswith(("/api/", "/v1/")):
         return page()
     return JsonResponse({"detail": detail, "fields": []}, status=status)

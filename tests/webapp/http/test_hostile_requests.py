@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import uvicorn
 from asgiref.testing import ApplicationCommunicator
+from django.test import Client
 
 from tests.support.web import Browser, request_body
 from webapp.accounts import body_limit
@@ -29,6 +30,24 @@ def test_a_form_without_a_boundary_is_refused(alice: Browser, path: str, kind: s
         headers={"X-CSRFToken": alice.client.cookies["csrftoken"].value},
     )
     assert answer.status_code == 400 and "form cannot be read" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/", "/docs/", "/healthz/", "/static/", "/admin/", "/api/", "/v1/models/"])
+@pytest.mark.parametrize("nul", ["%00", "?q=%00"])
+def test_an_address_with_a_nul_is_refused_in_a_sentence_whoever_asks(path: str, nul: str) -> None:
+    answer = Client(raise_request_exception=False).get(path + nul)
+    assert (answer.status_code, b"NUL character" in answer.content) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["/login", "/runs", "/clusters"])
+def test_a_body_with_a_nul_is_refused_in_a_sentence(alice: Browser, path: str) -> None:
+    answer = alice.post(path, {"username": "a\0", "password": "\0"})
+    assert answer.status_code == 400 and "NUL character" in answer.json()["detail"]
+
+
+def test_a_form_with_a_nul_is_refused_by_the_administration() -> None:
+    answer = Client().post("/admin/login/", {"username": "a\0", "password": "b"})
+    assert answer.status_code == 200 and b"Null characters are not allowed" in answer.content
 
 
 def cluster_with(**link: float) -> dict[str, Any]:
