@@ -31,8 +31,8 @@ class Publisher:
 
     While one of them cannot be written, events are kept here, numbered, and sent later. A context manager:
     leaving it stores everything that is not stored yet, with as many attempts as it takes, and marks the run
-    archived, unless it `lets_go` of a run that goes on elsewhere. Once the run is lost to another owner, events
-    are dropped.
+    archived, unless it `lets_go` of a run that goes on elsewhere. Once the run is lost to another owner,
+    events are dropped.
     """
 
     def __init__(self, owner: Ownership):

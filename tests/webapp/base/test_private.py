@@ -106,3 +106,38 @@ def test_what_the_first_start_installs_can_be_read_without_its_rights(
         up.up(free_port())
     (tmp_path / "secret").mkdir()
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("package", "secret")] == [0o755, 0o700]
+
+
+BEGIN = """
+import sys
+from pathlib import Path
+from engine.domain.errors import HostError
+from webapp.ops.up import only_one
+try:
+    with only_one(Path(sys.argv[1]), "an address"):
+        print("it runs")
+except HostError as error:
+    print(error)
+"""
+PLACES = {
+    "a file": ("rmdir DIR && touch DIR", "File exists"),
+    "read-only": ("mount -t tmpfs -o ro none DIR", "Read-only file system"),
+    "full": ("mount -t tmpfs -o size=64k none DIR", "No space left on device"),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_state_directory_that_cannot_be_used_is_said_in_a_sentence(tmp_path: Path, place: str) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    make, why = PLACES[place]
+    command = f'{make.replace("DIR", str(state))} && exec "$@"'
+    asked = ("unshare", "--map-root-user", "--mount", "sh", "-c", command, "sh")
+    said = subprocess.run(
+        (*asked, sys.executable, "-c", BEGIN, str(state)),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.startswith(f"{state} cannot be the state directory: {why}."), said.stdout
