@@ -128,8 +128,8 @@ def has_one_user(redis_url: str) -> bool:
 
 @contextmanager
 def only_one(directory: Path, url: str) -> Iterator[None]:
-    """Hold the lock of this checkout. Raises `HostError` with the address of an EdgeLoom that already runs, or
-    if the directory cannot be used.
+    """Hold the lock of this checkout. Raises `HostError` with the address of an EdgeLoom that already runs,
+    or if the directory cannot be used.
     """
     private.close(directory)
     private.check_writable(directory)
