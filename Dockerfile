@@ -1,12 +1,14 @@
 # One image for the web server and both workers; docker-compose.yml says which is which.
-FROM node:24-bookworm-slim AS frontend
+ARG NODE_IMAGE=node:24.11.0-bookworm-slim
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+FROM ${NODE_IMAGE} AS frontend
 WORKDIR /app/webapp/frontend
 COPY webapp/frontend/package.json webapp/frontend/package-lock.json webapp/frontend/.npmrc ./
 RUN npm ci
 COPY webapp/frontend ./
 RUN npm run build
 
-FROM python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends mininet iproute2 bridge-utils nftables util-linux \
  && rm -rf /var/lib/apt/lists/*
@@ -15,5 +17,5 @@ COPY requirements requirements
 RUN pip install --no-cache-dir --requirement requirements/runtime.txt
 COPY . .
 COPY --from=frontend /app/webapp/frontend/dist webapp/frontend/dist
-RUN useradd --system edgeloom && install --directory --owner edgeloom --mode 700 /state
+RUN useradd --system edgeloom && install --directory --owner edgeloom --mode 700 /state /models
 ENV LOOM_STATE_DIR=/state PYTHONUNBUFFERED=1

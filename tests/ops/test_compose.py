@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
 
 import environ
 import pytest
+import redis
 import yaml
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
-from webapp.ops import debian, services
-from webapp.ops.places import PYTHON, ROOT
+from tests.support.web import wait_until
+from webapp.ops import containers, debian, services
+from webapp.ops.places import PYTHON, ROOT, OpsError
+from webapp.ops.redis_server import free_port, is_free, redis_program
 from webapp.ops.supervisor import ESCALATION
 
 DOCUMENT = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 COMPOSE = DOCUMENT["services"]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
+VARIABLE = re.compile(r"\$\{.*?\}")
 OURS = {
     "web": services.web(host="0.0.0.0"),
     **{f"worker-{queue}": services.worker(queue) for queue in services.QUEUES},
@@ -43,8 +50,10 @@ def test_the_database_is_prepared_by_the_same_program_before_anything_starts() -
 @pytest.mark.parametrize("name", [*OURS, "prepare"])
 def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
     settings = COMPOSE[name]["environment"]
-    assert set(settings) == {*services.SHARED_SETTINGS, "LOOM_STATE_DIR"}
-    url = settings["DATABASE_URL"].replace("${POSTGRES_PASSWORD:-edgeloom}", "pw")
+    proxied = {"ALLOWED_HOSTS", "CSRF_TRUSTED_ORIGINS", "LOOM_HTTPS"}
+    assert set(settings) == {*services.SHARED_SETTINGS, "LOOM_STATE_DIR", "LOOM_MODEL_STORE", *proxied}
+    assert all(settings[key].startswith(f"${{{key}:-") for key in proxied)
+    url = VARIABLE.sub("pw", settings["DATABASE_URL"])
     database = environ.Env.db_url_config(url)
     postgres = COMPOSE["postgres"]["environment"]
     assert database["ENGINE"] == "django.db.backends.postgresql"
@@ -54,7 +63,8 @@ def test_the_settings_are_the_ones_outside_containers(name: str) -> None:
         postgres["POSTGRES_DB"],
     )
     assert postgres["POSTGRES_PASSWORD"] in settings["DATABASE_URL"]
-    assert settings["REDIS_URL"].startswith("redis://:${REDIS_PASSWORD:-edgeloom}@redis:")
+    kind = OURS[name].kind if name in OURS else "web"
+    assert settings["REDIS_URL"].startswith(f"redis://{kind}:${{{containers.NAMES[kind]}:?")
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -74,14 +84,44 @@ def test_only_the_web_server_is_reachable_and_only_from_this_machine() -> None:
     assert all(port.startswith("127.0.0.1:") for port in COMPOSE["web"]["ports"])
 
 
-def test_redis_keeps_nothing_on_disk_as_the_private_one() -> None:
-    assert COMPOSE["redis"]["command"][:5] == ["redis-server", "--save", "", "--appendonly", "no"]
+def test_nothing_has_a_password_that_everybody_knows() -> None:
+    passwords = re.findall(r"\$\{(\w*PASSWORD)(:?.)", (ROOT / "docker-compose.yml").read_text())
+    assert {how for _, how in passwords} == {":?"}
+    assert {name for name, _ in passwords} == {
+        *containers.NAMES.values(),
+        "REDIS_PASSWORD",
+        "POSTGRES_PASSWORD",
+    }
 
 
-def test_redis_asks_for_the_password_that_all_others_send() -> None:
-    redis = COMPOSE["redis"]
-    assert redis["command"][5:] == ["--requirepass", redis["environment"]["REDISCLI_AUTH"]]
-    assert f":{redis['environment']['REDISCLI_AUTH']}@" in COMPOSE["web"]["environment"]["REDIS_URL"]
+@pytest.mark.redis
+def test_the_made_passwords_are_those_of_the_users_of_a_redis_with_the_made_file(tmp_path: Path) -> None:
+    containers.write(tmp_path)
+    lines = (tmp_path / ".env").read_text().splitlines()
+    passwords = dict(line.split("=", 1) for line in lines)
+    assert (tmp_path / ".env").stat().st_mode & 0o077 == 0
+    assert not [one for one in passwords.values() if one in (tmp_path / "redis.conf").read_text()]
+    assert COMPOSE["redis"]["volumes"] == ["./redis.conf:/redis.conf:ro"]
+    assert COMPOSE["redis"]["command"] == ["redis-server", "/redis.conf"]
+    port = free_port()
+    command = (redis_program(), str(tmp_path / "redis.conf"), "--port", str(port), "--bind", "127.0.0.1")
+    with subprocess.Popen(command) as server:
+
+        def as_user(kind: str) -> redis.Redis:
+            return redis.Redis(port=port, username=kind, password=passwords[containers.NAMES[kind]])
+
+        wait_until(lambda: not is_free(port), "Redis to listen")
+        assert as_user("web").lpush("plan", "a task")
+        assert as_user("plan").lpush("plan\x06\x169", "a task of a lower priority")
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            as_user("plan").lpush("emulate", "a task of another queue")
+        kept = redis.Redis(port=port, password=passwords["REDIS_PASSWORD"], decode_responses=True)
+        assert kept.config_get("save", "appendonly") == {"save": "", "appendonly": "no"}
+        with pytest.raises(redis.exceptions.AuthenticationError):
+            redis.Redis(port=port, retry=Retry(NoBackoff(), 0)).ping()
+        server.terminate()
+    with pytest.raises(OpsError, match="is there already"):
+        containers.write(tmp_path)
 
 
 def test_a_service_that_can_be_scaled_has_no_fixed_name() -> None:
@@ -90,9 +130,18 @@ def test_a_service_that_can_be_scaled_has_no_fixed_name() -> None:
 
 
 def test_images_have_versions() -> None:
-    images = [service["image"] for service in COMPOSE.values() if "build" not in service]
-    images += [line.split()[1] for line in DOCKERFILE.splitlines() if line.startswith("FROM")]
-    assert all(any(c.isdigit() for c in image.partition(":")[2]) for image in images)
+    """Whole ones; a digest, or another registry, comes from a variable."""
+    named = [service["image"] for service in COMPOSE.values() if "build" not in service]
+    arguments = COMPOSE["web"]["build"]["args"]
+    given = dict(
+        line.removeprefix("ARG ").split("=") for line in DOCKERFILE.splitlines() if line[:4] == "ARG "
+    )
+    assert arguments == {name: f"${{{name}:-{image}}}" for name, image in given.items()}
+    for image in (*named, *arguments.values()):
+        assert re.fullmatch(r"\$\{[A-Z]+_IMAGE:-\w+:\d+\.\d+(\.\d+)?-[\w-]+\}", image), image
+    assert [line.split()[1] for line in DOCKERFILE.splitlines() if line[:5] == "FROM "] == [
+        f"${{{name}}}" for name in given
+    ]
 
 
 def test_the_image_has_the_emulators_debian_packages_and_the_locked_python_ones() -> None:
@@ -101,11 +150,12 @@ def test_the_image_has_the_emulators_debian_packages_and_the_locked_python_ones(
     assert "requirements/runtime.txt" in words
 
 
-def test_state_is_on_a_volume_that_all_of_ours_share() -> None:
-    def mounts(service: dict[str, Any]) -> list[str]:
-        return service["volumes"]
-
-    assert all("state:/state" in mounts(COMPOSE[name]) for name in [*OURS, "prepare"])
+@pytest.mark.parametrize("name", [*OURS, "prepare"])
+def test_ours_share_models_and_who_is_privileged_has_another_state_than_the_server(name: str) -> None:
+    if COMPOSE[name].get("privileged"):
+        assert COMPOSE[name]["volumes"] == ["emulator:/state", "models:/models:ro"]
+    else:
+        assert COMPOSE[name]["volumes"] == ["state:/state", "models:/models"]
 
 
 KEYS = {
@@ -133,7 +183,8 @@ def test_a_service_has_only_known_keys_and_waits_only_for_what_can_happen(name: 
 
 def test_the_top_of_the_file_has_only_known_keys_and_every_volume_is_declared() -> None:
     assert {key for key in DOCUMENT if not key.startswith("x-")} == {"services", "volumes"}
-    used = {volume.partition(":")[0] for service in COMPOSE.values() for volume in service.get("volumes", [])}
+    mounts = [volume for service in COMPOSE.values() for volume in service.get("volumes", [])]
+    used = {mount.partition(":")[0] for mount in mounts if not mount.startswith("./")}
     assert used == set(DOCUMENT["volumes"])
     assert COMPOSE["postgres"]["volumes"] == ["database:/var/lib/postgresql/data"]  # where its image keeps it
 
