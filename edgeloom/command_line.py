@@ -33,7 +33,12 @@ def main() -> int:
         parser.add_argument("--queue", choices=services.QUEUES, required=True)
 
     own = (
-        Command("up", "start the server and everything it needs", up.add_arguments, lambda a: up.up(a.port)),
+        Command(
+            "up",
+            "start the server and everything it needs",
+            up.add_arguments,
+            lambda a: up.up(a.port, with_model=not a.without_model),
+        ),
         Command(
             "worker", "become a worker of another machine's server", add_queue, lambda a: up.worker(a.queue)
         ),

@@ -36,15 +36,15 @@ from pathlib import Path
 
 import environ
 
+from engine.domain.state_directory import state_directory
 from engine.plugins.installed import VARIABLES
 from webapp.base import private
 from webapp.base.front_end import FRONTEND_DIST
-from webapp.base.home import home
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
-STATE_DIR = Path(env.str("LOOM_STATE_DIR", default=str(home()))).resolve()
+STATE_DIR = state_directory()
 MODELS_DIR = STATE_DIR / "models"
 MODEL_STORE = env.str("LOOM_MODEL_STORE", default=str(STATE_DIR / "model-store"))
 MODEL_CACHE = STATE_DIR / "model-cache"

@@ -87,7 +87,7 @@ class Start:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.process = subprocess.Popen(
-            [str(clone / "loom"), "up", "--port", str(self.port)],
+            [str(clone / "loom"), "up", "--without-model", "--port", str(self.port)],
             cwd=clone,
             env={**_kept(), "HOME": str(home)},
             stdin=subprocess.DEVNULL,

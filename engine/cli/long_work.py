@@ -105,7 +105,8 @@ class LongWork:
 
     def reached(self, count: int) -> None:
         """Count `count` of `total` as done in all, if it was less."""
-        self.done(max(0, count - self.count))
+        if count > self.count:
+            self.done(count - self.count)
 
     def tick(self) -> None:
         """Show what is true now, if it is time to."""

@@ -32,6 +32,11 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of a workload."""
     prompt = parser.add_mutually_exclusive_group()
     prompt.add_argument("--prompt", metavar="TEXT", help="the text to continue or encode")
+    parser.add_argument(
+        "--chat",
+        action=argparse.BooleanOptionalAction,
+        help="whether the prompt is a message, written by the model's chat template (default: if it has one)",
+    )
     prompt.add_argument("--prompt-tokens", type=int, metavar="N", help="random prompt of N tokens (16)")
     prompt.add_argument(
         "--prompts",
@@ -108,6 +113,7 @@ def workload_fields(args: argparse.Namespace, model: ModelSpec, weights: Weights
     found: dict[str, Any] = {name: value for name in GIVEN if (value := getattr(args, name)) is not None}
     found |= {
         "prompt": args.prompt,
+        "chat": args.chat,
         "prompt_tokens": args.prompt_tokens,
         "image": _image(model, args.image),
         "token_limit_s": args.token_limit_s,

@@ -64,6 +64,12 @@ class Workload(Value):
     """
 
     prompt: str | None = None
+    chat: bool | None = Field(
+        default=None,
+        exclude_if=lambda chat: chat is None,
+        description="Whether the prompt is a message, written by the model's chat template; null: if it has "
+        "one.",
+    )
     prompt_tokens: int | None = Field(default=None, gt=0, description="Random prompt of this many tokens.")
     image: str | None = Field(default=None, description="PNG of the model's image size, in base64.")
     new_tokens: Count = 16
@@ -130,6 +136,8 @@ class Workload(Value):
             raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
         if self.is_open and (self.prompt_tokens is None or not self.new_tokens or self.image is not None):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
+        if self.chat and self.prompt is None:
+            raise ValueError("chat is given, and there is no prompt to write as a message")
         if self.trace:
             self._check_trace()
         return self

@@ -8,13 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engine.domain.command_name import to_install
+from engine.domain.command_name import COMMAND, to_install
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
+from engine.domain.units import human
 from engine.domain.values import Value
 from engine.models.families.hf_config import spec_of_config
 from engine.models.families.registry import FAMILIES
+from engine.models.fetching import Packaged, fetched_directory
 from engine.models.weights.directory import SINGLE, read_spec
 from engine.models.weights.headers import check_weights
 from engine.ops.sizes import model_bytes, num_parameters
@@ -93,7 +95,10 @@ def _own() -> dict[str, dict[str, Any]]:
 
 
 def _directory(row: dict[str, Any]) -> Path | None:
-    """The directory of a row's trained weights; None for a row without, or whose package is not installed."""
+    """The directory of a row's trained weights; None for a row without, or whose package is not here."""
+    if "packaged" in row:
+        directory = fetched_directory(row["name"])
+        return directory if directory.is_dir() else None
     if "directory" not in row:
         return None
     if "package" not in row:
@@ -110,6 +115,11 @@ def _spec(row: dict[str, Any]) -> ModelSpec:
         spec = spec_of_config(row["name"], row["config"], f"catalogue.toml, {row['name']}")
     else:
         directory = _directory(row)
+        if directory is None and "packaged" in row:
+            raise SpecError(
+                f"{row['name']}: its weights are not on this machine: fetch them with {COMMAND} models fetch "
+                f"{row['name']} ({human(packaged(row['name']).num_bytes, 'B')})."
+            )
         if directory is None:
             raise SpecError(
                 f"{row['name']}: the package {row['package']} is not installed: {to_install('torch')}."
@@ -121,6 +131,19 @@ def _spec(row: dict[str, Any]) -> ModelSpec:
 def _is_here(row: dict[str, Any]) -> bool:
     directory = _directory(row)
     return "config" in row or (directory is not None and (directory / SINGLE).is_file())
+
+
+def packaged(name: str) -> Packaged:
+    """The package that carries the model `name`. Raises `SpecError` for a model that is not fetched."""
+    row = _table().get(name)
+    if row is None or "packaged" not in row:
+        raise SpecError(f"{name[:60]} is no model to fetch: expected {' or '.join(packaged_names())}.")
+    return Packaged.model_validate(row["packaged"])
+
+
+def packaged_names() -> tuple[str, ...]:
+    """Names of the models that can be fetched, whether or not they are on this machine."""
+    return tuple(name for name, row in _table().items() if "packaged" in row)
 
 
 def names() -> tuple[str, ...]:

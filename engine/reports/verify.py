@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
-from engine.models.inputs.prompts import tokenised_text
-from engine.models.inputs.text import encode_prompt
+from engine.models.inputs.prompts import text_ids, tokenised_text
 from engine.models.reference.teacher_forcing import Forced, Tokens, forced_outputs
 from engine.models.reference.transformers_outputs import Reference, load_or_compute
 from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
@@ -52,7 +51,7 @@ def with_prompt(found: Correctness, spec: RunSpec, library: tuple[int, ...] | No
     text = tokenised_text(spec)
     if text is None or library is None:
         return found
-    ours = encode_prompt(spec.model, spec.weights, text)
+    ours = text_ids(spec, text)
     if ours == library:
         return found.model_copy(update={"prompt_identical": True})
     at = next((at for at, pair in enumerate(zip(ours, library, strict=False)) if len(set(pair)) > 1), None)

@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.domain.workload import Request
-from engine.models.inputs.chat import chat_tokens, has_template
+from engine.models.inputs.chat import chat_tokens, has_template, load_renderer
 from engine.models.inputs.text import encode, stop_tokens
 from engine.runs.active_run import ActiveRun
 from engine.runs.pool import DevicePool
@@ -43,8 +43,8 @@ class Service:
     def __init__(self, run: ActiveRun, pool: DevicePool):
         self.run, self.pool = run, pool
         self.workload = run.spec.workload
-        if self.workload.is_open:
-            has_template(run.spec.weights)  # loads now what would take seconds at the first request
+        if self.workload.is_open and has_template(run.spec.weights):
+            load_renderer()  # not at the first request, which would wait seconds for it
         self.began_wall_s: float | None = None
         self.busy_wall_s = 0.0
         self.ids: dict[str, int] = {}

@@ -58,7 +58,7 @@ class Up:
         self.password = self.password or password_in(self.text())
 
     def command(self) -> list[str]:
-        return [sys.executable, str(ROOT / "loom"), "up", "--port", str(self.port)]
+        return [sys.executable, str(ROOT / "loom"), "up", "--without-model", "--port", str(self.port)]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         self.process.send_signal(number)

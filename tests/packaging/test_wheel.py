@@ -206,7 +206,7 @@ def test_the_server_serves_pages_api_and_manual_and_keeps_its_data_in_the_person
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "REDIS_URL")}
     environment |= {"XDG_STATE_HOME": str(tmp_path), "HOME": str(tmp_path)}
     server = subprocess.Popen(
-        [str(installed / "edgeloom"), "up", "--port", str(port)],
+        [str(installed / "edgeloom"), "up", "--without-model", "--port", str(port)],
         cwd=tmp_path,
         env=environment,
         stderr=subprocess.PIPE,

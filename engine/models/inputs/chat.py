@@ -44,18 +44,18 @@ def chat_tokens(
 
 
 def has_template(weights: WeightsRef) -> bool:
-    """Whether the model has a chat template. What it needs is loaded then, which takes seconds."""
-    if weights.kind != "directory" or not _is_there(weights.directory):
+    """Whether the model has a chat template."""
+    if weights.kind != "directory":
         return False
-    _RENDERED.load()
-    return True
-
-
-def _is_there(directory: str) -> bool:
-    if (Path(directory) / TEMPLATE_FILE).is_file():
+    if (Path(weights.directory) / TEMPLATE_FILE).is_file():
         return True
-    file = Path(directory) / CONFIG_FILE
+    file = Path(weights.directory) / CONFIG_FILE
     return file.is_file() and bool(read_json(file).get("chat_template"))
+
+
+def load_renderer() -> None:
+    """Load what renders templates, which takes seconds at the first."""
+    _RENDERED.load()
 
 
 def _rendered(weights: WeightsRef, messages: Messages) -> str:

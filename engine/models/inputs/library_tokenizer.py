@@ -60,9 +60,9 @@ def library_tokenizer(directory: str) -> tuple[str, bool]:
     return text, splits
 
 
-def library_ids(directory: str, text: str) -> tuple[int, ...]:
-    """The ids of `text` by the library's own call. Raises `SpecError`."""
-    return tuple(_IDS(directory, directory, text))
+def library_ids(directory: str, text: str, chat: bool = False) -> tuple[int, ...]:
+    """The ids of `text` by the library's own call, or with `chat` of a message. Raises `SpecError`."""
+    return tuple(_IDS(directory, directory, text, chat))
 
 
 def tokenizer_digests(directory: Path) -> list[str]:
@@ -93,8 +93,12 @@ def _made(directory: str) -> tuple[str, bool]:
     return tokenizer.backend_tokenizer.to_str(), bool(tokenizer.split_special_tokens)
 
 
-def _ids(directory: str, text: str) -> list[int]:
-    return list(_loaded(directory)(text)["input_ids"])
+def _ids(directory: str, text: str, chat: bool) -> list[int]:
+    tokenizer = _loaded(directory)
+    if not chat:
+        return list(tokenizer(text)["input_ids"])
+    message = {"role": "user", "content": text}
+    return list(tokenizer.apply_chat_template([message], add_generation_prompt=True)["input_ids"])
 
 
 def _loaded(directory: str) -> Any:

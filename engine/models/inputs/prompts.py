@@ -11,10 +11,13 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request, Workload
+from engine.models.inputs.chat import chat_tokens, has_template
 from engine.models.inputs.pictures import picture_of, pixels, random_picture
 from engine.models.inputs.text import encode_prompt
 
 IMAGE = "<image>"
+MOST_CHARS = 10_000_000
+"""Of a message as its template writes it: no model reads as much."""
 CONVERSATION = "USER: <image>\n{} ASSISTANT:"
 """The format of a conversation: LLaVA-1.5 was tuned on Vicuna's, and its model card has this one."""
 
@@ -128,10 +131,34 @@ def tokenised_text(spec: RunSpec) -> str | None:
     return text if not spec.model.vision or IMAGE in text else CONVERSATION.format(text)
 
 
+def is_chat(spec: RunSpec) -> bool:
+    """Whether the text of a run is written as a message: it asks for it, or leaves it to the model."""
+    chat, model = spec.workload.chat, spec.model
+    if chat is None and spec.workload.prompt is not None:
+        return model.has_head and model.vision is None and has_template(spec.weights)
+    return bool(chat)
+
+
+def text_ids(spec: RunSpec, text: str) -> tuple[int, ...]:
+    """Ids of a text as it is, or as a message of a chat. Raises `SpecError`."""
+    model = spec.model
+    if not is_chat(spec):
+        return encode_prompt(model, spec.weights, tokenised_text(spec) or text)
+    message = {"role": "user", "content": text}
+    ids = None if model.vision else chat_tokens(model, spec.weights, [message], MOST_CHARS)
+    if ids is None:
+        raise SpecError(
+            f"workload.chat: {model.name} has no chat template: leave it out, and the model goes on with the "
+            "text.",
+            [("workload.chat", f"{model.name} has no chat template")],
+        )
+    return ids
+
+
 def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:
     """Ids of a text, the picture where its tokenizer finds <image>, else before the text."""
     model = spec.model
-    ids = encode_prompt(model, spec.weights, tokenised_text(spec) or text)
+    ids = text_ids(spec, text)
     if not model.vision:
         return ids
     if spec.weights.kind == "random":

@@ -26,7 +26,7 @@ from engine.domain.workload import Request
 from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
 from engine.models.inputs.library_tokenizer import library_ids, tokenizer_digests
-from engine.models.inputs.prompts import pixels_of, requests_of, tokenised_text
+from engine.models.inputs.prompts import is_chat, pixels_of, requests_of, tokenised_text
 from engine.models.reference.process import run_apart
 from engine.models.weights.directory import CONFIG, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
@@ -98,9 +98,9 @@ def _content_hash(spec: RunSpec) -> str:
     if spec.weights.kind == "directory":
         files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
         weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    text = tokenised_text(spec)
+    text, tokenizer = tokenised_text(spec), Path(spec.weights.directory)
     facts = {
-        "text": None if text is None else (text, tokenizer_digests(Path(spec.weights.directory))),
+        "text": None if text is None else (text, is_chat(spec), tokenizer_digests(tokenizer)),
         "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
         "weights": weights,
         "tokens": [request.tokens for request in requests_of(spec)],
@@ -168,7 +168,7 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
             named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
     text = tokenised_text(spec)
     if text is not None:
-        named[TEXT_IDS] = torch.tensor(library_ids(spec.weights.directory, text))
+        named[TEXT_IDS] = torch.tensor(library_ids(spec.weights.directory, text, is_chat(spec)))
     return {name: tensor.clone().contiguous() for name, tensor in named.items()}
 
 

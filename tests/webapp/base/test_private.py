@@ -103,7 +103,7 @@ def test_what_the_first_start_installs_can_be_read_without_its_rights(
     monkeypatch.setattr(up, "IS_CHECKOUT", True)
     monkeypatch.setattr(up, "set_up", set_up)
     with pytest.raises(OpsError, match="set up"):
-        up.up(free_port())
+        up.up(free_port(), with_model=False)
     (tmp_path / "secret").mkdir()
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("package", "secret")] == [0o755, 0o700]
 

@@ -1403,6 +1403,7 @@ export interface components {
         };
         ModelOut: {
             causal: boolean;
+            chats: boolean;
             family: string;
             has_head: boolean;
             hidden_size: number;
@@ -2883,6 +2884,7 @@ export interface components {
         };
         Workload: {
             assumed_tokens: number;
+            chat?: boolean | null;
             idle_wall_s: number;
             image: string | null;
             max_batch: number;

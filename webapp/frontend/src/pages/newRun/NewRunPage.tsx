@@ -7,7 +7,7 @@ import type { Showcase, StoredRun } from '@/api/types';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
-import { type Draft, FIRST_DRAFT, firstCluster, fromRequest } from '@/run/request/draft';
+import { type Draft, firstCluster, firstDraft, fromRequest } from '@/run/request/draft';
 import { forget, remembered } from '@/run/request/remembered';
 import { RunForm } from './RunForm';
 
@@ -73,7 +73,7 @@ export function NewRunPage() {
               : showcase
                 ? fromRequest(showcase)
                 : {
-                    ...(last ?? FIRST_DRAFT),
+                    ...(last ?? firstDraft(catalogue.data.models)),
                     clusterId: firstCluster(clusters.data, requested ?? last?.clusterId ?? null),
                   }
           }

@@ -1,4 +1,4 @@
-import { NumberInput, SegmentedControl, SimpleGrid, Text, Textarea } from '@mantine/core';
+import { NumberInput, SegmentedControl, SimpleGrid, Switch, Text, Textarea } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
 import { type Draft, readsText } from '@/run/request/draft';
 import { ArrivalsForm } from './ArrivalsForm';
@@ -57,6 +57,16 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           error={errorOf('workload.prompt')}
           data-testid="prompt"
           mb="sm"
+        />
+      )}
+      {asksText && draft.promptKind === 'text' && model?.chats && !draft.randomWeights && (
+        <Switch
+          size="xs"
+          mb="sm"
+          checked={draft.chat}
+          onChange={(event) => set({ chat: event.currentTarget.checked })}
+          label="Ask it as in a chat, by the model's chat template"
+          data-testid="chat"
         />
       )}
       {!traced && (

@@ -5,6 +5,7 @@ import {
   FIRST_ARRIVALS,
   FIRST_DRAFT,
   firstCluster,
+  firstDraft,
   fromRequest,
   missing,
   toRequest,
@@ -24,6 +25,7 @@ const model: ModelRow = {
   causal: true,
   has_head: true,
   reads_text: true,
+  chats: false,
   image_rows: 0,
   num_classes: 0,
   max_positions: 512,
@@ -45,6 +47,14 @@ describe('a draft of a run', () => {
       prompt: null,
       prompt_tokens: 64,
     });
+  });
+
+  it('begins with a model that answers questions, where one is here', () => {
+    const answers = { ...model, name: 'answers', chats: true };
+    expect(firstDraft([model, answers]).model).toBe('answers');
+    expect(firstDraft([model, { ...answers, trained: false }])).toBe(FIRST_DRAFT);
+    expect(toRequest({ ...draft, chat: false }, answers).workload).toMatchObject({ chat: false });
+    expect(toRequest(draft, answers).workload).not.toHaveProperty('chat');
   });
 
   it('asks an encoder for no tokens and an untrained model for random weights', () => {

