@@ -110,19 +110,6 @@ def test_the_site_has_every_page_and_picture_of_the_manual_in_its_contents(tmp_p
     assert (tmp_path / "docs/pages/live-light-1440x900.webp").is_file()
 
 
-WORDS = {"README.md": 900, "CHANGELOG.md": 1200, "ARCHITECTURE.md": 1500, "docs/results": None}
-"""Most words of a document, or of the documents of a folder; None: tables have no limit."""
-WORDS_OF_A_PAGE = 1500
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_a_document_is_short_enough_to_be_read(document: Path) -> None:
-    place = document.relative_to(ROOT)
-    most = WORDS.get(place.as_posix(), WORDS.get(place.parent.as_posix(), WORDS_OF_A_PAGE))
-    if most is not None:
-        assert len(document.read_text("utf-8").split()) <= most
-
-
 def test_the_newest_release_of_the_changelog_is_the_version_of_the_package() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     released = re.findall(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", text, re.MULTILINE)
