@@ -24,8 +24,7 @@ from engine.plugins.installed import not_named
 from webapp.base import private
 from webapp.base.front_end import why_no_pages
 from webapp.ops import debian, first_model, services
-from webapp.ops.health import answers_http
-from webapp.ops.health_watch import HealthWatch
+from webapp.ops.health import HealthWatch, answers_http
 from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown
 from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
 from webapp.ops.setup import RUNTIME_LOCK, set_up, set_up_python

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from webapp.ops import health_watch
-from webapp.ops.health_watch import MISSES, HealthWatch
+from webapp.ops import health
+from webapp.ops.health import MISSES, HealthWatch
 from webapp.ops.supervisor import Child
 
 
@@ -22,7 +22,7 @@ class Silent(Child):
 
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> Silent:
-    monkeypatch.setattr(health_watch, "echo", lambda line: None)
+    monkeypatch.setattr(health, "echo", lambda line: None)
     made = Silent("web", (), Path("web.log"), {}, lambda: True)
     made.sent, made.process = [], object()  # type: ignore[assignment]
     return made
