@@ -17,6 +17,9 @@ LOOM_RUNS_WAITING  200                              queued runs of one person wh
 LOOM_MACHINE_HOURS 24                               emulations of one person who is no administrator in a day;
                                                     0: any
 LOOM_STORED_GB     20                               recorded events of one person who is no administrator
+LOOM_KEEP_RUNS_DAYS  0                              runs that ended so long ago are deleted; 0: none
+LOOM_KEEP_EVENTS_DAYS  0                            events of such runs, whose reports stay; 0: none
+LOOM_KEEP_MODELS_DAYS  0                            added models that no run has used for so long; 0: none
 LOOM_SHARED        off                              every operator may change what others made
 LOOM_METRICS_TOKEN none                             lets other machines read /metrics, as a Bearer token
 LOOM_LOG_FORMAT    line                             json: one JSON object a line, with the run's id
@@ -150,6 +153,10 @@ FILES_PER_MINUTE = env.int("LOOM_FILES_PER_MINUTE", default=60)
 MAX_RUNS_WAITING = env.int("LOOM_RUNS_WAITING", default=200)
 MACHINE_HOURS = env.float("LOOM_MACHINE_HOURS", default=24.0)
 MAX_STORED_BYTES = env.float("LOOM_STORED_GB", default=20.0) * 1e9
+# What `./loom tidy` deletes, after so many days.
+KEEP_RUNS_DAYS = env.float("LOOM_KEEP_RUNS_DAYS", default=0.0)
+KEEP_EVENTS_DAYS = env.float("LOOM_KEEP_EVENTS_DAYS", default=0.0)
+KEEP_MODELS_DAYS = env.float("LOOM_KEEP_MODELS_DAYS", default=0.0)
 # A small lab may want every operator to stop, change and delete everybody's runs and clusters.
 SHARED = env.bool("LOOM_SHARED", default=False)
 

@@ -74,6 +74,11 @@ def test_only_what_makes_namespaces_is_privileged(name: str) -> None:
     assert (COMPOSE[name]["user"] == "root") is OURS[name].makes_namespaces
 
 
+@pytest.mark.parametrize("name", COMPOSE)
+def test_the_logs_of_a_container_do_not_grow_for_ever(name: str) -> None:
+    assert set(COMPOSE[name]["logging"]["options"]) == {"max-size", "max-file"}
+
+
 @pytest.mark.parametrize("name", sorted(set(COMPOSE) - {"prepare"}))
 def test_every_service_that_stays_has_a_health_check(name: str) -> None:
     assert COMPOSE[name]["healthcheck"]["test"]
@@ -159,7 +164,18 @@ def test_ours_share_models_and_who_is_privileged_has_another_state_than_the_serv
 
 
 KEYS = {
-    *("build", "command", "depends_on", "environment", "healthcheck", "image", "init", "ports", "privileged"),
+    *(
+        "build",
+        "command",
+        "depends_on",
+        "environment",
+        "healthcheck",
+        "image",
+        "init",
+        "logging",
+        "ports",
+        "privileged",
+    ),
     *("restart", "stop_grace_period", "user", "volumes"),
 }
 """What a service here may have, by the specification of compose files: a misspelt key would be ignored."""

@@ -178,3 +178,19 @@ def test_signals_are_as_before_afterwards(tmp_path: Path) -> None:
     with Supervisor() as supervisor:
         supervisor.start(child(tmp_path, SLEEP))
     assert signal.pthread_sigmask(signal.SIG_BLOCK, set()) == before
+
+
+def test_a_log_that_has_grown_is_moved_and_its_process_writes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOG_BYTES", 1000)
+    one = child(tmp_path, SLEEP)
+    with one.log.open("ab") as writer:
+        writer.write(b"old" * 500)
+        writer.flush()
+        one.rotate()
+        writer.write(b"new")
+        writer.flush()
+        one.rotate()
+    assert one.log.read_bytes() == b"new"
+    assert one.log.with_name(f"{one.log.name}.1").read_bytes() == b"old" * 500

@@ -1,15 +1,17 @@
-"""`./loom models`, `backup`, `restore`: commands that work on the server's database and model store."""
+"""`./loom models`, `backup`, `restore`, `tidy`, `password`: commands for who keeps a server."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
+import time
 from pathlib import Path
 
 from engine.cli.command import Command
 from engine.cli.long_work import LongWork
 from engine.domain.command_name import COMMAND
+from engine.domain.errors import SpecError
 from engine.domain.units import MEGA
 from engine.models.catalogue import packaged, packaged_names
 from engine.models.fetching import fetch, fetched_directory
@@ -71,18 +73,32 @@ def fetch_model(name: str) -> int:
 
 # Backups ------------------------------------------------------------------------------------------
 def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a new file, as in edgeloom.backup")
+    parser.add_argument(
+        "file",
+        type=Path,
+        help="a new file, as in edgeloom.backup, or a directory for one with the time as its name",
+    )
+    parser.add_argument(
+        "--keep", type=int, help="of the backups that are in that directory, delete all but the newest N"
+    )
 
 
 def run_backup(args: argparse.Namespace) -> int:
     start_django()
     from webapp.operations.backup import backup
 
-    rows = backup(args.file)
-    size = args.file.stat().st_size
-    sys.stdout.write(
-        f"{args.file}: {sum(rows.values()):,} rows, {rows['runs.Run']:,} runs, {size:,} bytes.\n"
-    )
+    directory = args.file if args.file.is_dir() else None
+    if args.keep is not None and (directory is None or args.keep < 1):
+        raise SpecError(
+            f"--keep needs a directory and a number from 1 on: {args.file} and {args.keep} given."
+        )
+    file = directory / f"edgeloom-{time.strftime('%Y-%m-%dT%H-%M-%S')}.backup" if directory else args.file
+    rows = backup(file)
+    size = file.stat().st_size
+    sys.stdout.write(f"{file}: {sum(rows.values()):,} rows, {rows['runs.Run']:,} runs, {size:,} bytes.\n")
+    if directory is not None and args.keep is not None:
+        for old in sorted(directory.glob("edgeloom-*.backup"))[: -args.keep]:
+            old.unlink()
     return 0
 
 
@@ -100,8 +116,31 @@ def run_restore(args: argparse.Namespace) -> int:
     return 0
 
 
+# Upkeep -------------------------------------------------------------------------------------------
+def run_tidy(args: argparse.Namespace) -> int:
+    start_django()
+    from webapp.operations.upkeep import tidy
+
+    sys.stdout.write(f"Deleted {', '.join(f'{count} {what}' for what, count in tidy().items())}.\n")
+    return 0
+
+
+def add_password_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("person", help="the name with which they log in")
+
+
+def run_password(args: argparse.Namespace) -> int:
+    start_django()
+    from webapp.accounts.forgotten import new_password
+
+    sys.stdout.write(f"{args.person} logs in with {new_password(args.person)} now (shown only this once)\n")
+    return 0
+
+
 COMMANDS = (
     Command("models", "add models to the server, list and remove them", add_models_arguments, run_models),
     Command("backup", "write everything that the server keeps into a file", add_backup_arguments, run_backup),
     Command("restore", "fill the server from a backup", add_restore_arguments, run_restore),
+    Command("tidy", "delete what the server keeps only for so long", lambda parser: None, run_tidy),
+    Command("password", "give somebody a new password", add_password_arguments, run_password),
 )

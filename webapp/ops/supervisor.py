@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -25,6 +26,9 @@ SAY_EVERY_S = 20.0
 """How often a start says what it waits for. It waits while that process lives: a busy machine is slow."""
 PROBE_EVERY_S = 0.1
 LONGEST_PAUSE_S = 30.0
+ROTATE_EVERY_S = 60.0
+LOG_BYTES = 20_000_000
+"""A log that is longer is moved, so that the two files of a process have about twice as much at most."""
 CALM_S = 60.0
 """A child that ran at least this long before it ended is restarted after the shortest pause."""
 
@@ -69,6 +73,12 @@ class Child:
                 )
             except OSError as error:
                 raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error
+
+    def rotate(self) -> None:
+        """Move a log that has grown to its second file, whose former contents go. The process writes on."""
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES:
+            shutil.copyfile(self.log, self.log.with_name(f"{self.log.name}.1"))
+            os.truncate(self.log, 0)
 
     def has_logged(self, text: bytes) -> bool:
         """Whether the log of this start contains `text`."""
@@ -170,8 +180,10 @@ class Supervisor:
                     child.start()
                 elif child.restart_at_s is None and child.has_ended():
                     self._plan_restart(child, now)
+            for child in self.children:
+                child.rotate()
             pending = [child.restart_at_s for child in self.children if child.restart_at_s is not None]
-            self._wait_for_signal(max(0.0, min(pending) - time.monotonic()) if pending else None)
+            self._wait_for_signal(max(0.0, min([*pending, now + ROTATE_EVERY_S]) - time.monotonic()))
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None
@@ -181,16 +193,10 @@ class Supervisor:
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         echo(f"{child.name} {how}; it starts again in {child.pause_s:.0f} s. Its log: {shown(child.log)}")
 
-    def _wait_for_signal(self, timeout_s: float | None) -> None:
+    def _wait_for_signal(self, timeout_s: float) -> None:
         """Wait until a child ends or the time is over; raises KeyboardInterrupt on a stop signal."""
-        if timeout_s is None:
-            number = signal.sigwait(WAITED_SIGNALS)
-        else:
-            received = signal.sigtimedwait(WAITED_SIGNALS, timeout_s)
-            if received is None:
-                return
-            number = signal.Signals(received.si_signo)
-        if number in STOP_SIGNALS:
+        received = signal.sigtimedwait(WAITED_SIGNALS, timeout_s)
+        if received is not None and received.si_signo in STOP_SIGNALS:
             raise KeyboardInterrupt
 
     def stop(self) -> None:
