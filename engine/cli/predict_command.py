@@ -17,7 +17,7 @@ from engine.cli.why_table import add_why_argument, why_group
 from engine.domain.calibration import on_machine, read_calibration
 from engine.domain.command_name import COMMAND
 from engine.runs.best_planner import with_best_planner
-from engine.runs.fits import available_bytes, check_fits
+from engine.runs.fits import available_bytes, check_fits, is_long
 from engine.runs.predict import predict
 from engine.runs.uncertainty import with_uncertainty
 
@@ -39,8 +39,12 @@ def run(args: argparse.Namespace) -> int:
         spec = on_machine(spec, read_calibration(Path(args.profile)))
     environment: Environment = args.environment
     spec = environment.with_profile(spec)
-    check_fits(spec, available_bytes())
-    with LongWork("predicting", spec.workload.requests, unit="requests", stops=True) as work:
+    total = spec.workload.requests * max(1, spec.workload.new_tokens)
+    if is_long(spec):
+        sys.stderr.write(f"{total:,} tokens to predict: a few first, to tell what all of them take …\n")
+        sys.stderr.flush()
+    expected_s = check_fits(spec, available_bytes())
+    with LongWork("predicting", total, expected_s, unit="tokens", stops=True) as work:
         report = predict(spec, should_stop=work.stopped, reached=work.reached)
         report = with_best_planner(with_uncertainty(report, work.stopped))
     status = present(report, args)

@@ -141,11 +141,11 @@ def predict(
     spec: RunSpec,
     watch: Watch = _nobody,
     should_stop: Callable[[], bool] = lambda: False,
-    reached: Reached = lambda request: None,
+    reached: Reached = lambda tokens: None,
 ) -> RunReport:
     """The simulated world's report. Loads no torch, needs no root.
 
-    `reached` gets, now and then, the number of the request that is being simulated. Raises `SpecError` and
+    `reached` gets, now and then, about how many tokens have been simulated. Raises `SpecError` and
     `PlanError`; a run that cannot finish is an outcome in the report.
     """
     prepared = prepare(spec)
@@ -177,7 +177,7 @@ def simulate(
     should_stop: Callable[[], bool] = lambda: False,
     decisions: Decisions | None = None,
     host: RuntimeCosts | None = None,
-    reached: Reached = lambda request: None,
+    reached: Reached = lambda tokens: None,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec.
 
@@ -201,7 +201,7 @@ def play(
     decisions: Decisions | None,
     batched: bool,
     host: RuntimeCosts | None = None,
-    reached: Reached = lambda request: None,
+    reached: Reached = lambda tokens: None,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched` and `host`."""
     spec = prepared.spec
@@ -247,7 +247,7 @@ def play(
 
     def looked() -> bool:
         if trace and isinstance(trace[-1], Span):
-            reached(trace[-1].request)
+            reached(trace[-1].request * spec.workload.new_tokens + max(trace[-1].token, 0))
         return should_stop()
 
     try:

@@ -9,18 +9,18 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs import fits
-from engine.runs.predict import predict
+from engine.runs.predict import predict, prepare, simulate
 from tests.support.small_cases import star
 
 
-def spec(requests: int, strategy: str = "gpipe") -> RunSpec:
+def spec(requests: int, strategy: str = "gpipe", new_tokens: int = 2) -> RunSpec:
     model, weights = catalogue.resolve("tiny-gpt2", "random")
     return RunSpec(
         cluster=star((1e8, 1e8)),
         model=model,
         weights=weights,
         strategy=strategy,
-        workload=Workload(prompt_tokens=8, new_tokens=2, requests=requests),
+        workload=Workload(prompt_tokens=8, new_tokens=new_tokens, requests=requests),
     )
 
 
@@ -39,7 +39,7 @@ def test_what_does_not_fit_is_refused_with_the_arithmetic_and_the_most_that_fits
 
 def test_few_requests_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fits, "prepare", None)
-    fits.check_fits(spec(fits.MANY - 1), 0)
+    assert fits.check_fits(spec(fits.MANY // 2 - 1), 0) == 0.0
 
 
 @pytest.mark.parametrize("strategy", ["gpipe", "megatron", "voltage"])
@@ -58,3 +58,23 @@ def test_a_prediction_takes_no_more_memory_than_was_counted(
     fits.check_fits(spec(1000, strategy), int(1e12))
     with pytest.raises(SpecError):
         fits.check_fits(spec(1000, strategy), int(1000 * each_bytes))
+
+
+def test_long_answers_are_foreseen_from_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By brute force: the events of the whole prediction."""
+    trace, _ = simulate(prepare(spec(3, "voltage", new_tokens=40)))
+    played = []
+    monkeypatch.setattr(
+        fits, "simulate", lambda few: played.append(few.spec.workload.new_tokens) or simulate(few)
+    )
+    each = fits.foreseen(spec(3, "voltage", new_tokens=40))
+    assert each.events == pytest.approx(len(trace) / 3, rel=0.01)
+    assert max(played) <= fits.LONG_ANSWER
+    assert each.wall_s > 0
+
+
+def test_one_request_that_does_not_fit_is_refused_by_its_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fits, "MANY", 0)
+    with pytest.raises(SpecError, match=r"ask for at most [\d,]+ new tokens") as raised:
+        fits.check_fits(spec(1, new_tokens=50), 10_000)
+    assert raised.value.fields[0][0] == "workload.new_tokens"
