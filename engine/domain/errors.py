@@ -10,6 +10,7 @@ EdgeLoomError
     ├── OutOfTime    a token takes longer than the workload's limit
     ├── PeerFailed   a device failed or was silent too long
     ├── Deadlock     ranks wait for messages that no rank will send
+    ├── WrongProgram a program computes on shapes that do not go together, or leaves work out
     └── Cancelled    the run was stopped on request
 """
 
@@ -89,6 +90,10 @@ class PeerFailed(RunError):
 
 class Deadlock(RunError):
     """Every rank waits for a message, and none is being sent."""
+
+
+class WrongProgram(RunError):
+    """A program gave an operation shapes that do not go together, or left a part of a layer out."""
 
 
 class Cancelled(RunError):

@@ -207,6 +207,8 @@ def play(
     spec = prepared.spec
     trace: list[Span | Mark] = []
     world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched, host)
+    if not strategy(spec.strategy).is_lossy(prepared.plan):
+        world.watch_work()
     source = SimulatedSource(world.devices[spec.cluster.source_rank])
     absent = absent_at_start(spec.cluster, spec.scenario)
     chosen = strategy(spec.strategy)

@@ -19,9 +19,12 @@ from engine.ops.cost import KernelTime, op_time, runtime_s
 from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
 from engine.ops.operation import Cost, Op, alike_in_cost, costs_of
+from engine.ops.shapes import check_shapes
+from engine.ops.shares import Share, share_of
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import framed_bytes
+from engine.program.strategy import Step
 from engine.worlds.common.programs import Handle, Program
 
 Emit = Callable[[Span | Mark], None]
@@ -48,7 +51,8 @@ class Receipt(Handle):
 class Price(NamedTuple):
     """What an operation costs on one device now, from its shapes alone: the same on all layers of a kind.
 
-    `bytes` and `flops` are those of its kernels; `working_bytes` are its inputs, its output and its scratch.
+    `bytes` and `flops` are those of its kernels; `working_bytes` are its inputs, its output and its scratch,
+    `share` what it computes of its layer.
     """
 
     duration_s: float
@@ -58,6 +62,7 @@ class Price(NamedTuple):
     working_bytes: int
     kv_rows: int
     kv_bytes: int
+    share: Share | None
 
 
 OnShapes = tuple[Op, tuple[Meta, ...]]
@@ -201,6 +206,9 @@ class Device(ABC):
     def mark(self, name: str, **facts: Any) -> None:
         self.emit(Mark(self.now_s, name, self.device.name, facts))
 
+    def result_came(self, step: Step) -> None:  # noqa: B027  (what was computed is compared at the end)
+        """Take note, at the source, of the result of `step`."""
+
     def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: Tensor) -> None:  # noqa: B027
         """Do nothing, as shapes prove nothing; devices with tensors override this."""
 
@@ -247,6 +255,7 @@ class Device(ABC):
 
     def prices_of(self, op: Op, metas: tuple[Meta, ...]) -> Prices:
         """The known prices of `op` and all that are alike on inputs of these shapes."""
+        check_shapes(op, self.model, metas, self.device.name)
         key = alike_in_cost(op, self.model), metas
         prices = self.prices.get(key)
         if prices is None:
@@ -283,6 +292,7 @@ class Device(ABC):
             working_bytes=working_bytes(metas, cost),
             kv_rows=cost.kv_rows,
             kv_bytes=cost.kv_bytes,
+            share=share_of(op, metas, self.model),
         )
 
     def number_message(self, dst: int, tag: str) -> int:

@@ -156,12 +156,13 @@ class SimulatedSource(_Source):
         return ImagePrompt(pixels_meta(model, batch), tokens if model.reads_text else None)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
+        self.device.result_came(step)
         self.emit(step, [None] * step.batch)
         self.device.occupy(self.device.device.token_s)
         return Meta((step.batch, 1), "int64")
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
-        """Do nothing: an encoder's output has only a shape."""
+        self.device.result_came(step)
 
     def nothing(self) -> Tensor:
         return Meta((0,), "int64")

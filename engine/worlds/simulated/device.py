@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from engine.domain.errors import RunError
+from engine.domain.errors import RunError, WrongProgram
 from engine.domain.message_costs import receiver_cost_s, sender_cost_s
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
@@ -18,14 +18,17 @@ from engine.domain.trace import Span, SpanKind
 from engine.ops.cost import hands_over
 from engine.ops.layers import Layers
 from engine.ops.operation import Op
+from engine.ops.shares import NOTHING, Share
 from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, ManagedMemory, Note
+from engine.program.strategy import Step
 from engine.worlds.common.device import Device, Emit, Price, Prices
 from engine.worlds.common.programs import Handle, Program
 from engine.worlds.simulated.cores import Threads
 from engine.worlds.simulated.kernel import Operation, SimulationKernel
 from engine.worlds.simulated.message import SimulatedMessage
 from engine.worlds.simulated.network import SimulatedNetwork
+from engine.worlds.simulated.work_done import WorkDone
 
 Decisions = Mapping[tuple[str, str], Any]
 """What a real run decided, by the device's name and the decision's."""
@@ -61,6 +64,10 @@ class SimulatedDevice(Device):
         self.num_programs = 0
         self._groups: dict[tuple[Layers, Meta], list[Group]] = {}
         self.threads: Threads | None = None  # on the cores of a host that devices share
+        self.work = [NOTHING] * spec.model.num_layers
+        self.passes: dict[tuple[Layers, Share | None], int] = {}  # of layers at once, not yet in `work`
+        self.work_done: WorkDone | None = None
+        self.last_layer = -1
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
         self.frozen_since_s: float | None = None
@@ -86,6 +93,9 @@ class SimulatedDevice(Device):
         self.num_programs -= ended
         error = program.handle.error
         if ended and isinstance(error, RunError):
+            if isinstance(error, WrongProgram) and not error.device:
+                step = f"request {program.request}, token {program.token}, layer {self.last_layer}"
+                error.args = (f"{self.name}, {step}: {error}",)
             error.device, error.time_s = error.device or self.device.name, self.kernel.now_s
         return ended
 
@@ -121,6 +131,8 @@ class SimulatedDevice(Device):
     def compute_for(self, op: Op, result: Tensor | None, *inputs: Tensor) -> Handle:
         """Compute `op`; the handle gets the value `result`, or the result's shape if it was not computed."""
         price, program = self.price(op, inputs), self.current
+        if price.share is not NOTHING:
+            self._count(op.layer, price.share)
         if self.threads is not None:
             return self._compute_on(self.threads, op, price, price.output if result is None else result)
         start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
@@ -142,6 +154,33 @@ class SimulatedDevice(Device):
         )
         return self._finish_at(end_s, value, span, name)
 
+    def _count(self, layer: int, share: Share | None) -> None:
+        """Count what an operation computes of its layer."""
+        self.last_layer = layer
+        if share is not None:
+            attention, ffn = self.work[layer]
+            self.work[layer] = attention + share[0], ffn + share[1]
+        elif self.work_done is not None:
+            self.work_done.knows_all = False
+
+    def release(self, cache: str) -> None:
+        super().release(cache)
+        if self.work_done is not None:
+            self.work_done.released(cache)
+
+    def work_so_far(self) -> list[Share]:
+        """What this device has computed of each layer."""
+        passes, self.passes = self.passes, {}
+        for (layers, share), times in passes.items():
+            counted = None if share is None else (share[0] * times, share[1] * times)
+            for op in layers.ops:
+                self._count(op.layer, counted)
+        return self.work
+
+    def result_came(self, step: Step) -> None:
+        if self.work_done is not None:
+            self.work_done.check(step, self.name, step.index + 1 >= self.spec.workload.new_tokens)
+
     async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
         """Compute all layers: as one operation of the kernel in a batched world, if no other program of the
         device could compute meanwhile.
@@ -159,7 +198,10 @@ class SimulatedDevice(Device):
         request, token = program.request, program.token
         at_s = max(program.now_s, self.compute_free_s)
         for group in groups:
-            for op, price in zip(group.layers.ops, self._enter_group(group, (x,)), strict=True):
+            prices = self._enter_group(group, (x,))
+            passed = group.layers, prices[0].share
+            self.passes[passed] = self.passes.get(passed, 0) + 1
+            for op, price in zip(group.layers.ops, prices, strict=True):
                 start_s, at_s = at_s, at_s + price.duration_s
                 facts = price.bytes, 0, price.flops, "", request, token
                 spans.append(Span(name, "compute", op.name, op.layer, start_s, at_s, *facts))

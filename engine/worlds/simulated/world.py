@@ -26,6 +26,7 @@ from engine.worlds.simulated.faults import DeviceJoined, FaultInjector
 from engine.worlds.simulated.kernel import FAULT, SimulationKernel
 from engine.worlds.simulated.message import SimulatedMessage
 from engine.worlds.simulated.network import SimulatedNetwork
+from engine.worlds.simulated.work_done import WorkDone
 
 Programs = Iterable[tuple[int, Any]]
 """The programs of a run, as (rank, coroutine)."""
@@ -81,6 +82,12 @@ class SimulatedWorld:
         return SimulatedDevice(
             rank, self.spec, self.plan, self.emit, self.kernel, self.network, self.decisions
         )
+
+    def watch_work(self) -> None:
+        """From now on a program that leaves a part of a layer out ends in `WrongProgram`."""
+        work_done = WorkDone(self.spec.model, self.devices)
+        for device in self.devices:
+            device.work_done = work_done
 
     def _emit_limited(self, item: Span | Mark) -> None:
         """Record `item`. Raises `OutOfTime` if it is a token that came too late."""

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from engine.domain.errors import WrongProgram
 from engine.ops import tensors
 from engine.ops.tensors import Meta
 
@@ -40,3 +41,41 @@ def test_a_payload_counts_the_bytes_of_its_type():
     assert tensors.payload_bytes(Meta((2, 3), "bfloat16")) == 12
     assert tensors.payload_bytes(Meta((2, 3), "int64")) == 48
     assert tensors.payload_bytes(Meta((0, 3))) == 0
+
+
+@pytest.mark.parametrize(
+    "manipulate",
+    [
+        lambda x: tensors.narrow(x, 1, 1, 4),
+        lambda x: tensors.narrow(x, 1, 2, 1),
+        lambda x: tensors.narrow(x, 1, -4, -3),
+        lambda x: tensors.narrow(x, 3, 0, 1),
+        lambda x: tensors.take(x, 2, [4]),
+        lambda x: tensors.take(x, 2, [-1]),
+        lambda x: tensors.concat([x, tensors.narrow(x, 2, 0, 1)], 1),
+        lambda x: tensors.concat([x, tensors.flatten(x)], 1),
+        lambda x: tensors.zeros((2, -1), x, "int64"),
+        lambda x: tensors.reshape(x, (5, 5)),
+        lambda x: tensors.reshape(x, (-1, 5)),
+        lambda x: tensors.reshape(x, (-1, -1)),
+        lambda x: tensors.reshape(x, (-2, -12)),
+    ],
+)
+def test_what_torch_refuses_a_shape_refuses_too(manipulate):
+    with pytest.raises((RuntimeError, IndexError)):
+        manipulate(X)
+    with pytest.raises(WrongProgram, match="cannot give"):
+        manipulate(Meta((2, 3, 4)))
+
+
+@pytest.mark.parametrize(
+    "manipulate",
+    [
+        lambda x: tensors.narrow(x, 1, -2, -1),
+        lambda x: tensors.narrow(x, -1, 4, 4),
+        lambda x: tensors.reshape(x, (-1, 6)),
+        lambda x: tensors.concat([x, x], -1),
+    ],
+)
+def test_what_torch_takes_a_shape_takes_too(manipulate):
+    assert tensors.meta_of(manipulate(X)) == manipulate(Meta((2, 3, 4)))
