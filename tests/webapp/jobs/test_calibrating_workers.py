@@ -163,7 +163,7 @@ def test_it_waits_for_the_run_on_its_machine_then_measures_and_the_page_shows_bo
     def waits() -> bool:
         ann.beat()
         now = shown(alice)["calibrating"]
-        return now is not None and now["what"] == "waiting for 1 run on this machine"
+        return now is not None and now["what"].startswith("waiting: 1 run ahead on this machine")
 
     with turn(queue_name(), lambda ahead: None):
         thread = carry_out(work)

@@ -30,9 +30,9 @@ test('a worker that calibrates is no longer ready, and one that is drained meanw
 test('a calibration says what it waits for, then how far it is, and is never shown as complete', () => {
   expect(calibrationNow(worker({}))).toBe(null);
   expect(calibrationNow(worker({ calibration_wanted: true }))?.text).toBe('Begins when the worker is free.');
-  const waiting = { what: 'waiting for 1 run on this machine', about_s: 60, elapsed_s: null };
+  const waiting = { what: 'waiting: 1 run ahead on this machine', about_s: 60, elapsed_s: null };
   expect(calibrationNow(worker({ calibrating: waiting }))).toEqual({
-    text: 'Waiting for 1 run on this machine',
+    text: 'Waiting: 1 run ahead on this machine',
     share: 0,
   });
   const measuring = { what: 'kernels', about_s: 60, elapsed_s: 15.2 };
