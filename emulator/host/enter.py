@@ -26,6 +26,11 @@ NICENESS = -20
 SCRATCH = "/run"
 """The directory of a session's temporary files, in a memory file system, which the kernel removes with it."""
 
+MOST_PROCESSES = 8192
+"""Processes and threads of one session; a device of a run has up to ten. A kernel before 5.14 counts all of
+the user's.
+"""
+
 MEMORY = (SCRATCH, "/dev/shm")
 """Memory file systems of the session's own, which it may write."""
 
@@ -97,6 +102,7 @@ def enter(room: Room) -> None:
         # Two steps: from within the second, the kernel lets nobody uncover what the first has covered.
         own_users() if room.identity is None else become(room.identity)
     die_with(room.parent)  # a change of user has cancelled it
+    limit_processes()
     call("unshare", NEWNS | NEWIPC | NEWPID | NEWNET)
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     alive, mine = os.pipe()
@@ -143,6 +149,13 @@ def raise_priority() -> None:
             if os.getsid(0) == os.getpid():
                 Path("/proc/self/autogroup").write_text(str(niceness))
             return
+
+
+def limit_processes() -> None:
+    """Limit the processes and threads of this session: of the user that it is, in its user namespace."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    most = MOST_PROCESSES if hard == resource.RLIM_INFINITY else min(hard, MOST_PROCESSES)
+    resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def own_users() -> None:

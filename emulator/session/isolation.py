@@ -24,6 +24,7 @@ from emulator.host.rights import rights
 from emulator.session import fork_server
 from emulator.session.turns import Turn
 from emulator.session.view import ROOT, room_of, session_cache
+from engine.ops.torch_kernels.row_library import LIBRARY_VARIABLE, folder, library, make_library
 from engine.plugins.installed import VARIABLES
 
 KEPT = (
@@ -76,7 +77,9 @@ class Isolated:
         granting = grant_real_time(self.starter)
         self.errors = tempfile.TemporaryFile()
         cache = session_cache()
-        room = room_of(self.turn.cores, self.group, self.reads, (*self.writes, cache))
+        make_library()
+        reads = (*self.reads, folder())
+        room = room_of(self.turn.cores, self.group, reads, (*self.writes, cache))
         files = (self.errors.fileno(), theirs.fileno(), asks.fileno(), *self.turn.descriptors)
         with theirs, asks:
             self.pid, self.ended = fork_server.forked(self.module, room, _environment(cache), files)
@@ -137,6 +140,7 @@ def _environment(cache: Path) -> dict[str, str]:
         "PATH": search_path(),
         "TMPDIR": SCRATCH,
         "XDG_CACHE_HOME": str(cache.parent),
+        LIBRARY_VARIABLE: str(library() or ""),
         # One thread per process: many devices share few cores, and pacing times single threads.
         "OMP_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",

@@ -1,13 +1,16 @@
 """What a session sees of this machine's files: its program, its model, its cache, and no secrets.
 
-Everything is read-only but the cache. The server's state (database, keys, passwords) is covered. Started as
-root, a session is nobody (`emulator/host/rights.py`): a directory that others may not pass is covered, too,
-and only what the session needs below is shown.
+Everything is read-only but the cache, which no other process loads code from. The server's state (database,
+keys, passwords), homes and directories of temporary files, with the sockets in them, are covered, and only
+what the session needs below is shown. Started as root, a session is nobody (`emulator/host/rights.py`): a
+directory that others may not pass is covered, too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
 import stat
 import sys
 from collections.abc import Iterable
@@ -16,9 +19,9 @@ from pathlib import Path
 from emulator.host.enter import MEMORY, Room, View
 from emulator.host.rights import identity, rights
 from engine.domain.cache_directory import cache_directory
+from engine.domain.state_directory import default_state_directory
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER_STATE = ".loom"
 STATE_VARIABLE = "LOOM_STATE_DIR"
 """The variable that moves the directory where the server keeps its database and its keys."""
 
@@ -33,15 +36,15 @@ may hold secrets.
 
 PYTHON = (Path(sys.prefix), Path(sys.base_prefix))
 
+SHARED = tuple(map(Path, ("/home", "/root", "/tmp", "/var/tmp", "/mnt", "/media")))
+"""Where people and their programs keep files and sockets."""
+
 OTHERS = stat.S_IROTH | stat.S_IXOTH
 
 
 def session_cache() -> Path:
-    """What sessions have instead of this user's cache directory: the same, but root's have one of their own,
-    which they may write.
-    """
-    home, own = cache_directory().parent, identity()
-    cache = (home if own is None else cache_directory() / "emulation") / "edgeloom"
+    """What sessions have instead of this user's cache directory, and may write."""
+    cache, own = cache_directory() / "emulation" / "edgeloom", identity()
     cache.mkdir(parents=True, exist_ok=True)
     if own is not None:
         os.chown(cache, own, own)
@@ -56,12 +59,12 @@ def room_of(cores: Iterable[int], group: Path | None, reads: Iterable[Path], wri
     python = {each for path in PYTHON for each in (path.absolute(), path.resolve())}
     models = {each for path in reads for each in with_targets(path)}
     needed = {path for path in {*CODE, *python, *models, *written, *imported_paths()} if path.exists()}
-    covered = {Path(path) for path in MEMORY} | {ROOT / SERVER_STATE}
+    covered = {*map(Path, MEMORY), *SHARED, *homes(), default_state_directory()}
     covered |= {Path(os.environ[STATE_VARIABLE])} if os.environ.get(STATE_VARIABLE) else set()
     if own is not None:
         covered |= {closed for path in needed if (closed := first_closed(path)) is not None}
     covered = {path.resolve() for path in covered if path.is_dir()}
-    needed -= covered
+    needed = {part for path in needed for part in (modules_in(path) if path in covered else (path,))}
     views: dict[Path, View] = {}
     for path in sorted(needed, key=lambda path: len(path.parts)):
         is_foreign = path in written | set(CODE) or (
@@ -81,6 +84,22 @@ def room_of(cores: Iterable[int], group: Path | None, reads: Iterable[Path], wri
     )
 
 
+def homes() -> set[Path]:
+    """The home directory of this user, by the environment and by the list of users: only if it is the user's
+    own, as that of a system's user may be /usr/sbin, and never / itself.
+    """
+    named = [os.environ.get("HOME", "")]
+    with contextlib.suppress(KeyError):  # a user without a name, as in a container
+        named.append(pwd.getpwuid(os.getuid()).pw_dir)
+    found = {Path(home).resolve() for home in named if home and Path(home).is_dir()}
+    return {home for home in found if home.stat().st_uid == os.getuid() and home != Path("/")}
+
+
+def modules_in(directory: Path) -> list[Path]:
+    """The Python modules in a directory that is covered itself: somebody keeps a method in his home."""
+    return [path for path in directory.glob("*.py") if path.is_file()]
+
+
 def is_seen(path: Path, covered: Iterable[Path], views: Iterable[Path]) -> bool:
     """Whether `path` can be seen without a view of its own."""
     above, shown = nearest(path, covered), nearest(path, views)
@@ -88,8 +107,10 @@ def is_seen(path: Path, covered: Iterable[Path], views: Iterable[Path]) -> bool:
 
 
 def imported_paths() -> set[Path]:
-    """The directories that this process imports from."""
-    return {each for path in sys.path if path for each in (Path(path).absolute(), Path(path).resolve())}
+    """The directories that this process imports from, and loads libraries from."""
+    libraries = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    paths = [Path(path) for path in (*sys.path, *libraries) if path]
+    return {each for path in paths for each in (path.absolute(), path.resolve())}
 
 
 def with_targets(directory: Path) -> list[Path]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from engine.domain.cache_directory import cache_directory
 from engine.domain.errors import HostError, SpecError
 from engine.ops.torch_kernels.linear_table import LinearTable, processor
-from engine.ops.torch_kernels.row_library import library_in
+from engine.ops.torch_kernels.row_library import library_name
 
 
 def kernels_file() -> Path:
@@ -25,7 +25,7 @@ def kernels_file() -> Path:
 
 def known_kernels(file: Path | None = None) -> LinearTable | None:
     """The table in the cache, or in `file`, or None if it is not of this processor, this torch and the
-    library beside it.
+    library here.
     """
     path = file or kernels_file()
     try:
@@ -33,7 +33,7 @@ def known_kernels(file: Path | None = None) -> LinearTable | None:
     except (OSError, ValueError, SpecError):  # absent, or written by another version
         return None
     ours = (known.processor, known.torch, known.row_library)
-    return known if ours == (processor(), version("torch"), library_in(path.parent)) else None
+    return known if ours == (processor(), version("torch"), library_name()) else None
 
 
 def measured_kernels() -> LinearTable:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.ops.conftest import wait_until
 from webapp.ops import redis_server, up
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import RedisServer, free_port, is_free, private_redis
@@ -48,6 +50,44 @@ def test_a_worker_can_write_its_own_queue_and_no_other(server: RedisServer, queu
             worker.hset(f"unacked:{other}", "tag", "a message that its worker would put back")
         with pytest.raises(redis.exceptions.NoPermissionError):
             worker.sadd(f"_kombu.binding.{other}", "a queue that would get its tasks")
+
+
+@pytest.mark.parametrize("queue", QUEUES)
+def test_a_worker_reads_all_announcements_writes_those_of_its_queue_and_keeps_no_function(
+    server: RedisServer, queue: str
+) -> None:
+    worker = redis.Redis.from_url(server.url_of(queue))
+    assert worker.set(f"worker:{queue}:me", "here")
+    for other in set(QUEUES) - {queue}:
+        assert worker.get(f"worker:{other}:you") is None
+        with pytest.raises(redis.exceptions.NoPermissionError):
+            worker.set(f"worker:{other}:you", "here")
+    with pytest.raises(redis.exceptions.NoPermissionError):
+        worker.function_load("#!lua name=evil\nredis.register_function('f', function() return 1 end)")
+
+
+def test_a_redis_before_version_7_gets_rights_that_it_knows(tmp_path: Path) -> None:
+    old = RedisServer(1, "password", tmp_path / "socket", version=6)
+    assert all("%R" not in user and "function" not in user for user in old.users())
+    assert all('"~worker:*"' in user for user in old.users()[1:])
+
+
+def test_a_script_that_does_not_end_is_ended_and_redis_answers_again(server: RedisServer) -> None:
+    worker = redis.Redis.from_url(server.url_of("plan"), retry=Retry(NoBackoff(), 0))
+    ended: list[Exception] = []
+
+    def hang() -> None:
+        try:
+            worker.eval("while true do end", 0)
+        except redis.exceptions.ResponseError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    wait_until(lambda: not server.answers(), "the script to keep Redis busy")
+    wait_until(server.answers_or_ends_script, "Redis to answer again")
+    thread.join()
+    assert "killed" in str(ended[0]).lower() and server.answers()
 
 
 @pytest.mark.parametrize("kind", ("web", *QUEUES))

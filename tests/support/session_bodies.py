@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import resource
 import socket
 import sys
 import time
@@ -85,6 +86,26 @@ def sight(covered: str, code: str, secret: str) -> dict[str, object]:
     }
 
 
+def reach(secrets: list[str], sockets: list[str], libraries: str) -> dict[str, object]:
+    """What a session can read, connect to, write into the place of compiled libraries, and raise its limit of
+    processes to.
+    """
+
+    def connect(path: str) -> None:
+        with socket.socket(socket.AF_UNIX) as mine:
+            mine.connect(path)
+
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    return {
+        "read": [error_of(lambda: open(path)) for path in secrets],  # noqa: B023, PTH123
+        "connect": [error_of(lambda: connect(path)) for path in sockets],  # noqa: B023
+        "library": error_of(lambda: open(f"{libraries}/row-products-0-0.so", "w")),  # noqa: PTH123
+        "cache": os.path.relpath(libraries, os.environ["XDG_CACHE_HOME"]),
+        "processes": most,
+        "more": error_of(lambda: resource.setrlimit(resource.RLIMIT_NPROC, (most, most + 1))),
+    }
+
+
 def umount(path: str) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.umount2(path.encode(), 0):
@@ -97,6 +118,8 @@ def error_of(act: Callable[[], object]) -> str:
         act()
     except OSError as error:
         return errno.errorcode[error.errno or 0]
+    except ValueError:  # of setrlimit, which tells no number
+        return "EPERM"
     return ""
 
 

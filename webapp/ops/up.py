@@ -83,6 +83,8 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
         supervisor.start(web)  # alone, as the workers would take the cores from it for seconds
         refusal = asked.result()
     HealthWatch(web, lambda: answers_http(f"{url}/api/session")).start()
+    if server:
+        HealthWatch(supervisor.children[0], server.answers_or_ends_script).start()
     queues = [queue for queue in services.QUEUES if queue != "emulate" or not refusal]
     workers = [worker_child(queue, environment_of(queue)) for queue in queues]
     supervisor.launch(*workers)

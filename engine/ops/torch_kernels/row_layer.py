@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.domain.cache_directory import cache_directory
 from engine.domain.model import ModelSpec
 from engine.domain.rope import Rope
 from engine.ops.torch_kernels.packed import Packed
 from engine.ops.torch_kernels.rope import rope_rows
-from engine.ops.torch_kernels.row_library import library_name
+from engine.ops.torch_kernels.row_library import loaded
 from engine.ops.torch_kernels.storage import KVCache
 
 NONE = torch.empty(0)
@@ -146,7 +145,7 @@ def row_feed_forward(model: ModelSpec, w: Mapping[str, Tensor], norms: bool) -> 
 
 def _function(name: str, arguments: str) -> Any:
     """`arguments`: p for an address, n for a number."""
-    function = ctypes.CDLL(str(cache_directory() / library_name()))[name]
+    function = loaded()[name]
     function.argtypes = tuple(c_void_p if one == "p" else c_int64 for one in arguments)
     function.restype = None
     return function

@@ -1,6 +1,7 @@
 """The compiled form of `row_products.c`: made once per source and processor, kept in the cache.
 
-Where no C compiler is, there is none, and torch's kernels compute products of one row.
+Where no C compiler is, there is none, and torch's kernels compute products of one row. A session of an
+emulation compiles none and loads that of its starter, which it cannot write.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import os
 import platform
 import shutil
 import subprocess
@@ -19,6 +21,9 @@ from engine.domain.cache_directory import cache_directory
 
 SOURCE = Path(__file__).with_name("row_products.c")
 COMPILERS = ("cc", "gcc", "clang")
+
+LIBRARY_VARIABLE = "EDGELOOM_ROW_LIBRARY"
+"""Set in a session: the file of the only library that it may load, or "" where there is none."""
 
 FLAGS = (
     "-O3",
@@ -56,16 +61,36 @@ def source() -> bytes:
 
 
 @cache
-def library_name() -> str:
+def source_digest() -> str:
     """Names the source, the options and the kind of processor."""
     words = (*options(), platform.machine())
-    digest = hashlib.sha256(source() + "\0".join(words).encode()).hexdigest()
-    return f"row-products-{digest[:16]}.so"
+    return hashlib.sha256(source() + "\0".join(words).encode()).hexdigest()[:16]
 
 
-def library_in(folder: Path) -> str:
-    """The name of the library, if it is in `folder`, or ""."""
-    return library_name() if (folder / library_name()).exists() else ""
+def folder() -> Path:
+    """Of compiled libraries, each with the digest of its content in its name. Sessions only read it."""
+    return cache_directory() / "compiled"
+
+
+def library() -> Path | None:
+    """The library, if it is there and its content is what its name says."""
+    given = os.environ.get(LIBRARY_VARIABLE)
+    found = sorted(folder().glob(f"row-products-{source_digest()}-*.so")) if given is None else [Path(given)]
+    return next((file for file in found if _is_whole(file)), None)
+
+
+def library_name() -> str:
+    """The name of the library, or "" where there is none."""
+    return getattr(library(), "name", "")
+
+
+@cache
+def loaded() -> ctypes.CDLL:
+    """The library in this process and those forked from it later; raises `OSError` where it is not."""
+    found = library()
+    if found is None:
+        raise OSError(f"{folder()} has no library that was compiled of {SOURCE.name}")
+    return ctypes.CDLL(str(found))
 
 
 def compiler() -> str | None:
@@ -73,20 +98,31 @@ def compiler() -> str | None:
 
 
 def make_library() -> str:
-    """Compile the library where it is not in the cache and a compiler can; its name, or "" without one.
+    """Compile the library where it is missing and a compiler can; its name, or "" without one.
 
     It appears as a whole or not at all: processes that compile it at the same time each put the same there.
     """
-    folder, found = cache_directory(), compiler()
-    if library_in(folder) or found is None:
-        return library_in(folder)
-    draft = folder / f"{library_name()}.{uuid.uuid4().hex}"
+    found = compiler()
+    if library_name() or found is None or LIBRARY_VARIABLE in os.environ:
+        return library_name()
+    draft = folder() / f"{uuid.uuid4().hex}.part"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder().mkdir(parents=True, exist_ok=True)
         command = (found, *options(), "-o", str(draft), "-x", "c", "-", "-lm")
         subprocess.run(command, input=source(), check=True, capture_output=True)
         ctypes.CDLL(str(draft))
-        draft.replace(folder / library_name())
+        draft.replace(folder() / f"row-products-{source_digest()}-{_digest(draft)}.so")
     except (OSError, subprocess.CalledProcessError):  # not C11 with vectors, or no place for programs
         draft.unlink(missing_ok=True)
-    return library_in(folder)
+    return library_name()
+
+
+def _is_whole(file: Path) -> bool:
+    try:
+        return file.stem.endswith(f"-{_digest(file)}")
+    except OSError:
+        return False
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()

@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.domain.cache_directory import cache_directory
 from engine.ops.torch_kernels.packed import Packed
-from engine.ops.torch_kernels.row_library import library_name
+from engine.ops.torch_kernels.row_library import loaded
 
 Format = torch.dtype | int
 """The numbers of a matrix; 8 and 4 are whole numbers of so many bits with scales."""
@@ -37,7 +36,7 @@ def _functions() -> Mapping[Format, Callable[..., None]]:
 
     They are called without Python's lock, so that other threads go on.
     """
-    library = ctypes.CDLL(str(cache_directory() / library_name()))
+    library = loaded()
     found = {}
     for form, (name, signature) in SIGNATURES.items():
         found[form] = library[name]
@@ -54,7 +53,7 @@ def read_four_rows_from(inputs: int | None) -> None:
     """Let products in this process read rows of a matrix with so many numbers or more four in turn, shorter
     ones one after the other; None: all of them one after the other.
     """
-    set_from = ctypes.CDLL(str(cache_directory() / library_name())).read_four_rows_from
+    set_from = loaded().read_four_rows_from
     set_from.argtypes, set_from.restype = (SIZE,), None
     set_from(sys.maxsize if inputs is None else inputs)
 

@@ -13,6 +13,7 @@ import pytest
 from bench.chaos.verdict import other_work
 from emulator import emulate
 from emulator.session.calls import call
+from emulator.session.turns import name_of
 from emulator.session.view import session_cache
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import Cancelled, PlanError
@@ -248,7 +249,8 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
     assert [report.outcome.kind for report in reports] == ["finished", "finished"]
     queued = next(event for event in seen if isinstance(event, StateChanged))
     assert queued.state == "queued"
-    assert queued.detail.startswith(f"1 run ahead on this machine, a run of {name_of(os.geteuid())} (process ")
+    me = name_of(os.geteuid())
+    assert queued.detail.startswith(f"1 run ahead on this machine, a run of {me} (process ")
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")

@@ -1,19 +1,24 @@
 """No process of an emulation has rights on this machine that an ordinary user lacks; whoever starts it."""
 
 import os
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
+from emulator.host.enter import MOST_PROCESSES
 from emulator.host.leftovers import Process, children
 from emulator.host.rights import IDENTITY, grants, is_machine_root, rights
+from emulator.session import view
 from emulator.session.calls import call
 from emulator.session.client import emulate
 from emulator.session.fork_server import servers
 from emulator.session.notes import Notes
 from engine.domain.events import Event, ReportMade, StateChanged
 from engine.domain.report import Fidelity
+from engine.ops.torch_kernels.row_library import folder
 from tests.emulator.session.test_emulate import spec_for
 from tests.support import session_bodies
 from tests.support.network_bodies import interfaces
@@ -84,6 +89,36 @@ def test_the_session_sees_no_secrets_and_writes_nowhere(
     assert found["uncover"] == "EINVAL", "what is covered stays covered"
 
 
+@pytest.mark.parametrize("user", ["root", "ordinary"])
+def test_a_sessions_own_code_reaches_no_home_no_agent_and_no_code_of_other_processes(
+    user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an ordinary user, the session is that user: modes of files keep nothing from it."""
+    if user == "ordinary":
+        monkeypatch.setattr(view, "identity", lambda: None)
+    with TemporaryDirectory(dir="/tmp") as shared, TemporaryDirectory(dir="/var") as home:
+        for path in (shared, home):
+            Path(path).chmod(0o755)
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.setenv("XDG_CACHE_HOME", f"{home}/.cache")
+        monkeypatch.setattr(view, "default_state_directory", lambda: Path(home, ".local/state/edgeloom"))
+        secrets = [Path(home, one) for one in (".ssh/id_ed25519", ".local/state/edgeloom/secret_key")]
+        for secret in secrets:
+            secret.parent.mkdir(parents=True)
+            secret.write_text("hidden")
+        agents = [f"{path}/agent" for path in (shared, home)]
+        with ExitStack() as listening:
+            for path in agents:
+                agent = listening.enter_context(socket.socket(socket.AF_UNIX))
+                agent.bind(path)
+                agent.listen()
+                Path(path).chmod(0o777)
+            found = call(session_bodies.reach, [*map(str, secrets)], agents, str(folder()))
+    assert found["read"] == found["connect"] == ["ENOENT", "ENOENT"]
+    assert found["library"] == "EROFS" and found["cache"] == "../compiled"
+    assert found["processes"] <= MOST_PROCESSES and found["more"] == "EPERM"
+
+
 def test_a_session_that_was_started_where_secrets_are_does_not_see_them_either(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -95,7 +130,7 @@ def test_a_session_that_was_started_where_secrets_are_does_not_see_them_either(
         monkeypatch.chdir(state)
         found = call(session_bodies.sight, ".", str(ROOT / "emulator"), "secret_key")
         monkeypatch.undo()
-    assert found["entries"] == [] and found["read"] == "ENOENT"
+    assert "secret_key" not in found["entries"] and found["read"] == "ENOENT"
 
 
 def test_a_session_gets_what_priority_its_starter_may_give() -> None:

@@ -21,6 +21,9 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(view, "ROOT", root)
     monkeypatch.setattr(view, "CODE", (root / "emulator",))
     monkeypatch.setattr(view, "PYTHON", ())
+    monkeypatch.setattr(view, "SHARED", ())
+    monkeypatch.setattr(view, "homes", set)
+    monkeypatch.setattr(view, "default_state_directory", lambda: root / ".loom")
     monkeypatch.setattr(view, "identity", lambda: IDENTITY)
     monkeypatch.setattr(view, "rights", lambda: Rights("own"))
     monkeypatch.setattr(view, "first_closed", lambda path: closed_below(tmp_path, path))
@@ -82,6 +85,27 @@ def test_a_model_whose_files_others_may_not_read_is_shown_as_the_sessions_own(
     (model / "model.safetensors").symlink_to(blobs / "weights")
     owner = (os.getuid(), os.getgid())
     assert {View(str(model), owner=owner), View(str(blobs), owner=owner)} <= set(room(reads=(model,)).views)
+
+
+def test_of_a_home_only_what_is_needed_is_shown_and_of_one_with_a_method_its_modules(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = checkout.parent
+    (home / ".ssh").mkdir()
+    (home / "thirds.py").touch()
+    monkeypatch.setattr(view, "homes", lambda: {home})
+    found = room(reads=(home,))
+    assert str(home) in found.covered
+    assert {one.path for one in found.views} == {str(checkout / "emulator"), str(home / "thirds.py")}
+
+
+def test_a_home_is_covered_only_where_it_is_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tmp_path in view.homes()
+    monkeypatch.setattr(view.os, "getuid", lambda: 2**20)
+    assert view.homes() == set()
 
 
 def test_what_it_writes_is_shown_writable(checkout: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from engine.ops.layout import whole_model
 from engine.ops.torch_kernels import core
 from engine.ops.torch_kernels.linear import use
 from engine.ops.torch_kernels.linear_table import LinearTable
-from engine.ops.torch_kernels.row_library import compiler, make_library
+from engine.ops.torch_kernels.row_library import compiler, loaded, make_library
 from engine.ops.torch_kernels.row_products import _functions
 from tests.support.one_device import model_of, relative_error, run, store_of
 
@@ -21,11 +21,13 @@ ALIKE = ("tiny-llama", "grouped", "tiny-qwen2", "tiny-mistral", "tiny-smollm3")
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
     _functions.cache_clear()
+    loaded.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         library = make_library()
         yield LinearTable(processor="a test", torch="0", row_library=library, packed_rows=1, choices=())
     _functions.cache_clear()
+    loaded.cache_clear()
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from engine.ops.torch_kernels import row_library
 from engine.ops.torch_kernels.linear import PRODUCTS, linear, use
 from engine.ops.torch_kernels.linear_table import ROWS, SIDES, LinearChoice, LinearTable
 from engine.ops.torch_kernels.packed import Packed
-from engine.ops.torch_kernels.row_library import compiler, library_in, make_library
+from engine.ops.torch_kernels.row_library import compiler, loaded, make_library
 from engine.ops.torch_kernels.row_products import (
     _functions,
     packed_product,
@@ -33,11 +33,13 @@ ROUNDING = {torch.float32: 1e-5, torch.bfloat16: 2**-8}
 @pytest.fixture(scope="module", autouse=True)
 def own_cache(tmp_path_factory):
     _functions.cache_clear()
+    loaded.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         make_library()
         yield
     _functions.cache_clear()
+    loaded.cache_clear()
 
 
 def drawn(seed, outputs, inputs, dtype, biased):
@@ -203,8 +205,24 @@ def test_processes_that_compile_at_once_leave_one_whole_library(tmp_path):
         for _ in range(3)
     ]
     names = {process.communicate()[0].strip() for process in begun}
-    assert names == {row_library.library_name()}
-    assert {file.name for file in (tmp_path / "edgeloom").iterdir()} == names
+    assert {file.name for file in (tmp_path / "edgeloom" / "compiled").iterdir()} == names
+    assert len(names) == 1 and "" not in names
+
+
+@needs_compiler
+def test_a_library_whose_content_is_not_what_its_name_says_is_not_loaded_but_compiled_again(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    name = make_library()
+    file = tmp_path / "edgeloom" / "compiled" / name
+    whole = file.read_bytes()
+    file.write_bytes(whole + b"more")
+    assert row_library.library() is None
+    monkeypatch.setenv(row_library.LIBRARY_VARIABLE, str(file))
+    assert make_library() == "" and row_library.library() is None, "a session compiles none"
+    monkeypatch.delenv(row_library.LIBRARY_VARIABLE)
+    assert make_library() == name and file.read_bytes() == whole
 
 
 @pytest.mark.parametrize("status", [None, 1, 0], ids=["none", "one that fails", "one that writes nonsense"])
@@ -215,5 +233,5 @@ def test_without_a_compiler_that_works_there_is_no_library_and_nothing_is_left(m
     script.write_text(f"#!/bin/sh\n{begun}\nexit {status}\n")
     script.chmod(0o755)
     monkeypatch.setattr(row_library, "compiler", lambda: None if status is None else str(script))
-    assert make_library() == library_in(tmp_path / "cache" / "edgeloom") == ""
+    assert make_library() == ""
     assert [file for file in (tmp_path / "cache").rglob("*") if file.is_file()] == []
