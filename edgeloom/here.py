@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +15,7 @@ from emulator.session.client import emulate
 from engine.cli.experiment_command import campaign_of
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
+from engine.domain.events import Event, StateChanged
 from engine.domain.experiment import Experiment
 from engine.domain.model import ModelSpec
 from engine.domain.network import LoopbackNetwork
@@ -106,7 +108,14 @@ def run(
             f"method {asked.strategy}: it is only in this process, and an emulation is one of its own: put "
             'the class into a file and give FILE.py:CLASS, or run it with world="loopback".'
         )
-    return emulate(asked, lambda events: None)
+    return emulate(asked, _say_waits)
+
+
+def _say_waits(events: list[Event]) -> None:
+    """Say on standard error what an emulation waits for: another may have this machine for long."""
+    for event in events:
+        if isinstance(event, StateChanged) and event.state == "queued":
+            sys.stderr.write(f"waiting: {event.detail}\n")
 
 
 def experiment(

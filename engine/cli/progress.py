@@ -56,7 +56,8 @@ class RunProgress:
         if isinstance(event, AttemptBegun):
             self.tokens = 0
         if self.bar and isinstance(event, StateChanged):
-            self.bar.update(self.task, description=event.state, completed=self.tokens)
+            words = describe(event) if event.state == "queued" else event.state
+            self.bar.update(self.task, description=words, completed=self.tokens)
         line = describe(event)
         if line and not self.bar:
             self.stream.write(line + "\n")

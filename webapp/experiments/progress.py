@@ -16,7 +16,7 @@ from webapp.base import budgets
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import workers
-from webapp.jobs.announcement import announced
+from webapp.jobs.announcement import Holder, announced, holder_of
 
 BASE_S, STEP_S = 0.02, 30e-6
 """Wall seconds of a prediction: so many, and so many per step (`budgets.steps_of`). Measured on one core of a
@@ -42,8 +42,10 @@ class WorldProgress(Schema):
     problem: int = Field(description="Points that cannot be run, with the reason.")
     invalid: int = Field(description="Points done whose times do not count as valid.")
     missed: int = Field(description="Points done that had ended before a change of their scenario.")
+    held_by: Holder | None = Field(description="Another program on the machine, for whose end points wait.")
     left_s: float | None = Field(
-        description="Wall seconds; None where nothing is known yet, or no worker can do all that waits."
+        description="Wall seconds; None where nothing is known yet, no worker can do all that waits, or the "
+        "machine is another program's."
     )
 
 
@@ -101,9 +103,10 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     at_once = max(1, slots(queue))
     waiting = (cell.computation for cell in left if cell.computation and cell.computation.state == "waiting")
     lacking = without_worker(queue, (one.method for one in waiting))
+    holder = held_by() if left and world == "emulated" else None
     if not left:
         left_s: float | None = 0.0
-    elif lacking:
+    elif lacking or holder is not None:
         left_s = None
     elif world == "emulated":
         pace = pace_here()
@@ -113,7 +116,7 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     else:
         left_s = len(left) * sum(known) / len(known) / at_once if known else None
     counts = {state: states.count(state) for state in STATES}
-    return WorldProgress(total=len(cells), left_s=left_s, lacking=lacking, **counts, **marked)
+    return WorldProgress(total=len(cells), left_s=left_s, lacking=lacking, held_by=holder, **counts, **marked)
 
 
 STATES = ("done", "failed", "running", "waiting", "problem")
@@ -125,6 +128,14 @@ def slots(queue: str) -> int:
         return workers.slots(queue)
     except REDIS_ERRORS:
         return 0
+
+
+def held_by() -> Holder | None:
+    """Who keeps the emulating workers waiting; None without Redis."""
+    try:
+        return holder_of(announced("emulate"))
+    except REDIS_ERRORS:
+        return None
 
 
 def without_worker(queue: str, methods: Iterable[str]) -> Counter[str]:

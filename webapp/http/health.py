@@ -13,6 +13,7 @@ from webapp.base.database import lock_timeout
 from webapp.base.redis import REDIS_ERRORS, check_writable, why_away
 from webapp.experiments import computations
 from webapp.jobs import storage, workers
+from webapp.jobs.announcement import Holder, announced, holder_of
 from webapp.jobs.queue import settle_abandoned
 from webapp.runs.models import ACTIVE, Run
 
@@ -33,6 +34,9 @@ class Health(Schema):
     queue_length: int
     waiting_points: int = Field(description="Points of experiments that wait to be emulated.")
     busy_run: int | None
+    held_by: Holder | None = Field(
+        description="Another program that emulates on every emulating worker's machine: runs wait for it."
+    )
     workers: dict[str, list[str]]
     storage: str | None = Field(description="Why a worker could not write to the database just now.")
     server_time: float
@@ -44,10 +48,11 @@ def health(request: HttpRequest) -> dict[str, Any]:
     workers may be gone.
     """
     found: dict[str, list[str]] = {queue: [] for queue in workers.QUEUES}
-    problem = redis_problem = None
+    problem = redis_problem = holder = None
     try:
         check_writable()
         found = workers.alive()
+        holder = holder_of(announced("emulate"))
         problem = storage.problem()
         with lock_timeout(PATIENCE_MS):
             settle_abandoned()
@@ -64,6 +69,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         "queue_length": Run.objects.filter(status="queued").count(),
         "waiting_points": computations.waiting(("emulated",)).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
+        "held_by": holder,
         "workers": found,
         "storage": problem,
         "server_time": time.time(),

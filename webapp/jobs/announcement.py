@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,21 @@ SILENT_AFTER_S = 7
 """A worker beats every 2 s; after so many seconds without a beat it counts as gone."""
 
 
+class Holder(Value):
+    """Another program that emulates on a worker's machine: whose process, for what, since when in seconds
+    since 1970. The worker's own runs wait for it if it `counts`.
+    """
+
+    user: str
+    pid: int
+    purpose: str
+    since: float
+    counts: bool
+
+    def __str__(self) -> str:
+        return f"a {self.purpose} of {self.user} (process {self.pid})"
+
+
 class Announcement(Value):
     """A worker as it was at its last beat.
 
@@ -27,7 +43,8 @@ class Announcement(Value):
     how and when the calibration was made, `calibration_takes_s` how long one takes now, `calibrating` what
     the one under way does, and `calibration_failure` why the last one that this worker was asked for failed,
     or "". `refused` says why it takes nothing at present, or "". `event_lag_s` is the age of the oldest event
-    that readers cannot have yet. `holds` are the jobs whose leases it renews.
+    that readers cannot have yet. `holds` are the jobs whose leases it renews. `beside` are the other programs
+    that emulate on its machine.
     """
 
     worker: str
@@ -56,7 +73,18 @@ class Announcement(Value):
     refused: str = ""
     event_lag_s: float = 0.0
     holds: tuple[str, ...] = ()
+    beside: tuple[Holder, ...] = ()
     at: float = 0.0
+
+
+def holder_of(machines: Sequence[Announcement]) -> Holder | None:
+    """Who keeps all these emulating workers waiting, the first to have come; None if one of them is free."""
+    waited_for = [
+        [one for one in machine.beside if one.counts] for machine in machines if not machine.refused
+    ]
+    if not waited_for or not all(waited_for):
+        return None
+    return min((one for found in waited_for for one in found), key=lambda one: one.since)
 
 
 def announce(announcement: Announcement) -> None:

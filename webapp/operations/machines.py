@@ -18,7 +18,7 @@ from webapp.accounts.access import UserRequest, operator
 from webapp.base.errors import Conflict
 from webapp.base.redis import redis_needed
 from webapp.jobs import calibration, release
-from webapp.jobs.announcement import Announcement, announced
+from webapp.jobs.announcement import Announcement, Holder, announced
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.intake import own_queue, wake
 from webapp.runs import waiting
@@ -63,6 +63,9 @@ class WorkerOut(Schema):
     models: int = Field(description="How many model directories it has or can fetch.")
     refused: str = Field(description="Why it takes nothing at present, or empty.")
     drained: bool
+    beside: list[Holder] = Field(
+        description="Other programs that emulate on its machine: an EdgeLoom, the command line."
+    )
     silent_s: float = Field(description="Since its last heartbeat, by the clocks of both machines.")
     runs: list[OngoingRun]
 

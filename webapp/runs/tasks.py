@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from emulator.host.leftovers import cleanup_stale
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.calibrating import calibrate_host
+from emulator.session.turns import holders, name_of
 from engine.domain.calibration import calibration_digest
 from engine.domain.errors import Cancelled, EdgeLoomError
 from engine.domain.spec import RunSpec
@@ -35,7 +37,7 @@ from webapp.base.redis import REDIS_ERRORS
 from webapp.celery import app
 from webapp.clusters.model_library import Reachable, with_local_weights, without_place
 from webapp.jobs import answers, lease, workers
-from webapp.jobs.announcement import Announcement
+from webapp.jobs.announcement import Announcement, Holder
 from webapp.jobs.calibrating import MachineCalibration
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue, queue_wanted_predictions
 from webapp.jobs.queue import settle_abandoned
@@ -242,7 +244,16 @@ def present_figures(queue: str) -> dict[str, Any]:
     """What a worker finds out at every beat."""
     lag_s = max((feed.publisher.lag_s() for feed in tuple(in_progress.values())), default=0.0)
     found = {"event_lag_s": round(lag_s, 3), "models": reachable.digests(), **calibration_figures()}
-    return found | calibration.now() if queue == "emulate" else found
+    return found | calibration.now() | {"beside": beside()} if queue == "emulate" else found
+
+
+def beside() -> tuple[Holder, ...]:
+    """Who else emulates on this machine: another EdgeLoom, the command line."""
+    return tuple(
+        Holder(user=name_of(one.user), pid=one.pid, purpose=one.purpose, since=one.since_s, counts=one.counts)
+        for one in holders()
+        if one.pid != os.getpid()
+    )
 
 
 NO_CALIBRATION = {"calibration": "", "calibrated": "", "calibrated_at": 0.0}

@@ -15,7 +15,7 @@ from engine.domain.command_name import COMMAND
 from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
-from webapp.jobs.announcement import Announcement, announced
+from webapp.jobs.announcement import Announcement, announced, holder_of
 from webapp.jobs.intake import own_queue, wake
 from webapp.jobs.need import Need, reason_against
 from webapp.runs.models import ACTIVE, Run
@@ -195,6 +195,8 @@ def _slots(worker: Announcement, active: Sequence[Ongoing], run_s: float, now: d
     ]
     taken = [Slot(max(0.0, left_s), _end_of(run_id), is_known=left_s > 0) for left_s, run_id in begun]
     slots = taken[: worker.slots] + [Slot(0.0, "")] * (worker.slots - len(taken))
+    if (holder := holder_of([worker])) is not None:
+        return [max(Slot(0.0, f"It starts when {holder} ends.", is_known=False), slot) for slot in slots]
     if not worker.calibrating:
         return slots
     calibrated = Slot(worker.calibrating.left_s, f"It starts when {worker.node} is calibrated.")

@@ -252,4 +252,7 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
         progress.events([StateChanged(state="running"), TOKEN, TOKEN])
         assert progress.bar is not None
         progress.bar.refresh()
+        progress.events([StateChanged(state="queued", detail="1 run ahead", ahead=1)])
+        progress.bar.refresh()
     assert "2/16" in stream.getvalue() and "running" in stream.getvalue()
+    assert "queued: 1 run ahead" in stream.getvalue(), "for what it waits, a terminal says, too"

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
+import pwd
+import signal
+import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import redis
 
+from emulator.host.places import queue_name
+from emulator.session.turns import turn
 from engine.runs.predict import prepare, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from engine.worlds.simulated import kernel
@@ -17,7 +24,7 @@ from tests.support.web import Browser, recorded, request_body, run_spec
 from webapp.base.redis import client
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, workers
-from webapp.jobs.announcement import Announcement
+from webapp.jobs.announcement import Announcement, Holder
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.need import Need, reason_against
 from webapp.operations import machines
@@ -396,6 +403,53 @@ def test_a_waiting_run_says_whose_end_it_waits_for_and_names_no_time_that_has_pa
     calibrating = Calibrating(what="products", about_s=30.0)
     assert waits(machine(calibrating=calibrating))[0] == ("It starts when emulate@ann is calibrated.", 30.0)
     assert alice.get(f"/runs/{third}").json()["detail"] == after[2]
+
+
+HOLDER = Holder(user="bob", pid=4711, purpose="run", since=1_700_000_000.0, counts=True)
+
+
+def test_while_another_program_has_the_machine_pages_say_whose_and_name_no_time(
+    ann: workers.Heartbeat, alice: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a stranger's."""
+    run_id = queue_a_run(alice)
+    stranger = HOLDER.model_copy(update={"user": "eve", "counts": False})
+    monkeypatch.setattr(ann, "figures", lambda: {"beside": (stranger,)})
+    ann.beat()
+    assert alice.get("/health").json()["held_by"] is None
+    assert alice.get(f"/runs/{run_id}").json()["detail"] == "A worker takes it now."
+    monkeypatch.setattr(ann, "figures", lambda: {"beside": (stranger, HOLDER)})
+    ann.beat()
+    assert alice.get("/health").json()["held_by"] == HOLDER.model_dump()
+    assert [one["user"] for one in page(alice)["workers"][0]["beside"]] == ["eve", "bob"]
+    waits = "It starts when a run of bob (process 4711) ends."
+    (place,) = waiting.forecast(waiting.queued(), waiting.fleet(), [], 60.0, NOW).values()
+    assert (place.waits_for, place.starts_in_s) == (waits, None)
+    assert alice.get(f"/runs/{run_id}").json()["detail"] == waits
+    free = machine(BOB)
+    assert fleet.holder_of([ann.announcement, free]) is None, "one machine is free"
+
+
+def test_a_worker_announces_who_else_emulates_on_its_machine_but_not_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDGELOOM_STATE_DIR", str(tmp_path))  # a queue of its own
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with turn(queue_name(), lambda wait: None, purpose="calibration"):
+            os.write(write, b"x")
+            signal.pause()
+    try:
+        os.read(read, 1)
+        (holder,) = tasks.beside()
+        assert (holder.pid, holder.purpose, holder.counts) == (pid, "calibration", True)
+        assert holder.user == pwd.getpwuid(os.getuid()).pw_name and holder.since > time.time() - 600
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    with turn(queue_name(), lambda wait: None):
+        assert tasks.beside() == ()
 
 
 def test_a_run_that_no_worker_can_do_says_why_on_the_run_and_on_the_page(

@@ -6,6 +6,7 @@ import type {
   ClusterRow,
   ClusterSpec,
   Fleet,
+  Holder,
   Metric,
   Picture,
   RunRow,
@@ -147,6 +148,8 @@ export interface Health {
   queue_length: number;
   waiting_points: number;
   busy_run: number | null;
+  /** Another program that emulates on the machine of every emulating worker, so that runs wait for it. */
+  held_by: Holder | null;
   storage: string | null;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ApiError, SilentServer } from '@/api/client';
 import type { Health } from '@/api/queries';
-import { complaint, waitingText } from './health';
+import { complaint, heldText, waitingText } from './health';
 
 const GOOD: Health = {
   redis: null,
@@ -11,6 +11,7 @@ const GOOD: Health = {
   queue_length: 0,
   waiting_points: 0,
   busy_run: null,
+  held_by: null,
   storage: null,
 };
 
@@ -53,4 +54,11 @@ describe('what waits', () => {
     expect(waitingText({ ...GOOD, waiting_points: 11 })).toBe('11 points waiting');
     expect(waitingText(GOOD)).toBe('');
   });
+});
+
+it('says whose program the machine emulates for, and since when', () => {
+  const since = new Date(2026, 10, 28, 10, 32).getTime() / 1000;
+  const held_by = { user: 'ann', pid: 7, purpose: 'run', since, counts: true };
+  expect(heldText(GOOD)).toBe('');
+  expect(heldText({ ...GOOD, held_by })).toMatch(/a run of ann \(process 7\), since 10:32/);
 });

@@ -1,6 +1,7 @@
 import { ApiError, sentence, SilentServer } from '@/api/client';
 import { command } from '@/api/command';
 import type { Health } from '@/api/queries';
+import { holderText } from '@/format/holder';
 
 /** What is missing, in one sentence with the remedy; null if nothing is. */
 export function complaint(health: Health | undefined, error: unknown): string | null {
@@ -38,4 +39,9 @@ export function waitingText({ queue_length, waiting_points }: Health): string {
     count ? [`${count} ${what}${count === 1 ? '' : 's'}`] : [],
   );
   return words.length ? `${words.join(' and ')} waiting` : '';
+}
+
+/** For which other program on the machine runs wait; "" if for none. */
+export function heldText({ held_by }: Health): string {
+  return held_by ? `Another program emulates on this machine: ${holderText(held_by)}. Runs wait for it` : '';
 }

@@ -1089,6 +1089,7 @@ export interface components {
         };
         Health: {
             busy_run: number | null;
+            held_by: components["schemas"]["Holder"] | null;
             queue_length: number;
             redis: string | null;
             server_time: number;
@@ -1106,6 +1107,13 @@ export interface components {
             /** @enum {string} */
             home: "resident" | "offloaded" | "backup";
             slice: components["schemas"]["Slice"];
+        };
+        Holder: {
+            counts: boolean;
+            pid: number;
+            purpose: string;
+            since: number;
+            user: string;
         };
         HostProfile: {
             attention: components["schemas"]["MeasuredRow"][];
@@ -2855,6 +2863,7 @@ export interface components {
         };
         WorkerOut: {
             available_bytes: number;
+            beside: components["schemas"]["Holder"][];
             calibrated: string;
             calibrated_at: number;
             calibrating: components["schemas"]["Calibrating"] | null;
@@ -2907,6 +2916,7 @@ export interface components {
         WorldProgress: {
             done: number;
             failed: number;
+            held_by: components["schemas"]["Holder"] | null;
             invalid: number;
             lacking: {
                 [key: string]: number;

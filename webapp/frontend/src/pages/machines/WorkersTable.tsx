@@ -9,7 +9,7 @@ import { EmptyState } from '@/components/EmptyState';
 import { useNow } from '@/components/useNow';
 import { duration } from '@/format/units';
 import { CalibrateButton, Calibration } from './Calibration';
-import { capabilityText, hostOf, memoryText, QUEUES, state } from './worker';
+import { besideText, capabilityText, hostOf, memoryText, QUEUES, state } from './worker';
 import classes from './machines.module.css';
 
 const COLORS = {
@@ -147,15 +147,23 @@ function Row({ worker, version, mayWrite, now }: RowProps) {
 }
 
 function Works({ worker }: { worker: FleetWorker }) {
-  if (worker.runs.length === 0) {
-    return (
-      <Text size="sm" c="dimmed">
-        {worker.queue === 'emulate' ? 'no run' : '–'}
-      </Text>
-    );
-  }
   return (
     <Stack gap={2}>
+      {worker.runs.length === 0 && (
+        <Text size="sm" c="dimmed">
+          {worker.queue === 'emulate' ? 'no run' : '–'}
+        </Text>
+      )}
+      {worker.beside.map((holder) => (
+        <Text
+          size="xs"
+          c={holder.counts ? 'var(--loom-warn)' : 'dimmed'}
+          key={holder.pid}
+          data-testid="beside"
+        >
+          {besideText(holder)}
+        </Text>
+      ))}
       {worker.runs.map((run) => (
         <Text size="sm" key={run.id}>
           <Anchor component={Link} to={`/runs/${run.id}`} size="sm">

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { FleetWorker } from '@/api/types';
-import { calibrationNow, capabilityText, hostOf, memoryText, state } from './worker';
+import { besideText, calibrationNow, capabilityText, hostOf, memoryText, state } from './worker';
 
 const RUN = { id: 1, name: 'a run', status: 'running', seconds: 3 };
 
@@ -49,4 +49,10 @@ test('a worker whose emulations have the rights of root says so', () => {
   expect(capabilityText(worker({ capabilities: ['netem', 'user namespaces'] }))).toBe('netem');
   expect(capabilityText(worker({ capabilities: ['tun'] }))).toBe('without netem, with root rights');
   expect(capabilityText(worker({ queue: 'plan', capabilities: [] }))).toBe('');
+});
+
+test('a program beside a worker is waited for only if it counts', () => {
+  const holder = { user: 'bob', pid: 7, purpose: 'run', since: 0, counts: true };
+  expect(besideText(holder)).toMatch(/^Waits for a run of bob \(process 7\)/);
+  expect(besideText({ ...holder, counts: false })).toMatch(/^Beside it: .* for which nobody waits\.$/);
 });

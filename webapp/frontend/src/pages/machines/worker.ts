@@ -1,4 +1,5 @@
-import type { FleetWorker } from '@/api/types';
+import type { FleetWorker, Holder } from '@/api/types';
+import { holderText } from '@/format/holder';
 import { duration } from '@/format/units';
 import { capital } from '@/format/words';
 
@@ -48,4 +49,10 @@ export function calibrationNow(worker: FleetWorker): { text: string; share: numb
   if (now.elapsed_s == null) return { text: capital(now.what), share: 0 };
   const times = `${duration(Math.round(now.elapsed_s))} of about ${duration(now.about_s)}`;
   return { text: `${times}: ${now.what}`, share: Math.min(0.99, now.elapsed_s / now.about_s) };
+}
+
+/** Another program that emulates on a worker's machine, and whether the worker waits for it. */
+export function besideText(holder: Holder): string {
+  const who = holderText(holder);
+  return holder.counts ? `Waits for ${who}.` : `Beside it: ${who}, for which nobody waits.`;
 }

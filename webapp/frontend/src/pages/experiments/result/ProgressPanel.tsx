@@ -4,6 +4,7 @@ import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
 import { type World, WORLDS } from '@/api/worlds';
 import type { ExperimentState, Progress, StoredExperiment, WorldProgress } from '@/experiment/data/answers';
+import { holderText } from '@/format/holder';
 import { duration } from '@/format/units';
 import { notifications } from '@mantine/notifications';
 import classes from './result.module.css';
@@ -89,11 +90,11 @@ export function ProgressPanel({ stored, progress, state, mayChange }: Props) {
 }
 
 function WorldPart({ world, numbers, active }: { world: World; numbers: WorldProgress; active: boolean }) {
-  const { total, done, failed, running, waiting, problem, invalid, missed, left_s } = numbers;
+  const { total, done, failed, running, waiting, problem, invalid, missed, left_s, held_by } = numbers;
   const title = capital(world);
   const share = (count: number) => (total > 0 ? (count / total) * 100 : 0);
   const rest = [
-    running > 0 && `${running} running`,
+    running > 0 && `${running} ${held_by ? 'begun' : 'running'}`,
     waiting > 0 && `${waiting} waiting`,
     failed > 0 && `${failed} failed`,
     problem > 0 && `${problem} cannot run`,
@@ -114,6 +115,7 @@ function WorldPart({ world, numbers, active }: { world: World; numbers: WorldPro
         )}
         <Text span size="sm" c="dimmed" fw={400}>
           {rest.length > 0 && ` · ${rest.join(', ')}`}
+          {active && held_by && ` · waits for ${holderText(held_by)}`}
           {active && waiting + running > 0 && left_s !== null && ` · about ${duration(left_s)} left`}
         </Text>
       </Text>
