@@ -8,6 +8,7 @@ import resource
 import socket
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -77,10 +78,11 @@ def cores() -> list[int]:
 
 def sight(covered: str, code: str, secret: str) -> dict[str, object]:
     """What a session sees and may: in a covered directory, in one of the code, and of another's file."""
+    new = uuid.uuid4().hex  # anybody may have made what has a name that is known before
     return {
         "entries": sorted(os.listdir(covered)),  # noqa: PTH208
         "environment": sorted(os.environ),
-        "write": [error_of(lambda: open(f"{path}/new", "w")) for path in (covered, code, "/tmp")],  # noqa: B023, PTH123
+        "write": [error_of(lambda: open(f"{path}/{new}", "w")) for path in (covered, code, "/tmp")],  # noqa: B023, PTH123
         "uncover": error_of(lambda: umount(covered)),
         "read": error_of(lambda: open(secret)),  # noqa: PTH123
     }
