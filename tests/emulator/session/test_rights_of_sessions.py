@@ -18,6 +18,7 @@ from emulator.session.fork_server import servers
 from emulator.session.notes import Notes
 from engine.domain.events import Event, ReportMade, StateChanged
 from engine.domain.report import Fidelity
+from engine.domain.trace import Mark
 from engine.ops.torch_kernels.row_library import folder
 from tests.emulator.session.test_emulate import spec_for
 from tests.support import session_bodies
@@ -53,7 +54,7 @@ def test_no_process_of_a_run_has_this_machines_root() -> None:
     seen: dict[str, int] = {}
 
     def look(events: list[Event]) -> None:
-        if any(isinstance(event, StateChanged) and event.state == "running" for event in events):
+        if any(isinstance(event, StateChanged | Mark) for event in events):
             for known in [each for server in servers() for each in below(server)]:
                 try:
                     numbers, outside, namespace = users_of(known.pid)
