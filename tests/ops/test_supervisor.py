@@ -194,3 +194,27 @@ def test_a_log_that_has_grown_is_moved_and_its_process_writes_on(
         one.rotate()
     assert one.log.read_bytes() == b"new"
     assert one.log.with_name(f"{one.log.name}.1").read_bytes() == b"old" * 500
+
+
+def test_a_child_that_was_not_possible_at_the_start_is_started_when_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As an emulating worker, whose Mininet somebody installs while the server runs."""
+    monkeypatch.setattr(module, "ASK_EVERY_S", 0.05)
+    installed = tmp_path / "installed"
+    asked: list[bool] = []
+
+    def is_possible() -> bool:
+        asked.append(installed.exists())
+        if len(asked) == 3:
+            installed.touch()
+        return asked[-1]
+
+    late = child(tmp_path, SLEEP, "late")
+    with Supervisor() as supervisor:
+        supervisor.launch_when(late, is_possible)
+        interrupt_when(lambda: late.log.exists() and late.has_logged(b"ready"), "the child to run")
+        with pytest.raises(KeyboardInterrupt):
+            supervisor.watch()
+        assert asked == [False, False, False, True], "it is asked until it is possible, and started once"
+    assert late.has_ended()

@@ -25,6 +25,8 @@ WAITED_SIGNALS = STOP_SIGNALS | {signal.SIGCHLD}
 SAY_EVERY_S = 20.0
 """How often a start says what it waits for. It waits while that process lives: a busy machine is slow."""
 PROBE_EVERY_S = 0.1
+ASK_EVERY_S = 10.0
+"""How often what could not be started is asked for again."""
 LONGEST_PAUSE_S = 30.0
 ROTATE_EVERY_S = 60.0
 LOG_BYTES = 20_000_000
@@ -130,6 +132,7 @@ class Supervisor:
 
     def __init__(self) -> None:
         self.children: list[Child] = []
+        self.later: dict[str, tuple[Child, Callable[[], bool]]] = {}
 
     def __enter__(self) -> Supervisor:
         self.mask_before = signal.pthread_sigmask(signal.SIG_BLOCK, WAITED_SIGNALS)
@@ -150,6 +153,10 @@ class Supervisor:
         for child in children:
             child.start()
             self.children.append(child)
+
+    def launch_when(self, child: Child, is_possible: Callable[[], bool]) -> None:
+        """Let `watch` start a child as soon as `is_possible`, which it asks every `ASK_EVERY_S`."""
+        self.later[child.name] = child, is_possible
 
     def wait_until_ready(self, *children: Child) -> None:
         """Wait until these children are ready. Raises `OpsError` if one of all children ends meanwhile."""
@@ -172,9 +179,15 @@ class Supervisor:
                 self._wait_for_signal(PROBE_EVERY_S)
 
     def watch(self) -> None:
-        """Restart children that end, after a longer pause each time. Ends by raising KeyboardInterrupt."""
+        """Restart children that end, after a longer pause each time, and start those that were not possible
+        yet. Ends by raising KeyboardInterrupt.
+        """
+        asked_s = time.monotonic()
         while True:
             now = time.monotonic()
+            if now >= asked_s + ASK_EVERY_S:
+                asked_s = now
+                self._launch_possible()
             for child in self.children:
                 if child.restart_at_s is not None and child.restart_at_s <= now:
                     child.start()
@@ -183,7 +196,15 @@ class Supervisor:
             for child in self.children:
                 child.rotate()
             pending = [child.restart_at_s for child in self.children if child.restart_at_s is not None]
+            pending += [asked_s + ASK_EVERY_S] if self.later else []
             self._wait_for_signal(max(0.0, min([*pending, now + ROTATE_EVERY_S]) - time.monotonic()))
+
+    def _launch_possible(self) -> None:
+        for child, is_possible in tuple(self.later.values()):
+            if is_possible():
+                del self.later[child.name]
+                self.launch(child)
+                echo(f"{child.name} is possible now and starts.")
 
     def _plan_restart(self, child: Child, now: float) -> None:
         assert child.process is not None

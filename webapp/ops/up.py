@@ -28,7 +28,7 @@ from webapp.ops.health import HealthWatch, answers_http
 from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown
 from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
 from webapp.ops.setup import RUNTIME_LOCK, set_up, set_up_python
-from webapp.ops.steps import fingerprint_of, last_line
+from webapp.ops.steps import PROGRESS_EVERY_S, fingerprint_of, last_line
 from webapp.ops.supervisor import Child, Supervisor
 
 LAST_PORT = 65535
@@ -80,6 +80,7 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
     with ThreadPoolExecutor(1) as beside:
         asked = beside.submit(why_not_emulating)
         greeting = prepare_database(environment)
+        echo("Starting the web server …")
         supervisor.start(web)  # alone, as the workers would take the cores from it for seconds
         refusal = asked.result()
     HealthWatch(web, lambda: answers_http(f"{url}/api/session")).start()
@@ -97,6 +98,8 @@ def _start(supervisor: Supervisor, port: int, url: str, given_redis: str | None)
             echo(sentence)
     if refusal:
         echo(f"{refusal} Until then runs wait in the queue; predictions work.")
+        emulating = worker_child("emulate", environment_of("emulate"))
+        supervisor.launch_when(emulating, lambda: not why_not_emulating())
     echo(f"EdgeLoom is ready: {url}   (Ctrl-C stops it)")
 
 
@@ -164,8 +167,11 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
         return []
     log = state_directory() / "logs" / "prepare.log"
     log.parent.mkdir(parents=True, exist_ok=True)
+    begin_s = time.monotonic()
+    title = "Preparing the database …"
+    echo(title)
     with log.open("wb") as errors:
-        done = subprocess.run(
+        prepares = subprocess.Popen(
             (str(PYTHON), "-m", "webapp.ops.prepare"),
             cwd=ROOT,
             env=dict(environment),
@@ -174,10 +180,28 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
             stderr=errors,
             text=True,
         )
-    if done.returncode:
+        with prepares:
+            lines = _lines_of(
+                prepares, lambda: f"Preparing the database … {time.monotonic() - begin_s:.0f} s"
+            )
+    if prepares.returncode:
         raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
     stamp.write_text(_prepared_now())
-    return [line for line in done.stdout.splitlines() if line.strip()]
+    return lines
+
+
+def _lines_of(process: subprocess.Popen[str], words: Callable[[], str]) -> list[str]:
+    """What a process prints until it ends; meanwhile `words` now and then."""
+    while True:
+        try:
+            said, _ = process.communicate(timeout=PROGRESS_EVERY_S)
+        except subprocess.TimeoutExpired:
+            echo(words())
+        except BaseException:
+            process.kill()
+            raise
+        else:
+            return [line for line in said.splitlines() if line.strip()]
 
 
 def _prepared_now() -> str:
