@@ -3,7 +3,8 @@
 A lease that is over by the database's clock says only that nobody has renewed it. Perhaps nobody could,
 because the database did not answer, or its clock was set forward: then living owners renew as soon as they
 can. Therefore whoever settles such a job must have seen its lease unchanged for some beats, each of which
-wrote to the database; and its owner must not say in Redis that it holds the job.
+wrote to the database; and its owner must not say in Redis that it holds the job. A process of this host that
+waits for a core lives, too: an emulation may leave its own worker nearly none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
@@ -20,6 +22,8 @@ from webapp.jobs.announcement import announced
 from webapp.jobs.models import Job
 
 GRACE_BEATS = 3
+STARVED_SHARE = 0.5
+"""A process whose threads have waited for a core for so much of a time could not renew in it."""
 CLOCK_SLACK = timedelta(seconds=1)
 NEEDED = ("worker", "fence", "lease_until")
 
@@ -65,38 +69,51 @@ def check_writable(kind: type[Job], jobs: Sequence[Job]) -> None:
         kind._default_manager.filter(pk__in=[job.pk for job in jobs]).update(fence=F("fence"))
 
 
-class Suspicion:
-    """What one process has seen of late jobs of one kind: `since` has a lease (fence, end) and when it was
-    seen first.
+class Seen(NamedTuple):
+    """A late job as it was last looked at: its lease (fence, end), since when it is the same although its
+    owner had a core, when that was, and for how long its owner had waited for a core until then.
     """
+
+    lease: tuple[int, datetime | None]
+    since_s: float
+    looked_s: float
+    waited_s: float
+
+
+class Suspicion:
+    """What one process has seen of late jobs of one kind."""
 
     def __init__(self, kind: type[Job]) -> None:
         self.kind = kind
         self.any_held = any_of(lambda: held(kind))
-        self.since: dict[int, tuple[tuple[int, datetime | None], float]] = {}
+        self.seen: dict[int, Seen] = {}
 
     def abandoned(self, home: str) -> list[Job]:
         """Jobs to settle now. Raises the database's errors and Redis', and then begins to watch anew."""
         try:
             if not self.any_held.exists():
-                self.since = {}
+                self.seen = {}
                 return []
             shorten_leases(self.kind)
             quiet = unheard(late(self.kind))
             check_writable(self.kind, quiet)
-            found = {job.pk: job for job in (*dead(self.kind, home), *self.silent(quiet, time.monotonic()))}
+            found = {
+                job.pk: job for job in (*dead(self.kind, home), *self.silent(quiet, home, time.monotonic()))
+            }
         except Exception:
-            self.since = {}
+            self.seen = {}
             raise
         return list(found.values())
 
-    def silent(self, jobs: Sequence[Job], now_s: float) -> list[Job]:
-        """The late jobs whose lease is the same since `GRACE_BEATS` beats."""
-        seen = {}
-        for job in jobs:
-            ownership = job.fence, job.lease_until
-            before, since_s = self.since.get(job.pk, (ownership, now_s))
-            seen[job.pk] = ownership, since_s if before == ownership else now_s
-        self.since = seen
+    def silent(self, jobs: Sequence[Job], home: str, now_s: float) -> list[Job]:
+        """The late jobs whose lease is the same for `GRACE_BEATS` beats in which their owners had a core."""
+        self.seen = {job.pk: self._look(job, home, now_s) for job in jobs}
         grace_s = GRACE_BEATS * workers.BEAT_S
-        return [job for job in jobs if now_s - seen[job.pk][1] >= grace_s]
+        return [job for job in jobs if now_s - self.seen[job.pk].since_s >= grace_s]
+
+    def _look(self, job: Job, home: str, now_s: float) -> Seen:
+        lease, waited_s = (job.fence, job.lease_until), workers.waited_s(job.worker, home)
+        before = self.seen.get(job.pk, Seen(lease, now_s, now_s, waited_s))
+        starved = waited_s - before.waited_s > STARVED_SHARE * (now_s - before.looked_s)
+        is_same = before.lease == lease and not starved
+        return Seen(lease, before.since_s if is_same else now_s, now_s, waited_s)

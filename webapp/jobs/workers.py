@@ -4,6 +4,7 @@ it is refused.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
@@ -99,6 +100,20 @@ def started_at(pid: int) -> int | None:
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
+
+
+def waited_s(worker: str, here: str) -> float:
+    """The seconds for which the threads of that process have waited for a core of this host; 0 of processes
+    of other homes, of which nothing is known.
+    """
+    identity = parse_identity(worker) if worker else None
+    if identity is None or identity.home != here or not is_running_here(identity):
+        return 0.0
+    waited_ns = 0
+    for thread in Path(f"/proc/{identity.pid}/task").glob("*/schedstat"):
+        with contextlib.suppress(OSError, IndexError):  # it has ended, or this kernel counts none
+            waited_ns += int(thread.read_text().split()[1])
+    return waited_ns / 1e9
 
 
 def introduction(worker: Identity, queue: str, slots: int, **more: Any) -> Announcement:

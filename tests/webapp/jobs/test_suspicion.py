@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -112,11 +115,41 @@ def test_a_late_job_whose_lease_has_changed_since_it_was_seen_gets_three_beats_m
     owner: lease.Ownership,
 ) -> None:
     suspect, job = Suspicion(Run), Run.objects.get(pk=owner.id)
-    assert suspect.silent([job], now_s=0.0) == []
+    assert suspect.silent([job], HOME, now_s=0.0) == []
     assert job.lease_until is not None
     job.lease_until += timedelta(seconds=1)  # it was renewed between two beats, and is late again
-    assert suspect.silent([job], now_s=GRACE_BEATS * BEAT_S) == []
-    assert suspect.silent([job], now_s=2 * GRACE_BEATS * BEAT_S) == [job]
+    assert suspect.silent([job], HOME, now_s=GRACE_BEATS * BEAT_S) == []
+    assert suspect.silent([job], HOME, now_s=2 * GRACE_BEATS * BEAT_S) == [job]
+
+
+def test_a_worker_of_this_host_that_gets_no_core_is_not_gone_until_it_has_one(
+    owner: lease.Ownership, clocks: Clocks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its threads wait for most of every beat, then for none: it has had its time, and says nothing."""
+    waited_s = 100.0
+    monkeypatch.setattr(workers, "waited_s", lambda worker, home: waited_s)
+    suspects = Suspicion(Run)
+    clocks.go_on(Run.LEASE_S + 1)
+    for _ in range(5 * GRACE_BEATS):
+        assert looks(suspects, clocks, 1) == [[]]
+        waited_s += 0.9 * BEAT_S
+    assert looks(suspects, clocks, GRACE_BEATS + 1) == [[]] * GRACE_BEATS + [[owner.id]]
+
+
+def test_how_long_a_process_of_this_host_waited_for_a_core_is_known_and_of_others_not() -> None:
+    """Two that are kept on one core, of which either waits while the other runs."""
+    core = min(os.sched_getaffinity(0))
+    spin = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    both = [subprocess.Popen((sys.executable, "-c", spin)) for _ in range(2)]
+    try:
+        mine = workers.Identity("plan@here", HOME, both[0].pid, workers.started_at(both[0].pid) or 0)
+        wait_until(lambda: workers.waited_s(str(mine), HOME) > 0.2, "it to wait for the core")
+        assert workers.waited_s(str(mine), "elsewhere") == 0.0
+        assert workers.waited_s(str(mine._replace(started=1)), HOME) == 0.0, "another process with its number"
+    finally:
+        for process in both:
+            process.kill()
+            process.wait()
 
 
 def test_a_clock_that_is_set_back_leaves_no_lease_longer_than_a_new_one(
