@@ -15,6 +15,10 @@ from webapp.ops.supervisor import Child
 
 class Silent(Child):
     sent: list[signal.Signals]
+    waited: float = 0.0
+
+    def waited_s(self) -> float:
+        return self.waited
 
     def send(self, number: signal.Signals) -> None:
         self.sent.append(number)
@@ -56,3 +60,21 @@ def test_a_process_that_has_just_been_started_may_be_silent(child: Silent) -> No
     child.process = object()  # type: ignore[assignment]
     assert set(looks(watch, "x" * 50)) == {0}
     assert looks(watch, "." + "x" * MISSES)[-1] == 1
+
+
+def test_a_process_that_gets_no_core_is_not_taken_for_one_that_hangs(
+    child: Silent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nine of ten seconds it waits for a core: a process in its place would, too."""
+    now_s = 0.0
+    monkeypatch.setattr(health.time, "monotonic", lambda: now_s)
+    watch = HealthWatch(child, lambda: True)
+    looks(watch, ".")
+    for _ in range(5 * MISSES):
+        now_s += 10.0
+        child.waited += 9.0
+        assert looks(watch, "x") == [0]
+    for _ in range(MISSES):
+        now_s += 10.0
+        looks(watch, "x")
+    assert child.sent == [signal.SIGKILL], "it had a core, and was silent"

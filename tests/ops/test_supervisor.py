@@ -218,3 +218,16 @@ def test_a_child_that_was_not_possible_at_the_start_is_started_when_it_is(
             supervisor.watch()
         assert asked == [False, False, False, True], "it is asked until it is possible, and started once"
     assert late.has_ended()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root raises priorities")
+def test_a_child_has_the_priority_that_it_is_given_and_so_has_its_autogroup(tmp_path: Path) -> None:
+    """Without its autogroup's, its own would count among its own processes only."""
+    made = child(tmp_path, SLEEP)
+    made.niceness = -10
+    with Supervisor() as supervisor:
+        supervisor.start(made)
+        assert made.process is not None
+        assert os.getpriority(os.PRIO_PROCESS, made.process.pid) == -10
+        group = Path(f"/proc/{made.process.pid}/autogroup")
+        assert not group.exists() or "nice -10" in group.read_text()

@@ -16,14 +16,13 @@ from typing import NamedTuple
 
 from django.db.models import F, QuerySet
 
+from webapp.base.core_wait import is_starved
 from webapp.base.database import any_of
 from webapp.jobs import lease, workers
 from webapp.jobs.announcement import announced
 from webapp.jobs.models import Job
 
 GRACE_BEATS = 3
-STARVED_SHARE = 0.5
-"""A process whose threads have waited for a core for so much of a time could not renew in it."""
 CLOCK_SLACK = timedelta(seconds=1)
 NEEDED = ("worker", "fence", "lease_until")
 
@@ -114,6 +113,6 @@ class Suspicion:
     def _look(self, job: Job, home: str, now_s: float) -> Seen:
         lease, waited_s = (job.fence, job.lease_until), workers.waited_s(job.worker, home)
         before = self.seen.get(job.pk, Seen(lease, now_s, now_s, waited_s))
-        starved = waited_s - before.waited_s > STARVED_SHARE * (now_s - before.looked_s)
+        starved = is_starved(waited_s - before.waited_s, now_s - before.looked_s)
         is_same = before.lease == lease and not starved
         return Seen(lease, before.since_s if is_same else now_s, now_s, waited_s)

@@ -4,7 +4,6 @@ it is refused.
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from django.db import connection
 from django.dispatch import Signal
 
+from webapp.base import core_wait
 from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.jobs import announcement as fleet
 from webapp.jobs import release, storage
@@ -103,17 +103,12 @@ def started_at(pid: int) -> int | None:
 
 
 def waited_s(worker: str, here: str) -> float:
-    """The seconds for which the threads of that process have waited for a core of this host; 0 of processes
-    of other homes, of which nothing is known.
+    """The seconds for which that process of this host has waited for a core; 0 of one of another home, of
+    which nothing is known.
     """
     identity = parse_identity(worker) if worker else None
-    if identity is None or identity.home != here or not is_running_here(identity):
-        return 0.0
-    waited_ns = 0
-    for thread in Path(f"/proc/{identity.pid}/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError, IndexError):  # it has ended, or this kernel counts none
-            waited_ns += int(thread.read_text().split()[1])
-    return waited_ns / 1e9
+    known = identity is not None and identity.home == here and is_running_here(identity)
+    return core_wait.waited_s(identity.pid) if identity is not None and known else 0.0
 
 
 def introduction(worker: Identity, queue: str, slots: int, **more: Any) -> Announcement:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 
+from webapp.base.core_wait import is_starved
 from webapp.ops.places import echo, shown
 from webapp.ops.supervisor import Child
 
@@ -40,6 +42,7 @@ class HealthWatch(threading.Thread):
         self.child, self.answers = child, answers
         self.asked: object = None
         self.misses = 0
+        self.looked_s, self.waited_s = time.monotonic(), 0.0
         self.pause = threading.Event()
 
     def run(self) -> None:
@@ -47,17 +50,27 @@ class HealthWatch(threading.Thread):
             self.look()
 
     def look(self) -> None:
-        """Ask once. What a new process misses counts only from its first answer on: starting takes time."""
-        process = self.child.process
-        if self.answers():
+        """Ask once. What a new process misses counts only from its first answer on: starting takes time; and
+        what one misses that got no core, not at all: a new one would get none either.
+        """
+        process, answers = self.child.process, self.answers()
+        starved = self._is_starved()
+        if answers:
             self.asked, self.misses = process, 0
-        elif self.asked is process:
+        elif self.asked is process and not starved:
             self.misses += 1
         if self.misses >= MISSES:
             self.misses, self.asked = 0, None
             log = shown(self.child.log)
             echo(f"{self.child.name} runs and does not answer: it is ended and started again. Its log: {log}")
             self.child.send(signal.SIGKILL)
+
+    def _is_starved(self) -> bool:
+        """Whether the process had next to no core since it was last asked."""
+        now_s, waited_s = time.monotonic(), self.child.waited_s()
+        starved = is_starved(waited_s - self.waited_s, now_s - self.looked_s)
+        self.looked_s, self.waited_s = now_s, waited_s
+        return starved
 
 
 if __name__ == "__main__":

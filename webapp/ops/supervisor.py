@@ -14,9 +14,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from webapp.base import core_wait
 from webapp.ops.places import ROOT, OpsError, echo, shown
 from webapp.ops.steps import last_line
 
@@ -55,6 +58,7 @@ class Child:
     started_s: float = 0.0
     restart_at_s: float | None = None
     pause_s: float = field(default=1.0)
+    niceness: int = 0
 
     def start(self) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +75,7 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=ends_with_its_parent,
+                    preexec_fn=partial(ends_with_its_parent, self.niceness),
                 )
             except OSError as error:
                 raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error
@@ -100,6 +104,10 @@ class Child:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
 
+    def waited_s(self) -> float:
+        """The seconds for which its process has waited for a core; 0 without one."""
+        return 0.0 if self.process is None else core_wait.waited_s(self.process.pid)
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal to the child; SIGKILL goes to its whole process group."""
         assert self.process is not None
@@ -121,10 +129,16 @@ def _waits(waiting: Sequence[Child], since_s: float) -> str:
     return f"Waiting for {names} for {since_s:.0f} s: {had}, and {said}. Ctrl-C gives up."
 
 
-def ends_with_its_parent() -> None:
-    """For `preexec_fn`: the kernel ends the child when the thread that started it has ended."""
+def ends_with_its_parent(niceness: int = 0) -> None:
+    """For `preexec_fn`: the kernel ends the child when the thread that started it has ended. It and its
+    autogroup get this niceness, where this user may give it.
+    """
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
+    if niceness:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
+            Path("/proc/self/autogroup").write_text(str(niceness))
 
 
 class Supervisor:

@@ -33,6 +33,10 @@ from webapp.ops.supervisor import Child, Supervisor
 
 LAST_PORT = 65535
 REDIS_ATTEMPTS = 5
+NICENESS = -10
+"""Of Redis, the web process and the emulating worker: beside emulations, which have -20, each gets a core's
+tenth where it asks for all of it (sched_prio_to_weight: 9,548 and 88,761), with 0 a hundredth.
+"""
 ONE_USER = (
     "All processes are the same user of the Redis that REDIS_URL names, so whoever has a worker's address "
     "can write tasks of every queue: docs/guides/security.md says how each kind gets a user of its own."
@@ -250,7 +254,8 @@ def _child(
     name: str, command: tuple[str, ...], environment: Mapping[str, str], is_ready: Callable[[Child], bool]
 ) -> Child:
     log = state_directory() / "logs" / f"{name}.log"
-    child = Child(name, command, log, environment, is_ready=lambda: is_ready(child))
+    niceness = 0 if name in ("worker-plan", "worker-points") else NICENESS
+    child = Child(name, command, log, environment, is_ready=lambda: is_ready(child), niceness=niceness)
     return child
 
 
