@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bench.emulation.auto_dilation import measure_auto_dilation
 from bench.emulation.changes import measure_changes
+from bench.emulation.first import measure_first
 from bench.emulation.load import measure_load
 from bench.emulation.losses import measure_losses
 from bench.emulation.messages import measure_messages, measure_sharing
@@ -55,6 +56,7 @@ class Bench(NamedTuple):
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.
     asks: it gets a model's directory and a file of questions.
+    beside: it gets how many busy processes are to compute beside it.
     rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
     of their own.
     """
@@ -67,6 +69,7 @@ class Bench(NamedTuple):
     repeats: bool = False
     asks: bool = False
     rights: bool = False
+    beside: bool = False
 
     @property
     def section(self) -> str:
@@ -78,6 +81,9 @@ BENCHES: tuple[Bench, ...] = (
     Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
+    Bench(
+        "first", "first commands of a new user: are they valid?", measure_first, FIDELITY, True, beside=True
+    ),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY, rights=True),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "server"),
     Bench(
@@ -150,8 +156,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--minutes",
         type=float,
         default=MINUTES,
-        help="how long `matrix` carries out runs; 0: only its table of those so far (default: %(default)g)",
+        help="how long `matrix` and `first` carry out runs; 0: only the table of `matrix` so far "
+        "(default: %(default)g)",
     )
+    words = "how many processes compute all the time beside `first` (default: %(default)d)"
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help=words)
     words = (
         "how often `native` starts every system, 7 minutes each, and `first-run` installs one, "
         "2 minutes each and for root 4 (default: %(default)d)"
@@ -186,6 +195,7 @@ def run(args: argparse.Namespace) -> int:
     for bench in chosen:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         more = {"minutes": args.minutes} if bench.goes_on else {}
+        more |= {"busy": args.busy} if bench.beside else {}
         more |= {"repeats": args.repeats} if bench.repeats else {}
         more |= {"model": args.model, "data": args.data} if bench.asks else {}
         result = bench.measure(**more)

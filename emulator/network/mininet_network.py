@@ -121,6 +121,17 @@ class MininetNetwork:
     def holds_delay(self, link: int) -> bool:
         return self._impairments.is_held(link)
 
+    def dilate(self, dilation: float) -> None:
+        """Set all links to another dilation, before the run: rates, delays, and TCP's timers of open
+        connections.
+        """
+        self.dilation = self._impairments.dilation = dilation
+        self._measured = MeasuredRates(dilation)
+        ends = [end for pair in self.layout.ends for end in pair]
+        change_shapes([(self._impairments.port(end), self._impairments.shape(end)) for end in ends])
+        self._impairments.apply(self.directions)
+        self._renew_routes()
+
     # live changes
 
     def apply(self, change: Change) -> dict[str, Any]:
@@ -170,9 +181,12 @@ class MininetNetwork:
         return {"link": self.cluster.links[link].name, "backend": self.backend}
 
     def _expect_losses(self) -> None:
-        """Set single frames and fast acknowledgements; flushing routes makes open connections use them."""
         self._lossy = True
-        self.layout = network_layout(self.cluster, self.dilation, lossy=True)
+        self._renew_routes()
+
+    def _renew_routes(self) -> None:
+        """Set frames, timers and acknowledgements anew; flushing routes makes open connections use them."""
+        self.layout = network_layout(self.cluster, self.dilation, self._lossy)
         up = [end for pair in self.layout.ends for end in pair if end.link not in self.down]
         self._ip(
             {

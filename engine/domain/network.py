@@ -61,6 +61,9 @@ class Network(Protocol):
     def holds_delay(self, link: int) -> bool:
         """Whether receivers must hold messages for the delay of a link, because the network cannot."""
 
+    def dilate(self, dilation: float) -> None:
+        """Set all links to another dilation; nothing was measured of them then."""
+
     def apply(self, change: Change) -> dict[str, Any]:
         """Apply a live change; returns what the kernel reports, for the acknowledgement."""
 
@@ -93,6 +96,9 @@ class LoopbackNetwork:
 
     def holds_delay(self, link: int) -> bool:
         return False
+
+    def dilate(self, dilation: float) -> None:
+        pass
 
     def apply(self, change: Change) -> dict[str, Any]:
         return {}

@@ -54,12 +54,12 @@ def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.
     An operation that began at most `change_grace_s` after a change of its device's speed may have been priced
     before it: the nearest of the times counts. Time in which a device was frozen is not counted.
     """
-    model_s = _times_at_own_speed(prediction)
+    model_s = times_at_own_speed(prediction)
     speeds, pauses = _Slowdowns(run), _pauses(run)
     errors, expected, count = [], [], 0
     by_phase: dict[tuple[str, Phase], list[tuple[float, float]]] = defaultdict(list)
     for span in _computed(run):
-        own_s = model_s.get(_operation(span))
+        own_s = model_s.get(operation_of(span))
         if own_s == 0:  # an operation without kernels takes no time, so there is nothing to compare
             continue
         count += 1
@@ -90,7 +90,7 @@ def percentile_95(values: Sequence[float]) -> float | None:
     return quantiles(values, n=20, method="inclusive")[-1]
 
 
-def _times_at_own_speed(prediction: Trace) -> dict[Operation, float]:
+def times_at_own_speed(prediction: Trace) -> dict[Operation, float]:
     """The predicted seconds of every operation on a device that nothing slows.
 
     The median, because an operation may begin after a change of speed and still have the time from before it.
@@ -99,7 +99,7 @@ def _times_at_own_speed(prediction: Trace) -> dict[Operation, float]:
     times: dict[Operation, list[float]] = defaultdict(list)
     for span in _computed(prediction):
         factor = speeds.at(span.device, span.start_s)
-        times[_operation(span)].append((span.end_s - span.start_s) / factor)
+        times[operation_of(span)].append((span.end_s - span.start_s) / factor)
     return {operation: median_low(found) for operation, found in times.items()}
 
 
@@ -115,8 +115,8 @@ def _weighted_median(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _missing_frac(run: Trace, prediction: Trace) -> dict[str, float]:
     """Device of `prediction` → the part of its operations that `run` has not, or not as often."""
-    wanted = Counter(_operation(span) for span in _computed(prediction))
-    missing = wanted - Counter(_operation(span) for span in _computed(run))
+    wanted = Counter(operation_of(span) for span in _computed(prediction))
+    missing = wanted - Counter(operation_of(span) for span in _computed(run))
     totals: Counter[str] = Counter()
     lacking: Counter[str] = Counter()
     for operation, count in wanted.items():
@@ -145,7 +145,7 @@ def _computed(trace: Trace) -> Iterable[Span]:
     return (item for item in trace if isinstance(item, Span) and item.kind == "compute")
 
 
-def _operation(span: Span) -> Operation:
+def operation_of(span: Span) -> Operation:
     return span.device, span.name, span.flops, span.bytes
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
+from engine.worlds.real.dilation import SHORT_WALL_S
 
 MOST_ENDED_EARLY = 2
 """How often a run is ended soon after its begin, when it is late already."""
@@ -20,10 +21,21 @@ ORDINALS = ("first", "second", "third", "fourth")
 BUSY = "other work on this machine"
 
 
+MOST_TIMES = 8.0
+"""No dilation becomes more than so many times what this machine needs when it is alone, or what makes a short
+run take some seconds: one that was held up for a moment asks for as much as if it had been so all the time.
+Of 200 emulated points of four methods beside a load of 8 to 26 on two cores, some asked for 44 times; with
+eight times 123 were valid, and after one repeat all.
+"""
+
+
 class Attempt(NamedTuple):
-    """One of a run's attempts: how many were ended early and how many were repeated before it."""
+    """One of a run's attempts: how many were ended early and how many were repeated before it. `most` is the
+    largest dilation.
+    """
 
     dilation: float
+    most: float
     ended_early: int = 0
     repeated: int = 0
 
@@ -43,7 +55,10 @@ class Attempt(NamedTuple):
         return self.ended_early < MOST_ENDED_EARLY
 
     def after_early_end(self, needed: float) -> Attempt:
-        return self._replace(dilation=max(needed, self.dilation), ended_early=self.ended_early + 1)
+        return self._raised(needed)._replace(ended_early=self.ended_early + 1)
+
+    def _raised(self, needed: float) -> Attempt:
+        return self._replace(dilation=max(self.dilation, min(needed, self.most)))
 
     def after(self, report: RunReport, changed_live: bool) -> Attempt | None:
         """The attempt that follows the one of `report`; None: that one counts."""
@@ -52,7 +67,12 @@ class Attempt(NamedTuple):
             return None
         if changed_live or self.repeated >= MOST_REPEATED or not may_repeat(report.spec):
             return None
-        return self._replace(dilation=max(needed, self.dilation), repeated=self.repeated + 1)
+        return self._raised(needed)._replace(repeated=self.repeated + 1)
+
+
+def first_attempt(chosen: float, virtual_s: float) -> Attempt:
+    """The first attempt of a run that is predicted to take so long, at the dilation chosen for it."""
+    return Attempt(chosen, max(MOST_TIMES * chosen, SHORT_WALL_S / max(virtual_s, 1e-9)))
 
 
 def may_repeat(spec: RunSpec) -> bool:

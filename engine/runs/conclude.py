@@ -31,6 +31,7 @@ class RealResult(NamedTuple):
     `ready_s`: wall seconds until all devices were ready. `requests`: those known before and those sent later.
     `from_here_on`: the predictions that were made while the run went on. `changed_live`: whether a person
     changed something. `needed_dilation`: the run was ended since it was late, and is to begin again at that.
+    `dilation` and `links`: those that a rehearsal has set and that were measured then.
     """
 
     trace: list[Span | Mark]
@@ -43,6 +44,8 @@ class RealResult(NamedTuple):
     from_here_on: tuple[FromHereOn, ...] = ()
     changed_live: bool = False
     needed_dilation: float | None = None
+    dilation: float | None = None
+    links: list[LinkMeasurement] | None = None
 
 
 def report_of(

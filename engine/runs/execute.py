@@ -22,13 +22,14 @@ from engine.models.inputs.text import GrowingText, can_decode, label_of
 from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
 from engine.runs.active_run import Pairs
-from engine.runs.attempts import Attempt, note_of
+from engine.runs.attempts import Attempt, first_attempt, may_repeat, note_of
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
+from engine.runs.rehearsal import rehearsal_of
 from engine.runs.service import recorded, without_record
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.runs.torch_import import TorchImport
@@ -68,6 +69,7 @@ class _Ready(NamedTuple):
     """A run that can be played: what its attempts have in common."""
 
     prepared: Prepared
+    expected: Sequence[Span | Mark]
     before: Prediction | None
     importing: TorchImport
     dilation: float
@@ -102,7 +104,7 @@ class _Execution:
     ) -> RunReport:
         ready = self._plan(should_stop)
         calls = Callbacks(self.watch, self._with_text, next_command, should_stop, before_start)
-        attempt = Attempt(ready.dilation)
+        attempt = first_attempt(ready.dilation, end_s(ready.expected))
         while True:
             with tempfile.TemporaryDirectory() as folder:
                 played = self._play(ready, attempt, calls, open_network, Path(folder))
@@ -110,6 +112,7 @@ class _Execution:
                 if result.needed_dilation is not None:
                     attempt = self._begin_again(attempt.after_early_end(result.needed_dilation), ready)
                     continue
+                attempt = attempt._replace(dilation=result.dilation or attempt.dilation)
                 prepared = ready.prepared
                 if prepared.spec.workload.is_open:
                     spec, requests = recorded(prepared.spec, result.requests, result.trace)
@@ -152,7 +155,7 @@ class _Execution:
         dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
-        return _Ready(prepared, before, importing, dilation, pairs)
+        return _Ready(prepared, expected_trace, before, importing, dilation, pairs)
 
     def _play(
         self,
@@ -176,12 +179,20 @@ class _Execution:
             known = () if spec.workload.is_open else prepared.requests
             assignment = Assignment(spec, prepared.plan, known, network, spec.dilation != "native", results)
             supervisor = Supervisor(
-                assignment, network, attempt.dilation, ready.pairs, calls, ready_s=self.ready_s
+                assignment,
+                network,
+                attempt.dilation,
+                ready.pairs,
+                calls,
+                ready_s=self.ready_s,
+                rehearsal=rehearsal_of(prepared, ready.expected, attempt),
+                expected=ready.expected if may_repeat(spec) and attempt.may_end_early else None,
             )
             result = supervisor.run()
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
-            return _Played(result, measured, network.backend)
+            links = measured if result.links is None else result.links
+            return _Played(result, links, network.backend)
 
     def _begin_again(self, attempt: Attempt, ready: _Ready) -> Attempt:
         """Tell those who watch that what they have seen does not count."""

@@ -46,6 +46,9 @@ RANDOM_LATENCY_LIMIT = 0.5
 few hundred messages is up to 50 % off the mean that a prediction estimates (docs/results/fidelity.md).
 """
 
+HALF = 0.5
+"""The part of every limit that a rehearsal may use."""
+
 CHANGE_GRACE_WALL_S = 0.1
 """Wall seconds by which a busy device may apply its new speed late."""
 
@@ -115,6 +118,24 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
             "notes": notes,
         }
     )
+
+
+def needed_dilation(report: RunReport, played: Played, predicted: RunReport, trace: Trace) -> float:
+    """The dilation at which all that this host was late in `report`, a rehearsal, is within half of what a
+    run may be; 0: no larger one is needed.
+    """
+    operations = sum(stats["operations"] for stats in played.pacing.values())
+    late_frac = sum(stats["late"] for stats in played.pacing.values()) / operations if operations else 0.0
+    errors = [abs(error) for stats in played.pacing.values() for error in stats["errors"]]
+    limit, _ = latency_limit(report, played, predicted)
+    complaints = [
+        *_pacing_complaints(
+            report.dilation, played.pacing, fmean(errors) if errors else None, late_frac, HALF
+        ),
+        *_model_complaints(compare_with_model(played.trace, trace), False, report.dilation, HALF),
+        *_latency_complaints(report, played, predicted, limit and HALF * limit),
+    ]
+    return max((one.enough_dilation or 0.0 for one in complaints), default=0.0)
 
 
 def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | None) -> Fidelity:
@@ -197,34 +218,42 @@ def _link_error(measured: LinkMeasurement) -> float:
 
 
 def _pacing_complaints(
-    dilation: float, pacing: Mapping[str, Mapping[str, Any]], mean: float | None, late_frac: float
+    dilation: float,
+    pacing: Mapping[str, Mapping[str, Any]],
+    mean: float | None,
+    late_frac: float,
+    part: float = 1.0,
 ) -> list[Complaint]:
     why = []
-    if mean is not None and mean > COMPUTE_MEAN_LIMIT:
+    if mean is not None and mean > part * COMPUTE_MEAN_LIMIT:
         why.append(
             f"operations ended {mean:.1%} of their time later than they were due "
             f"(limit {COMPUTE_MEAN_LIMIT:.0%})"
         )
-    if late_frac > LATE_LIMIT:
+    if late_frac > part * LATE_LIMIT:
         why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%})")
     return [Complaint(what, _enough(dilation, pacing)) for what in why]
 
 
-def _model_complaints(compared: ModelComparison, disturbed: bool, dilation: float) -> list[Complaint]:
+def _model_complaints(
+    compared: ModelComparison, disturbed: bool, dilation: float, part: float = 1.0
+) -> list[Complaint]:
     """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared.
 
     Paced operations are never shorter than their model: this host has made them longer, by wall seconds that
     do not grow with the dilation.
     """
 
+    limit = part * MODEL_LIMIT
+
     def off_by(error: float, what: str) -> Complaint:
         return Complaint(
-            f"{what} (limit {MODEL_LIMIT:.0%})", enough_dilation_for_latency(dilation, error, MODEL_LIMIT)
+            f"{what} (limit {MODEL_LIMIT:.0%})", enough_dilation_for_latency(dilation, error, limit)
         )
 
     why = []
     mean = compared.error_mean
-    if mean is not None and mean > MODEL_LIMIT:
+    if mean is not None and mean > limit:
         why.append(off_by(mean, f"operations took times that are {mean:.1%} off their device's model"))
     else:
         why += [
@@ -234,7 +263,7 @@ def _model_complaints(compared: ModelComparison, disturbed: bool, dilation: floa
                 "or more",
             )
             for (device, phase), error in sorted(compared.typical.items())
-            if error > MODEL_LIMIT
+            if error > limit
         ]
     if compared.overlap_frac > OVERLAP_LIMIT:
         overlap = (
@@ -288,7 +317,7 @@ def _latency_complaints(
     if limit is None:
         return []
     judged = [("the run", report.latency_s, predicted.latency_s)]
-    if limit == LATENCY_LIMIT and predicted.tpot_s:
+    if limit <= LATENCY_LIMIT and predicted.tpot_s:
         judged += [
             ("the first token", report.ttft_s, predicted.ttft_s),
             ("every later token", report.tpot_s, predicted.tpot_s),

@@ -19,13 +19,14 @@ from engine.domain.events import (
     ClockTicked,
     Event,
     LinksSampled,
+    Logged,
     ProcessLogged,
     StateChanged,
 )
-from engine.domain.network import Network
+from engine.domain.network import LinkMeasurement, Network
 from engine.domain.report import Outcome
 from engine.domain.scenario import CHANGE, Change, LiveCommand
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.runs.active_run import ActiveRun, Pairs
 from engine.runs.changes import PRECISE_S, TICK_S, ChangeApplier, poll_timeout_s
 from engine.runs.children import Child, Message, fork_device
@@ -35,10 +36,13 @@ from engine.runs.failover import Failover
 from engine.runs.failures import FailureDetector
 from engine.runs.foresight import Foresight
 from engine.runs.late import log_stacks, used
+from engine.runs.lateness import LatenessWatch
 from engine.runs.link_use import LinkMeter
 from engine.runs.pool import DevicePool
 from engine.runs.predict import OUTCOMES
 from engine.runs.readiness import READY_S, ready_limit_s
+from engine.runs.rehearsal import Rehearsal
+from engine.runs.rehearsing import Rehearser
 from engine.runs.service import COMMANDS, Service
 from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.real.device_process import Assignment
@@ -76,6 +80,8 @@ class Callbacks(NamedTuple):
 class Supervisor:
     """One real run over `network`. It ends if devices do not get ready in time (`ready_s`: `readiness.py`).
 
+    With `rehearsal` the devices rehearse, and `dilation` is the least; with `expected`, its undisturbed
+    trace, a run that is late soon after its begin is ended, so that it can begin again.
     `pool` is given by tests alone, which fork nothing.
     """
 
@@ -88,6 +94,8 @@ class Supervisor:
         calls: Callbacks,
         pool: DevicePool | None = None,
         ready_s: float = READY_S,
+        rehearsal: Rehearsal | None = None,
+        expected: Sequence[Span | Mark] | None = None,
     ):
         spec = assignment.spec
         self.network, self.calls = network, calls
@@ -107,6 +115,11 @@ class Supervisor:
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
         self.pacing: dict[str, dict[str, Any]] = {}
         self.changed_live = False
+        self.rehearsal, self.rehearser = rehearsal, Rehearser(run, self.pool, network, self.collect)
+        self.expected = expected
+        self.lateness: LatenessWatch | None = None
+        self.needed_dilation: float | None = None
+        self.links: list[LinkMeasurement] | None = None
         self.failures = FailureDetector(run, self.pool)
         self.service = Service(run, self.pool)
         self.failover = Failover(run, self.pool, self.failures, self.collect)
@@ -126,6 +139,10 @@ class Supervisor:
             ready_s = run.clock() - began_s
             if run.outcome is None:
                 self.calls.before_start()
+            if run.outcome is None and self.rehearsal is not None:
+                self.links = self.rehearser.play(self.rehearsal)
+            if run.outcome is None:
+                self._watch_lateness()
                 run.start_wall_s = run.clock() + START_LEAD_S
                 run.emit(StateChanged(state="running"))
                 pool.start(run.start_wall_s, run.dilation, run.start_wall_s)
@@ -143,6 +160,9 @@ class Supervisor:
             run.requests,
             tuple(self.foresight.made),
             self.changed_live,
+            self.needed_dilation,
+            run.dilation,
+            self.links,
         )
 
     def _loop(self) -> None:
@@ -157,6 +177,7 @@ class Supervisor:
             self.failures.check_running()
             self.service.check()
             self.foresight.check()
+            self._check_lateness()
             self._check_token_limit()
             if not self.changes.waiting:  # a device that joins would make the programs start again
                 self.deadlocks.check()
@@ -171,6 +192,25 @@ class Supervisor:
                 self._tick()
             if self._all_finished():
                 return
+
+    def _watch_lateness(self) -> None:
+        if self.expected is not None:
+            changes_s = [change.at_s for change in self.changes.waiting]
+            self.lateness = LatenessWatch(self.expected, self.active.dilation, changes_s)
+
+    def _check_lateness(self) -> None:
+        """End a run that will not be valid, unless a person has changed something: then say so, once."""
+        run = self.active
+        needed = None if self.lateness is None else self.lateness.needed
+        if needed is None or run.outcome is not None:
+            return
+        self.lateness = None
+        if self.changed_live:
+            text = f"This run is late and needs dilation {needed:g}: it goes on, because somebody changed it."
+            run.emit(Logged(level="warning", text=text))
+            return
+        self.needed_dilation = needed
+        run.end("cancelled", f"It was late: it needs dilation {needed:g}.")
 
     def _all_finished(self) -> bool:
         """Whether all devices have finished, except frozen ones, which cannot. The source always counts."""
@@ -290,6 +330,8 @@ class Supervisor:
                 self.deadlocks.note_progress()
                 for item in TRACE.validate_python(message["items"]):
                     self.active.record(item)
+                    if self.lateness is not None:
+                        self.lateness.record(item)
                     self.service.note(item)
                     self._within_limit(lambda item=item: self.token_limit.record(item))  # type: ignore[misc]
             case "suspect":
@@ -307,6 +349,9 @@ class Supervisor:
                 self.failures.handle_pong(child, message["served_s"])
             case "error":
                 self._handle_error(child, message)
+            case "rehearsed":
+                self.rehearser.note(child.name, message)
+                child.state = "rehearsed"
             case state:
                 child.state = state
                 child.port = message.get("port", child.port)

@@ -30,6 +30,14 @@ def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
     return MininetNetwork(ClusterSpec.model_validate(spec), dilation)
 
 
+def dilated(spec: dict[str, Any], dilation: float) -> tuple[list[Any], float, list[LinkMeasurement]]:
+    """A network that is set to another dilation: its shapes, a connection's timer, and its rates measured."""
+    with opened(spec, 1.0) as network:
+        network.measure()
+        network.dilate(dilation)
+        return _shapes(network), _timer_s(network), network.measure()
+
+
 def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:
     """What the kernel says about one interface, asked independently of the code under test."""
     pid = network._pids[interface.partition("-")[0]]
@@ -106,12 +114,16 @@ def handed_over(pid: int, interface: str) -> tuple[int, int]:
 def shapes(spec: dict[str, Any], dilation: float) -> list[tuple[int, bool, str, float]]:
     """(link, forward, kind, frame bit/s) of the root qdisc of every sending interface."""
     with opened(spec, dilation) as network:
-        result = []
-        for pair in network.layout.ends:
-            for end in pair:
-                (found,) = qdiscs(network, end.name)
-                result.append((end.link, end.forward, found["kind"], found["options"]["rate"] * 8))
-        return result
+        return _shapes(network)
+
+
+def _shapes(network: MininetNetwork) -> list[tuple[int, bool, str, float]]:
+    result = []
+    for pair in network.layout.ends:
+        for end in pair:
+            (found,) = qdiscs(network, end.name)
+            result.append((end.link, end.forward, found["kind"], found["options"]["rate"] * 8))
+    return result
 
 
 def crossed_links(spec: dict[str, Any], size: int) -> dict[str, list[tuple[int, bool]]]:

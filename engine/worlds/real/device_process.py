@@ -158,6 +158,8 @@ class _MessageHandler:
             case "resume":
                 if self._connect(message):
                     self._prepare_next(message)
+            case "rehearse":
+                self._rehearse(message)
             case "start":
                 self._run(message)
             case "halt":
@@ -233,6 +235,13 @@ class _MessageHandler:
             self.source,
         )
         self.control.send({"type": "ready"})
+
+    def _rehearse(self, message: ControlMessage) -> None:
+        from engine.worlds.real.rehearsing import rehearse
+
+        requests = tuple(Request.model_validate(request) for request in message["requests"])
+        given = (message["epoch"], message["start_s"], message["dilation"])
+        self.control.send(rehearse(self.device, self.strategy, self.assignment.plan, requests, *given))
 
     def _run(self, message: ControlMessage) -> None:
         from engine.worlds.common.proof import save_pieces

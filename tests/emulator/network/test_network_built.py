@@ -28,6 +28,16 @@ def test_every_direction_has_a_token_bucket_with_the_rate_of_the_spec(dilation: 
         assert frame_bit_per_s * 1448 / 1514 == pytest.approx(asked, rel=1e-3)
 
 
+@pytest.mark.alone
+def test_a_network_that_is_dilated_later_is_as_one_that_was_built_so() -> None:
+    cluster = star(2, 80e6)
+    shapes, timer_s, measured = call(bodies.dilated, plain(cluster), 4.0)
+    assert shapes == call(bodies.shapes, plain(cluster), 4.0)
+    assert timer_s == pytest.approx(0.8, abs=0.1)
+    for _, _, asked, achieved, _ in measured:
+        assert asked == 80e6 and achieved == pytest.approx(80e6, rel=bodies.NEAR)
+
+
 @pytest.mark.parametrize(
     "cluster", [star(4), ring(5), mesh(4), loop_of_switches(), chain()], ids=lambda c: f"{len(c.links)}-links"
 )

@@ -11,6 +11,7 @@ from engine.domain.network import LoopbackNetwork
 from engine.domain.report import Correctness, Fidelity, Outcome, RunReport
 from engine.domain.spec import RunSpec
 from engine.runs import execute as executing
+from engine.runs.attempts import first_attempt
 from engine.runs.conclude import RealResult
 from engine.runs.execute import execute
 from tests.support.fake_devices import small_spec
@@ -70,6 +71,12 @@ def test_a_run_that_is_not_valid_is_repeated_once_at_the_dilation_that_it_recomm
     assert len(played.seen(PlanMade)) == 2 and len(played.seen(ReportMade)) == 1
     details = [event.detail for event in played.seen(StateChanged) if event.state == "building"]
     assert details == ["", "second attempt, dilation 9: other work on this machine"]
+
+
+def test_no_attempt_has_more_than_eight_times_the_dilation_or_what_makes_a_short_run_last_two_seconds():
+    assert first_attempt(2.0, 10.0).after_early_end(9.0).dilation == 9.0
+    assert first_attempt(2.0, 10.0).after_early_end(44.0).dilation == 16.0
+    assert first_attempt(2.0, 0.1).after_early_end(44.0).dilation == 20.0
 
 
 def test_a_second_run_that_is_not_valid_stays_so(monkeypatch):

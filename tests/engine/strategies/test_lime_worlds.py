@@ -11,7 +11,9 @@ from test_lime_run import DEEP, case, tight
 from test_pipeline_offload import overfull
 
 from engine.domain.events import to_json
+from engine.runs.attempts import Attempt
 from engine.runs.predict import predict, prepare, simulate
+from engine.runs.rehearsal import rehearsal_of
 from tests.support.operations import operations
 
 LLAMA, BERT = DEEP["small-llama"], DEEP["small-bert"]
@@ -47,6 +49,19 @@ def test_both_worlds_do_the_same(name, real_runs):
     assert ("batches" in name) == (getattr(prepare(SPECS[name]).plan.layout, "micro_batch", 1) > 1)
     parks = any(tag.startswith("kv_back.") for _, kind, tag, *_ in simulated if kind == "send")
     assert parks == name.startswith("parked-rows")
+
+
+def test_a_rehearsal_leaves_no_trace_and_the_weights_that_the_plan_begins_with(play_for_real):
+    """These methods load and evict while they run."""
+    specs = {
+        name: CASES[name].model_copy(update={"dilation": "auto"}) for name in ("two-requests", "in-stage")
+    }
+    for name, played in play_for_real(specs).items():
+        prepared = prepare(specs[name])
+        trace, _ = simulate(prepared)
+        assert rehearsal_of(prepared, trace, Attempt(1.0, 1.0)) is not None
+        assert Counter(operations(to_json(trace))) == Counter(operations(played["trace"])), name
+        assert played["report"]["correctness"]["ok"], played["report"]["correctness"]
 
 
 @pytest.mark.parametrize("name", SPECS)

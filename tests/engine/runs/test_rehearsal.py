@@ -1,0 +1,151 @@
+"""A rehearsal says what dilation a run needs here and now; the run's beginning, whether it was enough."""
+
+from dataclasses import replace
+
+import pytest
+
+from engine.domain.events import Logged, Span, StateChanged, to_json
+from engine.domain.trace import Mark
+from engine.runs.attempts import Attempt
+from engine.runs.lateness import OPERATIONS, LatenessWatch
+from engine.runs.predict import prepare, simulate
+from engine.runs.rehearsal import COST_WALL_S, rehearsal_of
+from tests.engine.runs.test_real_supervisor import STATS, Case
+from tests.support.fake_devices import small_spec
+
+AUTO = small_spec().model_copy(update={"dilation": "auto"})
+PREPARED = prepare(AUTO)
+EXPECTED, _ = simulate(PREPARED)
+
+
+def later(trace, factor):
+    """The same run, all times `factor` times as long."""
+    return [
+        replace(item, start_s=item.start_s * factor, end_s=item.end_s * factor)
+        if isinstance(item, Span)
+        else replace(
+            item,
+            time_s=item.time_s * factor,
+            facts=item.facts
+            | {key: value * factor for key, value in item.facts.items() if key == "latency_s"},
+        )
+        for item in trace
+    ]
+
+
+def test_what_is_late_may_use_half_of_the_limits_of_a_run():
+    rehearsal = rehearsal_of(PREPARED, EXPECTED, Attempt(2.0, 5.0))
+    played = rehearsal.predicted.trace
+    assert rehearsal.needed(played, {"d0": STATS}, 2.0) == 2.0
+    assert rehearsal.needed(later(played, 1.04), {"d0": STATS}, 2.0) == 2.0
+    # 10 % late, where a run may be 10 and a rehearsal 5: twice the dilation
+    assert rehearsal.needed(later(played, 1.0999), {"d0": STATS}, 2.0) == 4.0
+    assert rehearsal.needed(later(played, 1.5), {"d0": STATS}, 2.0) == 5.0, "the attempt allows no more"
+
+
+def test_few_tokens_of_the_first_request_are_played_and_their_requests_are_there_at_once():
+    workload = AUTO.workload.model_copy(
+        update={"new_tokens": 50, "requests": 3, "pattern": "poisson", "rate_per_s": 1.0}
+    )
+    prepared = prepare(AUTO.model_copy(update={"workload": workload}))
+    rehearsal = rehearsal_of(prepared, simulate(prepared)[0], Attempt(2.0, 5.0))
+    assert [(request.index, request.arrival_s) for request in rehearsal.requests] == [(0, 0.0)]
+    assert (
+        len(rehearsal.predicted.report.output_tokens or rehearsal.predicted.report.requests[0].token_s) == 4
+    )
+
+
+def test_no_run_rehearses_whose_dilation_is_given_or_where_it_would_take_too_long():
+    assert rehearsal_of(PREPARED._replace(spec=small_spec()), EXPECTED, Attempt(2.0, 5.0)) is None
+    whole_s = max(item.end_s for item in EXPECTED if isinstance(item, Span))
+    once, twice = COST_WALL_S / whole_s, COST_WALL_S / 2.1 / whole_s
+    assert rehearsal_of(PREPARED, EXPECTED, Attempt(1.1 * once, 1e9)) is None
+    assert [rehearsal_of(PREPARED, EXPECTED, Attempt(at, 1e9)).times for at in (0.9 * once, twice)] == [1, 2]
+
+
+# The supervisor ---------------------------------------------------------------------------------
+def items_of(trace, device):
+    return to_json([item for item in trace if item.device == device])
+
+
+@pytest.mark.parametrize(
+    ("factors", "dilation"),
+    [
+        ((1.0,), 2.0),
+        ((1.1249, 1.0), 2.0),  # what was late only once was an accident, or cold
+        ((1.1249, 1.0999), 4.0),
+        ((1.0999, 1.1249), 4.0),
+    ],
+)
+def test_the_least_dilation_that_a_rehearsal_asked_for_is_set_on_links_and_devices(factors, dilation):
+    rehearsal = rehearsal_of(PREPARED, EXPECTED, Attempt(2.0, 5.0))
+    rounds = iter(factors)
+    case = Case()
+    case.supervisor.rehearsal = rehearsal
+    dilated, started, epochs = [], [], []
+    case.supervisor.network.dilate = dilated.append
+
+    def send_all(**message):
+        assert message["type"] == "rehearse" and message["dilation"] == 2.0
+        epochs.append(message["epoch"])
+        trace = later(rehearsal.predicted.trace, next(rounds))
+        for rank, device in case.pool.devices.items():
+            device.report(type="rehearsed", rehearsal=STATS, items=items_of(trace, f"d{rank}"))
+
+    case.pool.send_all = send_all
+    start = case.pool.start
+    case.pool.start = lambda start_s, dilation, begin_s: (
+        started.append(dilation),
+        start(start_s, dilation, begin_s),
+    )
+    result = case.run()
+    assert started == [dilation] and result.dilation == dilation
+    assert epochs == [-1, -2][: len(factors)], "no messages of one rehearsal count in another"
+    assert dilated == ([dilation] if dilation != 2.0 else [])
+    assert result.trace == [] and case.of(Span) == case.of(Mark) == []
+    assert [(event.state, event.detail) for event in case.of(StateChanged)] == [
+        ("loading", "rehearsing"),
+        ("running", ""),
+    ]
+
+
+# The beginning of the run -----------------------------------------------------------------------
+def watched(trace, changes_s=(), dilation=0.001):
+    """The dilation that a watch asks for after `trace`; at this dilation all of it is the beginning."""
+    watch = LatenessWatch(EXPECTED, dilation, changes_s)
+    for item in trace:
+        watch.record(item)
+    return watch.needed
+
+
+def test_a_run_whose_first_token_or_operations_are_late_is_to_begin_again():
+    assert watched(EXPECTED) is None
+    assert watched(later(EXPECTED, 1.09)) is None
+    assert watched(later([item for item in EXPECTED if isinstance(item, Mark)], 1.3)) is not None
+    operations = [item for item in EXPECTED if isinstance(item, Span) and item.kind == "compute"]
+    many = (operations * OPERATIONS)[:OPERATIONS]
+    assert watched(later(many, 1.3)) is not None
+    assert watched(later(many[1:], 1.3)) is None, "too few to say so"
+
+
+def test_neither_what_comes_after_the_beginning_counts_nor_what_follows_a_change():
+    late = later(EXPECTED, 1.3)
+    assert watched(late, changes_s=(0.0,)) is None
+    assert watched([item for item in late if isinstance(item, Mark)][-1:], dilation=1e9) is None
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_late_run_is_ended_unless_somebody_has_changed_something(live):
+    first = next(
+        item for item in later(EXPECTED, 1.3) if isinstance(item, Mark) and "latency_s" in item.facts
+    )
+    trace = {"type": "trace", "items": items_of([first], first.device)}
+    case = Case({"start": [trace, {"type": "finished", "pacing": STATS}]})
+    case.supervisor.expected = EXPECTED
+    case.supervisor.active.dilation = 0.001
+    case.supervisor.changed_live = live
+    result = case.run()
+    assert (result.needed_dilation is None) == live
+    assert result.outcome.kind == ("finished" if live else "cancelled")
+    said = [event.text for event in case.of(Logged) if "it goes on" in event.text]
+    assert len(said) == live
