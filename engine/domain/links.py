@@ -94,11 +94,11 @@ class Routes:
     """
 
     def __init__(self, links: Sequence[LinkSpec]):
-        self.into: dict[str, list[tuple[str, Hop, float]]] = {}
+        self.into: dict[str, list[tuple[str, Hop, float, int]]] = {}
         for index, link in enumerate(links):
             there, back = Hop(link=index, forward=True), Hop(link=index, forward=False)
-            self.into.setdefault(link.b, []).append((link.a, there, link.rate(True)))
-            self.into.setdefault(link.a, []).append((link.b, back, link.rate(False)))
+            self.into.setdefault(link.b, []).append((link.a, there, link.rate(True), link.parallel))
+            self.into.setdefault(link.a, []).append((link.b, back, link.rate(False), link.parallel))
         self.trees: dict[str, dict[str, tuple[str, Hop]]] = {}
 
     def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
@@ -112,7 +112,7 @@ class Routes:
         return self.trees[goal]
 
     def _shortest(self, goal: str) -> dict[str, tuple[str, Hop]]:
-        """Dijkstra backwards on (hops, seconds per bit, name, next node, link)."""
+        """Dijkstra backwards on (hops, seconds per bit, name, next node, number of a parallel link)."""
         tree: dict[str, tuple[str, Hop]] = {}
         heap: list[tuple[int, float, str, str, int, tuple[str, Hop] | None]] = [(0, 0.0, goal, "", 0, None)]
         done: set[str] = set()
@@ -123,8 +123,8 @@ class Routes:
             done.add(at)
             if via is not None:
                 tree[at] = via
-            for neighbour, hop, rate in self.into.get(at, []):
+            for neighbour, hop, rate, parallel in self.into.get(at, []):
                 if neighbour not in done:
-                    entry = (hops + 1, cost + 1 / rate, neighbour, at, hop.link, (at, hop))
+                    entry = (hops + 1, cost + 1 / rate, neighbour, at, parallel, (at, hop))
                     heapq.heappush(heap, entry)
         return tree

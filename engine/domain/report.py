@@ -336,6 +336,11 @@ class RunReport(Value):
     without_replan: Outcome | None = Field(
         default=None, description="How the run would have ended without new plans, in the simulated world."
     )
+    rule: str = Field(
+        default="",
+        description="Of the plan, by which another order of devices, or better ones, can be slower.",
+        exclude_if=lambda rule: not rule,
+    )
     with_best_planner_s: float | None = Field(
         default=None,
         description="Predicted latency with planner=best, where the method followed its paper's rule, which "

@@ -109,6 +109,10 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """Whether papers compare their methods with it; False for the methods of the papers reproduced here."""
     lossless: ClassVar[bool] = True
     """Whether every run gives the model's own numbers; `is_lossy` says it of one plan."""
+    rule: ClassVar[str] = ""
+    """By which it plans, in one sentence, where another order of the devices, or better ones, can be slower.
+    Of a method with the parameter `planner` it is the rule of planner=paper.
+    """
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 

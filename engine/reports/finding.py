@@ -257,7 +257,9 @@ def _predicted(report: RunReport) -> Iterator[str]:
 
 
 def _planned_better(report: RunReport) -> Iterator[str]:
-    """What the best plan of the method would give, beside the prediction of the plan that ran."""
+    """The rule of the plan, and what the method's best plan would give, beside the prediction of this one."""
+    if report.rule:
+        yield report.rule
     best_s, known = report.with_best_planner_s, report.predictions.with_all_changes_known
     if best_s:
         saved = min(0.99, 1 - best_s / (known.latency_s if known else report.latency_s))

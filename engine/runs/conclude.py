@@ -22,6 +22,7 @@ from engine.runs.method import method_report
 from engine.runs.predict import Prepared, decisions_in, simulate
 from engine.runs.predictions import figures_of, played_again
 from engine.runs.uncertainty import uncertainty_of
+from engine.strategies.registry import rule_of
 
 
 class RealResult(NamedTuple):
@@ -75,6 +76,7 @@ def report_of(
             "scenario": scenario,
             "versions": versions(),
             "method": method_report(spec, prepared.plan, result.trace),
+            "rule": rule_of(spec),
             "seed": spec.seed,
         }
     )

@@ -26,7 +26,7 @@ from engine.runs.method import method_report
 from engine.runs.moments import timed
 from engine.runs.replan import recover
 from engine.strategies.outside import errors_of
-from engine.strategies.registry import strategy, strategy_of
+from engine.strategies.registry import rule_of, strategy, strategy_of
 from engine.strategies.shared.by_hand import editable
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.device import Decisions
@@ -159,7 +159,14 @@ def predict(
         report = fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
         del trace  # else the search goes through all of it once
-    report = report.model_copy(update={"versions": versions(), "scenario": spec.scenario, "method": method})
+    report = report.model_copy(
+        update={
+            "versions": versions(),
+            "scenario": spec.scenario,
+            "method": method,
+            "rule": rule_of(spec),
+        }
+    )
     watch(ReportMade.of(report))
     return report
 

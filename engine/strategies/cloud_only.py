@@ -8,31 +8,47 @@ besides.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
 
 from engine.domain.by_hand import PlanByHand, Unit
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Placement, Plan
 from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.layers import layers
-from engine.ops.tensors import Meta, Tensor, zeros
+from engine.ops.tensors import Meta, Tensor, payload_bytes, zeros
 from engine.ops.tokens import Greedy
 from engine.ops.vision import ImagePrompt
 from engine.program.ctx import Ctx
 from engine.program.strategy import DivisibleParams, Step, Strategy
+from engine.strategies.adaptlink.time import RequestTime
 from engine.strategies.shared.by_hand import of_device, wanted_device
-from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
+from engine.strategies.shared.demand import (
+    Demand,
+    SizedOp,
+    block_ops,
+    check_memory,
+    demand_of,
+    end_ops,
+    hidden,
+)
 from engine.strategies.shared.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
-from engine.strategies.shared.shares import fastest
+from engine.strategies.shared.messages import message_s
+from engine.strategies.shared.shares import op_s
 
 
 class CloudOnlyParams(DivisibleParams):
     units = ("layers",)
-    device: str = Field(default="", description="The server; empty: the fastest worker.")
+    device: str = Field(
+        default="",
+        description="The server; empty: the worker with which a request is estimated to be fastest, its "
+        "way included.",
+    )
     upload_bytes: Count = Field(
         default=0, description="Bytes that each request sends up besides its prompt: a picture's file, say."
     )
@@ -59,7 +75,20 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
     ) -> Plan[CloudLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         named = wanted_device(self.name, cluster, model, params.device, params.plan)
-        rank = fastest(cluster, cluster.workers, model, demand) if named is None else named
+        time_s = partial(_request_s, RequestTime(cluster, model, demand), params.upload_bytes)
+        servers = sorted(cluster.workers, key=time_s) if named is None else [named]
+        refusals = []
+        for rank in servers:
+            try:
+                return self._on(rank, cluster, model, demand, params)
+            except PlanError as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    def _on(
+        self, rank: int, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: CloudOnlyParams
+    ) -> Plan[CloudLayout]:
+        """The plan with the server `rank`. Raises `PlanError` if its memory is short."""
         layers = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
         here = {"device": rank}
         placement = Placement(
@@ -113,6 +142,25 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
             return result
         ctx.send(result, source, tag(step, "output"))
         return None
+
+
+def _request_s(times: RequestTime, upload_bytes: int, rank: int) -> float:
+    """Seconds of a request with the server `rank`: the way up, all layers and both ends there, and back."""
+    cluster, model, demand = times.cluster, times.model, times.demand
+    source, ids, further = (
+        cluster.source_rank,
+        Meta((demand.batch, 1), "int64"),
+        max(0, demand.new_tokens - 1),
+    )
+    *begin, end = end_ops(model, demand)
+    prompt = {one.inputs[0] for one in (begin[0], begin[-1])}
+    up_bytes = sum(payload_bytes(one) for one in prompt) + demand.batch * upload_bytes
+    down_bytes = payload_bytes(ids if demand.generates else hidden(model, demand.batch, demand.rows))
+    ways_s = [message_s(cluster, source, rank, up_bytes), message_s(cluster, rank, source, down_bytes)]
+    again_s = sum(message_s(cluster, *way, payload_bytes(ids)) for way in ((source, rank), (rank, source)))
+    device = cluster.devices[rank]
+    ends_s = sum(op_s(device, model, one) for one in begin) + (1 + further) * op_s(device, model, end)
+    return sum(ways_s) + further * again_s + ends_s + model.num_layers * times.layer_s(rank)
 
 
 def _upload(ctx: Ctx, step: Step, prompt: Tensor, server: int, upload_bytes: int) -> None:

@@ -40,6 +40,10 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
     title = "Equal tensor parallel (DeepSpeed)"
     paper = "Aminabadi et al., DeepSpeed-Inference, SC 2022"
     summary = "Tensor parallelism in equal shards, one per device; all-reduces join the partial sums."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = DeepSpeedParams
     Layout = TensorParallelLayout
 
@@ -79,7 +83,7 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         demand = demand_of(model, workload, self.batches_bursts)
         time = SplitTime(cluster, model, demand, params.all_reduce)
         if params.plan is not None:
-            bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
             how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
             return bounds_plan(self.name, cluster, model, demand, bounds, how)
         if params.planner == "best":

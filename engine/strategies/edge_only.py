@@ -69,6 +69,7 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
     paper = "Baseline of Hu et al., AdaptLink, AAAI 2025 workshop"
     summary = "One edge device has the whole model, in 8 or 4 bits if it does not fit otherwise."
     lossless = False
+    rule = "Weights have fewer bits only where the model does not fit otherwise: more memory can be slower."
     Params = EdgeOnlyParams
     Layout = QuantisedLayout
 

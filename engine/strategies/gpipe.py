@@ -57,6 +57,9 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
     title = "Pipeline (GPipe)"
     paper = "Huang et al., GPipe, NeurIPS 2019"
     summary = "Each device holds a run of consecutive layers; requests of a burst follow each other through."
+    rule = (
+        "All devices have layers, in the order of their list: another order, or more memory, can be slower."
+    )
     Params = GPipeParams
     Layout = PipelineLayout
 

@@ -62,6 +62,10 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     title = "Tensor parallel (Megatron)"
     paper = "Shoeybi et al., Megatron-LM, 2019"
     summary = "Every layer is split by heads and columns; two all-reduces per layer join the partial sums."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = MegatronParams
     Layout = TensorParallelLayout
 
@@ -72,7 +76,7 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
         ends = params.head == "columns", params.embedding
         time = SplitTime(cluster, model, demand, params.all_reduce, *ends)
         if params.plan is not None:
-            bounds = bounds_by_hand(self.name, cluster, model, params.plan, cluster.workers)
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
             how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
             return bounds_plan(self.name, cluster, model, demand, bounds, how, *ends)
         if params.planner == "best":

@@ -15,7 +15,7 @@ from engine.domain.method_report import MethodReport
 from engine.domain.plan import Layout, Plan
 from engine.domain.spec import MethodOrigin, RunSpec
 from engine.plugins.installed import METHOD, check_free, place_of
-from engine.program.strategy import Strategy
+from engine.program.strategy import DivisibleParams, Strategy
 from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
 from engine.strategies.cloud_only import CloudOnly
@@ -186,6 +186,17 @@ def by_best(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     kind = strategy(name).Params
     return kind.with_best(given) if issubclass(kind, PlannedParams) else None
+
+
+def rule_of(spec: RunSpec) -> str:
+    """The rule of the run's method, in one sentence, if it plans by one that may react badly to the order of
+    several devices or to better ones; else nothing. Raises `SpecError` for bad parameters.
+    """
+    chosen = strategy_of(spec)
+    params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
+    by_hand = isinstance(params, DivisibleParams) and params.plan is not None
+    searches = isinstance(params, PlannedParams) and params.planner == "best"
+    return "" if by_hand or searches or len(spec.cluster.workers) < 2 else chosen.rule
 
 
 def layout_types() -> tuple[type[Layout], ...]:

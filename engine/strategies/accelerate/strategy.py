@@ -82,6 +82,10 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
     paper = "Gugger et al., Hugging Face Accelerate, 2022"
     summary = "Layers fill the devices greedily by memory; one device computes while the others wait."
     batches_bursts = True
+    rule = (
+        "The package fills the devices in the order of their list by memory alone: another order, or more "
+        "memory, can be slower."
+    )
     Params = AccelerateParams
     Layout = DeviceMapLayout
 

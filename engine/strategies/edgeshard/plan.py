@@ -20,6 +20,7 @@ from engine.strategies.edgeshard.segments import (
     cost_s,
     join,
 )
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.shared.demand import Demand, end_ops, hidden
 from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import layer_s, op_s
@@ -48,11 +49,14 @@ def rooms_by_first_layer(
     rooms: tuple[Room, ...],
     first_layer: FirstLayer,
 ) -> list[tuple[Room, ...]]:
-    """The rooms with a source that has the first layer, and those without it. A source that is no terminal
-    has one stage at most, so it cannot be in the middle of a pipeline that it feeds.
+    """The rooms with a source that has the first layer, and those without it, both in the order of search. A
+    source that is no terminal has one stage at most, so it cannot be in the middle of a pipeline that it
+    feeds.
 
     Raises `PlanError` if neither has room for all layers.
     """
+    order = nearest_first(cluster, model, demand)
+    rooms = tuple(sorted(rooms, key=lambda room: order.index(room.rank)))
     others = tuple(room for room in rooms if room.rank != cluster.source_rank)
     if len(others) == len(rooms):
         return [rooms]

@@ -141,12 +141,9 @@ class GalaxyTime(SplitTime):
 
 
 class GalaxySearch(SplitSearch):
-    """Searches groups and shares for Galaxy. Heads go in whole KV groups; the source is the first member."""
+    """Searches groups and shares for Galaxy. Heads go in whole KV groups."""
 
     time: GalaxyTime
-
-    def ordered(self, group: Group) -> Group:
-        return self.time.task(group).group
 
     def head_unit(self, group: Group) -> int:
         return self.model.group_size

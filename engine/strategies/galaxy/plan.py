@@ -175,8 +175,8 @@ def task_of(
     overlap: bool,
     group: Sequence[int] | None = None,
 ) -> Task:
-    """The planning task for all workers, or for those in `group`."""
-    group = [rank for rank in source_first(cluster) if group is None or rank in group]
+    """The planning task for all workers, or for those in `group`, in this order."""
+    group = source_first(cluster) if group is None else group
     granules = min(GRANULES_PER_HEAD * model.num_heads, model.intermediate_size)
     return Task(
         cluster,
@@ -337,7 +337,7 @@ def choose(task: Task, planner: Planner, row_shares: RowShares) -> Choice:
 def given(name: str, task: Task, plan: PlanByHand) -> Choice:
     """The shares of a plan made by hand. Raises `PlanError` if they are not all that there is."""
     cluster, model = task.cluster, task.model
-    bounds = bounds_by_hand(name, cluster, model, plan, task.group, model.group_size)
+    bounds = bounds_by_hand(name, cluster, model, plan, head_step=model.group_size)
     rows_of = {share.device: share.rows for share in plan.devices}
     weights = tuple(rows_of[cluster.devices[rank].name] for rank in bounds.group)
     if not sum(weights):

@@ -82,6 +82,10 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
     title = "Tensor and sequence parallel (Galaxy)"
     paper = "Ye et al., Galaxy, INFOCOM 2024"
     summary = "Heads and columns by speed and memory; rows are added and normed apart, transfers overlapped."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = GalaxyParams
     Layout = GalaxyLayout
     Report = GalaxyReport

@@ -25,6 +25,7 @@ from engine.strategies.lime.ring import Rings, token_bytes
 from engine.strategies.lime.search import Choice, fastest, request_s
 from engine.strategies.lime.slots import piece_at
 from engine.strategies.lime.transfer import Transfer, pairs_of
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.pipelines import batches
 from engine.strategies.shared.demand import Demand, block_ops, working_bytes
 from engine.strategies.shared.ends import layer_slices
@@ -133,10 +134,9 @@ def _plan_for(
     assumed one can be extended to it. Raises `PlanError` if the memory does not suffice.
     """
     ends = ends_placement(name, cluster, model)
-    free = {
-        rank: size - params.reserve_frac * cluster.devices[rank].usable_bytes
-        for rank, size in free_bytes(cluster, model, demand.longest, ends).items()
-    }
+    rooms = free_bytes(cluster, model, demand.longest, ends)
+    order = nearest_first(cluster, model, demand) if params.planner == "best" else tuple(rooms)
+    free = {rank: rooms[rank] - params.reserve_frac * cluster.devices[rank].usable_bytes for rank in order}
     refused: PlanError | None = None
     for num_tokens in dict.fromkeys((demand.cached_rows, demand.true.cached_rows)):
         rings = Rings(cluster, model, demand, free, num_tokens)

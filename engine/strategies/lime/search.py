@@ -43,7 +43,7 @@ class Choice(NamedTuple):
 
     @property
     def order(self) -> tuple[object, ...]:
-        return (*order_of(self.ring, self.placement), self.ranks)
+        return order_of(self.ring, self.placement)
 
 
 def fastest(

@@ -43,6 +43,10 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     is_baseline = False
     summary = "Layers that do not fit come from disk while other devices compute; memory adapts to KV caches."
     batches_bursts = False
+    rule = (
+        "The ring has the devices in the order of their list, for one request at a time: another order, or "
+        "more memory, can be slower."
+    )
     Params = LimeParams
     Layout = SegmentsLayout
     Report = LimeReport

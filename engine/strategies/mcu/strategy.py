@@ -54,6 +54,10 @@ class Mcu(Strategy[McuParams, TreeLayout]):
         "Heads and columns split without copies, partial sums up and down a tree of groups of four; weights "
         "stay on chip where they fit, else the next block's are fetched meanwhile."
     )
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = McuParams
     Layout = TreeLayout
     Report = McuReport

@@ -88,6 +88,10 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
     title = "Pipeline with offloading"
     paper = "Baseline of Sun et al., LIME, arXiv 2512.21835"
     summary = "Stages by memory; layers that do not fit are read from disk in every pass, within their stage."
+    rule = (
+        "All devices have layers by memory, in the order of their list: another order, or more memory, can "
+        "be slower."
+    )
     Params = PipelineOffloadParams
     Layout = PipelineOffloadLayout
 

@@ -18,6 +18,7 @@ from engine.ops.sizes import weight_bytes
 from engine.program.collectives import chunk_bounds
 from engine.strategies.planner.exact import best_shares, most_granules
 from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.split_time import SplitTime
 from engine.strategies.shared.demand import end_ops, weights_bytes, working_bytes
 from engine.strategies.shared.pipeline import ends_placement
@@ -52,11 +53,12 @@ class SplitSearch:
 
     def candidates(self) -> list[Bounds]:
         """Bounds by the predicted time of a request, the best first; none if no group has the memory."""
-        ranks = sorted(self.cluster.workers, key=lambda rank: (-self.speed(rank), rank))
-        groups = best_groups(ranks, lambda group: self._time_s(self.proportional(self.ordered(group))))
+        order = nearest_first(self.cluster, self.model, self.demand)
+        ranks = sorted(order, key=lambda rank: -self.speed(rank))
+        groups = best_groups(ranks, order, lambda group: self._time_s(self.proportional(group)))
         found: dict[Bounds, float] = {}
         refined = 0
-        for group in map(self.ordered, groups):
+        for group in groups:
             plain = self.proportional(group)
             if plain is None:
                 continue
@@ -66,13 +68,8 @@ class SplitSearch:
                 for bounds in self.exact(group):
                     found[bounds] = self.time.request_s(bounds)
         if not found:
-            everyone = self.ordered(tuple(sorted(ranks)))
-            found = {bounds: self.time.request_s(bounds) for bounds in self.exact(everyone)}
-        return sorted(found, key=lambda bounds: (found[bounds], bounds))
-
-    def ordered(self, group: Group) -> Group:
-        """The members of a group, which is given by rank, in their order."""
-        return group
+            found = {bounds: self.time.request_s(bounds) for bounds in self.exact(order)}
+        return sorted(found, key=lambda bounds: found[bounds])
 
     def _time_s(self, bounds: Bounds | None) -> float:
         return inf if bounds is None else self.time.request_s(bounds)
@@ -181,8 +178,9 @@ def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bo
     def time_s(group: Group) -> float:
         return time.request_s(equal(group)) if can_share(group) else inf
 
-    ranks = sorted(cluster.workers, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), rank))
-    return [equal(group) for group in best_groups(ranks, time_s) if can_share(group)]
+    order = nearest_first(cluster, model, demand)
+    ranks = sorted(order, key=lambda rank: layer_s(cluster.devices[rank], model, demand))
+    return [equal(group) for group in best_groups(ranks, order, time_s) if can_share(group)]
 
 
 def first_plan(

@@ -100,14 +100,18 @@ def bounds_by_hand(
     cluster: ClusterSpec,
     model: ModelSpec,
     plan: PlanByHand,
-    order: Sequence[int],
+    order: Sequence[int] = (),
     head_step: int = 1,
 ) -> Bounds:
-    """Heads and columns of each named device, in this `order` of ranks. Raises `PlanError`."""
+    """Heads and columns of each named device, in this `order` of ranks, else in that of the plan. Raises
+    `PlanError`.
+    """
     check_whole(name, model, plan.devices, "heads", head_step)
     check_whole(name, model, plan.devices, "columns")
     workers_of(name, cluster, [share.device for share in plan.devices])
-    given = sorted(plan.devices, key=lambda share: order.index(cluster.rank(share.device)))
+    given = plan.devices
+    if order:
+        given = tuple(sorted(given, key=lambda share: order.index(cluster.rank(share.device))))
     return Bounds(
         tuple(cluster.rank(share.device) for share in given),
         bounds_of([share.heads for share in given]),
@@ -118,15 +122,15 @@ def bounds_by_hand(
 def ratios_by_hand(
     name: str, cluster: ClusterSpec, plan: PlanByHand
 ) -> tuple[tuple[int, ...], tuple[float, ...]]:
-    """Ranks in their order, and their shares of the positions. Raises `PlanError` if no device gets any."""
+    """Ranks in the plan's order, and their shares of the positions. Raises `PlanError` if none gets any."""
     total = sum(share.rows for share in plan.devices)
     if not total:
         raise PlanError(f"{name}: the plan made by hand gives no device any rows: give one device some.")
     if abs(total - 1) < SUM_TOLERANCE:  # shares already: division would change their last digits
         total = 1
     workers_of(name, cluster, [share.device for share in plan.devices])
-    given = sorted(plan.devices, key=lambda share: cluster.rank(share.device))
-    return tuple(cluster.rank(share.device) for share in given), tuple(share.rows / total for share in given)
+    ranks = tuple(cluster.rank(share.device) for share in plan.devices)
+    return ranks, tuple(share.rows / total for share in plan.devices)
 
 
 def wanted_device(

@@ -21,6 +21,10 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
     title = "Tensor parallel with offloading (TPI-LLM)"
     paper = "Li et al., TPI-LLM, 2024; offloading as in Sun et al., LIME"
     summary = "Blocks stay in memory until the KV cache needs their room; from then on they stream."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = TPIParams
     Layout = SlidingWindowLayout
 

@@ -117,6 +117,10 @@ class TPILLM(SlidingWindow[TPILLMParams]):
     title = "Streamed tensor parallel (TPI-LLM)"
     paper = "Li et al., TPI-LLM, arXiv:2410.00531, 2024"
     summary = "Tensor parallelism with a few blocks in memory: the next ones load during the all-reduces."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = TPILLMParams
     Layout = SlidingWindowLayout
 

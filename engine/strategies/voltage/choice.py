@@ -22,6 +22,7 @@ from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.shared.demand import Demand, SizedOp, block_ops, hidden, working_bytes
 from engine.strategies.shared.ends import end_holdings, layer_slices
 from engine.strategies.shared.messages import message_s
@@ -81,7 +82,7 @@ class Chooser:
 
     def alone(self) -> Division:
         """The one device with enough memory that computes everything soonest."""
-        ranks = self.cluster.workers if self.must is None else (self.must,)
+        ranks = self._order if self.must is None else (self.must,)
         working = working_bytes(self.model, block_ops(self.model, self.demand))
         able = [rank for rank in ranks if self._room_bytes[rank] >= working] or ranks
         return self.faster(*(self.even([rank]) for rank in able))
@@ -90,9 +91,9 @@ class Chooser:
         """The fastest division found: of the best groups, climbing from even and from proportional shares.
         Workers without memory for all layers are left out.
         """
-        able = [rank for rank in self.cluster.workers if self._room_bytes[rank] > 0]
-        ranks = self._fastest_first(able or self.cluster.workers)
-        groups = best_groups(ranks, self._group_s)
+        able = [rank for rank in self._order if self._room_bytes[rank] > 0]
+        ranks = self._fastest_first(able or self._order)
+        groups = best_groups(ranks, self._order, self._group_s)
         found = []
         for group in groups[:CLIMBED]:
             start = self.faster(self.even(group), self.proportional(group))
@@ -226,7 +227,11 @@ class Chooser:
         """
         generates = self.demand.generates and self.options.decode != "recompute"
         times_s = self._worker_s if generates else self._layer_s
-        return sorted(ranks, key=lambda rank: (times_s[rank], rank))
+        return sorted(ranks, key=lambda rank: (times_s[rank], self._order.index(rank)))
+
+    @cached_property
+    def _order(self) -> Group:
+        return nearest_first(self.cluster, self.model, self.demand)
 
     @cached_property
     def _layer_s(self) -> dict[int, float]:

@@ -114,7 +114,7 @@ def voltage_plan(
             int(cluster.devices[rank].usable_bytes)
             - weights_bytes(placement, model, rank)
             - kv_bytes.get(rank, 0)
-            for rank in cluster.workers
+            for rank in chosen.devices
         )
         layout = layout.model_copy(update={"room_bytes": room_bytes})
     check_memory(

@@ -22,6 +22,10 @@ class Voltage(Positions[VoltageParams]):
     paper = "Hu, Li, Voltage, ICDCS 2024"
     is_baseline = False
     summary = "Every device holds all layers and computes some positions; one all-gather per layer."
+    rule = (
+        "All devices take part, in the order of their list: another order, or one better device or link, "
+        "can be slower."
+    )
     Params = VoltageParams
 
     def plan(
