@@ -97,6 +97,10 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
     paper = "Hu et al., AdaptLink, AAAI 2025 workshop"
     is_baseline = False
     summary = "A primary has what fits; columns of the last layers go to secondaries, copies to backups."
+    rule = (
+        "Its estimate, by which it chooses a primary and shares, leaves moved heads out: a faster device, "
+        "or more memory, can be slower."
+    )
     Params = AdaptLinkParams
     Layout = SharesLayout
     Report = SharesReport

@@ -52,6 +52,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     summary = "Owners of consecutive layers lend attention heads to neighbours; late, unimportant heads go."
     lossless = False
     batches_bursts = True
+    rule = "Blocks go to owners in the order of their list: another order can be slower."
     Params = EdgeFormerParams
     Layout = HeadsLayout
     Report = HeadsReport

@@ -26,6 +26,8 @@ EVERY_RING = 6
 """The most devices of which every subset is tried as a ring."""
 SLOWER = 1.005
 """How much longer a token may take than in the plain pipeline, for the sake of the prompt."""
+KEPT = 8
+"""How many plans of a kind are compared by the whole round of requests, where the search is free."""
 MOVES = 40
 """Spreads that are tried around each of the best ones."""
 MOVED_DEVICES = 12
@@ -59,7 +61,8 @@ def fastest(
     `num_segments` 0 allows any number. Four kinds of plans are compared: the one with the fastest step, the
     one with the fastest mean pass of prompt and tokens, every device alone, and `pipeline`, which has one
     segment. A plan whose further tokens take longer than with `pipeline` is no choice, unless `freely`: then
-    the one with the fastest prompt, whose parts follow each other around the ring, is compared, too.
+    the one with the fastest prompt, whose parts follow each other around the ring, is compared, too, and the
+    next best of every kind.
     """
     orders = list(rings_of(rings.layer_s, rings.free_bytes))
     counts = [few_segments, more_segments]
@@ -75,7 +78,7 @@ def fastest(
             if search.best is None:
                 search.over(((ranks, describe(ranks)) for ranks in orders), allowed)
         search.improve()
-        found += [search.best] if search.best else []
+        found += sorted(search.tried, key=lambda one: one.order)[: KEPT if freely else 1]
     ranks = tuple(stage.device for stage in pipeline)
     sizes = tuple(stage.num_layers for stage in pipeline)
     if num_segments < 2:
@@ -121,6 +124,7 @@ class Search:
         self.num_micro_batches = num_micro_batches
         self.fine_grained = fine_grained
         self.best: Choice | None = None
+        self.tried: list[Choice] = []
 
     def over(self, rings: Iterable[tuple[Ranks, Ring]], counts: Callable[[Ring], Iterable[int]]) -> None:
         """Try every ring with these numbers of segments."""
@@ -147,6 +151,7 @@ class Search:
     def consider(self, ranks: Ranks, ring: Ring, spread: Spread) -> None:
         """Keep `spread` if the event model says that it is faster than the best plan so far."""
         choice = self._placed(ranks, ring, spread)
+        self.tried.append(choice)
         if self.best is None or choice.order < self.best.order:
             self.best = choice
 
