@@ -69,6 +69,10 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
     title = "Planned pipeline (EdgeShard)"
     paper = "Zhang et al., EdgeShard, IEEE IoT Journal 2024"
     summary = "A pipeline over the devices that are worth it, with stages cut for latency or throughput."
+    rule = (
+        "Its stages are the best for one request per micro-batch by the sum of its parts: in a burst a "
+        "faster device can be slower."
+    )
     Params = EdgeShardParams
     Layout = PlannedPipelineLayout
     Report = EdgeShardReport
