@@ -87,9 +87,9 @@ class Chooser:
         able = [rank for rank in ranks if self._room_bytes[rank] >= working] or ranks
         return self.faster(*(self.even([rank]) for rank in able))
 
-    def searched(self) -> Division:
-        """The fastest division found: of the best groups, climbing from even and from proportional shares.
-        Workers without memory for all layers are left out.
+    def searched(self) -> list[Division]:
+        """Divisions, the fastest first: of the best groups, from even and proportional shares on, and of
+        every device alone. Workers without memory for all layers are left out.
         """
         able = [rank for rank in self._order if self._room_bytes[rank] > 0]
         ranks = self._fastest_first(able or self._order)
@@ -100,7 +100,8 @@ class Chooser:
             found.append(self.faster(start, self._climbed(start)) if len(group) > 1 else start)
         found.sort(key=self.request_s)
         refined = [self._refined(one) for one in found[:REFINED] if len(one.devices) <= FEW_DEVICES]
-        return self.faster(self.alone(), *refined, *found)
+        alone = [self.even([rank]) for rank in ranks if self.must in (None, rank)]
+        return sorted((self.alone(), *refined, *found, *alone), key=self.request_s)
 
     def _group_s(self, group: Group) -> float:
         """Seconds of a request by these devices, the one that must decode among them."""

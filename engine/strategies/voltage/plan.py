@@ -82,7 +82,24 @@ def voltage_plan(
     lacks memory, `SpecError` for parameters at odds.
     """
     _check_params(model, params)
-    chosen = _division(cluster, model, demand, params)
+    refusals = []
+    for chosen in _divisions(cluster, model, demand, params):
+        try:
+            return _plan_of(name, cluster, model, demand, params, chosen)
+        except PlanError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+def _plan_of(
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: VoltageParams,
+    chosen: Division,
+) -> Plan[PositionsLayout]:
+    """The plan of a division. Raises `PlanError` where a worker lacks memory."""
     cluster = cluster.without([rank for rank in cluster.workers if rank not in chosen.devices])
     owner = chosen.owner
     layout = _options(model, demand, params).model_copy(
@@ -153,8 +170,10 @@ def _last_layer_rows(model: ModelSpec, demand: Demand, params: VoltageParams) ->
     return params.last_layer_rows
 
 
-def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> Division:
-    """The workers that compute, their shares, and who decodes."""
+def _divisions(
+    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
+) -> list[Division]:
+    """The workers that compute, their shares, and who decodes: the one that is wanted, or the best first."""
     named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
     if params.plan is not None and params.plan.decoder is not None:
         (decoder,) = workers_of("voltage", cluster, [params.plan.decoder])
@@ -172,21 +191,23 @@ def _division(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: Vo
                 f"voltage: {cluster.devices[division.owner].name} is to generate, and the plan made by hand "
                 "does not name it: give it rows, or 0 rows."
             )
+        found = [division]
     elif params.planner == "best":
-        division = chooser.searched()
+        found = chooser.searched()
     elif params.ratio == "even":
-        division = chooser.even(cluster.workers)
+        found = [chooser.even(cluster.workers)]
     else:
-        division = chooser.proportional(cluster.workers)
-    if params.plan is None and params.fallback == "single" and len(division.devices) > 1:
-        division = chooser.faster(division, chooser.alone())
-    if named is not None and division.owner is not None and division.owner != named:
+        found = [chooser.proportional(cluster.workers)]
+    if params.plan is None and params.fallback == "single":
+        found[0] = chooser.faster(found[0], chooser.alone())
+    wanted = [one for one in found if named is None or one.owner in (None, named)]
+    if named is not None and found[0].owner is not None and not wanted:
         raise PlanError(
             f"voltage: {cluster.devices[named].name} is to generate, but with causal_trim only "
-            f"{cluster.devices[division.owner].name}, which has the last positions, fills a whole KV cache: "
+            f"{cluster.devices[found[0].owner].name}, which has the last positions, fills a whole KV cache: "
             f"name it, or switch causal_trim off."
         )
-    return division
+    return wanted
 
 
 def _check_params(model: ModelSpec, params: VoltageParams) -> None:
