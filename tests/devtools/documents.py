@@ -22,6 +22,7 @@ from engine.models import catalogue
 from engine.models.families.family import restrictions
 from engine.models.families.registry import FAMILIES
 from engine.reports.metrics import BUILT_IN as FIGURES
+from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.registry import BUILT_IN
 from tests.devtools.public_api import FILE as PUBLIC_NAMES
 from tests.devtools.public_api import public_api
@@ -38,6 +39,14 @@ MADE_UP = "tiny-"
 def strategies_table() -> str:
     rows = [(f"`{each.name}`", each.summary.rstrip("."), each.paper) for each in BUILT_IN]
     return table(("name", "what it does", "paper"), rows)
+
+
+def rules_table() -> str:
+    found = []
+    for each in BUILT_IN:
+        by = " with `planner=paper`" if issubclass(each.Params, PlannedParams) else ""
+        found += [(f"`{each.name}`{by}", each.rule.rstrip("."))] if each.rule else []
+    return table(("method", "rule"), found)
 
 
 def families_table() -> str:
@@ -177,6 +186,7 @@ def _first_sentence(text: str) -> str:
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "metrics": ("docs/reference/metrics.md", metrics_table),
     "strategies": ("docs/reference/strategies.md", strategies_table),
+    "rules": ("docs/reference/strategies.md", rules_table),
     "commands": ("docs/reference/commands.md", commands_table),
     "families": ("docs/reference/catalogue.md", families_table),
     "devices": ("docs/results/boards.md", devices_table),

@@ -18,11 +18,15 @@ CLIMBED = 3
 """How many of the groups to begin with are improved by one device more, less or another."""
 
 
-def best_groups(ranks: Sequence[int], order: Sequence[int], time_s: Callable[[Group], float]) -> list[Group]:
-    """Groups of `ranks`, each in this `order`, by their time; ties: the smaller one, then the earlier ranks.
+def best_groups(
+    ranks: Sequence[int], time_s: Callable[[Group], float], order: Sequence[int] = ()
+) -> list[Group]:
+    """Groups of `ranks`, each in this `order`, else by rank, by their time; ties: the smaller one, then the
+    earlier ranks.
 
     `ranks` come in the order in which devices are expected to be of use.
     """
+    order = order or sorted(ranks)
     place = {rank: number for number, rank in enumerate(order)}
     found = _best([place[rank] for rank in ranks], lambda group: time_s(tuple(order[at] for at in group)))
     return [tuple(order[at] for at in group) for group in found]

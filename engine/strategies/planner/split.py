@@ -60,7 +60,7 @@ class SplitSearch:
         """Bounds by the predicted time of a request, the best first; none if no group has the memory."""
         order = nearest_first(self.cluster, self.model, self.demand)
         ranks = sorted(order, key=lambda rank: -self.speed(rank))
-        groups = best_groups(ranks, order, lambda group: self._time_s(self.proportional(group)))
+        groups = best_groups(ranks, lambda group: self._time_s(self.proportional(group)), order)
         found: dict[Bounds, float] = {}
         refined = 0
         for group in groups:
@@ -219,7 +219,7 @@ def equal_groups(time: SplitTime, can_share: Callable[[Group], bool]) -> list[Bo
 
     order = nearest_first(cluster, model, demand)
     ranks = sorted(order, key=lambda rank: layer_s(cluster.devices[rank], model, demand))
-    return [equal(group) for group in best_groups(ranks, order, time_s) if can_share(group)]
+    return [equal(group) for group in best_groups(ranks, time_s, order) if can_share(group)]
 
 
 def first_plan(

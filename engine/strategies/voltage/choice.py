@@ -93,9 +93,12 @@ class Chooser:
         """
         able = [rank for rank in self._order if self._room_bytes[rank] > 0]
         ranks = self._fastest_first(able or self._order)
-        groups = best_groups(ranks, self._order, self._group_s)
+        groups = best_groups(ranks, self._group_s, self._order)
         found = []
-        for group in groups[:CLIMBED]:
+        ways = groups[:CLIMBED]
+        if self.options.causal_trim:  # later devices have more keys
+            ways = [*ways, *(group[::-1] for group in ways if len(group) > 1)]
+        for group in ways:
             start = self.faster(self.even(group), self.proportional(group))
             found.append(self.faster(start, self._climbed(start)) if len(group) > 1 else start)
         found.sort(key=self.request_s)

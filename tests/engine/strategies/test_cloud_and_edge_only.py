@@ -56,14 +56,26 @@ def test_a_source_that_is_the_server_itself_sends_nothing():
     assert not any(world.sent.values()) and len(source.chosen[0]) == 4
 
 
+def test_the_server_is_the_one_with_the_soonest_answer_not_the_fastest_behind_a_slow_link():
+    cluster = star([1e9, 2e10, 1e10], terminal=True)
+    slow = cluster.links[1].model_copy(update={"bit_per_s": 1e4})
+    cluster = cluster.model_copy(update={"links": (cluster.links[0], slow, *cluster.links[2:])})
+    assert plan_of(spec_of("cloud_only", GPT2, cluster)).layout.device == 2
+
+
+def test_a_server_without_the_memory_is_none():
+    cluster = with_memory(star([1e9, 4e10, 1e10], terminal=True), d1=1e3)
+    assert plan_of(spec_of("cloud_only", GPT2, cluster)).layout.device == 2
+
+
 def test_an_upload_of_a_megabyte_over_one_megabit_takes_eight_seconds_per_request():
     cluster = star([1e9, 4e10])
     links = [link.model_copy(update={"bit_per_s": 1e6}) for link in cluster.links]
     cluster = cluster.model_copy(update={"links": tuple(links)})
-    spec = spec_of("cloud_only", GPT2, cluster, requests=2, upload_bytes=1_000_000)
+    spec = spec_of("cloud_only", GPT2, cluster, requests=2, upload_bytes=1_000_000, device="d1")
     uploads = [span for span in sends(play(spec)) if span.name.startswith("upload")]
     assert [span.payload_bytes for span in uploads] == [1_000_000] * 2
-    plain = spec.model_copy(update={"params": {}})
+    plain = spec.model_copy(update={"params": {"device": "d1"}})
     assert predict(spec).ttft_s - predict(plain).ttft_s == pytest.approx(8.0, rel=2e-3)
 
 

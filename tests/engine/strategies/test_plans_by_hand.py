@@ -68,10 +68,10 @@ def test_stages_are_those_that_were_given(strategy: str, layers: dict[str, int])
     assert {name: sum(work.device == "abc".index(name) for work in of_layers) for name in layers} == layers
 
 
-def test_shares_are_those_that_were_given_and_devices_without_one_take_no_part() -> None:
+def test_shares_are_those_that_were_given_in_their_order_and_devices_without_one_take_no_part() -> None:
     plan = prepare(spec_of("megatron", shares(c=(5, 100), a=(3, 540)))).plan
-    assert plan.layout.group == (0, 2)
-    assert (plan.layout.heads, plan.layout.columns) == ((0, 3, 8), (0, 540, 640))
+    assert plan.layout.group == (2, 0)
+    assert (plan.layout.heads, plan.layout.columns) == ((0, 5, 8), (0, 100, 640))
     assert predict(spec_of("megatron", shares(c=(5, 100), a=(3, 540)))).devices[1].flops == 0
 
 

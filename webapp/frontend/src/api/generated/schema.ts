@@ -1986,6 +1986,7 @@ export interface components {
             predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];
             requests: components["schemas"]["RequestReport"][];
+            rule?: string;
             scenario: components["schemas"]["Scenario"];
             seed: number;
             spec: components["schemas"]["RunSpec"];
@@ -2168,6 +2169,7 @@ export interface components {
             predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];
             requests: components["schemas"]["RequestReport"][];
+            rule?: string;
             scenario: components["schemas"]["Scenario"];
             seed: number;
             spec: components["schemas"]["RunSpec"];
