@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 from engine.advice.replies import (
@@ -10,6 +11,7 @@ from engine.advice.replies import (
     Asker,
     Option,
     Prices,
+    Rank,
     Reply,
     best_on,
     check_tokens,
@@ -18,6 +20,7 @@ from engine.advice.replies import (
 )
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
+from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.units import human
@@ -32,11 +35,11 @@ LAN = LinkSpec(a="a", b="b", bit_per_s=1e9, delay_s=1e-4)
 
 
 class Offer(NamedTuple):
-    """A number of boards of a kind, and what they cost or draw: the fewer the better."""
+    """A number of boards of a kind, what is to be least of them, and what they draw, W."""
 
     board: DeviceSpec
     number: int
-    expense: float
+    expense: tuple[float, float]
 
     @property
     def words(self) -> str:
@@ -45,15 +48,28 @@ class Offer(NamedTuple):
 
 # What to buy --------------------------------------------------------------------------------------
 def to_buy(
-    base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, prices: Prices, asker: Asker
+    base: RunSpec,
+    boards: Sequence[DeviceSpec],
+    tokens_per_s: float,
+    prices: Prices,
+    asker: Asker,
+    rank: Rank | None = None,
 ) -> Reply:
-    """The cheapest boards by `prices`, or those that draw least power where there are none, up to eight of a
-    kind, on links like the first one of the cluster. Raises `SpecError`.
+    """Nothing, where one device of the cluster suffices, or several. Else the boards with the least of what
+    `rank` says, up to eight of a kind, on links like the first one of the cluster. Raises `SpecError`.
     """
     check_tokens(base)
+    rank = rank or ("price" if prices.boards else "power")
+    check_prices(boards, prices, rank)
+    wanted = f"{tokens_per_s:.3g} tokens/s of {base.model.name}"
+    own = owned(base, tokens_per_s, asker)
+    if own is not None and own.figure >= tokens_per_s:
+        text = f"Buy nothing for {wanted}: your {own.words} {gives(own)}."
+        return Reply(question="buy", sentence=text, unit="tokens/s", options=(own,))
+    have = f"What is there gives at most {own.figure:.3g} tokens/s, on {own.words}. " if own else ""
     link = base.cluster.links[0] if base.cluster.links else LAN
     found: list[tuple[Offer, Assessment]] = []
-    for offer in _offers(base, boards, tokens_per_s, prices):
+    for offer in _offers(base, boards, tokens_per_s, prices, rank):
         if any(offer.board == other.board for other, _ in found):
             continue
         best = best_on(base, _star(offer, link), asker.plainly)
@@ -61,28 +77,62 @@ def to_buy(
             found.append((offer, best))
         if len(found) == MOST_OPTIONS:
             break
-    wanted = f"{tokens_per_s:.3g} tokens/s of {base.model.name}"
     on = f"on links of {human(link.bit_per_s, 'bit/s')}"
     if not found:
-        most = f"up to {COUNTS[-1]} of a kind {on}"
-        return Reply(question="buy", sentence=f"No preset reaches {wanted}, {most}.", unit="tokens/s")
+        which = "preset with a price" if rank == "price" else "preset"
+        text = f"{have}No {which} reaches {wanted}, up to {COUNTS[-1]} of a kind {on}."
+        return Reply(question="buy", sentence=text, unit="tokens/s")
     options = [option_of(base, _star(offer, link), offer.words, best, asker) for offer, best in found]
-    expense = found[0][0].expense
-    by = f"for {expense:g}, the cheapest" if prices.boards else f"at {expense:g} W, the least power"
-    text = f"Buy {options[0].words}: {gives(options[0])} {on}, {by} that reaches {wanted}."
+    least, number = found[0][0].expense[0], found[0][0].number
+    by = {
+        "price": f"for {least:g}, the cheapest",
+        "power": f"at {least:g} W, the least power",
+        "number": f"with {number} board{'s' * (number > 1)} the fewest",
+    }[rank]
+    text = f"{have}Buy {options[0].words}: {gives(options[0])} {on}, {by} that reaches {wanted}."
     return Reply(question="buy", sentence=text, unit="tokens/s", options=tuple(options))
 
 
+def owned(base: RunSpec, tokens_per_s: float, asker: Asker) -> Option | None:
+    """What is there: the best device by itself if it gives so many tokens per second, else the best of these
+    and of all together.
+    """
+    cluster, found = base.cluster, list[tuple[Assessment, ClusterSpec]]()
+    devices = [cluster.devices[rank] for rank in cluster.workers if cluster.first_alike[rank] == rank]
+    alone = [ClusterSpec(name=cluster.name, source=one.name, devices=(one,)) for one in devices]
+    for own in [*alone, *([cluster] if len(cluster.workers) > 1 else [])]:
+        if own is cluster and any((best.tokens_per_s or 0.0) >= tokens_per_s for best, _ in found):
+            break
+        row = best_on(base, own, asker.plainly)
+        found += [(row, own)] if row is not None else []
+    if not found:
+        return None
+    best, own = max(found, key=lambda pair: pair[0].tokens_per_s or 0.0)
+    titles = {device.name: device.title or device.name for device in cluster.devices}
+    words = " and ".join(titles[name] for name in best.devices if cluster.rank(name) in cluster.workers)
+    return option_of(base, own, words + " alone" * (len(best.devices) == 1), best, asker)
+
+
+def check_prices(boards: Sequence[DeviceSpec], prices: Prices, rank: Rank) -> None:
+    """Check that boards which are ranked by price have prices; raises `SpecError`."""
+    names = {board.name for board in boards}
+    unknown = sorted(set(prices.boards) - names)
+    if rank == "price" and not names & set(prices.boards):
+        named = f"{', '.join(unknown)} are none" if unknown else "there are none"
+        raise SpecError(f"prices of presets rank boards by price, and {named}: give some, or rank by power.")
+
+
 def _offers(
-    base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, prices: Prices
+    base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, prices: Prices, rank: Rank
 ) -> Iterator[Offer]:
     """Offers from the least expense on, without those whose memory is too small or too slow for the model."""
     found = []
     for board in boards:
-        each = prices.boards.get(board.name) if prices.boards else board.watts or None
+        price, watts = prices.boards.get(board.name), board.watts or None
+        each = {"price": price, "power": watts, "number": 1.0}[rank]
         if each is not None:
-            found += [Offer(board, count, count * each) for count in COUNTS]
-    for offer in sorted(found, key=lambda offer: (offer.expense, offer.number)):
+            found += [Offer(board, count, (count * each, count * (watts or inf))) for count in COUNTS]
+    for offer in sorted(found, key=lambda offer: (*offer.expense, offer.number)):
         if _may_reach(base, [offer.board] * offer.number, base.model, tokens_per_s):
             yield offer
 

@@ -1,6 +1,6 @@
 """Four questions of somebody who builds a cluster, each answered in one sentence from predictions. Pure.
 
-buy       which boards, and how many, give so many tokens per second of a model
+buy       whether what is there gives so many tokens per second of a model, else which boards do
 largest   which model is the largest that these boards give at so many tokens per second
 link      which link is worth ten times its rate
 cost      what a token costs: energy, and money where prices are given
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from engine.advice.buying import largest_model, to_buy
 from engine.advice.owning import cost_per_token, link_to_upgrade
-from engine.advice.replies import Asker, Prices, Question, Reply
+from engine.advice.replies import Asker, Prices, Question, Rank, Reply
 from engine.advice.values import Assessment, Objective
 from engine.domain.cluster import DeviceSpec
 from engine.domain.model import ModelSpec
@@ -22,12 +22,15 @@ from engine.domain.values import Positive, Value
 
 
 class Asked(Value):
-    """A question and what it is about; `tokens_per_s` are wanted by `buy` and `largest`."""
+    """A question and what it is about; `tokens_per_s` are wanted by `buy` and `largest`. `rank` is of `buy`;
+    None: by price where there are prices, else by power.
+    """
 
     question: Question
     by: Objective = "total_s"
     tokens_per_s: Positive = 1.0
     prices: Prices = Prices()
+    rank: Rank | None = None
 
     @property
     def is_about_strategies(self) -> bool:
@@ -48,7 +51,7 @@ def reply_to(asked: Asked, base: RunSpec, rows: Sequence[Assessment], supply: Su
     """
     match asked.question:
         case "buy":
-            return to_buy(base, supply.boards(), asked.tokens_per_s, asked.prices, asker)
+            return to_buy(base, supply.boards(), asked.tokens_per_s, asked.prices, asker, asked.rank)
         case "largest":
             return largest_model(base, supply.models(), asked.tokens_per_s, asker)
         case "link":

@@ -16,6 +16,8 @@ from engine.domain.units import between
 from engine.domain.values import NonNegative, Value
 
 Question = Literal["buy", "largest", "link", "cost"]
+Rank = Literal["price", "power", "number"]
+"""What is to be least of boards to buy: their price, the power that they draw, or their number."""
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]
 RATE: Objective = "tokens_per_s"
 METHODS = ("single", "edgeshard", "megatron")

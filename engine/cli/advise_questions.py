@@ -9,7 +9,11 @@ from rich.console import Group
 from rich.text import Text
 
 from engine.advice.questions import Asked, Supply
+<<<<<<< HEAD
 from engine.advice.replies import Prices, Question, Reply, interval
+=======
+from engine.advice.replies import Prices, Question, Rank, Reply
+>>>>>>> 3b0023e9 (What to buy begins with what is there, and boards are ranked by price, power or number as asked)
 from engine.cli.command import Environment
 from engine.cli.tables import table
 from engine.domain.errors import SpecError
@@ -36,6 +40,11 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="BOARD=AMOUNT",
         help="of a preset (buy) or a device of the cluster (cost), in any currency; repeatable",
     )
+    parser.add_argument(
+        "--rank",
+        choices=get_args(Rank),
+        help="what is to be least of boards to buy (price where there are prices, else power)",
+    )
     parser.add_argument("--per-kwh", type=float, metavar="AMOUNT", help="price of a kilowatt-hour (cost)")
 
 
@@ -55,7 +64,9 @@ def asked(args: argparse.Namespace) -> Asked:
     """The question of the command line. Raises `SpecError`."""
     if args.tokens_per_s <= 0:
         raise SpecError(f"--tokens-per-s is {args.tokens_per_s:g}: expected tokens per second, more than 0.")
-    return Asked(question=args.ask, by=args.by, tokens_per_s=args.tokens_per_s, prices=prices_of(args))
+    return Asked(
+        question=args.ask, by=args.by, tokens_per_s=args.tokens_per_s, prices=prices_of(args), rank=args.rank
+    )
 
 
 def supply(environment: Environment) -> Supply:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engine.advice.questions import Asked
-from engine.advice.replies import Prices, Question
+from engine.advice.replies import Prices, Question, Rank
 from engine.advice.values import Objective
 from engine.domain.cluster import ClusterSpec
 from engine.domain.spec import RunSpec
@@ -30,15 +30,22 @@ class AdviceRequest(Value):
 
 
 class QuestionRequest(AdviceRequest):
-    """One of the four questions; `tokens_per_s` are wanted by `buy` and `largest`."""
+    """One of the four questions; `tokens_per_s` are wanted by `buy` and `largest`, and `rank` is of `buy`."""
 
     question: Question
     tokens_per_s: Positive = 1.0
     prices: Prices = Prices()
+    rank: Rank | None = None
 
     @property
     def asked(self) -> Asked:
-        return Asked(question=self.question, by=self.by, tokens_per_s=self.tokens_per_s, prices=self.prices)
+        return Asked(
+            question=self.question,
+            by=self.by,
+            tokens_per_s=self.tokens_per_s,
+            prices=self.prices,
+            rank=self.rank,
+        )
 
 
 def base_of(request: AdviceRequest) -> RunSpec:

@@ -33,6 +33,9 @@ def board(name: str, **changed: Any) -> DeviceSpec:
     return DeviceSpec.model_validate({"name": name, **fields})
 
 
+WEAK, WEAK_TOO = (board(name, memory_byte_per_s=1e6) for name in ("weak", "weak-too"))
+
+
 def base(*devices: DeviceSpec, rates: tuple[float, ...] = ()) -> RunSpec:
     names = [device.name for device in devices]
     rates = rates or (1e9,) * len(names)
@@ -59,33 +62,65 @@ def test_what_it_says_to_buy_reaches_the_rate_and_half_as_many_do_not() -> None:
     slow = board("slow")
     alone = rate(base(slow))
     found = to_buy(base(slow), [slow], 1.3 * alone, NO_PRICES, ASKER)
-    assert found.sentence.startswith("Buy 2 × slow: gives ") and "at 10 W, the least power" in found.sentence
+    assert found.sentence.startswith(
+        f"What is there gives at most {alone:.3g} tokens/s, on slow alone. Buy 2 "
+    )
+    assert "at 10 W, the least power" in found.sentence
     assert found.options[0].figure >= 1.3 * alone
-    assert to_buy(base(slow), [slow], 0.9 * alone, NO_PRICES, ASKER).options[0].words == "1 × slow"
+    assert to_buy(base(WEAK), [slow], 0.9 * alone, NO_PRICES, ASKER).options[0].words == "1 × slow"
+
+
+def test_nothing_is_to_buy_where_a_device_that_is_there_suffices() -> None:
+    strong = board("strong", title="Strong Board")
+    alone = rate(base(strong))
+    found = to_buy(base(WEAK, strong, WEAK_TOO), [board("new", watts=0.1)], 0.9 * alone, NO_PRICES, ASKER)
+    assert found.sentence.startswith("Buy nothing for ")
+    assert "your Strong Board alone gives " in found.sentence
+    assert found.options[0].figure == pytest.approx(alone, rel=0.05)
+
+
+def test_nothing_is_to_buy_where_what_is_there_suffices_together() -> None:
+    one, other = board("one"), board("other")
+    wanted = 1.3 * rate(base(one))
+    found = to_buy(base(one, other), [board("new", watts=0.1)], wanted, NO_PRICES, ASKER)
+    assert "your one and other gives " in found.sentence and found.options[0].figure >= wanted
 
 
 def test_the_cheapest_by_price_may_be_another_than_the_one_that_draws_least() -> None:
     frugal, cheap = board("frugal", watts=2.0), board("cheap", watts=20.0)
-    wanted = 0.9 * rate(base(frugal))
-    by_power = to_buy(base(frugal), [cheap, frugal], wanted, NO_PRICES, ASKER)
-    by_price = to_buy(
-        base(frugal), [cheap, frugal], wanted, Prices(boards={"frugal": 90, "cheap": 35}), ASKER
-    )
+    wanted, prices = 0.9 * rate(base(frugal)), Prices(boards={"frugal": 90, "cheap": 35})
+    by_power = to_buy(base(WEAK), [cheap, frugal], wanted, prices, ASKER, "power")
+    by_price = to_buy(base(WEAK), [cheap, frugal], wanted, prices, ASKER)
     assert [option.words for option in by_power.options] == ["1 × frugal", "1 × cheap"]
     assert [option.words for option in by_price.options] == ["1 × cheap", "1 × frugal"]
     assert "for 35, the cheapest" in by_price.sentence
 
 
+def test_the_fewest_boards_may_be_neither_the_cheapest_nor_the_most_frugal() -> None:
+    small, large = board("small", watts=1.0), board("large", memory_byte_per_s=4e8, watts=50.0)
+    wanted = 1.3 * rate(base(small))
+    options = to_buy(base(WEAK), [small, large], wanted, NO_PRICES, ASKER, "number").options
+    assert [option.words for option in options] == ["1 × large", "2 × small"]
+    options = to_buy(base(WEAK), [small, large], wanted, NO_PRICES, ASKER, "power").options
+    assert [option.words for option in options] == ["2 × small", "1 × large"]
+
+
+def test_without_a_price_of_a_preset_nothing_is_ranked_by_price() -> None:
+    for prices in (NO_PRICES, Prices(boards={"unknown": 5})):
+        with pytest.raises(SpecError, match="give some, or rank by power"):
+            to_buy(base(WEAK), [board("slow")], 1.0, prices, ASKER, "price")
+
+
 def test_no_board_is_said_where_none_reaches_the_rate() -> None:
     found = to_buy(base(board("slow")), [board("slow")], 1e6, NO_PRICES, ASKER)
-    assert found.sentence == (
-        "No preset reaches 1e+06 tokens/s of demo-lm, up to 8 of a kind on links of 1 Gbit/s."
+    assert found.sentence.endswith(
+        " on slow alone. No preset reaches 1e+06 tokens/s of demo-lm, up to 8 of a kind on links of 1 Gbit/s."
     )
 
 
 def test_a_board_from_a_data_sheet_has_an_interval_around_its_rate() -> None:
     sheet = board("sheet", basis="data sheet", assumed_efficiency=0.5)
-    (option,) = to_buy(base(sheet), [sheet], 0.9 * rate(base(sheet)), NO_PRICES, ASKER).options
+    (option,) = to_buy(base(WEAK), [sheet], 0.9 * rate(base(sheet)), NO_PRICES, ASKER).options
     assert option.low is not None and option.high is not None
     assert option.low < option.figure < option.high
 
