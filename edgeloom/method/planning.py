@@ -7,6 +7,7 @@ from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, Planne
 from engine.strategies.planner.exact import Shares, best_shares, most_granules
 from engine.strategies.planner.exchange import Exchange, Flags, Floats
 from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import batches, best_batch, best_pipelines, does_fit
 from engine.strategies.planner.split import SplitSearch, equal_groups, first_plan
@@ -103,6 +104,7 @@ __all__ = [
     "most_granules",
     "most_layers",
     "named_worker",
+    "nearest_first",
     "of_device",
     "of_shares",
     "of_stages",

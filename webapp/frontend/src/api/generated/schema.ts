@@ -1913,6 +1913,7 @@ export interface components {
             prices?: components["schemas"]["Prices"];
             /** @enum {string} */
             question: "buy" | "largest" | "link" | "cost";
+            rank?: ("price" | "power" | "number") | null;
             tokens_per_s?: number;
             workload?: components["schemas"]["Workload"];
         };
