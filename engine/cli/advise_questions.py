@@ -9,11 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from engine.advice.questions import Asked, Supply
-<<<<<<< HEAD
-from engine.advice.replies import Prices, Question, Reply, interval
-=======
-from engine.advice.replies import Prices, Question, Rank, Reply
->>>>>>> 3b0023e9 (What to buy begins with what is there, and boards are ranked by price, power or number as asked)
+from engine.advice.replies import Prices, Question, Rank, Reply, interval
 from engine.cli.command import Environment
 from engine.cli.tables import table
 from engine.domain.errors import SpecError
