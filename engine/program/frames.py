@@ -20,7 +20,7 @@ MAX_TAG_BYTES = 40
 DTYPES = ("float32", "bfloat16", "float16", "int64", "uint8")
 
 NOTE_BYTES = 8
-_LAYOUT = struct.Struct(f"<qqqddBBBBB{MAX_DIMS}I{MAX_TAG_BYTES}s")
+_LAYOUT = struct.Struct(f"<qqqddBBBBBI{MAX_DIMS}I{MAX_TAG_BYTES}s")
 MAX_NOTE = 255
 EPOCHS = 256
 
@@ -37,7 +37,8 @@ class FrameHeader(NamedTuple):
 
     Times are monotonic wall seconds of the one clock of all devices: `sent_s` is the sender's logical time of
     sending, `due_s` the earliest time at which an idle path could have delivered the message. `epoch` counts
-    plans, modulo `EPOCHS`: a device ignores messages of an earlier plan.
+    plans, modulo `EPOCHS`: a device ignores messages of an earlier plan. `sequence` counts the messages of
+    one tag to one receiver under one plan: the receiver checks that none is missing and none overtakes.
     """
 
     message: int
@@ -50,6 +51,7 @@ class FrameHeader(NamedTuple):
     tag: str
     note_size: int = 0
     epoch: int = 0
+    sequence: int = 0
 
     @property
     def body_bytes(self) -> int:
@@ -82,6 +84,7 @@ class FrameHeader(NamedTuple):
             len(tag),
             self.note_size,
             self.epoch,
+            self.sequence,
             *dims,
             tag,
         )
@@ -91,7 +94,7 @@ class FrameHeader(NamedTuple):
     def unpack(cls, data: bytes | bytearray | memoryview) -> FrameHeader:
         fields = _LAYOUT.unpack_from(data)
         message, payload, both, sent_s, due_s, dtype, num_dims, tag_len, note_size, epoch = fields[:10]
-        dims, tag = fields[10 : 10 + num_dims], fields[10 + MAX_DIMS]
+        sequence, dims, tag = fields[10], fields[11 : 11 + num_dims], fields[11 + MAX_DIMS]
         return cls(
             message,
             payload,
@@ -103,6 +106,7 @@ class FrameHeader(NamedTuple):
             tag[:tag_len].decode(),
             note_size,
             epoch,
+            sequence,
         )
 
 

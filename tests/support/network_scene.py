@@ -25,7 +25,7 @@ class Scene:
         def send():
             number = self.numbers[src, dst] = self.numbers.get((src, dst), -1) + 1
             facts = {"bytes": size_bytes, "message": number}
-            self.network.send(SimulatedMessage(src, dst, name, None, (), at_s, facts))
+            self.network.send(SimulatedMessage(src, dst, name, 0, None, (), at_s, facts))
 
         self.kernel.schedule(at_s, send)
         return self

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 from typing import Any, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
@@ -30,6 +31,7 @@ from engine.worlds.common.programs import Handle, Program
 Emit = Callable[[Span | Mark], None]
 Message = tuple[Note, Tensor]
 Mailbox = dict[tuple[int, str], deque[tuple[Message, float]]]
+Sequences = dict[tuple[int, str], Iterator[int]]
 
 
 class Receipt(Handle):
@@ -100,6 +102,8 @@ class Device(ABC):
         self.ledger = Ledger(self.device.name, self.device.usable_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
+        self.sequences: Sequences = defaultdict(count)  # of messages to send, by receiver and tag
+        self.due_sequences: Sequences = defaultdict(count)  # of messages to come, by sender and tag
         self.prices: dict[OnShapes, Prices] = {}  # of one operation for all alike
         self._prices_of: dict[OnShapes, Prices] = {}
         self.arrived: Mailbox = defaultdict(deque)
@@ -130,6 +134,8 @@ class Device(ABC):
         """Drop the messages and KV caches of all programs; weights stay."""
         self.arrived.clear()
         self.expected.clear()
+        self.sequences.clear()
+        self.due_sequences.clear()
         self.ledger.release_all()
 
     def empty(self) -> None:
@@ -295,12 +301,12 @@ class Device(ABC):
             share=share_of(op, metas, self.model),
         )
 
-    def number_message(self, dst: int, tag: str) -> int:
-        """The next message number of the pair (self, dst)."""
+    def number_message(self, dst: int, tag: str) -> tuple[int, int]:
+        """The next message number of the pair (self, dst), and the next sequence number of `tag` on it."""
         if dst == self.rank or not 0 <= dst < self.world_size:
             raise PlanError(f"{self.device.name} sends {tag!r} to rank {dst}: name another device's rank.")
         self.message_numbers[dst] += 1
-        return self.message_numbers[dst] - 1
+        return self.message_numbers[dst] - 1, next(self.sequences[dst, tag])
 
     def recv(self, src: int, tag: str) -> Handle:
         return self._receive(src, tag, noted=False)
@@ -325,8 +331,21 @@ class Device(ABC):
     def _receipt(self, src: int, tag: str, noted: bool) -> Receipt:
         return Receipt(tag, self.cluster.devices[src].name, noted)
 
-    def deliver(self, src: int, tag: str, message: Message, time_s: float) -> None:
-        """Give a message that is usable from `time_s` to the program that waits for it, or keep it."""
+    def deliver(self, src: int, tag: str, sequence: int, message: Message, time_s: float) -> None:
+        """Give a message that is usable from `time_s` to the program that waits for it, or keep it.
+
+        Raises `RunError` if it is not the next of its sender and tag: results would be wrong without a trace.
+        """
+        due = next(self.due_sequences[src, tag])
+        if sequence != due:
+            peer, me = self.cluster.devices[src].name, self.device.name
+            raise RunError(
+                f"{me} got message {sequence} of {tag!r} from {peer} at {time_s:.3f} s, where message {due} "
+                "is next: EdgeLoom has lost messages or changed their order, which is a fault of EdgeLoom; "
+                "report it with this run's spec.",
+                me,
+                time_s,
+            )
         waiting = self.expected[src, tag]
         if waiting:
             handle = waiting.popleft()

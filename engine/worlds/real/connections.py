@@ -336,24 +336,29 @@ class Connections:
         except BlockingIOError:
             return
 
+    def _watched(self) -> list[socket.socket]:
+        """The sockets from which something may come."""
+        return [self.listener, self._woken, *(connection.sock for connection in self.receiving)]
+
     def wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         """Wait up to `timeout_s` for something to happen: complete messages, and peers that have closed.
 
         `select`, because it alone has a resolution of microseconds.
         """
-        receiving = {connection.sock: connection for connection in self.receiving}
         blocked = {
             connection.sock: connection
             for connection in self.sending.values()
             if connection.backlog and not connection.broken
         }
-        watched = [self.listener, self._woken, *receiving]
         begun_s = time.monotonic()
-        readable, writable, _ = select.select(watched, list(blocked), [], timeout_s)
-        messages: list[Incoming] = []
-        closed: list[int] = []
+        readable, writable, _ = select.select(self._watched(), list(blocked), [], timeout_s)
         for sock in writable:
             blocked[sock].flush()
+        if writable:  # what was sent lets programs go on, which may have read what was readable
+            readable, _, _ = select.select(self._watched(), [], [], 0.0)
+        receiving = {connection.sock: connection for connection in self.receiving}
+        messages: list[Incoming] = []
+        closed: list[int] = []
         for sock in readable:
             if sock is self._woken:
                 self._woken.recv(4096)

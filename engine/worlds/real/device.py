@@ -122,8 +122,9 @@ class RealDevice(DeviceLoop):
     def send(self, tensor: torch.Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
         current = self.current
         sent_s, payload = current.now_s, bytes_of(tensor)
+        message, sequence = self.number_message(dst, tag)
         header = FrameHeader(
-            self.number_message(dst, tag),
+            message,
             len(payload),
             (current.request, current.token),
             self.clock.wall(sent_s),
@@ -133,6 +134,7 @@ class RealDevice(DeviceLoop):
             tag,
             len(note),
             self.epoch % EPOCHS,
+            sequence,
         )
         handle = Handle("send")
 

@@ -110,7 +110,8 @@ class DeviceLoop(Device):
         self.departed_s: dict[int, float] = {}
         self.due: list[tuple[float, int, Done | Incoming | Lost]] = []
         self.alarms: list[tuple[float, float, int, Handle]] = []  # wall time, virtual time
-        self.early: list[Incoming] = []
+        self.early: deque[Incoming] = deque()  # read and not accepted yet
+        self.usable_s: dict[int, float] = {}  # when the last message of each peer may be used (wall)
         self.serial = 0
         self.live: set[Program] = set()
         self.clock = Clock(0.0, 1.0)
@@ -190,6 +191,7 @@ class DeviceLoop(Device):
         self.due.clear()
         self.alarms.clear()
         self.early.clear()
+        self.usable_s.clear()
         self.computing = 0
         for pacer in (self.compute_pacer, self.disk_pacer):
             pacer.reset(time.monotonic())
@@ -273,10 +275,8 @@ class DeviceLoop(Device):
             if waiting:
                 timeout_s = min(timeout_s, max(0.0, waiting[0][0] - LEAD_S - time.monotonic()))
         arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
-        arrived, self.early = self.early + arrived, []
-        for incoming in arrived:
-            if incoming.header.epoch == self.epoch % EPOCHS:
-                self._accept(incoming)
+        self.early += arrived
+        self._accept_all()
         while self.done:
             finished = self.done.popleft()
             self.outstanding -= 1
@@ -285,9 +285,22 @@ class DeviceLoop(Device):
             self.watchdog.suspect(peer)
         self.watchdog.check(time.monotonic())
 
+    def _accept_all(self) -> None:
+        """Accept the messages that were read, in their order and one by one: each may resume a program, which
+        may look for more.
+        """
+        while self.early:
+            incoming = self.early.popleft()
+            if incoming.header.epoch == self.epoch % EPOCHS:
+                self._accept(incoming)
+
     def _accept(self, message: Incoming) -> None:
-        """Deliver a message that has arrived when it may be used."""
-        self._later(self._usable_s(message), message)
+        """Deliver a message that has arrived when it may be used, and not before an earlier one of its
+        sender, which may be larger or may have set out before a delay became shorter.
+        """
+        src = message.src
+        self.usable_s[src] = max(self._usable_s(message), self.usable_s.get(src, 0.0))
+        self._later(self.usable_s[src], message)
 
     def _wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         """Wait `timeout_s` at most for complete messages and for peers that have closed."""
@@ -351,7 +364,7 @@ class DeviceLoop(Device):
         tensor = tensor_of(header, message.body)
         self.record(self._received, message.src, header, at_virtual_s)
         note = unpack_note(header, message.body) if header.note_size else ()
-        self.deliver(message.src, header.tag, (note, tensor), at_virtual_s)
+        self.deliver(message.src, header.tag, header.sequence, (note, tensor), at_virtual_s)
 
     def _received(self, src: int, header: FrameHeader, at_s: float) -> None:
         request, token = header.request_token

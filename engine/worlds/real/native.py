@@ -29,7 +29,6 @@ from engine.ops.ledger import Ledger
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, meta_of
 from engine.ops.torch_kernels.dispatch import FUNCTIONS
-from engine.program.frames import EPOCHS
 from engine.worlds.common.device import Receipt
 from engine.worlds.common.programs import Handle
 from engine.worlds.real.connections import Incoming
@@ -278,9 +277,8 @@ class NativeDevice(RealDevice):
         program.waiting_since_s, until_s = program.now_s, time.monotonic() + POLL_S
         while not handle.done and time.monotonic() < until_s and not connections.is_moving_much:
             messages, closed = connections.poll()
-            for message in messages:
-                if message.header.epoch == self.epoch % EPOCHS:
-                    self._accept(message)
+            self.early += messages
+            self._accept_all()
             for peer in closed:
                 self.watchdog.suspect(peer)
         if handle.done:

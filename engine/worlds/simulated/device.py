@@ -292,8 +292,9 @@ class SimulatedDevice(Device):
 
     def send_as(self, tensor: Tensor, arriving: Tensor, dst: int, tag: str, note: Note) -> Handle:
         """The receiver gets `arriving`, which has the shape of `tensor`."""
-        facts = self.message_facts(tensor, tag, note, self.number_message(dst, tag))
-        message = SimulatedMessage(self.rank, dst, tag, arriving, note, self.now_s, facts)
+        number, sequence = self.number_message(dst, tag)
+        facts = self.message_facts(tensor, tag, note, number)
+        message = SimulatedMessage(self.rank, dst, tag, sequence, arriving, note, self.now_s, facts)
         if dst in self.failed:
             message.handle.done, message.handle.time_s = True, self.now_s
         elif self.threads is not None:

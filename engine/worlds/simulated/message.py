@@ -29,6 +29,7 @@ class SimulatedMessage:
         "note",
         "paced_bytes",
         "sent_s",
+        "sequence",
         "size_bytes",
         "src",
         "tag",
@@ -36,9 +37,17 @@ class SimulatedMessage:
     )
 
     def __init__(
-        self, src: int, dst: int, tag: str, tensor: Tensor, note: Note, sent_s: float, facts: dict[str, Any]
+        self,
+        src: int,
+        dst: int,
+        tag: str,
+        sequence: int,
+        tensor: Tensor,
+        note: Note,
+        sent_s: float,
+        facts: dict[str, Any],
     ):
-        self.src, self.dst, self.tag = src, dst, tag
+        self.src, self.dst, self.tag, self.sequence = src, dst, tag, sequence
         self.tensor, self.note = tensor, note
         self.sent_s = sent_s
         self.facts = facts

@@ -67,6 +67,10 @@ class SimulatedNetwork:
         self.connections: dict[tuple[int, int], TcpConnection] = defaultdict(TcpConnection)
         self.in_repair: dict[tuple[int, int], deque[SimulatedMessage]] = defaultdict(deque)
         """Messages that have left over a path that loses packets, and have not arrived."""
+        self._arrival_s: dict[tuple[int, int], float] = defaultdict(float)
+        """When the last message of each pair arrives that nothing was lost of: later ones arrive after it,
+        also if they are smaller or a delay is shorter now.
+        """
         self._send_queues: dict[DirectedLink, SendQueue] = {}
         self._waiting: dict[SimulatedMessage, Turn] = {}  # in a send queue, not on the links yet
         self._routes: dict[tuple[int, int], Route] = {}
@@ -107,6 +111,7 @@ class SimulatedNetwork:
         self.shared.clear(self.kernel.now_s)
         self.queues.clear()
         self.in_repair.clear()
+        self._arrival_s.clear()
         self._waiting.clear()
         self._send_queues.clear()
         self._rates_are_due = False
@@ -221,7 +226,9 @@ class SimulatedNetwork:
         received_s = self.waiting_frac * receiver_cost_s(receiver, message.size_bytes)
         if not loss_frac and not ack_loss_frac and not self.in_repair[pair]:
             self._free_queue(message)
-            self.kernel.schedule(self.kernel.now_s + (there_s + received_s), partial(self._arrive, message))
+            arrives_s = max(self.kernel.now_s + (there_s + received_s), self._arrival_s[pair])
+            self._arrival_s[pair] = arrives_s
+            self.kernel.schedule(arrives_s, partial(self._arrive, message))
             self.on_departed(message)
             return
         segments, took_s = ceil(message.size_bytes / SEGMENT_BYTES), self.kernel.now_s - message.enters_s
@@ -230,7 +237,7 @@ class SimulatedNetwork:
         delivery = self.connections[pair].deliver(segments, path, random, len(self.queues[pair]) > 1)
         left_s = max(self.kernel.now_s, message.enters_s + max(took_s, delivery.left_s))
         arrives_s = message.enters_s + max(took_s + there_s, delivery.arrived_s) + received_s
-        message.arrives_s = max(left_s, arrives_s)
+        message.arrives_s = max(left_s, arrives_s, self._arrival_s[pair])
         message.arrival_is_final = delivery.retransmission_was_lost
         self.kernel.schedule(left_s, lambda: self._depart_with_losses(message))
 
@@ -282,7 +289,7 @@ class SimulatedNetwork:
                 random = Random(f"{self.seed} {src} {dst} {earlier.facts['message']} again")
                 lost_again = random.random() < self.conditions.path_loss_frac(there)
                 timeout_s = self.connections[src, dst].round_trip.timeout_s if lost_again else 0.0
-                earlier.arrives_s = repaired_s + timeout_s
+                earlier.arrives_s = max(repaired_s + timeout_s, self._arrival_s[src, dst])
                 self.kernel.schedule(earlier.arrives_s, lambda: self._arrive_in_order(src, dst))
 
     # rates

@@ -191,7 +191,8 @@ class SimulatedWorld:
 
         def use() -> None:
             device.emit(message.span("recv", self.spec.cluster, self.now_s))
-            device.deliver(message.src, message.tag, (message.note, message.tensor), self.now_s)
+            content = message.note, message.tensor
+            device.deliver(message.src, message.tag, message.sequence, content, self.now_s)
 
         device.receive(message, use)
 

@@ -7,6 +7,7 @@ import pytest
 from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
 from engine.worlds.real.connections import (
     HELLO,
+    SEND_BUFFER_BYTES,
     USER_TIMEOUT_S,
     WARM_UP_BYTES,
     Connections,
@@ -258,3 +259,21 @@ def test_a_peer_that_does_not_listen_cannot_be_opened(pair):
     far.listener.close()
     assert not near.open(1)
     assert not near.sending
+
+
+def test_a_program_that_goes_on_when_a_message_has_left_may_look_at_the_connections_itself(pair):
+    """What it finds is its own; the look from within which it goes on takes what comes after."""
+    near, far = open_both_ways(pair)
+    found = []
+    payload = bytes(4 * SEND_BUFFER_BYTES)
+    while not near.is_writing:  # until the kernel takes no more
+        header = FrameHeader(0, len(payload), (0, 0), 1.0, 2.0, "uint8", (len(payload),), "x")
+        near.sending[1].write(header, b"", memoryview(payload), lambda at_s: found.append(near.wait(0.0)))
+    write(far, 0, b"abc", number=7)
+    near.wake()
+    got = []
+    while near.is_writing or not (got or any(messages for messages, _ in found)):
+        far.wait(0.0)
+        got += near.wait(0.0)[0]
+    inner = [message for messages, _ in found for message in messages]
+    assert [bytes(message.body) for message in inner + got] == [b"abc"]

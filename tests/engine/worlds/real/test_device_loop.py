@@ -218,7 +218,7 @@ def test_messages_from_before_the_last_new_plan_are_dropped(make):
     device.epoch = 1
     old = arrival(101.0, 1e9, 102.0)
     new = old._replace(header=old.header._replace(epoch=1))
-    device.early = [old, new]
+    device.early += [old, new]
     device._next()
     assert [item for _, _, item in device.due] == [new]
     device.halt()
