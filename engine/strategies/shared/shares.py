@@ -82,7 +82,7 @@ def named_worker(cluster: ClusterSpec, name: str, where: str) -> int | None:
         return None
     rank = cluster.rank(name)
     if rank not in cluster.workers:
-        raise SpecError(f"{where}: {name} is a terminal: name a worker.")
+        raise SpecError(f"{where}: {name} is a terminal or has failed: name another worker.")
     return rank
 
 

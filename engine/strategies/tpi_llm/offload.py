@@ -7,6 +7,8 @@ stream: the cache is never evicted nor recomputed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
@@ -28,8 +30,13 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
     Params = TPIParams
     Layout = SlidingWindowLayout
 
-    def plan(
-        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPIParams
+    def plan_by(
+        self,
+        ratios: Mapping[int, float],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: TPIParams,
     ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         return with_streams(
@@ -37,8 +44,9 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
             cluster,
             model,
             demand,
-            chosen_bounds(self.name, cluster, model, demand, params),
+            chosen_bounds(self.name, cluster, model, demand, params, ratios),
             params.window,
             params.all_reduce,
             lambda share: streams_as_needed(share, params.window, demand.longest.cached_rows),
+            ratios,
         )

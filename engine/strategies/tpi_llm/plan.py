@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from pydantic import Field
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import HeldSlice, Placement, Plan, Slice
 from engine.domain.units import needs_and_has
-from engine.domain.values import Count, NonNegative
+from engine.domain.values import Count, NonNegative, Positive
 from engine.ops.core import FeedForward
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
@@ -53,11 +55,15 @@ StreamsOf = Callable[["MemberShare"], Streams]
 
 
 class SlidingWindowLayout(AllReduceLayout):
-    """Shares of heads and columns, and by rank which blocks stream through a window of so many blocks."""
+    """Shares of heads and columns, and by rank which blocks stream through a window of so many blocks.
+
+    `ratios` are the shares that were given by hand, by rank, also of devices that have failed since.
+    """
 
     kind: Literal["sliding_window"] = "sliding_window"
     window: Count
     streams: dict[int, Streams]
+    ratios: dict[int, Positive] = Field(default_factory=dict)
     predicted_token_s: NonNegative
 
 
@@ -77,7 +83,7 @@ def ratios_of(text: str, members: int) -> tuple[float, ...]:
         ratios = tuple(float(number) for number in text.split(","))
     except ValueError:
         ratios = ()
-    if len(ratios) != members or min(ratios) <= 0 or abs(sum(ratios) - 1) > 1e-6:
+    if len(ratios) != members or not (min(ratios) > 0 and abs(sum(ratios) - 1) <= 1e-6):
         raise SpecError(
             f"parameters, ratio: {text!r} is no list of {members} positive numbers with sum 1, "
             "one per worker, the source's first: write it like 0.5, 0.25, 0.25."
@@ -212,6 +218,7 @@ def with_streams(
     window: int,
     how: AllReduce,
     streams_of: StreamsOf,
+    ratios: Mapping[int, float],
 ) -> Plan[SlidingWindowLayout]:
     """The shares as a plan with most streaming weights offloaded: memory holds the first window of them.
 
@@ -248,6 +255,7 @@ def with_streams(
         all_reduce=how,
         window=window,
         streams=streams,
+        ratios=ratios,
         predicted_token_s=_predicted_s(cluster, model, demand, bounds, shares, streams, window, how),
     )
     return Plan(strategy=name, holdings=(*holdings, *norms), work=placement.work, layout=layout)

@@ -7,20 +7,23 @@ latency. Where its text and its published code differ (columns), a parameter cho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypeVar
 
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.ops.tensors import Tensor
 from engine.program.collectives import AllReduce
 from engine.program.ctx import Ctx
-from engine.program.strategy import DivisibleParams, Done, ParamsT, Step
+from engine.program.strategy import DivisibleParams, Done, Step
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
@@ -41,7 +44,8 @@ class TPIParams(DivisibleParams):
     units = ("heads", "columns")
     ratio: str = Field(
         default="",
-        description="Share of each worker, the source's first, like 0.5, 0.25, 0.25; empty: by speed.",
+        description="Share of each worker, the source's first, like 0.5, 0.25, 0.25; empty: by speed. After "
+        "a failure the others keep their proportions.",
     )
     ffn_split: Literal["ratio", "equal"] = Field(
         default="ratio", description="Feed-forward columns by ratio as in the paper, or equal as in its code."
@@ -62,8 +66,44 @@ class TPILLMParams(TPIParams):
     kv_pressure: KVPressure = Field(default="oom", description=KV_PRESSURE_HELP)
 
 
-class SlidingWindow(TensorParallel[ParamsT, SlidingWindowLayout]):
+TPIParamsT = TypeVar("TPIParamsT", bound=TPIParams, default=Any)
+
+
+class SlidingWindow(TensorParallel[TPIParamsT, SlidingWindowLayout]):
     """Runs `window` and `streams` of a plan's layout. They differ in which blocks stream from when."""
+
+    def plan(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPIParamsT
+    ) -> Plan[SlidingWindowLayout]:
+        ratios: Mapping[int, float] = {}
+        if params.ratio and params.plan is None:
+            group = source_first(cluster)
+            ratios = dict(zip(group, ratios_of(params.ratio, len(group)), strict=True))
+        return self.plan_by(ratios, cluster, model, workload, params)
+
+    @abstractmethod
+    def plan_by(
+        self,
+        ratios: Mapping[int, float],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: TPIParamsT,
+    ) -> Plan[SlidingWindowLayout]:
+        """The plan of workers with these shares, by rank; by speed if none are given."""
+
+    def replan(
+        self,
+        plan: Plan[SlidingWindowLayout],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: TPIParamsT,
+    ) -> Plan[SlidingWindowLayout]:
+        """Shares that were given stay in proportion among those that are left; a device that joins and was
+        given none gets none.
+        """
+        return self.plan_by(plan.layout.ratios, cluster, model, workload, params.without_plan())
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[SlidingWindowLayout]) -> PlanByHand:
         return of_shares(cluster, plan.layout)
@@ -94,18 +134,24 @@ class SlidingWindow(TensorParallel[ParamsT, SlidingWindowLayout]):
 
 
 def chosen_bounds(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: TPIParams
+    name: str,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: TPIParams,
+    given: Mapping[int, float],
 ) -> Bounds:
     """Heads and columns of each worker, the source being the first of them if it is one: as made by hand, or
-    whole KV groups by ratio.
+    whole KV groups, in the proportions that are `given` by rank or else by speed.
     """
     group = source_first(cluster)
     if params.plan is not None:
         return bounds_by_hand(name, cluster, model, params.plan, group)
-    if params.ratio:
-        ratios = ratios_of(params.ratio, len(group))
-    else:
-        ratios = tuple(1 / layer_s(cluster.devices[rank], model, demand) for rank in group)
+    if given:
+        group = tuple(rank for rank in group if rank in given)
+    if not group:
+        raise PlanError(f"{name}: no device is left that has a share in ratio {params.ratio!r}.")
+    ratios = [given.get(rank) or 1 / layer_s(cluster.devices[rank], model, demand) for rank in group]
     heads = [model.group_size * groups for groups in split_from_last(model.num_kv_heads, ratios)]
     equal = params.ffn_split == "equal"
     columns = split_from_last(model.intermediate_size, [1.0] * len(group) if equal else ratios)
@@ -124,11 +170,16 @@ class TPILLM(SlidingWindow[TPILLMParams]):
     Params = TPILLMParams
     Layout = SlidingWindowLayout
 
-    def plan(
-        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: TPILLMParams
+    def plan_by(
+        self,
+        ratios: Mapping[int, float],
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        workload: Workload,
+        params: TPILLMParams,
     ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        bounds = chosen_bounds(self.name, cluster, model, demand, params)
+        bounds = chosen_bounds(self.name, cluster, model, demand, params, ratios)
 
         def plan_for(demand: Demand) -> Plan[SlidingWindowLayout]:
             return with_streams(
@@ -140,6 +191,7 @@ class TPILLM(SlidingWindow[TPILLMParams]):
                 params.window,
                 params.all_reduce,
                 lambda share: streams_always(share, params.window, params.retain_every),
+                ratios,
             )
 
         return plan_under(params.kv_pressure, model, demand, plan_for, lambda _, demand: plan_for(demand))

@@ -210,7 +210,7 @@ def memories_of(spec, rows=-1):
     """The least memory for a plan; with `rows`, enough to stream nothing until the cache has more rows."""
     params = strategy(spec.strategy).Params.parse(spec.params, "parameters")
     demand = demand_of(spec.model, spec.workload, True)
-    bounds = chosen_bounds("tpi_llm", spec.cluster, spec.model, demand, params)
+    bounds = chosen_bounds("tpi_llm", spec.cluster, spec.model, demand, params, {})
     placement = shares_placement("x", spec.cluster, spec.model, bounds)
     shares = shares_in(spec.cluster, spec.model, demand, placement, bounds)
     shares = sorted(shares, key=lambda one: one.rank)
