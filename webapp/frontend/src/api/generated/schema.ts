@@ -2485,6 +2485,9 @@ export interface components {
             kv_rows: number | null;
             members_embed: boolean;
             predicted_token_s: number;
+            ratios: {
+                [key: string]: number;
+            };
             streams: {
                 [key: string]: [
                     number,
