@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import NamedTuple
 
+from bench.fuzz.busy import BUSY_LOOPS, busy_machine
 from engine.domain.errors import HostError
 from engine.strategies.registry import STRATEGIES, origin_of, source_of
 
@@ -23,12 +24,16 @@ ALL = tuple(chosen.name for chosen in STRATEGIES)
 
 
 class Campaign(NamedTuple):
-    """Cases first … stop - 1 of a seed. `strategies` take turns: other ones give other cases."""
+    """Cases first … stop - 1 of a seed. `strategies` take turns: other ones give other cases.
+
+    native: each is run by processes of this machine, which other programs keep busy.
+    """
 
     seed: int
     first: int
     stop: int
     strategies: tuple[str, ...] = ALL
+    native: bool = False
 
     def strategy_of(self, index: int) -> str:
         return self.strategies[index % len(self.strategies)]
@@ -47,29 +52,34 @@ def run_campaign(campaign: Campaign, processes: int) -> Iterator[Ended]:
 
     Raises `HostError` if one of them dies.
     """
+    with busy_machine(BUSY_LOOPS if campaign.native else 0):
+        workers = [_start(campaign, number, processes) for number in range(processes)]
+        try:
+            yield from _cases_of(workers)
+        finally:
+            for worker in workers:
+                worker.kill()
+                worker.wait()
+
+
+def _cases_of(workers: Sequence[subprocess.Popen[str]]) -> Iterator[Ended]:
     lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
-    workers = [_start(campaign, number, processes) for number in range(processes)]
     for number, worker in enumerate(workers):
         Thread(target=_read, args=(number, worker, lines), daemon=True).start()
-    try:
-        running = len(workers)
-        while running:
-            number, line = lines.get()
-            if line:
-                yield Ended(*json.loads(line))
-                continue
-            running -= 1
-            if status := workers[number].wait():
-                raise HostError(f"fuzz: worker {number} ended with status {status}: see its words above.")
-    finally:
-        for worker in workers:
-            worker.kill()
-            worker.wait()
+    running = len(workers)
+    while running:
+        number, line = lines.get()
+        if line:
+            yield Ended(*json.loads(line))
+            continue
+        running -= 1
+        if status := workers[number].wait():
+            raise HostError(f"fuzz: worker {number} ended with status {status}: see its words above.")
 
 
 def _start(campaign: Campaign, number: int, processes: int) -> subprocess.Popen[str]:
     methods = (str(origin_of(name)) if source_of(name) else name for name in campaign.strategies)
-    numbers = (campaign.seed, campaign.first + number, campaign.stop, processes)
+    numbers = (campaign.seed, campaign.first + number, campaign.stop, processes, int(campaign.native))
     return subprocess.Popen(
         [sys.executable, "-m", "bench.fuzz.worker", *map(str, numbers), *methods],
         cwd=ROOT,

@@ -54,7 +54,7 @@ def _check(spec: RunSpec) -> Verdict:
     try:
         prepared = prepare(spec)
     except (PlanError, SpecError) as refusal:
-        return _refused(refusal)
+        return refused(refusal)
     travelled = plan_from_json(prepared.plan.model_dump(mode="json"))
     if travelled != prepared.plan:
         return Verdict("wrong", "the plan is another one after a journey as JSON")
@@ -67,7 +67,7 @@ def _check(spec: RunSpec) -> Verdict:
     return _compared(spec, travelled, got)
 
 
-def _refused(refusal: PlanError | SpecError) -> Verdict:
+def refused(refusal: PlanError | SpecError) -> Verdict:
     sentence = str(refusal)
     if "\n" in sentence or not sentence.endswith("."):
         return Verdict("wrong", f"the refusal is not one sentence: {sentence!r}")

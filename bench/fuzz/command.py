@@ -39,6 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only these, which makes other cases; repeatable",
     )
     parser.add_argument(
+        "--native",
+        action="store_true",
+        help="run them as processes of this machine, one run at a time beside two busy loops",
+    )
+    parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at once (all cores)"
     )
     parser.add_argument(
@@ -53,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         raise SpecError(f"--processes {args.processes}: expected at least 1.")
     began_s, ended = time.monotonic(), list[Ended]()
     try:
-        _collect(campaign, min(args.processes, campaign.stop - campaign.first), ended)
+        at_once = 1 if args.native else args.processes
+        _collect(campaign, min(at_once, campaign.stop - campaign.first), ended)
     except KeyboardInterrupt:
         done = {one.number for one in ended}
         left = next(index for index in range(campaign.first, campaign.stop + 1) if index not in done)
@@ -82,7 +88,7 @@ def campaign_of(args: argparse.Namespace) -> Campaign:
         raise SpecError(
             f"fuzz: {cases} cases from number {first}: expected at least 1 case from number 0 on."
         )
-    return Campaign(args.seed, first, first + cases, names)
+    return Campaign(args.seed, first, first + cases, names, args.native)
 
 
 def _collect(campaign: Campaign, processes: int, ended: list[Ended]) -> None:

@@ -1,4 +1,5 @@
-"""`python -m bench.fuzz.worker SEED FIRST STOP STEP STRATEGY…`: cases FIRST, FIRST + STEP, … below STOP.
+"""`python -m bench.fuzz.worker SEED FIRST STOP STEP NATIVE STRATEGY…`: cases FIRST, FIRST + STEP, … below
+STOP, with NATIVE 1 as runs of processes of their own.
 
 It checks them and writes one JSON line per case, `[index, end, sentence]`, as soon as the case is checked.
 """
@@ -15,6 +16,8 @@ import torch
 
 from bench.fuzz.check import check
 from bench.fuzz.draw import draw_spec
+from bench.fuzz.native import check_natively
+from engine.models.reference.process import one_process
 from engine.ops.torch_kernels.linear import use
 from engine.ops.torch_kernels.linear_table import LinearTable
 from engine.ops.torch_kernels.row_library import make_library
@@ -25,20 +28,22 @@ FEW_ROWS = 3
 
 
 def main(arguments: list[str]) -> int:
-    seed, first, stop, step = (int(number) for number in arguments[:4])
-    strategies = tuple(named(name) for name in arguments[4:])
+    seed, first, stop, step, native = (int(number) for number in arguments[:5])
+    strategies = tuple(named(name) for name in arguments[5:])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     torch.set_num_threads(1)  # tensors this small are computed sooner by one thread
     warnings.simplefilter("ignore")
-    library = make_library()
-    few = FEW_ROWS if library else 0
-    use(LinearTable(processor="", torch="", row_library=library, packed_rows=few, choices=()))
+    if not native:  # whose processes take the kernels of this host
+        library = make_library()
+        few = FEW_ROWS if library else 0
+        use(LinearTable(processor="", torch="", row_library=library, packed_rows=few, choices=()))
     verdicts = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # standard output carries the verdicts, so what libraries print goes elsewhere
-    for index in range(first, stop, step):
-        verdict = check(draw_spec(seed, index, strategies))
-        verdicts.write(json.dumps([index, verdict.end, verdict.sentence]) + "\n")
-        verdicts.flush()
+    with one_process():
+        for index in range(first, stop, step):
+            verdict = (check_natively if native else check)(draw_spec(seed, index, strategies))
+            verdicts.write(json.dumps([index, verdict.end, verdict.sentence]) + "\n")
+            verdicts.flush()
     return 0
 
 
