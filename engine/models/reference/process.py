@@ -5,8 +5,8 @@ that computes all later ones too, because importing `transformers` takes seconds
 each process is a copy of this one: torch, which is half of those seconds, is not imported again.
 
 `python -m engine.models.reference.process` is that process. It reads one JSON list a line from standard
-input, `[module, argument, …]`, calls `module.main([argument, …])`, and answers with one JSON line: `null`,
-or the sentence of the error.
+input, `[number, module, argument, …]`, calls `module.main([argument, …])`, and answers with one JSON line,
+`[number, null]`, or the sentence of the error in place of null.
 """
 
 from __future__ import annotations
@@ -41,10 +41,14 @@ LIBRARY_MODULES = (
 
 
 class ReferenceProcess:
-    """A process that computes one reference after another. It starts with the first one."""
+    """A process that computes one reference after another. It starts with the first one.
+
+    Questions are numbered: one that was interrupted is still answered, when nobody waits for that any more.
+    """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
+        self._asked = 0
 
     def compute(self, module: str, arguments: list[str]) -> str | None:
         """Returns the error's sentence, or None."""
@@ -52,15 +56,17 @@ class ReferenceProcess:
             command = [sys.executable, "-m", "engine.models.reference.process"]
             self._process = _start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self._process.stdin is not None and self._process.stdout is not None
+        self._asked += 1
+        answered, error = 0, None
         try:
-            self._process.stdin.write(json.dumps([module, *arguments]) + "\n")
+            self._process.stdin.write(json.dumps([self._asked, module, *arguments]) + "\n")
             self._process.stdin.flush()
-            answer = self._process.stdout.readline()
+            while answered != self._asked and (answer := self._process.stdout.readline()):
+                answered, error = json.loads(answer)
         except BrokenPipeError:
-            answer = ""
-        if not answer:
+            answered = 0
+        if answered != self._asked:
             return f"its process ended with status {self._process.wait()} before it answered"
-        error: str | None = json.loads(answer)
         return error
 
     def close(self) -> None:
@@ -182,8 +188,8 @@ def main() -> int:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # standard output carries the answers, so what libraries print goes elsewhere
     for line in sys.stdin:
-        module, *arguments = json.loads(line)
-        answers.write(json.dumps(_error_of(module, arguments)) + "\n")
+        number, module, *arguments = json.loads(line)
+        answers.write(json.dumps([number, _error_of(module, arguments)]) + "\n")
         answers.flush()
     return 0
 

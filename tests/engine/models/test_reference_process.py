@@ -61,6 +61,40 @@ def test_one_process_computes_all_references_also_after_one_that_fails_and_ends_
     assert starts[0].returncode is not None
 
 
+class Interrupting:
+    """The answers of a process, of which the first call is interrupted."""
+
+    def __init__(self, answers):
+        self.answers, self.calls = answers, 0
+
+    def readline(self):
+        self.calls += 1
+        if self.calls == 1:
+            raise KeyboardInterrupt
+        return self.answers.readline()
+
+
+def test_after_an_interruption_each_reference_has_its_own_answer(tmp_path, starts, monkeypatch):
+    """That of the interrupted question, an error, comes first and is nobody's."""
+    (tmp_path / "says_its_seed.py").write_text(REFERENCE.replace("no seed", "of the first"))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    spec, made = spec_of("tiny-gpt2"), tmp_path / "made"
+
+    def compute(seed):
+        process.run_apart("says_its_seed", spec.model_copy(update={"seed": seed}), made)
+
+    with process.one_process():
+        compute(1)
+        starts[0].stdout, answers = Interrupting(starts[0].stdout), starts[0].stdout
+        with pytest.raises(KeyboardInterrupt):
+            compute(0)
+        compute(2)
+        assert made.read_text() == f"{starts[0].pid} 2"
+        with pytest.raises(HostError, match="of the first"):
+            compute(0)
+        starts[0].stdout = answers
+
+
 def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, starts, monkeypatch):
     monkeypatch.setattr(process.sys, "executable", "/bin/false")
     with (
