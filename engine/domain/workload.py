@@ -155,6 +155,10 @@ class Workload(Value):
                 "the same or leave out requests, prompt_tokens and new_tokens"
             )
 
+    def follows(self, request: int) -> int:
+        """The request whose answer its user waits for before `request`; negative for a user's first."""
+        return request - (self.users or 1)
+
     @property
     def is_queued(self) -> bool:
         """Whether requests may wait for others that came before."""

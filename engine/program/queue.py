@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from engine.domain.errors import RunError
 from engine.domain.plan import Plan
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx
@@ -80,10 +81,10 @@ def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Requ
 
 async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
     """Mark every request at the time of its arrival, as far as the times are known beforehand."""
-    for request in requests:
-        if request.arrival_s is not None:
-            await ctx.until(request.arrival_s)
-            source.arrive([request])
+    known = [(request.arrival_s, request) for request in requests if request.arrival_s is not None]
+    for arrival_s, request in sorted(known, key=lambda one: one[0]):
+        await ctx.until(arrival_s)
+        source.arrive([request])
 
 
 async def _admitted(
@@ -95,8 +96,12 @@ async def _admitted(
             return 1
         note, _ = await ctx.recv_noted(ctx.cluster.source_rank, "admitted")
         return int(note[0])
-    await ctx.until(source.arrival_s(alike[0]))
-    count = sum(1 for _ in takewhile(lambda request: source.arrival_s(request) <= ctx.now_s, alike))
+    first_s = source.arrival_s(alike[0])
+    if first_s is None:
+        raise RunError(f"request {alike[0].index} follows an answer that nobody computes: it never arrives.")
+    await ctx.until(first_s)
+    arrivals_s = map(source.arrival_s, alike)
+    count = sum(1 for _ in takewhile(lambda time_s: time_s is not None and time_s <= ctx.now_s, arrivals_s))
     if len(alike) > 1:
         for rank in others:
             ctx.send(source.nothing(), rank, "admitted", (count,))

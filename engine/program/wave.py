@@ -48,8 +48,8 @@ class SourceIO(Protocol):
     def hidden(self, step: Step, hidden: Tensor) -> None:
         """Take an encoder's result [B, T, D]."""
 
-    def arrival_s(self, request: Request) -> float:
-        """When `request` arrives; infinite while the answer that it follows is not complete."""
+    def arrival_s(self, request: Request) -> float | None:
+        """When `request` arrives; None while the answer that it follows is not complete."""
 
     def arrive(self, requests: Sequence[Request]) -> None:
         """Mark `requests` as arrived, once each."""

@@ -54,7 +54,7 @@ def recover(
     Returns what is left to do: all programs start again with these requests under `run.plan`. Empty if every
     request was finished. Raises `PeerFailed` if there is no plan.
     """
-    left = unfinished(requests, run.trace)
+    left = with_arrivals(spec.workload, unfinished(requests, run.trace), run.trace)
     if not left and not spec.workload.is_open:
         return ()
     try:
@@ -94,6 +94,26 @@ def unfinished(requests: Iterable[Request], trace: Iterable[Span | Mark]) -> tup
             )
         )
     return tuple(left)
+
+
+def with_arrivals(
+    workload: Workload, left: Sequence[Request], trace: Iterable[Span | Mark]
+) -> tuple[Request, ...]:
+    """The requests `left`, with the time of their arrival where they follow an answer in `trace`: whoever
+    plays only what is left does not have that answer.
+    """
+    ended = ("request_finished", "request_cancelled")
+    ended_s = {
+        item.facts["request"]: item.time_s for item in trace if isinstance(item, Mark) and item.name in ended
+    }
+    return tuple(
+        request
+        if request.arrival_s is not None or workload.follows(request.index) not in ended_s
+        else request.model_copy(
+            update={"arrival_s": ended_s[workload.follows(request.index)] + workload.think_s}
+        )
+        for request in left
+    )
 
 
 def replan(spec: RunSpec, plan: Plan, cluster: ClusterSpec, requests: tuple[Request, ...]) -> Plan:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,13 +36,13 @@ class _Source:
         self.closed = False
         self._awaited: Handle | None = None
 
-    def arrival_s(self, request: Request) -> float:
-        """When `request` arrives; infinite while the answer that it follows is not complete."""
+    def arrival_s(self, request: Request) -> float | None:
+        """When `request` arrives; None while the answer that it follows is not complete."""
         if request.arrival_s is not None:
             return request.arrival_s
         workload = self.device.spec.workload
-        before = request.index - (workload.users or 1)
-        return self.finished_s.get(before, math.inf) + workload.think_s
+        answered_s = self.finished_s.get(workload.follows(request.index))
+        return None if answered_s is None else answered_s + workload.think_s
 
     def open(self) -> None:
         self.queue, self._awaited = [], None
@@ -88,8 +87,8 @@ class _Source:
     def arrive(self, requests: Sequence[Request]) -> None:
         for request in requests:
             if request.index not in self.last_s:
-                queued = self.device.spec.workload.is_queued
-                arrived_s = self.arrival_s(request) if queued else self.device.now_s
+                known_s = self.arrival_s(request) if self.device.spec.workload.is_queued else None
+                arrived_s = self.device.now_s if known_s is None else known_s
                 self.last_s[request.index] = arrived_s
                 self.device.emit(
                     Mark(arrived_s, "request_arrived", self.device.device.name, {"request": request.index})
