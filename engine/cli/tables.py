@@ -55,6 +55,8 @@ def report_group(report: RunReport) -> Group:
     parts.append(_figures(report))
     if report.predictions.from_here_on:
         parts.append(_from_here_on(report.predictions.from_here_on))
+    if report.fidelity.valid is None:
+        parts += [Text(note) for note in report.fidelity.notes]
     if report.load is not None:
         parts += _load(report.load)
     if report.latency_s > 0:

@@ -15,6 +15,7 @@ from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.reports.fold import fold
+from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
 from engine.runs.best_planner import best_planner_s
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
@@ -96,7 +97,9 @@ def report_of(
     if predicted is None or spec.dilation == "native":
         update["fidelity"] = fidelity_of_native(report, played, predicted)
     else:
-        update["fidelity"] = fidelity_of(report, played, predicted.report, predicted.trace)
+        judged = fidelity_of(report, played, predicted.report, predicted.trace)
+        notes = (*judged.notes, *slow_start_notes(spec.cluster, result.trace))
+        update["fidelity"] = judged.model_copy(update={"notes": notes})
         known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
         update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)
     if report.recoveries:

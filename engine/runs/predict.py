@@ -12,7 +12,7 @@ from engine.domain.errors import PlanError, RunError, SpecError
 from engine.domain.events import Event, PlanMade, ReportMade
 from engine.domain.host_times import RuntimeCosts
 from engine.domain.plan import Plan
-from engine.domain.report import Outcome, RunReport
+from engine.domain.report import Fidelity, Outcome, RunReport
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -21,6 +21,7 @@ from engine.models.inputs.prompts import requests_of
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
 from engine.reports.fold import fold
+from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
 from engine.runs.method import method_report
 from engine.runs.moments import timed
@@ -158,6 +159,7 @@ def predict(
                 watch(item)
         report = fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
+        fidelity = Fidelity(notes=slow_start_notes(spec.cluster, trace))
         del trace  # else the search goes through all of it once
     report = report.model_copy(
         update={
@@ -165,6 +167,7 @@ def predict(
             "scenario": spec.scenario,
             "method": method,
             "rule": rule_of(spec),
+            "fidelity": fidelity,
         }
     )
     watch(ReportMade.of(report))

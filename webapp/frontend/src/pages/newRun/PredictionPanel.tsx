@@ -98,6 +98,11 @@ function Prediction({ report }: { report: RunReport }) {
               {report.uncertainty.basis}.
             </Text>
           )}
+          {report.fidelity.notes.map((note) => (
+            <Text key={note} size="xs" c="dimmed" mt="sm" data-testid="predicted-note">
+              {note}
+            </Text>
+          ))}
           {total > 0 && (
             <>
               <Text size="xs" c="dimmed" mt="md" mb={5}>
