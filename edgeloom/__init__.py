@@ -36,6 +36,10 @@ __all__ = ["Client", "Experiment", "Refused", "Run", "compare", "experiment", "p
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from edgeloom.command_line import own_version
+
+        return own_version()
     if name in _PACKAGES:
         return import_module(f"edgeloom.{name}")
     if name not in _PLACES:

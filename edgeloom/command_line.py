@@ -5,14 +5,30 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import tomllib
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from pathlib import Path
+
+
+def own_version() -> str:
+    """The version of the installed package; of a checkout, which has none installed, the one it declares."""
+    try:
+        return version("edgeloom")
+    except PackageNotFoundError:
+        project = Path(__file__).resolve().parents[1] / "pyproject.toml"
+        declared: str = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["version"]
+        return declared
 
 
 def main() -> int:
     """The arguments are those of the process; returns the exit status, 2 where a foreign package is in the
     way.
     """
+    if sys.argv[1:] == ["--version"]:
+        sys.stdout.write(f"edgeloom {own_version()}\n")
+        return 0
     try:
         import edgeloom.own_packages  # noqa: F401
     except ImportError as error:

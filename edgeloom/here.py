@@ -46,15 +46,16 @@ OF_RUN = ("compute_model", "dilation", "failover", "name", "scenario", "seed", "
 def spec(
     cluster: str | ClusterSpec,
     model: str | ModelSpec,
-    method: str | Strategy,
+    method: str | Strategy | type[Strategy],
     params: Mapping[str, Any] | None = None,
     weights: str | None = None,
     **more: Any,
 ) -> RunSpec:
-    """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS or an
-    object. `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`, `requests`, …) and of
-    the run (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
+    """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS, a
+    class or an object. `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`,
+    `requests`, …) and of the run (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
     """
+    method = method() if isinstance(method, type) else method
     chosen = named(method) if isinstance(method, str) else add(method)
     given = dict(params) if params is not None else {} if isinstance(method, str) else method.given
     chosen.Params.parse(given, f"parameters of {chosen.name}")
@@ -81,7 +82,7 @@ def spec(
 
 
 def predict(
-    cluster: str | ClusterSpec, model: str | ModelSpec, method: str | Strategy, **more: Any
+    cluster: str | ClusterSpec, model: str | ModelSpec, method: str | Strategy | type[Strategy], **more: Any
 ) -> RunReport:
     """The report of the simulated world; `more` as for `spec`. Raises `EdgeLoomError`."""
     return with_uncertainty(predict_spec(ENVIRONMENT.with_profile(spec(cluster, model, method, **more))))
@@ -90,7 +91,7 @@ def predict(
 def run(
     cluster: str | ClusterSpec,
     model: str | ModelSpec,
-    method: str | Strategy,
+    method: str | Strategy | type[Strategy],
     world: Literal["emulated", "loopback"] = "emulated",
     **more: Any,
 ) -> RunReport:
@@ -120,7 +121,7 @@ def _say_waits(events: list[Event]) -> None:
 
 def experiment(
     what: str | Path | Experiment,
-    *methods: Strategy,
+    *methods: Strategy | type[Strategy],
     output: str | Path = "results",
     only_predict: bool = False,
     jobs: int | None = None,
@@ -131,11 +132,10 @@ def experiment(
     Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or in this one
     if a method is of no file, as one of a notebook. Raises `EdgeLoomError`.
     """
-    for method in methods:
-        add(method)
+    added = [add(method() if isinstance(method, type) else method) for method in methods]
     described = what if isinstance(what, Experiment) else load(str(what))
     campaign = campaign_of(described, ENVIRONMENT, Path(output), only_predict)
-    is_only_here = any(not source_of(method.name) for method in methods)
+    is_only_here = any(not source_of(method.name) for method in added)
     at_once = 1 if is_only_here else jobs or os.cpu_count() or 1
     for _ in carry_out_all(campaign.tasks(), campaign.store.add, at_once, campaign.emulation):
         pass

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import multiprocessing
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -121,7 +122,7 @@ def _until_broken(waiting: deque[Task], jobs: int, ahead: int, suspects: deque[T
     try:
         while waiting or running:
             while waiting and len(running) < ahead * jobs:
-                with _without_ctrl_c():
+                with _without_ctrl_c(), _without_program():
                     running[pool.submit(attempt, *waiting[0])] = waiting[0]
                 waiting.popleft()
             done, _ = wait(running, LISTENS_S, FIRST_COMPLETED)
@@ -145,6 +146,21 @@ def _without_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _without_program() -> Iterator[None]:
+    """A process that is started inside the block does not import the program of this one: a plain script
+    would run again in it, from its first line.
+    """
+    program = sys.modules["__main__"]
+    hidden = {name: vars(program)[name] for name in ("__spec__", "__file__") if name in vars(program)}
+    program.__spec__ = None
+    vars(program).pop("__file__", None)
+    try:
+        yield
+    finally:
+        vars(program).update(hidden)
 
 
 def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None:

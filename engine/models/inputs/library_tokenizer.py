@@ -11,13 +11,14 @@ import hashlib
 import json
 import uuid
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from engine.confined import Confined
 from engine.domain.cache_directory import cache_directory, prune
-from engine.domain.errors import SpecError
+from engine.domain.command_name import to_install
+from engine.domain.errors import HostError, SpecError
 
 FILE = "tokenizer.json"
 FILES = (
@@ -72,7 +73,11 @@ def tokenizer_digests(directory: Path) -> list[str]:
 
 
 def _content_hash(directory: Path) -> str:
-    versions = [version(package) for package in ("transformers", "tokenizers")]
+    try:
+        versions = [version(package) for package in ("transformers", "tokenizers")]
+    except PackageNotFoundError as error:
+        remedy = f"{to_install('torch')}, or give --prompt-tokens instead of a text"
+        raise HostError(f"text becomes tokens by {error.name}, which is not installed: {remedy}.") from error
     return hashlib.sha256(json.dumps([versions, tokenizer_digests(directory)]).encode()).hexdigest()[:32]
 
 

@@ -34,6 +34,7 @@ from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
 from engine.runs.predict import predict
 from engine.strategies.registry import named
+from tests.devtools.rooms import ROOT
 from tests.support.host_profiles import a_profile
 from tests.support.outside import THIRDS, keep_methods_apart, write_method
 
@@ -232,6 +233,26 @@ def test_a_run_that_kills_its_process_twice_has_failed_and_no_other_is_lost(
     assert failed.keys() == {made[1].digest}
     assert all("died, twice" in sentence for sentence in failed.values())
     assert len(started) <= 6, "two before and two after it, one for it, one for those beside it"
+
+
+PLAIN_SCRIPT = """
+import sys
+
+print("begins", flush=True)
+from engine.experiments.execution.campaign import carry_out_all, tasks_of
+from tests.engine.experiments.test_carrying_out import NOW, points
+
+tasks = tasks_of(points("single", "megatron"), ["predicted"], {}, NOW)
+print("done", [one.outcome for one in carry_out_all(tasks, lambda one: None, jobs=2)], __file__)
+"""
+
+
+def test_a_plain_script_is_not_run_again_by_the_processes_of_its_experiment(tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN_SCRIPT)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True)
+    assert ran.stdout.splitlines() == ["begins", f"done ['finished', 'finished'] {script}"], ran.stderr[-500:]
 
 
 def test_no_more_processes_are_started_than_there_are_points(monkeypatch: pytest.MonkeyPatch) -> None:
