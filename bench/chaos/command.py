@@ -27,7 +27,7 @@ from emulator.network.probe import probe
 from emulator.session.client import emulate, expect_emulations
 from engine.cli.command import Command
 from engine.domain.errors import SpecError
-from engine.domain.events import Event, StateChanged
+from engine.domain.events import AttemptBegun, Event, StateChanged, of_last_attempt
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
 from engine.domain.trace import Mark, Span
@@ -141,7 +141,7 @@ def predicted(one: Trial) -> Played:
 
 def emulated(one: Trial) -> Played:
     """An emulation, stopped when it takes too long once it has begun."""
-    trace: list[Span | Mark] = []
+    seen: list[Event] = []
     commands: queue.Queue[LiveCommand] = queue.Queue()
     began_s: list[float] = []
 
@@ -150,9 +150,10 @@ def emulated(one: Trial) -> Played:
             began_s.append(time.monotonic())
         if began_s and time.monotonic() - began_s[0] > HUNG_AFTER_S:
             commands.put({"kind": "stop"})
-        trace.extend(event for event in events if isinstance(event, Span | Mark))
+        seen.extend(event for event in events if isinstance(event, Span | Mark | AttemptBegun))
 
-    return Played(emulate(one.spec, on_events, commands), trace)
+    report = emulate(one.spec, on_events, commands)
+    return Played(report, [event for event in of_last_attempt(seen) if isinstance(event, Span | Mark)])
 
 
 def traces_of_runs() -> frozenset[str]:

@@ -184,6 +184,12 @@ TRACE: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=_NUMBE
 EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event], config=_NUMBERS)
 
 
+def of_last_attempt(events: Sequence[Event]) -> Sequence[Event]:
+    """Those after the newest `AttemptBegun`: all, of a run that began once."""
+    begun = [place for place, event in enumerate(events) if isinstance(event, AttemptBegun)]
+    return events[begun[-1] + 1 :] if begun else events
+
+
 def to_json(events: Sequence[Event]) -> list[dict[str, Any]]:
     """Plain data for a message or a file that has other keys beside its events."""
     data: list[dict[str, Any]] = EVENTS.dump_python(list(events), mode="json")

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine.domain.events import Event, to_json
+from engine.domain.events import Event, of_last_attempt, to_json
 from engine.domain.network import LoopbackNetwork
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -23,7 +23,7 @@ def run_local(spec: RunSpec) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Report and trace (as events) of a run over loopback."""
     events: list[Event] = []
     report = execute(spec, lambda spec, dilation: LoopbackNetwork(spec.cluster), events.append)
-    trace = to_json([event for event in events if isinstance(event, Span | Mark)])
+    trace = to_json([event for event in of_last_attempt(events) if isinstance(event, Span | Mark)])
     return report.model_dump(mode="json"), trace
 
 
