@@ -15,6 +15,7 @@ from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart
 from engine.domain.units import human, human_s
 from engine.reports.finding import finding_of
 from engine.reports.metrics import shown_in, title_of
+from engine.reports.participation import alone
 
 WIDTH = 110  # of a pipe or file; a terminal has its own
 BAR_CELLS = 24
@@ -92,7 +93,8 @@ def _headline(report: RunReport) -> Text:
     spec = report.spec
     text = Text.assemble((spec.name or f"{spec.strategy} on {spec.cluster.name}", "bold"))
     size = f"{len(spec.cluster.devices)} devices"
-    text.append(f"  {spec.model.name} · {spec.strategy} · {spec.cluster.name} ({size})")
+    only = f" on {name} alone" if (name := alone(report)) else ""
+    text.append(f"  {spec.model.name} · {spec.strategy}{only} · {spec.cluster.name} ({size})")
     given = report.world == "emulated" and spec.dilation != "auto"
     dilation = f", dilation {report.dilation:.3g}" if given else ""
     return text.append(f" · {report.world}{dilation} · seed {report.seed}")

@@ -44,6 +44,7 @@ from webapp.runs.schemas import (
     RunEdit,
     RunRow,
     detail,
+    experiments_of,
     in_columns,
     name_of,
     row,
@@ -76,9 +77,9 @@ def start_run(request: UserRequest, body: RunRequest) -> Status[dict[str, Any]]:
 def list_runs(request: UserRequest, filters: Query[Filters]) -> list[dict[str, Any]]:
     """The runs that fit the filters, newest first."""
     waits = places()
-    page = filtered(filters)[filters.offset : filters.offset + filters.limit]
-    rights = Rights.of(request.auth)
-    return [row(run, rights, waits.get(run.pk)) for run in page]
+    page = list(filtered(filters)[filters.offset : filters.offset + filters.limit])
+    rights, points = Rights.of(request.auth), experiments_of(page)
+    return [row(run, rights, waits.get(run.pk), points.get(run.pk)) for run in page]
 
 
 def filtered(filters: Filters) -> QuerySet[Run]:

@@ -37,6 +37,13 @@ class PredictionOut(Schema):
     editable: EditablePlan | None = Field(description="The plan as a person may edit it: a parameter `plan`.")
 
 
+class PointOf(Schema):
+    """The experiment that a run is a point of."""
+
+    id: int
+    title: str
+
+
 class RunRow(Schema):
     id: int
     name: str
@@ -61,6 +68,7 @@ class RunRow(Schema):
         description="By name, those that lists show; `/api/metrics` has titles and units."
     )
     tags: list[str]
+    experiment: PointOf | None = Field(description="Of which experiment it is a point; null: of none.")
 
 
 class RunDetail(RunRow):
@@ -180,7 +188,19 @@ def name_of(run: Run) -> str:
     return run.name or f"{run.strategy} on {run.cluster_name}"
 
 
-def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
+def experiments_of(runs: Iterable[Run]) -> dict[int, PointOf]:
+    """Run → the newest experiment that it is a point of."""
+    computed = Run.objects.filter(pk__in=[run.pk for run in runs]).filter(
+        computations__cells__execution__experiment__isnull=False
+    )
+    wanting = "computations__cells__execution__experiment__"
+    names = computed.order_by(f"{wanting}pk").values_list("pk", f"{wanting}pk", f"{wanting}name").distinct()
+    return {run: PointOf(id=experiment, title=name) for run, experiment, name in names}
+
+
+def row(
+    run: Run, rights: Rights, place: Place | None = None, experiment: PointOf | None = None
+) -> dict[str, Any]:
     """A run as a row of a list. `place` is that of a queued run: a worker may have taken it in between."""
     waits = place if run.status == "queued" else None
     return {
@@ -205,6 +225,7 @@ def row(run: Run, rights: Rights, place: Place | None = None) -> dict[str, Any]:
         "params": run.params,
         "figures": run.figures | in_columns(run),
         "tags": run.tags,
+        "experiment": experiment,
     }
 
 
@@ -224,7 +245,7 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
     place = places().get(run.pk) if run.status == "queued" else None
     stored = documents["report"]
     report = stored.value if stored and isinstance(stored.value, RunReport) else None
-    return row(run, rights, place) | {
+    return row(run, rights, place, experiments_of([run]).get(run.pk)) | {
         "figures": values_of(report, metrics_of_a("run")) if report else {},
         "finding": finding_of(report) if report else None,
         "notes": run.notes,

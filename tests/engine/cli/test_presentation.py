@@ -29,7 +29,9 @@ from engine.domain.report import (
 from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
+from engine.runs.predict import predict
 from tests.support.tiny_run import MODEL
+from tests.support.web import run_spec
 
 
 def report(dilation: Any = "auto", **more: Any) -> RunReport:
@@ -256,3 +258,12 @@ def test_progress_is_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Non
         progress.bar.refresh()
     assert "2/16" in stream.getvalue() and "running" in stream.getvalue()
     assert "queued: 1 run ahead" in stream.getvalue(), "for what it waits, a terminal says, too"
+
+
+def test_a_run_whose_plan_stays_on_one_device_says_so_beside_its_method() -> None:
+    def headline(strategy: str) -> str:
+        shown = io.StringIO()
+        show_report(predict(run_spec(strategy=strategy)), shown)
+        return shown.getvalue().splitlines()[0]
+
+    assert "· gpipe on desk alone · lab-3" in headline("gpipe") and "· voltage · lab-3" in headline("voltage")

@@ -152,6 +152,8 @@ def test_an_emulation_that_is_not_valid_says_so(anna: User, alice: Browser) -> N
     (point,) = computations.next_waiting(("emulated",), 1)
     run = emulations.start(point, ME)
     assert run is not None and run.name == "rate 10 Mbit/s" and run.spec["dilation"] == "auto"
+    (listed,) = (row for row in alice.get("/runs").json() if row["id"] == run.pk)
+    assert listed["experiment"] == {"id": experiment.pk, "title": str(experiment)}
     fidelity = Fidelity(valid=False, enough_dilation=14.0)
     report = predict(computations.spec_of(Computation.objects.get(pk=point)))
     ended = report.model_copy(update={"world": "emulated", "fidelity": fidelity, "dilation": 7.0})

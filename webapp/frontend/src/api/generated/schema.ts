@@ -1713,6 +1713,10 @@ export interface components {
             gains: components["schemas"]["PlannerGain"][];
             told: string;
         };
+        PointOf: {
+            id: number;
+            title: string;
+        };
         PointOut: {
             coordinates: {
                 [key: string]: boolean | number | string;
@@ -2110,6 +2114,7 @@ export interface components {
             created_at: string;
             detail: string;
             error: string | null;
+            experiment: components["schemas"]["PointOf"] | null;
             figures: {
                 [key: string]: number;
             };
@@ -2217,6 +2222,7 @@ export interface components {
             /** Format: date-time */
             created_at: string;
             detail: string;
+            experiment: components["schemas"]["PointOf"] | null;
             figures: {
                 [key: string]: number;
             };

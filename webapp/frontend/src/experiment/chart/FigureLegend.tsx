@@ -1,7 +1,8 @@
+import { toggled } from '@/format/groups';
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { Crossed, Marker } from './Marker';
-import { type FigureData, type Hidden, namesOf, type Source, sourcesOf } from './model';
+import { type FigureData, type Hidden, namesOf, sourcesOf } from './model';
 
 interface Props {
   data: FigureData;
@@ -40,7 +41,7 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
           label={source}
           testId={`legend-${source}`}
           shown={!hidden.sources.has(source)}
-          onToggle={() => onHidden({ ...hidden, sources: toggled<Source>(hidden.sources, source) })}
+          onToggle={() => onHidden({ ...hidden, sources: toggled(hidden.sources, source) })}
         >
           <Marker source={source} place={0} color="var(--loom-dim)" />
         </Entry>
@@ -80,10 +81,4 @@ function Entry({ label, testId, shown, onToggle, children }: EntryProps) {
       {label}
     </button>
   );
-}
-
-function toggled<T>(set: ReadonlySet<T>, item: T): ReadonlySet<T> {
-  const next = new Set(set);
-  if (!next.delete(item)) next.add(item);
-  return next;
 }

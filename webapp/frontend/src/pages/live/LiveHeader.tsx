@@ -5,6 +5,7 @@ import { Link, useSearchParams } from '@/components/navigation';
 import { isOver, type RunDetail } from '@/api/types';
 import { cancelRun } from '@/run/feed/commands';
 import type { Feed } from '@/run/feed/feed';
+import { aloneText } from '@/run/data/alone';
 import type { Snapshot } from '@/run/data/snapshot';
 import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
@@ -31,6 +32,7 @@ interface Props {
 export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: Props) {
   const state = isOver(run.status) ? run.status : picture.states.length > 0 ? picture.state : run.status;
   const over = isOver(state);
+  const alone = run.spec ? aloneText(run.spec.cluster, run.plan) : '';
   return (
     <header>
       <Group justify="space-between" wrap="nowrap" gap="md" className={classes.head}>
@@ -40,7 +42,8 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
           </Title>
           <StatusBadge state={state} />
           <Text size="sm" c="dimmed" truncate>
-            {run.strategy} · {run.model} on {run.cluster_name} ·{' '}
+            {run.strategy}
+            {alone && ` (${alone})`} · {run.model} on {run.cluster_name} ·{' '}
             <Anchor component={Link} to="/runs" size="sm" c="dimmed">
               all runs
             </Anchor>

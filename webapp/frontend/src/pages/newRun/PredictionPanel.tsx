@@ -3,6 +3,7 @@ import { ApiError, sentence } from '@/api/client';
 import type { PredictResult, RunReport } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { between, perToken, seconds, three } from '@/format/units';
+import { aloneText } from '@/run/data/alone';
 import { PARTS, StackBar, totalOf } from '@/run/charts/StackBar';
 import { Legend } from '@/components/Legend';
 import { attributionColors } from '@/theme/spanColors';
@@ -73,8 +74,14 @@ function Prediction({ report }: { report: RunReport }) {
   const total = totalOf(report.attribution);
   const shown = PARTS.filter(({ key }) => report.attribution[key] > 0);
   const generates = report.spec.workload.new_tokens > 0;
+  const alone = aloneText(report.spec.cluster, report.plan);
   return (
     <>
+      {alone && (
+        <Text size="sm" mb="sm" data-testid="predicted-alone">
+          {report.spec.strategy} {alone}: no other device takes part.
+        </Text>
+      )}
       {report.outcome.kind === 'finished' ? (
         <>
           <div className={classes.figures}>

@@ -10,6 +10,7 @@ import { AllocationView } from '@/run/allocation/AllocationView';
 import { RecoveryPanel } from '@/run/panels/RecoveryPanel';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import { useRecording } from '@/run/feed/recording';
+import { aloneText } from '@/run/data/alone';
 import { MethodView } from '@/run/views/MethodView';
 import { Attribution } from './Attribution';
 import { Contents } from './Contents';
@@ -43,7 +44,8 @@ export function ReportPage({ run }: { run: RunDetail }) {
   const { report, spec } = run;
   const plan = recording.data?.planInForce ?? report?.plan ?? run.plan;
   const title = run.name || `Run ${run.id}`;
-  const about = `${run.strategy} · ${run.model} on ${run.cluster_name} · ${when(run)}`;
+  const alone = spec ? aloneText(spec.cluster, report?.plan ?? run.plan) : '';
+  const about = `${run.strategy}${alone && ` (${alone})`} · ${run.model} on ${run.cluster_name} · ${when(run)}`;
   return (
     <Page
       wide

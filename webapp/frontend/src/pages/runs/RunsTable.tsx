@@ -1,11 +1,13 @@
 import { Anchor, Checkbox, UnstyledButton } from '@mantine/core';
-import { IconChevronDown, IconChevronUp } from '@tabler/icons-react';
+import { IconChevronDown, IconChevronRight, IconChevronUp } from '@tabler/icons-react';
 import { useWindowVirtualizer } from '@tanstack/react-virtual';
-import { memo, useCallback, useLayoutEffect, useRef, useState } from 'react';
+import { memo, useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { Link } from '@/components/navigation';
 import type { RunRow } from '@/api/types';
 import { useNow } from '@/components/useNow';
+import { grouped, toggled } from '@/format/groups';
 import type { ColumnSpec } from '@/run/table/columns';
+import { folded, type Item } from '@/run/table/fold';
 import { nextSort, type Sort } from '@/run/table/table';
 import classes from './runs.module.css';
 
@@ -26,9 +28,11 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
   const now = useNow();
   const body = useRef<HTMLDivElement>(null);
   const top = useTop(body);
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
+  const items = useMemo(() => folded(runs, open), [runs, open]);
   // oxlint-disable-next-line react/incompatible-library -- nothing of it is passed on, and nothing is compiled
   const rows = useWindowVirtualizer({
-    count: runs.length,
+    count: items.length,
     estimateSize: () => ROW_HEIGHT,
     overscan: 12,
     scrollMargin: top,
@@ -36,21 +40,14 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
   const all = runs.length > 0 && runs.every((run) => selected.has(run.id));
   const latest = useRef(selected);
   latest.current = selected;
-  const toggle = useCallback(
-    (id: number) => {
-      const next = new Set(latest.current);
-      if (!next.delete(id)) next.add(id);
-      onSelect(next);
-    },
-    [onSelect],
-  );
+  const toggle = useCallback((id: number) => onSelect(toggled(latest.current, id)), [onSelect]);
   const template = `36px ${NAME_WIDTH} ${columns.map(({ width }) => `minmax(${width}px, 1fr)`).join(' ')}`;
   const least = 36 + 170 + columns.reduce((sum, { width }) => sum + width, 0);
   return (
     <div className={classes.scroll}>
       <div
         role="table"
-        aria-rowcount={runs.length + 1}
+        aria-rowcount={items.length + 1}
         aria-label="Runs"
         data-testid="runs"
         style={{ minWidth: least }}
@@ -85,12 +82,27 @@ export function RunsTable({ runs, columns, sort, onSort, selected, onSelect }: P
         </div>
         <div ref={body} role="rowgroup" className={classes.rows} style={{ height: rows.getTotalSize() }}>
           {rows.getVirtualItems().map(({ index, start }) => {
-            const run = runs[index];
+            const item = items[index];
+            if (item?.kind === 'points')
+              return (
+                <PointsRow
+                  key={`experiment ${item.id}`}
+                  item={item}
+                  index={index}
+                  top={start - top}
+                  isOpen={open.has(item.id)}
+                  onOpen={() => setOpen(toggled(open, item.id))}
+                  selected={selected}
+                  onSelect={onSelect}
+                />
+              );
+            const run = item?.run;
             return (
               run && (
                 <Row
                   key={run.id}
                   run={run}
+                  isPoint={item.isPoint}
                   index={index}
                   columns={columns}
                   template={template}
@@ -124,8 +136,68 @@ function useTop(ref: React.RefObject<HTMLElement | null>): number {
   return top;
 }
 
+interface PointsRowProps {
+  item: Extract<Item, { kind: 'points' }>;
+  index: number;
+  top: number;
+  isOpen: boolean;
+  onOpen: () => void;
+  selected: ReadonlySet<number>;
+  onSelect: (selected: ReadonlySet<number>) => void;
+}
+
+/** All runs of an experiment in one row, which opens. */
+function PointsRow({ item, index, top, isOpen, onOpen, selected, onSelect }: PointsRowProps) {
+  const ids = item.runs.map(({ id }) => id);
+  const chosen = ids.filter((id) => selected.has(id)).length;
+  const states = grouped(item.runs, ({ status }) => status);
+  const counts = [...states].map(([state, runs]) => `${runs.length} ${state}`).join(', ');
+  return (
+    <div
+      role="row"
+      aria-rowindex={index + 2}
+      className={classes.row}
+      data-testid={`points-of-${item.id}`}
+      style={{
+        gridTemplateColumns: '36px minmax(0, 1fr)',
+        transform: `translateY(${top}px)`,
+        height: ROW_HEIGHT,
+      }}
+    >
+      <div role="cell" className={classes.cell}>
+        <Checkbox
+          size="xs"
+          aria-label={`Select the runs of ${item.title}`}
+          checked={chosen === ids.length}
+          indeterminate={chosen > 0 && chosen < ids.length}
+          onChange={() => {
+            const rest = [...selected].filter((id) => !ids.includes(id));
+            onSelect(new Set(chosen === ids.length ? rest : [...rest, ...ids]));
+          }}
+        />
+      </div>
+      <div role="cell" className={classes.cell}>
+        <UnstyledButton
+          className={classes.fold}
+          aria-expanded={isOpen}
+          onClick={onOpen}
+          data-testid={`open-points-of-${item.id}`}
+        >
+          {isOpen ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
+          {ids.length} runs of an experiment, {counts}
+        </UnstyledButton>{' '}
+        <Anchor component={Link} to={`/experiments/${item.id}`} size="sm" fw={500}>
+          {item.title}
+        </Anchor>
+      </div>
+    </div>
+  );
+}
+
 interface RowProps {
   run: RunRow;
+  /** It stands below its experiment. */
+  isPoint: boolean;
   index: number;
   columns: readonly ColumnSpec[];
   template: string;
@@ -135,7 +207,17 @@ interface RowProps {
   onToggle: (id: number) => void;
 }
 
-const Row = memo(function Row({ run, index, columns, template, top, now, selected, onToggle }: RowProps) {
+const Row = memo(function Row({
+  run,
+  isPoint,
+  index,
+  columns,
+  template,
+  top,
+  now,
+  selected,
+  onToggle,
+}: RowProps) {
   return (
     <div
       role="row"
@@ -154,7 +236,7 @@ const Row = memo(function Row({ run, index, columns, template, top, now, selecte
           data-testid={`select-run-${run.id}`}
         />
       </div>
-      <div role="cell" className={classes.cell}>
+      <div role="cell" className={classes.cell} data-point={isPoint || undefined}>
         <Anchor
           component={Link}
           to={`/runs/${run.id}`}

@@ -19,7 +19,9 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
   const mayWrite = useMayWrite();
   const me = useSession().data?.user;
   const experiments = useExperiments();
-  const last = runs.find((run) => run.owner === me) ?? runs[0];
+  // The points of an experiment stand under it: it has more of them than people have runs.
+  const own = runs.filter(({ experiment }) => experiment === null);
+  const last = own.find((run) => run.owner === me) ?? own[0];
   return (
     <Page
       title="Start"
@@ -53,8 +55,8 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       }
     >
       {me && <TourOffer user={me} />}
-      <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
-      <RecentRuns runs={runs.filter((run) => isOver(run.status))} />
+      <UnderWay runs={own.filter((run) => !isOver(run.status))} />
+      <RecentRuns runs={own.filter((run) => isOver(run.status))} />
       {!experiments.isPending && (
         <>
           <RecentExperiments rows={experiments.data ?? []} />

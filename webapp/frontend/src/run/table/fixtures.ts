@@ -24,6 +24,7 @@ export function runRow(id: number, facts: Partial<RunRow> = {}): RunRow {
     params: {},
     figures: {},
     tags: [],
+    experiment: null,
     ...facts,
   };
 }
