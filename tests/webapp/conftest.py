@@ -149,6 +149,7 @@ COMPUTED_HERE = (
     "plan.preview_experiment",
     "plan.freeze_experiment",
     "plan.experiment_planners",
+    "plan.experiment_remedies",
 )
 
 

@@ -9,6 +9,7 @@ from ninja import File, Router
 from ninja.files import UploadedFile
 from ninja.responses import Status
 
+from engine.advice.remedies import Remedy
 from engine.domain.errors import SpecError
 from engine.domain.presented import Figure, Presented, Table
 from engine.experiments.presentation.figure_data import figure_data
@@ -65,6 +66,14 @@ def preview_experiment(request: UserRequest, body: ExperimentIn) -> PreviewOut:
     preview, the last that they asked for.
     """
     return checks.preview(body.experiment, body.toml, request.auth)
+
+
+@router.post("/remedies", response=list[Remedy], auth=operator)
+def find_remedies(request: UserRequest, body: ExperimentIn) -> list[Remedy]:
+    """Where all methods of an experiment come to one plan: changes of its base after which they differ, each
+    checked by prediction.
+    """
+    return checks.remedies(body.experiment, body.toml, request.auth)
 
 
 @router.post("/factors", response=list[FactorOption])

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
+from engine.advice.remedies import Remedy
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
@@ -81,6 +82,15 @@ def preview(fields: dict[str, Any] | None, toml: str | None, user: User) -> Prev
         notes=[] if waiting else drawn.notes,
         waiting=waiting,
     )
+
+
+def remedies(fields: dict[str, Any] | None, toml: str | None, user: User) -> list[Remedy]:
+    """What would make the methods of an experiment differ; a planning worker looks for it. Raises
+    `SpecError`, and as `answers.ask`.
+    """
+    document = to_document(services.parse(fields, toml))
+    found = answers.ask("plan.experiment_remedies", [document], user.pk)
+    return [Remedy.parse(one, "remedy") for one in found["remedies"]]
 
 
 def nothing(error: SpecError) -> dict[str, Any]:

@@ -11,6 +11,8 @@ import logging
 import os
 import resource
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,17 @@ from django.contrib.auth.models import User
 
 from engine.advice.assess import assess
 from engine.advice.planners import in_words, planner_gains
+from engine.advice.remedies import Remedy, remedies
+from engine.advice.values import Assessment
 from engine.domain import experiment as domain
 from engine.domain.errors import HostError, PlanError, RunError, SpecError
+from engine.domain.model import ModelSpec
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
+from engine.models import catalogue
 from engine.runs.predict import predict
 from webapp.base.database import any_of
 from webapp.base.redis import client
@@ -53,6 +59,9 @@ MEMORY_BYTES = 3 * 2**30
 
 EXPAND_LIMIT_S = 30
 """Seconds that the expansion of an experiment into points may take, for which somebody waits."""
+
+REMEDIES_LIMIT_S = 12.0
+"""Seconds that the search for what would make an experiment's question a real one may take."""
 
 NICENESS = 5
 """A third of the usual share: a browser beside it stays quick, and a busy machine does not starve the points.
@@ -85,6 +94,49 @@ def experiment_planners(execution: int) -> dict[str, Any]:
     specs = some_finished(Execution.objects.get(pk=execution))
     gains = planner_gains(specs, lambda runs: [assess(run) for run in runs])
     return {"told": in_words(gains), "gains": [gain.model_dump() for gain in gains]}
+
+
+@answers.question("plan.experiment_remedies", EXPAND_LIMIT_S)
+def experiment_remedies(document: dict[str, Any]) -> dict[str, Any]:
+    """Changes after which the methods of an experiment differ, as far as there is time to look for them."""
+    ends_s = time.monotonic() + REMEDIES_LIMIT_S
+
+    def assess_all(specs: Sequence[RunSpec]) -> list[Assessment]:
+        found = []
+        for spec in specs:
+            if time.monotonic() > ends_s:
+                raise OutOfTime
+            found.append(assess(spec))
+        return found
+
+    value = experiment_in(document)
+    first: dict[str, RunSpec] = {}
+    for point in executions.points_of(value):
+        if point.spec is not None:
+            first.setdefault(f"{point.spec.strategy} {point.spec.params}", with_profile(point.spec))
+    found: list[Remedy] = []
+    with suppress(OutOfTime):
+        for remedy in remedies(list(first.values()), models_here(), assess_all) if first else ():
+            if not _is_varied(value, remedy):
+                found.append(remedy)
+    return {"remedies": [one.model_dump(mode="json") for one in found]}
+
+
+def models_here() -> list[ModelSpec]:
+    return [catalogue.resolve(name)[0] for name in catalogue.names()]
+
+
+def _is_varied(value: domain.Experiment, remedy: Remedy) -> bool:
+    """Whether a factor of the experiment would overwrite the change."""
+    paths = [path for factor in value.factors for path in factor.paths]
+    paths += [path for factor in value.factors for level in factor.values for path in level.set]
+    if remedy.cluster is not None:
+        return any(path == "cluster" or "memory_bytes" in path for path in paths)
+    return ("model" if remedy.model else "workload.prompt_tokens") in paths
+
+
+class OutOfTime(Exception):
+    """There is no time left to look for more."""
 
 
 def experiment_in(document: dict[str, Any]) -> domain.Experiment:

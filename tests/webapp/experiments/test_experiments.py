@@ -14,6 +14,7 @@ from tests.support.experiments import (
     FIGURE,
     POINTS_WORKER,
     RATES,
+    STRATEGIES,
     TABLE,
     created,
     fields,
@@ -21,7 +22,7 @@ from tests.support.experiments import (
     work,
 )
 from tests.support.web import Browser
-from webapp.experiments import computations
+from webapp.experiments import computations, tasks
 from webapp.experiments.models import Computation, Execution, Experiment
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
@@ -148,6 +149,29 @@ def test_methods_by_their_papers_rules_are_told_what_the_best_plans_would_give(
     assert gain["strategy"] == "voltage" and "voltage" in found["told"] and "planner=best" in found["told"]
     # not slower than one device, by the test of all planners
     assert gain["most"] >= 0.98 * max(times["voltage", rate] / times["single", rate] for rate in (1e7, 1e8))
+
+
+def test_where_all_methods_come_to_one_plan_the_design_is_warned_and_offered_what_makes_them_differ(
+    alice: Browser, victor: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    methods = STRATEGIES | {"values": ["single", "gpipe"]}
+    design = fields(factors=[methods, RATES], figures=[FIGURE], base=BASE | {"model": "demo-lm"})
+    alice.post("/experiments/preview", {"experiment": design})
+    work()
+    (note,) = alice.post("/experiments/preview", {"experiment": design}).json()["notes"]
+    assert note["kind"] == "one_plan"
+    monkeypatch.setattr(tasks, "models_here", list)  # of large models this takes seconds
+    (offered,) = alice.post("/experiments/remedies", {"experiment": design}).json()
+    assert offered["methods"] and offered["cluster"]
+    changed = design | {"base": design["base"] | {"cluster": offered["cluster"]}}
+    alice.post("/experiments/preview", {"experiment": changed})
+    work()
+    answer = alice.post("/experiments/preview", {"experiment": changed}).json()
+    assert answer["notes"] == [] and len(answer["figures"][0]["panels"][0]["lines"]) == 2
+    memory = {"name": "memory", "path": "cluster.devices[*].memory_bytes", "values": [1e9, 2e9]}
+    varied = design | {"factors": [methods, memory]}
+    assert alice.post("/experiments/remedies", {"experiment": varied}).json() == []
+    assert victor.post("/experiments/remedies", {"experiment": design}).status_code == 403
 
 
 def test_a_preview_has_figures_and_says_which_cannot_be_drawn(alice: Browser) -> None:

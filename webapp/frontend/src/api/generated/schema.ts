@@ -1937,6 +1937,13 @@ export interface components {
             /** @enum {string} */
             what: "compute" | "load" | "link";
         };
+        Remedy: {
+            cluster: components["schemas"]["ClusterSpec"] | null;
+            methods: string[];
+            model: string;
+            prompt_tokens: number | null;
+            words: string;
+        };
         Repeat: {
             digest: string;
             seed: number;

@@ -20,6 +20,8 @@ export type ClaimAnswer = Schemas['Verdict'];
 export type Verdict = ClaimAnswer['verdict'];
 export type PublishedAnswer = Schemas['PublishedRow'];
 export type Note = Schemas['Note'];
+/** A change of the base after which the methods of an experiment differ. */
+export type Remedy = Schemas['Remedy'];
 export type PivotAnswer = Schemas['TableData'];
 export type TableCellAnswer = Schemas['TableCell'];
 export type AnalysisAnswer = Schemas['AnalysisOut'];

@@ -11,6 +11,7 @@ import type {
   PivotAnswer,
   PlannersAnswer,
   PreviewAnswer,
+  Remedy,
   Reproductions,
   RowAnswer,
   RowsAnswer,
@@ -58,6 +59,11 @@ export function usePreview(experiment: ExperimentDocument | null) {
   return useSettled<PreviewAnswer>('/experiments/preview', nameless, DEBOUNCE_MS, (answer) =>
     (answer?.waiting ?? 0) > 0 ? POLL_MS : false,
   );
+}
+
+/** What would make the methods of an experiment differ that come to one plan; null: they differ. */
+export function useRemedies(experiment: ExperimentDocument | null) {
+  return useSettled<Remedy[]>('/experiments/remedies', experiment && { experiment }, DEBOUNCE_MS);
 }
 
 /** All rows of an experiment: after the first answer only those that changed are fetched. */

@@ -27,7 +27,7 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
           allowDeselect={false}
           value={run.frozen ? FROZEN : run.clusterId === null ? null : String(run.clusterId)}
           data={[
-            ...(run.frozen ? [{ value: FROZEN, label: `${run.frozen.name}, as it was in the run` }] : []),
+            ...(run.frozen ? [{ value: FROZEN, label: `${run.frozen.name}, a copy of its own` }] : []),
             ...clusters.map(({ id, name, title }) => ({ value: String(id), label: title || name })),
           ]}
           onChange={(value) => value && value !== FROZEN && onRun({ clusterId: Number(value), frozen: null })}

@@ -31,6 +31,7 @@ import classes from './design.module.css';
 import { EmulateBar } from './EmulateBar';
 import { AddFactor, FactorCard, Suggested } from './FactorCard';
 import { Methods } from './Methods';
+import { Remedies } from './Remedies';
 import { PreviewNumbers } from './PreviewNumbers';
 import { ViewControls } from './ViewControls';
 
@@ -171,7 +172,13 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
           />
         )}
         {experiment && preview.data && <CellProblems preview={preview.data} stale={preview.stale} />}
-        {experiment && preview.data && <NotesPanel notes={preview.data.notes} stale={preview.stale} />}
+        {experiment && preview.data && (
+          <NotesPanel notes={preview.data.notes} stale={preview.stale}>
+            {!preview.stale && preview.data.notes.some(({ kind }) => kind !== 'same') && (
+              <Remedies experiment={experiment} onRun={(patch) => set({ run: { ...run, ...patch } })} />
+            )}
+          </NotesPanel>
+        )}
         {isKnown && (
           <FigurePanel
             title="Prediction"
