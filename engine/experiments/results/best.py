@@ -104,6 +104,7 @@ def _best(experiment: Experiment, place: Coordinates, of: str, ranked: Sequence[
 
 def _told(first: str, same: Sequence[str], alike: Sequence[str], has_next: bool, alone: str) -> str:
     if same and not alike and not has_next:
-        return f"{first} and {', '.join(same)} are one plan" + (f", on {alone} alone" if alone else "")
+        names = f"{', '.join((first, *same[:-1]))} and {same[-1]}"
+        return f"{names} are one plan" + (f", on {alone} alone" if alone else "")
     told = f"{first} (the same plan: {', '.join(same)})" if same else first
     return told + (f" (not distinguishable from {', '.join(alike)})" if alike else "")

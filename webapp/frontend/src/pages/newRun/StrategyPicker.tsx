@@ -122,6 +122,7 @@ function Rows({ rows, strategy, reasons, advice, stale, by, onChoose }: Props & 
           <b>{title}</b>
           {!lossless && <small> lossy</small>}
           {origin && <small> {origin}</small>}
+          {row?.devices.length === 1 && !stale && <small> on {row.devices[0]} alone</small>}
         </span>
         {reason ? (
           <small className={classes.reason} data-testid={`reason-${name}`}>

@@ -176,7 +176,7 @@ function PointsRow({ item, index, top, isOpen, onOpen, selected, onSelect }: Poi
           }}
         />
       </div>
-      <div role="cell" className={classes.cell}>
+      <div role="cell" className={classes.cell} data-points>
         <UnstyledButton
           className={classes.fold}
           aria-expanded={isOpen}
@@ -185,7 +185,7 @@ function PointsRow({ item, index, top, isOpen, onOpen, selected, onSelect }: Poi
         >
           {isOpen ? <IconChevronDown size={14} /> : <IconChevronRight size={14} />}
           {ids.length} runs of an experiment, {counts}
-        </UnstyledButton>{' '}
+        </UnstyledButton>
         <Anchor component={Link} to={`/experiments/${item.id}`} size="sm" fw={500}>
           {item.title}
         </Anchor>

@@ -55,7 +55,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       }
     >
       {me && <TourOffer user={me} />}
-      <UnderWay runs={own.filter((run) => !isOver(run.status))} />
+      <UnderWay runs={runs.filter((run) => !isOver(run.status))} />
       <RecentRuns runs={own.filter((run) => isOver(run.status))} />
       {!experiments.isPending && (
         <>
