@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.domain.cluster import ClusterSpec
-from engine.domain.report import Correctness, Outcome, RunReport
+from engine.domain.report import Outcome, RunReport
 from engine.domain.scenario import DropDevice, Scenario, SlowDevice
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -43,7 +43,7 @@ def concluded(spec: RunSpec, scenario: Scenario = UNDISTURBED) -> RunReport:
     trace, _ = simulate(prepare(spec.model_copy(update={"scenario": scenario})))
     stats = {"operations": 9, "late": 0, "errors": (0.0,), "used": (0.1,), "target_s": 1.0}
     result = RealResult(trace, Outcome(), scenario.changes, {"a": stats}, 0.1)
-    return report_of(prepare(spec), result, 2.0, [], "loopback", Correctness(), {})
+    return report_of(prepare(spec), result, 2.0, [], "loopback")
 
 
 @pytest.mark.parametrize("strategy", ["galaxy", "deepspeed"])
