@@ -97,7 +97,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="wall seconds per virtual second; native switches pacing off",
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--name", default="", help="how reports and comparisons call this run")
+    parser.add_argument("--name", default="", help="the run's name in reports and comparisons")
     add_json_argument(parser)
 
 

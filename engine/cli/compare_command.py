@@ -26,7 +26,9 @@ SPARK_CELLS = 48
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("reports", nargs="+", metavar="RUN.json", help="2 to 50 reports written by --json")
-    parser.add_argument("--baseline", type=int, default=1, metavar="N", help="which run deltas refer to (1)")
+    parser.add_argument(
+        "--baseline", type=int, default=1, metavar="N", help="the run that the others are compared with (1)"
+    )
     parser.add_argument("--json", action="store_true", help="as JSON")
 
 

@@ -194,7 +194,7 @@ def _carry_out(campaign: Campaign, args: argparse.Namespace) -> int:
     try:
         carry_out_tasks(campaign, tasks, total, args.jobs)
     except KeyboardInterrupt:
-        sys.stderr.write("What is done is kept: the same command goes on from there.\n")
+        sys.stderr.write("Finished points are kept: the same command continues.\n")
         raise
     return _show(campaign)
 

@@ -266,7 +266,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
-    assert "What is done is kept" in rest and "Traceback" not in rest
+    assert "Finished points are kept" in rest and "Traceback" not in rest
     kept = [line for path in (tmp_path / "out/points").iterdir() for line in path.read_text().splitlines()]
     assert 8 <= len(kept) <= 40 and all(json.loads(line)["outcome"] == "finished" for line in kept)
 

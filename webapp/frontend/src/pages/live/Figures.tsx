@@ -79,13 +79,13 @@ function figuresOf({ run, picture, predicted, dilation, over }: Props): Figure[]
         label: picture.time_s > 0 ? 'left' : 'will take',
         value: leftText(progress.left_s, progress.wallLeft_s, dilation),
         about:
-          'Virtual time and time on the clock, as predicted from here on: after a change it is predicted anew',
+          'Virtual time and real time that are left, by the newest prediction: each change brings a new one',
       },
     {
       id: 'virtual-clock',
       label: 'virtual time',
       value: `${picture.time_s.toFixed(2)} s`,
-      about: 'Seconds on the clock of the emulated cluster',
+      about: 'Seconds that have passed for the emulated cluster',
     },
     {
       id: 'dilation',

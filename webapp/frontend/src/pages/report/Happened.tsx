@@ -20,7 +20,7 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
   return (
     <Panel
       title="What happened"
-      about="a token takes: the median of up to 12 on either side"
+      about="times of a token: the median of up to 12 tokens before and after each change"
       testId="happened"
       flush
     >
@@ -33,9 +33,9 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
               </Table.Th>
               <Table.Th>Change</Table.Th>
               {isKnownBy && <Table.Th>By</Table.Th>}
-              <Table.Th ta="right">A token before</Table.Th>
-              <Table.Th ta="right">After</Table.Th>
-              <Table.Th ta="right">Worst</Table.Th>
+              <Table.Th ta="right">Token before</Table.Th>
+              <Table.Th ta="right">Token after</Table.Th>
+              <Table.Th ta="right">Longest</Table.Th>
               <Table.Th ta="right">Effect</Table.Th>
               {isPredicted && (
                 <Table.Th ta="right" title="End-to-end latency, predicted while the run went on">
