@@ -33,7 +33,7 @@ export function Palette() {
           <TextInput
             flex={1}
             size="xs"
-            placeholder="Find a device or switch"
+            placeholder="Device or switch"
             aria-label="Find a device or switch"
             leftSection={<IconSearch size={14} />}
             value={filter}

@@ -85,7 +85,9 @@ const verdict: FigureVerdict = {
 describe('the page of reproductions', () => {
   it('accounts for every figure of a paper and gives the reason for those that no experiment has', () => {
     const page = html(<Summary {...summary} />);
-    expect(page).toContain('14 figures: 8 in experiments, 1 used as inputs, 4 checked by tests, 1 left out');
+    expect(page).toContain(
+      '14 figures: 8 in experiments, 1 used as an input, 4 checked by tests, 1 left out',
+    );
     expect(page).toContain('aria-label="3 confirmed, 1 contradicted"');
     expect(page).toContain('<b>1</b><span>no number is published</span>');
   });

@@ -99,7 +99,13 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
 }
 
 function figuresOf({ figures, in_experiments, put_in, checked, left_out }: PaperSummary): string {
-  return `${figures} figures: ${in_experiments} in experiments, ${put_in} used as inputs, ${checked} checked by tests, ${left_out} left out.`;
+  const parts = [
+    in_experiments && `${in_experiments} in experiments`,
+    put_in && `${put_in} used as ${put_in === 1 ? 'an input' : 'inputs'}`,
+    checked && `${checked} checked by tests`,
+    left_out && `${left_out} left out`,
+  ];
+  return `${figures} figures: ${parts.filter(Boolean).join(', ')}.`;
 }
 
 /** What the paper claims first, with ours, and a sentence that its authors could check. */
