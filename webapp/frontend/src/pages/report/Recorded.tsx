@@ -92,7 +92,7 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
           <SpanLegend />
           {data.keptFrom_s > 0 && (
             <Text size="xs" c="dimmed" data-testid="unkept">
-              {`This page keeps the newest ${SPAN_BUDGET.toLocaleString('en')} activities of a run. Up to ${seconds(data.keptFrom_s)} it lacks some, hatched above: blank time there is not idle time.`}
+              {`This page keeps the newest ${SPAN_BUDGET.toLocaleString('en')} activities of a run. What is hatched, up to ${seconds(data.keptFrom_s)}, was not kept.`}
             </Text>
           )}
           {shown && criticalPath.isError && (
