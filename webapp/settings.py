@@ -26,6 +26,10 @@ LOOM_LOG_FORMAT    line                             json: one JSON object a line
 LOOM_METHODS       none                             installed methods that are used, by name, comma-separated
 LOOM_METRICS       none                             installed figures of reports that are used, likewise
 LOOM_DATA          none                             installed packs of data that are used, likewise
+LOOM_OIDC_ISSUER   none                             https://… of an OpenID provider with which people log in,
+                                                    with LOOM_OIDC_CLIENT and LOOM_OIDC_SECRET
+LOOM_OIDC_NAME     single sign-on                   what its button says
+LOOM_OIDC_ROLE     viewer                           the role of who comes for the first time; or operator
 LOOM_HTTPS         off                              cookies over HTTPS only, trust X-Forwarded-Proto
 DEBUG              off
 """
@@ -94,6 +98,10 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "axes",
     "channels",
     "ninja",
@@ -117,6 +125,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -147,6 +156,26 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 AXES_LOCKOUT_CALLABLE = "webapp.accounts.access.locked_out"
 
+# Log-in with an OpenID provider: off unless one is named. Nobody signs up or resets a password with allauth.
+OIDC_ISSUER = env.str("LOOM_OIDC_ISSUER", default="")
+OIDC_NAME = env.str("LOOM_OIDC_NAME", default="single sign-on")
+OIDC_ROLE = env.str("LOOM_OIDC_ROLE", default="viewer")
+OIDC_APP = {
+    "provider_id": "lab",
+    "name": OIDC_NAME,
+    "client_id": env.str("LOOM_OIDC_CLIENT", default=""),
+    "secret": env.str("LOOM_OIDC_SECRET", default=""),
+    "settings": {"server_url": OIDC_ISSUER},
+}
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {"APPS": [OIDC_APP] if OIDC_ISSUER else [], "OAUTH_PKCE_ENABLED": True}
+}
+SOCIALACCOUNT_ADAPTER = "webapp.accounts.openid.Adapter"
+SOCIALACCOUNT_ONLY = SOCIALACCOUNT_LOGIN_ON_GET = True
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False
+ACCOUNT_SIGNUP_FIELDS = ["username*"]
+LOGIN_REDIRECT_URL = "/"
 # Budgets of one person, so that nobody takes the service from others.
 WRITES_PER_MINUTE = env.int("LOOM_WRITES_PER_MINUTE", default=600)
 FILES_PER_MINUTE = env.int("LOOM_FILES_PER_MINUTE", default=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 
@@ -25,6 +26,7 @@ urlpatterns = [
     path("api/", api.urls),
     re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),
+    *([path("sso/", include("allauth.urls"))] if settings.OIDC_ISSUER else []),
     path("v1/", include("webapp.serving.urls")),
     path("docs/", manual.page),
     path("docs/<path:address>", manual.page),

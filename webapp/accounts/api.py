@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+from django.conf import settings
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.models import User
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
+from django.urls import reverse
 from ninja import Query, Router, Schema
 from ninja.errors import AuthenticationError, HttpError
 from ninja.responses import Status
@@ -33,6 +35,15 @@ class SessionOut(Schema):
     role: Role
     csrf_token: str
     program: str = Field(description="What a person types to call EdgeLoom's command on this machine.")
+
+
+class Provider(Schema):
+    name: str
+    address: str = Field(description="Where logging in with it begins.")
+
+
+class LoginWays(Schema):
+    provider: Provider | None = Field(description="The OpenID provider with which people may log in, if any.")
 
 
 class Credentials(Schema):
@@ -88,6 +99,14 @@ def get_session(request: HttpRequest) -> SessionOut:
     if not request.user.is_authenticated:
         raise AuthenticationError
     return session_of(request, request.user)
+
+
+@router.get("/login", response=LoginWays, auth=None)
+def get_login(request: HttpRequest) -> LoginWays:
+    if not settings.OIDC_ISSUER:
+        return LoginWays(provider=None)
+    begin = reverse("openid_connect_login", args=["lab"])
+    return LoginWays(provider=Provider(name=settings.OIDC_NAME, address=begin))
 
 
 @router.post("/login", response=SessionOut, auth=None)

@@ -15,7 +15,7 @@ from ninja.openapi.schema import OpenAPISchema
 from tests.support.web import PASSWORD, Browser, person
 from webapp.api import api
 
-OPEN = {("get", "/api/session"), ("post", "/api/login")}
+OPEN = {("get", "/api/session"), ("get", "/api/login"), ("post", "/api/login")}
 READING = {
     ("post", "/api/clusters/validate"),
     ("post", "/api/clusters/shape"),

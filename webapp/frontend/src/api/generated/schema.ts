@@ -1316,6 +1316,9 @@ export interface components {
             /** @constant */
             type: "log";
         };
+        LoginWays: {
+            provider: components["schemas"]["Provider"] | null;
+        };
         LogLine: {
             device: string;
             text: string;
@@ -1851,6 +1854,10 @@ export interface components {
             rate_per_s?: number | null;
             seed?: number;
             weights?: "random" | null;
+        };
+        Provider: {
+            address: string;
+            name: string;
         };
         Published: {
             /** @enum {string} */

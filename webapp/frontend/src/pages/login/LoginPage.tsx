@@ -1,12 +1,16 @@
 import { Button, Card, Center, Group, PasswordInput, Stack, Text, TextInput, Title } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type SubmitEvent, useState } from 'react';
 import { api, sentence } from '@/api/client';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { useDocumentTitle } from '@/components/Page';
 import { Logo } from '@/components/Logo';
 
-/** The log-in form. */
+interface LoginWays {
+  provider: { name: string; address: string } | null;
+}
+
+/** The log-in form, and the way to an OpenID provider if the server has one. */
 export function LoginPage() {
   useDocumentTitle('Log in');
   const client = useQueryClient();
@@ -14,6 +18,10 @@ export function LoginPage() {
   const [password, setPassword] = useState('');
   const [error, setError] = useState('');
   const [busy, setBusy] = useState(false);
+  const { data: ways } = useQuery({
+    queryKey: ['login'],
+    queryFn: ({ signal }) => api.get<LoginWays>('/login', signal),
+  });
 
   const logIn = async (event: SubmitEvent) => {
     event.preventDefault();
@@ -69,6 +77,16 @@ export function LoginPage() {
               <Button type="submit" loading={busy} data-testid="login-submit">
                 Log in
               </Button>
+              {ways?.provider && (
+                <Button
+                  component="a"
+                  href={ways.provider.address}
+                  variant="default"
+                  data-testid="login-provider"
+                >
+                  Log in with {ways.provider.name}
+                </Button>
+              )}
             </Stack>
           </form>
         </Card>
