@@ -23,7 +23,7 @@ from celery.signals import worker_process_init
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
 from webapp.base.errors import TooMany, Unavailable
-from webapp.base.redis import client, pop, push, redis_needed
+from webapp.base.redis import check_writable, client, pop, push, redis_needed
 from webapp.celery import app
 from webapp.jobs.announcement import announced
 
@@ -71,6 +71,7 @@ def require_workers() -> None:
     while not (found := announced("plan")) and time.monotonic() < ends_s:
         time.sleep(POLL_S)
     if not found:
+        check_writable()  # where Redis refuses writes, no worker can say that it is there
         raise Unavailable(
             f"No planning worker is running: start one with {COMMAND} up, or {COMMAND} worker --queue plan.",
             retry_s=RETRY_S,

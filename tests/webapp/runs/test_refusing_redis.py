@@ -10,8 +10,9 @@ from django.test import Client
 from engine.domain.events import EVENTS
 from tests.support.refusing_redis import REFUSALS, full
 from tests.support.web import Browser, RedisServer, Worker, person, recorded, request_body, wait_until
+from webapp.base.errors import Unavailable
 from webapp.events.archive import history
-from webapp.jobs import lease, workers
+from webapp.jobs import answers, lease, workers
 from webapp.runs import recording, services, waiting
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import OVER, Run
@@ -53,6 +54,13 @@ def test_people_log_in_and_cancel_and_what_cannot_be_done_is_a_sentence(
         assert probe.status_code == 503 and probe.json()["redis"].startswith(f"refuses: {refusal}")
     assert Client().get("/healthz").status_code == 200
     assert eve.post("/runs", request_body()).status_code == 201
+
+
+def test_nobody_is_told_to_start_a_worker_that_redis_does_not_let_speak(
+    refusal: str, planning_as_it_is: None, own_redis: RedisServer
+) -> None:
+    with REFUSALS[refusal](own_redis), pytest.raises(Unavailable, match=f"refuses: {refusal}"):
+        answers.ask("plan.test", [], 1)
 
 
 def test_a_run_goes_on_and_keeps_its_events_and_its_report(
