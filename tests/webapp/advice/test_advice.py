@@ -67,7 +67,7 @@ def test_an_answer_for_whose_remedy_no_time_is_left_is_given_without(
 
 @pytest.mark.parametrize(
     ("question", "begin"),
-    [("buy", "Buy nothing for "), ("largest", "The largest model"), ("link", "None: "), ("cost", "A token of")],
+    [("buy", "Buy nothing"), ("largest", "The largest model"), ("link", "None: "), ("cost", "A token of")],
 )
 def test_a_question_is_answered_in_a_sentence_or_not_yet(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch, question: str, begin: str
