@@ -72,6 +72,7 @@ def device(trace):
     made = NativeDevice(
         0, prepared.spec, prepared.plan, trace.append, None, False, frozenset(), connections, Heard()
     )
+    made.model = made.model.model_copy(update={"num_layers": 3})
     made.set_clock(Clock(time.monotonic(), 1.0))
     made.ledger.memory_bytes = 4e9
     made.turned_s = float("inf")  # the loop has just had its turn
