@@ -25,6 +25,7 @@ from engine.domain.report import Fidelity, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetJitter, SetLoss
 from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
+from engine.runs.calm_tokens import calm_tokens
 from engine.runs.native import Simulated, native_parts
 from engine.worlds.real.dilation import (
     OP_HOST_S,
@@ -176,7 +177,10 @@ def latency_limit(
         if ended.outcome.kind != "finished":
             return None, (f"The latency is not judged: the {name} {ended.outcome.in_words}.",)
     if _has_failures(report):
-        sentence = "The latency is not judged: how long failures take to find and mend depends on this host."
+        sentence = (
+            "The latency is not judged: how long failures take to find and mend depends on this host. Tokens "
+            "before and after them are."
+        )
         return None, (sentence,)
     notes = []
     if _has_random_links(report):
@@ -186,7 +190,8 @@ def latency_limit(
     if notes:
         sentence = (
             f"The latency may be {RANDOM_LATENCY_LIMIT:.0%} off its prediction, and the times of tokens are "
-            f"not judged: {', and '.join(notes)}."
+            f"not judged{' after the change' if len(notes) == 1 and played.live_rate_changes else ''}: "
+            f"{', and '.join(notes)}."
         )
         return RANDOM_LATENCY_LIMIT, (sentence,)
     if _is_unshaped(report, played):
@@ -311,27 +316,29 @@ def _link_complaints(report: RunReport, links: Sequence[LinkMeasurement]) -> lis
 def _latency_complaints(
     report: RunReport, played: Played, predicted: RunReport, limit: float | None
 ) -> list[Complaint]:
-    """Complaints about every time that the report prints large. Where links are random, of the whole run
-    alone: a first token is few messages, whose times are further from their mean.
+    """Complaints about every time that the report prints large; in a run with failures or with links that
+    were measured meanwhile, about the tokens that these did not disturb. Where links are random, of the whole
+    run alone: a first token is few messages, whose times are further from their mean.
     """
-    if limit is None:
-        return []
-    judged = [("the run", report.latency_s, predicted.latency_s)]
-    if limit <= LATENCY_LIMIT and predicted.tpot_s:
+    judged = [] if limit is None else [("the run", report.latency_s, predicted.latency_s, limit)]
+    if limit is not None and limit <= LATENCY_LIMIT and predicted.tpot_s:
         judged += [
-            ("the first token", report.ttft_s, predicted.ttft_s),
-            ("every later token", report.tpot_s, predicted.tpot_s),
+            ("the first token", report.ttft_s, predicted.ttft_s, limit),
+            ("every later token", report.tpot_s, predicted.tpot_s, limit),
         ]
+    elif report.outcome.kind == predicted.outcome.kind == "finished" and not _has_random_links(report):
+        after = not played.live_rate_changes  # measuring a changed link goes on for a while
+        judged += [(*calm, LATENCY_LIMIT) for calm in calm_tokens(report, predicted, after)]
     why = []
-    for what, took_s, expected_s in judged:
+    for what, took_s, expected_s, most in judged:
         error = took_s / expected_s - 1 if expected_s else 0.0
-        if abs(error) <= limit or (error < 0 and _is_unshaped(report, played)):
+        if abs(error) <= most or (error < 0 and _is_unshaped(report, played)):
             continue
         sentence = (
             f"{what} took {human_s(took_s)}, {error:+.1%} of the predicted {human_s(expected_s)} "
-            f"(limit ±{limit:.0%})"
+            f"(limit ±{most:.0%})"
         )
-        enough = enough_dilation_for_latency(report.dilation, error, limit) if error > 0 else None
+        enough = enough_dilation_for_latency(report.dilation, error, most) if error > 0 else None
         why.append(Complaint(sentence, enough))
     return why
 

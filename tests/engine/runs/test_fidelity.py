@@ -7,7 +7,7 @@ import pytest
 
 import topologies
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import Outcome, Recovery, RunReport
+from engine.domain.report import Outcome, Recovery, RequestReport, RunReport
 from engine.domain.scenario import (
     DropDevice,
     FreezeDevice,
@@ -16,6 +16,7 @@ from engine.domain.scenario import (
     LinkUp,
     Scenario,
     SetLoss,
+    SetRate,
     SlowDevice,
 )
 from engine.domain.spec import RunSpec
@@ -318,7 +319,8 @@ def test_after_a_failure_the_latency_is_not_judged_and_the_verdict_says_so():
     assert (found.latency_error, found.latency_limit) == (None, None)
     assert found.valid is True
     assert found.notes == (
-        "The latency is not judged: how long failures take to find and mend depends on this host.",
+        "The latency is not judged: how long failures take to find and mend depends on this host. Tokens "
+        "before and after them are.",
     )
 
 
@@ -417,3 +419,65 @@ def test_all_that_was_emitted_has_been_sent_after_a_flush():
     writer.flush()
     times = [item["time_s"] for message in heard.messages for item in message["items"]]
     assert times == [float(index) for index in range(3000)]
+
+
+# Tokens that a change did not disturb ------------------------------------------------------------
+def of_tokens(*token_s, at_s=3.5, recovery=False):
+    """A run whose tokens came at these times; desk was dropped at `at_s`, and recovered within 1 s."""
+    request = RequestReport(index=0, arrival_s=0.0, ttft_s=token_s[0], token_s=token_s, output_tokens=())
+    found = report(token_s[-1], changes=(DropDevice(at_s=at_s, device="desk"),))
+    mended = Recovery(
+        device="desk",
+        how="killed",
+        at_s=at_s,
+        detect_s=0.5,
+        replanned=True,
+        replan_s=0.1,
+        reload_s=0.1,
+        rebuild_s=0.3,
+    )
+    return found.model_copy(
+        update={"requests": (request,), "ttft_s": token_s[0], "recoveries": (mended,) if recovery else ()}
+    )
+
+
+EXPECTED_TOKENS = (1.0, 1.5, 2.0, 2.5, 3.0, 5.0, 5.5, 6.0, 6.5)
+
+
+@pytest.mark.parametrize(
+    ("token_s", "complaint"),
+    [
+        (EXPECTED_TOKENS, None),
+        ((1.0, 1.5, 2.0, 2.5, 3.0, 9.0, 9.5, 10.0, 10.5), None),  # how long mending takes depends on the host
+        ((0.72, 1.22, 1.72, 2.22, 2.72, 5.0, 5.5, 6.0, 6.5), "the first token took 720 ms, -28.0%"),
+        (
+            (1.0, 1.35, 1.7, 2.05, 2.4, 5.0, 5.5, 6.0, 6.5),
+            "every later token before the first change took 1.4 s",
+        ),
+        ((1.0, 1.5, 2.0, 2.5, 3.0, 5.0, 5.6, 6.2, 6.8), "every later token after the last change took 1.8 s"),
+    ],
+)
+def test_after_a_failure_the_tokens_that_it_did_not_disturb_are_judged(token_s, complaint):
+    recovered = token_s[5] < 6
+    found = verdict(run=of_tokens(*token_s, recovery=recovered), predicted=of_tokens(*EXPECTED_TOKENS))
+    assert (found.valid is True) == (complaint is None), found.why
+    assert complaint is None or any(why.startswith(complaint) for why in found.why), found.why
+
+
+def test_before_a_live_change_of_a_link_tokens_are_judged_and_after_it_not():
+    slow = SetRate(at_s=3.5, link="desk--hub", bit_per_s=1e6)
+
+    def changed(*token_s):
+        return of_tokens(*token_s).model_copy(
+            update={"scenario": Scenario(changes=(slow,)), "latency_s": 6.5}
+        )
+
+    late = verdict(
+        run=changed(0.7, *EXPECTED_TOKENS[1:]), predicted=changed(*EXPECTED_TOKENS), live_rate_changes=1
+    )
+    assert [why.split(" took")[0] for why in late.why] == [
+        "the first token",
+        "every later token before the first change",
+    ]
+    after = changed(*EXPECTED_TOKENS[:5], 5.0, 5.7, 6.4, 7.1)
+    assert verdict(run=after, predicted=changed(*EXPECTED_TOKENS), live_rate_changes=1).valid
