@@ -1,8 +1,10 @@
 import { Anchor, Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
+import { useCatalogue } from '@/api/queries';
 import { between, three } from '@/format/units';
 import { useNow } from '@/components/useNow';
+import { type PriceOf, Prices, pricesOf } from './Prices';
 import type { AdviceQuestion } from './useAdvice';
 import { type Ask, type QuestionKind, useQuestion } from './useQuestion';
 
@@ -13,11 +15,22 @@ const QUESTIONS: readonly { value: QuestionKind; label: string }[] = [
   { value: 'cost', label: 'What does a token cost?' },
 ];
 
+const RANKS: readonly { value: NonNullable<Ask['rank']>; label: string }[] = [
+  { value: 'power', label: 'Least power' },
+  { value: 'price', label: 'Least price' },
+  { value: 'number', label: 'Fewest boards' },
+];
+
 /** Questions about boards, models, links and costs, each answered in one sentence, then by a short table. */
 export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const [kind, setKind] = useState<QuestionKind>('buy');
   const [rate, setRate] = useState(10);
   const [kwh, setKwh] = useState<number | null>(null);
+  const [prices, setPrices] = useState<PriceOf>({});
+  const [rank, setRank] = useState<Ask['rank']>(null);
+  const presets = useCatalogue().data?.presets ?? [];
+  const workers = base?.cluster?.devices.filter(({ role }) => role !== 'terminal') ?? [];
+  const boards = { buy: presets, cost: workers, largest: [], link: [] }[kind];
   const { ask, stop, asked, reply, error, waiting } = useQuestion();
   return (
     <div data-testid="questions">
@@ -39,6 +52,18 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
             value={rate}
             onChange={(value) => typeof value === 'number' && value > 0 && setRate(value)}
             data-testid="question-rate"
+          />
+        )}
+        {kind === 'buy' && (
+          <Select
+            size="xs"
+            label="Ranked by"
+            clearable
+            placeholder="Price, else power"
+            value={rank}
+            data={RANKS}
+            onChange={setRank}
+            data-testid="question-rank"
           />
         )}
         {kind === 'cost' && (
@@ -63,13 +88,15 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
               answer: false,
               question: kind,
               tokens_per_s: rate,
-              prices: { boards: {}, per_kwh: kind === 'cost' ? kwh : null },
+              prices: { boards: pricesOf(prices, boards), per_kwh: kind === 'cost' ? kwh : null },
+              rank: kind === 'buy' ? rank : null,
             })
           }
         >
           Ask
         </Button>
       </Group>
+      {boards.length > 0 && <Prices boards={boards} prices={prices} onChange={setPrices} />}
       <div aria-live="polite">
         {waiting && <Waiting {...waiting} stop={stop} />}
         {error && (

@@ -13,6 +13,8 @@ export interface Ask extends AdviceQuestion {
   question: QuestionKind;
   tokens_per_s?: number;
   prices?: { boards: Record<string, number>; per_kwh: number | null };
+  /** What is to be least of boards to buy; null: the price where there are prices, else the power. */
+  rank?: 'price' | 'power' | 'number' | null;
 }
 
 /** A question that is asked when a person presses the button. Where the server is busy it waits and is asked again. */
