@@ -26,7 +26,7 @@ urlpatterns = [
     path("api/", api.urls),
     re_path(r"^api/", unknown_api),
     path("admin/", admin.site.urls),
-    *([path("sso/", include("allauth.urls"))] if settings.OIDC_ISSUER else []),
+    *([path("sso/", include("webapp.accounts.openid"))] if settings.OIDC_ISSUER else []),
     path("v1/", include("webapp.serving.urls")),
     path("docs/", manual.page),
     path("docs/<path:address>", manual.page),

@@ -7,4 +7,4 @@ from django.urls import include, path
 from webapp import urls
 from webapp.urls import handler400, handler403, handler404, handler500  # noqa: F401  (Django looks for them)
 
-urlpatterns = [path("sso/", include("allauth.urls")), *urls.urlpatterns]
+urlpatterns = [path("sso/", include("webapp.accounts.openid")), *urls.urlpatterns]

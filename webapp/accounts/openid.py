@@ -4,14 +4,23 @@ them, never by an address or a name that somebody here has already.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.openid_connect import views
 from django.conf import settings
 from django.contrib.auth.models import Group, User
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import include, path
+from requests import RequestException
 
 from webapp.accounts.roles import GROUPS
+
+logger = logging.getLogger(__name__)
+View = Callable[..., HttpResponse]
 
 
 class Adapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
@@ -21,3 +30,25 @@ class Adapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
         if settings.OIDC_ROLE in GROUPS:
             user.groups.add(Group.objects.get_or_create(name=settings.OIDC_ROLE)[0])
         return user
+
+
+def where_it_answers(view: View) -> View:
+    """The view; 503 with a sentence while the provider does not answer the server."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, provider_id: str) -> HttpResponse:
+        try:
+            return view(request, provider_id)
+        except RequestException as error:
+            logger.warning("the OpenID provider does not answer: %s", error)
+            sentence = f"{settings.OIDC_ISSUER} does not answer: try again, or log in with a password."
+            return HttpResponse(sentence, "text/plain", 503)
+
+    return answer
+
+
+urlpatterns = [
+    path("oidc/<slug:provider_id>/login/", where_it_answers(views.login)),
+    path("oidc/<slug:provider_id>/login/callback/", where_it_answers(views.callback)),
+    path("", include("allauth.urls")),  # the names of these routes, and what is shown after a refusal
+]

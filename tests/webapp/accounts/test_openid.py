@@ -69,6 +69,13 @@ def test_an_answer_that_is_not_for_this_server_logs_nobody_in(lab: Provider, fau
     assert browser.get("/api/session").status_code == 401
 
 
+def test_a_provider_that_is_away_is_said_in_a_sentence(lab: Provider, settings: Any) -> None:
+    app = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]
+    app["settings"] = {"server_url": "http://127.0.0.1:1"}
+    answer = Client().get("/sso/oidc/lab/login/")
+    assert answer.status_code == 503 and b"does not answer: try again" in answer.content
+
+
 def test_without_a_provider_there_is_no_such_way() -> None:
     person("eve", "operator")
     assert Client().get("/api/login").json() == {"provider": None}
