@@ -4,7 +4,7 @@ import { Button, Code, CopyButton, Group, Text } from '@mantine/core';
 export function Programs({ name, runId }: { name: string; runId: number }) {
   const address = `${location.origin}/v1`;
   return (
-    <Group gap={6} px={12} py={4} data-testid="programs">
+    <Group gap={6} mb={10} data-testid="programs">
       <Text size="xs" c="dimmed">
         OpenAI clients: base URL <Code fz="xs">{address}</Code> · model <Code fz="xs">{name}</Code> or{' '}
         <Code fz="xs">{runId}</Code>

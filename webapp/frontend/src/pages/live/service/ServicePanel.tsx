@@ -61,6 +61,8 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
     >
       <div className={classes.chat}>
         <div ref={list} className={classes.list} data-testid="exchanges" tabIndex={0} aria-label="Requests">
+          <Proof over={over} correctness={run.report?.correctness} />
+          {takes && <Programs name={run.name || `${run.strategy} on ${run.cluster_name}`} runId={run.id} />}
           {service.requests.length === 0 && (
             <Text size="sm" c="dimmed" p="md">
               {takes
@@ -81,8 +83,6 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
             />
           ))}
         </div>
-        <Proof over={over} correctness={run.report?.correctness} />
-        {takes && <Programs name={run.name || `${run.strategy} on ${run.cluster_name}`} runId={run.id} />}
         {service.ended && (
           <Alert variant="light" py={6} data-testid="service-ended">
             {service.ended}
@@ -108,7 +108,7 @@ export function ServicePanel({ run, service, version, open, over, mayWrite }: Pr
 /** Whether the answers are those of `transformers`, which is known when the service is over. */
 function Proof({ over, correctness }: { over: boolean; correctness: RunReport['correctness'] | undefined }) {
   return (
-    <Text size="xs" c="dimmed" px={12} py={4} data-testid="answers-checked">
+    <Text size="xs" c="dimmed" mb={4} data-testid="answers-checked">
       {proofText(over, correctness)}
     </Text>
   );
