@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
-import { star } from '@/cluster/fixtures';
+import type { DeviceSpec } from '@/api/types';
 import { aloneText } from './alone';
 
-const { spec } = star();
-const first = spec.devices[0]!;
+const device = (name: string) => ({ name, role: 'worker' }) as DeviceSpec;
+const first = device('desk');
+const spec = { devices: [first, device('shelf'), device('door')] };
 const plan = (...devices: number[]) => ({
   work: devices.map((device) => ({ device, phase: 'both' as const, slice: {} as never })),
 });

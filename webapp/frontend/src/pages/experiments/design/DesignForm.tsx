@@ -21,7 +21,7 @@ import {
 } from '@/experiment/data/design';
 import type { StoredExperiment } from '@/experiment/data/answers';
 import { useFactorOptions, usePreview } from '@/experiment/data/queries';
-import { NotesPanel } from '@/experiment/NotesPanel';
+import { NotesPanel } from '../NotesPanel';
 import { FigurePanel } from '@/experiment/chart/FigurePanel';
 import { useSelection } from '../selection';
 import { Base } from './Base';

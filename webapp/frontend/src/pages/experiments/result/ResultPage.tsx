@@ -12,7 +12,7 @@ import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
 import { useAnalysis, useExperiment, useRows, useTable } from '@/experiment/data/queries';
-import { NotesPanel } from '@/experiment/NotesPanel';
+import { NotesPanel } from '../NotesPanel';
 import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
 import { useSelection } from '../selection';

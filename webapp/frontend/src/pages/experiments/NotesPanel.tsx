@@ -1,6 +1,6 @@
 import { Alert, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
-import type { Note } from './data/answers';
+import type { Note } from '@/experiment/data/answers';
 
 interface Props {
   notes: readonly Note[];
