@@ -51,7 +51,7 @@ def test_both_worlds_do_the_same(name, real_runs):
     assert parks == name.startswith("parked-rows")
 
 
-def test_a_rehearsal_leaves_no_trace_and_the_weights_that_the_plan_begins_with(play_for_real):
+def test_a_rehearsal_leaves_no_trace_and_the_run_does_what_it_does_without_one(play_for_real):
     """These methods load and evict while they run."""
     specs = {
         name: CASES[name].model_copy(update={"dilation": "auto"}) for name in ("two-requests", "in-stage")
