@@ -89,6 +89,6 @@ def _restore(device: RealDevice, plan: Plan) -> None:
     """Hold the weights that the plan begins with: some methods load and evict while they run."""
     needed = plan.held_by(device.rank)
     for piece in set(device.weights.held) - set(needed):
-        pass
+        device.weights.evict(piece)
     for piece in needed:
         device.weights.load(piece)
