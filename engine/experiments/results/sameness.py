@@ -38,8 +38,8 @@ class Note(Value):
 
 
 def same_levels(experiment: Experiment, found: Sequence[Cell], of: str) -> tuple[Same, ...]:
-    """The groups of levels of `of` that are one computation wherever they have a value, and at the same
-    places; a level that is like no other is in none.
+    """The groups of levels of `of` that are one computation wherever they have a value; the first of a group
+    has one wherever another has, so that it can stand for all. A level that is like no other is in none.
     """
     by_level: dict[str, dict[object, Cell]] = {}
     for cell in found:
@@ -51,7 +51,7 @@ def same_levels(experiment: Experiment, found: Sequence[Cell], of: str) -> tuple
     for label, mine in by_level.items():
         for group in groups:
             first = by_level[group[0]]
-            if first.keys() == mine.keys() and all(is_same(first[at], mine[at]) for at in mine):
+            if mine.keys() <= first.keys() and all(is_same(first[at], mine[at]) for at in mine):
                 group.append(label)
                 break
         else:

@@ -101,6 +101,18 @@ def test_one_line_is_drawn_for_one_computation_and_its_data_keeps_every_method()
     assert [one["same_as"] for one in read] == ["", "", "single", "single", "", ""]
 
 
+def test_a_level_whose_best_points_alone_were_measured_stands_for_the_others_still() -> None:
+    predicted = [row(method, rate, 2.0) for rate in (1e6, 1e7) for method in ("single", "gpipe")]
+    for measured_one, drawn in (
+        ("single", [("single", ""), ("single", ""), ("gpipe", "single")]),
+        ("gpipe", None),
+    ):
+        rows = [*predicted, row(measured_one, 1e6, 2.1, "emulated")]
+        (panel,) = figure_data(EXPERIMENT, FIGURE, rows).panels
+        found = [(line.label, line.same_as) for line in panel.lines]
+        assert found == (drawn or [("single", ""), ("gpipe", ""), ("gpipe", "")])
+
+
 def test_levels_that_differ_at_one_place_are_two_lines() -> None:
     rows = measured()
     rows[4] = row("gpipe", 1e7, 2.002, "emulated", **{"flops[b]": 1.0})
