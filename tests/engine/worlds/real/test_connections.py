@@ -270,10 +270,10 @@ def test_a_program_that_goes_on_when_a_message_has_left_may_look_at_the_connecti
         header = FrameHeader(0, len(payload), (0, 0), 1.0, 2.0, "uint8", (len(payload),), "x")
         near.sending[1].write(header, b"", memoryview(payload), lambda at_s: found.append(near.wait(0.0)))
     write(far, 0, b"abc", number=7)
-    near.wake()
     got = []
     while near.is_writing or not (got or any(messages for messages, _ in found)):
         far.wait(0.0)
+        near.wake()
         got += near.wait(0.0)[0]
     inner = [message for messages, _ in found for message in messages]
     assert [bytes(message.body) for message in inner + got] == [b"abc"]
