@@ -37,11 +37,16 @@ class WorkDone:
         self.model, self.devices = model, devices
         self.rows = 0
         self.caches: dict[str, bool] = {}
+        self.released_caches: set[str] = set()
         self.knows_all = not model.vision
 
     def released(self, cache: str) -> None:
-        """Take note that a device needs a KV cache no more."""
-        self.caches.pop(cache.partition("/")[0], None)
+        """Take note that a device needs a KV cache no more: each drops its own after its last step, which may be
+        before the source has the result.
+        """
+        name = cache.partition("/")[0]
+        self.released_caches.add(name)
+        self.caches.pop(name, None)
 
     def check(self, step: Step, source: str, is_last: bool) -> None:
         """Check at the result of `step` that each layer saw all rows, and has all in its KV cache if it has
@@ -57,7 +62,7 @@ class WorkDone:
             return
         at = f"at request {step.requests[0]}, token {step.index}"
         self._check_layers(source, at)
-        if cached:
+        if cached and step.cache not in self.released_caches:
             self._check_caches(step, source, at)
 
     def _check_layers(self, source: str, at: str) -> None:
