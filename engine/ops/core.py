@@ -21,6 +21,7 @@ from typing import ClassVar
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.kernels import (
+    addition,
     attention_kernels,
     elementwise,
     embedding_kernels,
@@ -167,7 +168,7 @@ class Residual:
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
         rows = x.shape[0] * x.shape[1]
-        add = elementwise(rows, model.hidden_size, model.element_bytes, name="add")
+        add = addition(rows, model.hidden_size, model.element_bytes)
         return Cost((add, *norm_kernels(model, rows, "post")), x)
 
 
@@ -226,7 +227,7 @@ class Add:
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         shape = inputs[0].shape
-        add = elementwise(prod(shape[:-1]), shape[-1], model.element_bytes, name="add")
+        add = addition(prod(shape[:-1]), shape[-1], model.element_bytes)
         return Cost((add,), inputs[0])
 
 

@@ -14,7 +14,8 @@ from engine.ops.sizes import STORED_BITS
 
 @dataclass(slots=True, unsafe_hash=True)
 class Kernel:
-    """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them.
+    """One pass over data. A product is [rows, inner] × [inner, cols], `count` of them. An element-wise pass
+    reads `inner` operands of [rows, cols].
 
     `name` names passes whose times differ between hosts: a norm, an activation, or "attention" for scores,
     softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
@@ -51,8 +52,8 @@ class Kernel:
     def bytes(self) -> int:
         """Operands read once, restored if they are quantised, plus result written once."""
         rows, inner, cols = self.rows, self.inner, self.cols
-        elements = rows * inner + inner * cols + rows * cols if self.kind == "product" else 2 * rows * cols
-        return self.count * elements * self.element_bytes
+        read = rows * inner + inner * cols if self.kind == "product" else inner * rows * cols
+        return self.count * (read + rows * cols) * self.element_bytes
 
     @property
     def stored_bytes(self) -> int:
@@ -88,9 +89,15 @@ def elementwise(
     name: str = "",
     weight_bits: float = 0.0,
     inside: bool = False,
+    operands: int = 1,
 ) -> Kernel:
-    """The kernel of `count` passes over [rows, cols]."""
-    return _made("elementwise", rows, 1, cols, count, element_bytes, name, weight_bits, inside)
+    """The kernel of `count` passes over [rows, cols], each of which reads so many tensors of that size."""
+    return _made("elementwise", rows, operands, cols, count, element_bytes, name, weight_bits, inside)
+
+
+def addition(rows: int, cols: int, element_bytes: int) -> Kernel:
+    """The sum of two tensors [rows, cols]: both are read, and the sum is written."""
+    return elementwise(rows, cols, element_bytes, name="add", operands=2)
 
 
 def weighted(
@@ -113,8 +120,13 @@ def embedding_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
     """Look-up of `rows` token ids, and the passes over them that the family adds."""
     added = (model.positions == "learned") + (model.token_types > 0)
     scaled = model.embedding_scale is not None
-    names = ("lookup", *["scale"] * scaled, *["add"] * added, *[model.norm] * model.embedding_norm)
-    return tuple(elementwise(rows, model.hidden_size, model.element_bytes, name=name) for name in names)
+    hidden, size = model.hidden_size, model.element_bytes
+    before, after = ("lookup", *["scale"] * scaled), [model.norm] * model.embedding_norm
+    return (
+        *(elementwise(rows, hidden, size, name=name) for name in before),
+        *[addition(rows, hidden, size)] * added,
+        *(elementwise(rows, hidden, size, name=name) for name in after),
+    )
 
 
 def norm_kernels(
