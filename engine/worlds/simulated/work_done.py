@@ -41,7 +41,7 @@ class WorkDone:
         self.knows_all = not model.vision
 
     def released(self, cache: str) -> None:
-        """Take note that a device needs a KV cache no more: each drops its own after its last step, which may be
+        """Take note that a device needs a KV cache no more: each drops its own after its last step, also
         before the source has the result.
         """
         name = cache.partition("/")[0]
