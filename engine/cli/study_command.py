@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +36,7 @@ from engine.experiments.studies.environment import environment
 from engine.experiments.studies.here import runs_here
 from engine.experiments.studies.page import page_of
 from engine.experiments.studies.reading import REPEATED, Opened, checked_study, read_experiment
-from engine.experiments.studies.repeat import Compared, compared
+from engine.experiments.studies.repeat import Compared, compared, summary
 from engine.experiments.studies.study import Study
 from engine.strategies.registry import named
 
@@ -153,8 +152,10 @@ def _repeat(args: argparse.Namespace) -> int:
     console = console_for(sys.stdout)
     if problems := [one for one in found if one.verdict in ("differs", "not repeated")]:
         console.print(_table(study, folder, problems))
-    for line in _told(found, args.predicted_only):
+    for line in summary(found):
         console.print(Text(line))
+    if args.predicted_only:
+        console.print("What is emulated was left out.")
     return 0 if not problems else 1
 
 
@@ -205,31 +206,6 @@ def _table(study: Study, folder: Path, problems: Sequence[Compared]) -> Table:
     if len(problems) > SHOWN:
         shown.add_row(f"and {len(problems) - SHOWN} more", "", "", "", "")
     return shown
-
-
-def _same(found: Sequence[Compared], what: str) -> str:
-    number = sum(one.verdict == "same" for one in found)
-    return f"{number} of {len(found)} {what}" if found else ""
-
-
-def _told(found: Sequence[Compared], predicted_only: bool) -> list[str]:
-    number = Counter(one.verdict for one in found)
-    kinds = [
-        _same([one for one in found if one.exact], "predicted points exactly"),
-        _same([one for one in found if not one.exact], "measured cells within their 95 % intervals"),
-    ]
-    lines = [f"{number['same']} of {len(found)} are the same: {', '.join(filter(None, kinds))}."]
-    if number["differs"]:
-        lines.append(f"{number['differs']} differ.")
-    if number["not repeated"]:
-        lines.append(f"{number['not repeated']} were not repeated.")
-    if number["no interval"]:
-        lines.append(
-            f"{number['no interval']} measured cells have one seed, so no interval says whether they differ."
-        )
-    if predicted_only:
-        lines.append("What is emulated was left out.")
-    return lines
 
 
 STUDY = Command("study", "experiments as one archive that others open, check and repeat", add_arguments, run)

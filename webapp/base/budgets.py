@@ -75,6 +75,8 @@ MAX_EXPERIMENTS_CHARS = 20_000_000
 """All documents of one person together, with those of the versions that were started: lists read them all."""
 MAX_STUDY_BYTES = 50_000_000
 """Of a study's archive, which is read in memory."""
+MAX_STUDY_RESULTS_CHARS = 50_000_000
+"""All results of imported studies of one person together."""
 
 MAX_EXPERIMENT_CHARS = 1_000_000
 MAX_DRAWING_CHARS = 1_000_000
@@ -120,6 +122,11 @@ def check_stored(number: int, limit: int, what: str, person: str) -> None:
     """Check that one more may be stored for `person`; raises `SpecError`."""
     if number >= limit:
         raise SpecError(f"{person} has {number} {what}, and the limit is {limit}: delete some first.")
+
+
+def check_results(number: int, where: str) -> None:
+    """Check that a study has no more results than an experiment here can have; raises `SpecError`."""
+    _at_most(number, MAX_POINTS, "results of one experiment", where)
 
 
 def check_documents(stored: Iterable[QuerySet[Any]], adds: Sequence[Any], limit: int, person: str) -> None:

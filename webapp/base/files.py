@@ -22,9 +22,10 @@ from engine.domain.vision import VisionSpec
 from engine.domain.workload import TracedRequest
 from engine.experiments.design.files import parse_toml
 from engine.experiments.design.written_out import with_texts
+from engine.experiments.results.rows import Row
 from engine.experiments.studies.archive import Limits, read_archive
 from engine.experiments.studies.reading import parse_points
-from engine.experiments.studies.study import POINTS
+from engine.experiments.studies.study import POINTS, Study
 from engine.models.inputs.pictures import encoded
 from engine.models.weights.directory import read_spec
 from engine.models.weights.headers import check_weights
@@ -44,11 +45,13 @@ MODEL_S, MODEL_MEMORY_BYTES = 120.0, 2 << 30
 
 
 class ReadStudy(NamedTuple):
-    """Experiments, the clusters that they name, and the digests of the runs of each experiment."""
+    """Experiments with their results, the clusters that they name, and what the study says of itself."""
 
+    study: Study
     experiments: list[Experiment]
     clusters: dict[str, ClusterSpec]
-    digests: list[list[str]]
+    rows: list[list[Row]]
+    """Of each experiment."""
 
 
 def read_model(directory: Path, name: str) -> ModelSpec:
@@ -91,7 +94,10 @@ def read_study(data: bytes, where: str) -> ReadStudy:
     found = _STUDY(where, data, where)
     clusters = {name: ClusterSpec.model_validate(one) for name, one in found["clusters"].items()}
     return ReadStudy(
-        [Experiment.model_validate(one) for one in found["experiments"]], clusters, found["digests"]
+        Study.model_validate(found["study"]),
+        [Experiment.model_validate(one) for one in found["experiments"]],
+        clusters,
+        [[Row.model_validate(row) for row in rows] for rows in found["rows"]],
     )
 
 
@@ -161,20 +167,25 @@ def _study(data: bytes, where: str) -> dict[str, Any]:
 
     study = read_archive(BytesIO(data), where, take, STUDY_LIMITS)
     texts = {name: b"".join(blocks) for name, blocks in files.items()}
-    experiments, digests = [], []
+    experiments, every = [], []
     for one in study.experiments:
         experiment, rows = parse_points(
             texts.get(f"{one.folder}/{POINTS}", b""), f"{where}, {one.folder}/{POINTS}"
         )
         experiments.append(experiment.model_dump(mode="json"))
-        digests.append(sorted({row.digest for row in rows if row.digest}))
+        every.append([row.model_dump(mode="json") for row in rows])
     clusters = {
         name: topologies.parse_toml(
             texts.get(file, b"").decode(errors="replace"), f"{where}, {file}"
         ).model_dump(mode="json")
         for name, file in study.clusters.items()
     }
-    return {"experiments": experiments, "digests": digests, "clusters": clusters}
+    return {
+        "study": study.model_dump(mode="json"),
+        "experiments": experiments,
+        "rows": every,
+        "clusters": clusters,
+    }
 
 
 _STUDY = Confined(_study, STUDY_S, STUDY_MEMORY_BYTES)

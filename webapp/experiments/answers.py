@@ -20,6 +20,7 @@ from engine.experiments.results.rows import Row
 from webapp.experiments import services
 from webapp.experiments.analysis import rows_of
 from webapp.experiments.computations import spec_of
+from webapp.experiments.design import imported
 from webapp.experiments.executions import value_of
 from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
 from webapp.experiments.progress import progress
@@ -101,6 +102,7 @@ def detail(experiment: Experiment, user: User) -> dict[str, Any]:
         "progress": progress(execution) if execution else {},
         "stale": num_stale(execution) if execution else 0,
         "code_version": version_of("predicted"),
+        "study": imported.origin_of(experiment),
     }
 
 

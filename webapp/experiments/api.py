@@ -22,7 +22,7 @@ from webapp.accounts.access import UserRequest, check_operator, file_reader, one
 from webapp.base import budgets
 from webapp.base.bodies import checked_json
 from webapp.experiments import analysis, answers, checks, executions, exports, services
-from webapp.experiments.design import library, studies
+from webapp.experiments.design import imported, library, studies
 from webapp.experiments.design.factor_option import FactorOption
 from webapp.experiments.design.factors import options
 from webapp.experiments.models import Experiment
@@ -43,6 +43,7 @@ from webapp.experiments.schemas import (
     RowsOut,
     ShippedOut,
     StudyOut,
+    StudyResultsOut,
     TableIn,
 )
 
@@ -116,8 +117,8 @@ def create_experiment(request: UserRequest, body: ExperimentIn) -> Status[dict[s
 @router.post("/study", response={201: StudyOut}, auth=operator)
 @one_at_a_time
 def import_study(request: UserRequest, file: File[UploadedFile]) -> Status[StudyOut]:
-    """Store the experiments of a study's archive as your own, to carry them out here. Its results are shared
-    with nobody: `edgeloom study repeat` compares with them. No code in it is run.
+    """Store the experiments of a study's archive as your own, to carry them out here. Its results are kept
+    beside them, for `results` to compare with; they count for nothing else. No code in it is run.
     """
     return Status(201, studies.take(file.read(budgets.MAX_STUDY_BYTES + 1), str(file.name), request.auth))
 
@@ -191,6 +192,23 @@ def retry_experiment(request: UserRequest, experiment_id: int, body: Retry) -> S
     """Compute points again: those that failed, or those of an older version of the code."""
     experiment = services.owned(experiment_id, request.auth)
     return Status(202, {"count": executions.retry(experiment, stale=body.scope == "stale")})
+
+
+@router.post("/{int:experiment_id}/repeat", response={202: ExperimentOut}, auth=operator)
+def repeat_study(request: UserRequest, experiment_id: int) -> Status[dict[str, Any]]:
+    """Compute here what the study has of which the experiment was imported: predict all points, and emulate
+    those that it has emulated.
+    """
+    experiment = services.owned(experiment_id, request.auth)
+    imported.repeat(experiment)
+    return Status(202, answers.detail(experiment, request.auth))
+
+
+@router.get("/{int:experiment_id}/study", response=StudyResultsOut)
+@one_at_a_time
+def get_study_results(request: HttpRequest, experiment_id: int) -> StudyResultsOut:
+    """The results of the study of which the experiment was imported, beside those of the same runs here."""
+    return imported.results(services.find(experiment_id))
 
 
 @router.get("/{int:experiment_id}/rows", response=RowsOut)

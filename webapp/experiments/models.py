@@ -30,6 +30,25 @@ class Experiment(models.Model):
         return self.name
 
 
+class Imported(models.Model):
+    """The results of the study from which an experiment was taken. Nothing here has computed them, so they
+    are no computations and count for no other experiment.
+
+    `about` is what `study.json` says of the machine and the day; `rows` are dumped
+    `engine.experiments.results.rows.Row`s; `version` is the experiment's version of which they are.
+    """
+
+    experiment = models.OneToOneField(Experiment, on_delete=models.CASCADE, related_name="imported")
+    version = models.PositiveIntegerField(default=1)
+    file = models.CharField(max_length=200)
+    about = models.JSONField()
+    rows = models.JSONField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"results of {self.experiment} from {self.file}"
+
+
 class Execution(models.Model):
     """One version of an experiment, frozen when it was started: a later edit does not change it.
 

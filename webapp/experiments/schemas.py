@@ -19,6 +19,7 @@ from engine.experiments.results.claims import Verdict
 from engine.experiments.results.pivot import TableData
 from engine.experiments.results.published import PublishedRow
 from engine.experiments.results.sameness import Note
+from engine.experiments.studies.repeat import Verdict as StudyVerdict
 from webapp.clusters.validation import Problem
 from webapp.experiments.progress import WorldProgress
 
@@ -63,6 +64,17 @@ class ExperimentRow(Schema):
     failed: int
 
 
+class StudyOrigin(Schema):
+    """The study from which an experiment was taken; `environment` is of the machine that packed it."""
+
+    file: str
+    packed_on: str
+    licence: str
+    environment: dict[str, str]
+    imported_at: datetime
+    version: int = Field(description="The experiment's version of which its results are.")
+
+
 class ExperimentOut(ExperimentRow):
     experiment: Experiment | None = Field(description="Null if it cannot be read: `unreadable` says why.")
     unreadable: str
@@ -70,6 +82,7 @@ class ExperimentOut(ExperimentRow):
     progress: dict[World, WorldProgress]
     stale: int = Field(description="Rows that another version of the code or another calibration has made.")
     code_version: str
+    study: StudyOrigin | None = Field(description="Where it was imported from, with results.")
 
 
 class PointOut(Schema):
@@ -129,10 +142,35 @@ class PreviewOut(CheckOut):
 
 
 class StudyOut(Schema):
-    """The experiments of a study, stored here as designs; its results stay in the file."""
+    """The experiments of a study, stored here as designs, each with the study's results beside it."""
 
     experiments: list[ExperimentOut]
     told: str = Field(description="How many of their points are the runs of the study; empty: not known.")
+
+
+class StudyValue(Schema):
+    outcome: str
+    metrics: dict[str, float] = Field(description="Those of the experiment's figures and tables, and times.")
+
+
+class StudyLine(Schema):
+    """A point of a study in one world, beside the same run here."""
+
+    coordinates: Coordinates
+    seed: int
+    world: World
+    theirs: StudyValue
+    ours: StudyValue | None = Field(description="Null until the same run is computed here.")
+    verdict: StudyVerdict
+    metric: str = Field(description="The one that decided, where the two are not the same; else empty.")
+    study: str = Field(description="Its value, or its interval, in the study.")
+    repeated: str = Field(description="The same here.")
+
+
+class StudyResultsOut(Schema):
+    told: list[str] = Field(description="What the comparison comes to; empty until something is computed.")
+    lines: list[StudyLine]
+    may_repeat: bool = Field(description="Whether to repeat it would compute what nobody has asked for.")
 
 
 class AnalysisOut(Schema):

@@ -21,7 +21,7 @@ from webapp.base.bodies import check_value
 from webapp.base.errors import Conflict
 from webapp.base.files import read_experiment
 from webapp.experiments.design import sizes
-from webapp.experiments.models import Execution, Experiment
+from webapp.experiments.models import Execution, Experiment, Imported
 
 PRESENTED = frozenset(
     ("name", "title", "description", "paper", "figures", "tables", "published", "claims", "assumptions")
@@ -111,6 +111,7 @@ def edit(
         if "document" in changes and points_of(changes["document"]) == points_of(experiment.document):
             started = experiment.executions.filter(version=version)
             started.update(version=version + 1, document=changes["document"])
+            Imported.objects.filter(experiment=experiment, version=version).update(version=version + 1)
     return find(experiment.pk)
 
 

@@ -8,6 +8,7 @@ that are shown of them are the same: emulations of one device differ by rounding
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -157,6 +158,30 @@ def _told(
         repeated=new,
         exact=exact,
     )
+
+
+def summary(found: Sequence[Compared]) -> list[str]:
+    """Sentences: how many cells are the same, and what is with the others."""
+    number = Counter(one.verdict for one in found)
+    kinds = [
+        _same([one for one in found if one.exact], "predicted points exactly"),
+        _same([one for one in found if not one.exact], "measured cells within their 95 % intervals"),
+    ]
+    lines = [f"{number['same']} of {len(found)} are the same: {', '.join(filter(None, kinds))}."]
+    if number["differs"]:
+        lines.append(f"{number['differs']} differ.")
+    if number["not repeated"]:
+        lines.append(f"{number['not repeated']} were not repeated.")
+    if number["no interval"]:
+        lines.append(
+            f"{number['no interval']} measured cells have one seed, so no interval says whether they differ."
+        )
+    return lines
+
+
+def _same(found: Sequence[Compared], what: str) -> str:
+    number = sum(one.verdict == "same" for one in found)
+    return f"{number} of {len(found)} {what}" if found else ""
 
 
 def _number(name: str, value: float | None) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from tests.support.web import Browser, person
 from webapp.base import budgets
 from webapp.experiments import computations
 from webapp.experiments.design import studies
-from webapp.experiments.models import Experiment
+from webapp.experiments.models import Cell, Experiment
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("nobody_hears")]
 
@@ -34,6 +35,7 @@ def carried_out(browser: Browser) -> str:
     return address
 
 
+POINTS = "experiments/two-by-two/points.json"
 STUDY: list[tuple[bytes, dict[str, Any]]] = []
 """The one that all tests take, and its experiment's document: it takes seconds to make."""
 
@@ -110,7 +112,7 @@ def test_one_that_was_not_started_is_refused(alice: Browser) -> None:
     assert "carry it out first" in refused(answer, 422)
 
 
-def test_an_imported_study_is_a_design_of_ones_own_and_its_results_are_nobodys(study: bytes) -> None:
+def test_an_imported_study_is_a_design_of_ones_own_of_which_nothing_counts_as_computed(study: bytes) -> None:
     person("bob", "operator")
     bob = Browser()
     assert bob.log_in("bob").status_code == 200
@@ -120,6 +122,94 @@ def test_an_imported_study_is_a_design_of_ones_own_and_its_results_are_nobodys(s
     assert (stored["owner"], stored["state"], stored["total"]) == ("bob", "new", 0)
     assert Experiment.objects.get(pk=stored["id"]).document == STUDY[0][1]
     assert answer.json()["told"] == "two-by-two: every run of the study can be carried out here as it was."
+
+
+def imported(browser: Browser, data: bytes) -> str:
+    """The address of the experiment that a study becomes."""
+    answer = send(browser, data)
+    assert answer.status_code == 201, answer.content
+    return f"/experiments/{answer.json()['experiments'][0]['id']}"
+
+
+def with_results(data: bytes, change: Callable[[list[dict[str, Any]]], None]) -> bytes:
+    """The study with other results, as another machine might have had them."""
+    _, files = files_of(data)
+    points = json.loads(files[POINTS])
+    change(points["rows"])
+    return resealed(files, {POINTS: json.dumps(points).encode()})
+
+
+def test_the_results_of_a_study_are_shown_as_others_and_beside_ours_once_it_is_repeated(
+    alice: Browser, victor: Browser, study: bytes
+) -> None:
+    def slower(rows: list[dict[str, Any]]) -> None:
+        rows[0]["metrics"]["latency_s"] = 7.0
+
+    address = imported(alice, with_results(study, slower))
+    origin = alice.get(address).json()["study"]
+    about, _ = files_of(study)
+    assert (origin["file"], origin["packed_on"], origin["version"]) == ("study.zip", about.packed_on, 1)
+    assert origin["environment"] == about.environment
+    before = alice.get(f"{address}/study").json()
+    assert (before["told"], before["may_repeat"]) == ([], True)
+    assert before["lines"][0]["theirs"]["metrics"]["latency_s"] == 7.0
+    assert [(line["ours"], line["verdict"]) for line in before["lines"]] == [(None, "not repeated")] * 4
+    assert refused(victor.post(f"{address}/repeat"), 403)
+
+    assert alice.post(f"{address}/repeat").status_code == 202
+    work()
+    after = alice.get(f"{address}/study").json()
+    assert [line["verdict"] for line in after["lines"]] == ["differs", "same", "same", "same"]
+    assert after["told"] == ["3 of 4 are the same: 3 of 4 predicted points exactly.", "1 differ."]
+    first, second = after["lines"][:2]
+    assert (first["metric"], first["study"]) == ("latency_s", "7 s")
+    assert first["ours"]["metrics"]["latency_s"] < 1
+    assert second["ours"] == second["theirs"]
+    assert after["may_repeat"] is False
+
+
+def test_a_point_that_is_another_run_here_is_not_compared(alice: Browser, study: bytes) -> None:
+    address = imported(alice, with_results(study, lambda rows: rows[0].update(digest="0" * 64)))
+    alice.post(f"{address}/repeat")
+    work()
+    lines = alice.get(f"{address}/study").json()["lines"]
+    assert [line["verdict"] for line in lines] == ["not repeated", "same", "same", "same"]
+    assert lines[0]["ours"] is None
+
+
+def test_what_a_study_has_emulated_is_repeated_in_the_same_world(alice: Browser, study: bytes) -> None:
+    address = imported(alice, with_results(study, lambda rows: rows.append(rows[1] | {"world": "emulated"})))
+    alice.post(f"{address}/predict")
+    work()
+    assert alice.get(f"{address}/study").json()["may_repeat"]
+    alice.post(f"{address}/repeat")
+    cells = Cell.objects.filter(world="emulated")
+    theirs = alice.get(f"{address}/study").json()
+    assert [cell.coordinates for cell in cells] == [theirs["lines"][4]["coordinates"]]
+    assert not theirs["may_repeat"]
+
+
+def test_results_of_a_study_stay_with_the_points_that_were_imported(alice: Browser, study: bytes) -> None:
+    address = imported(alice, study)
+    document = alice.get(address).json()["experiment"]
+    renamed = document | {"title": "Two by two"}
+    assert alice.put(address, {"experiment": renamed, "version": 1}).json()["study"]["version"] == 2
+    fewer = renamed | {"factors": document["factors"][:1]}
+    assert alice.put(address, {"experiment": fewer, "version": 2}).json()["study"]["version"] == 2
+    assert "import the study again" in refused(alice.post(f"{address}/repeat"), 409)
+    shown = alice.get(f"{address}/study").json()
+    assert len(shown["lines"]) == 4 and not shown["may_repeat"]
+    assert alice.get(f"/experiments/{created(alice)['id']}/study").status_code == 404
+
+
+def test_results_of_studies_have_a_limit(
+    alice: Browser, study: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = with_results(study, lambda rows: rows.extend(rows[:1] * 2000))
+    assert "2,004 results of one experiment" in refused(send(alice, many), 422)
+    monkeypatch.setattr(budgets, "MAX_STUDY_RESULTS_CHARS", 1000)
+    assert "characters stored" in refused(send(alice, study), 422)
+    assert not Experiment.objects.exists()
 
 
 def test_a_cluster_that_is_another_one_here_is_written_out(
@@ -136,10 +226,7 @@ def test_a_cluster_that_is_another_one_here_is_written_out(
 
 
 def test_runs_that_are_others_here_are_counted(alice: Browser, study: bytes) -> None:
-    _, files = files_of(study)
-    points = json.loads(files["experiments/two-by-two/points.json"])
-    points["rows"][0]["digest"] = "0" * 64
-    answer = send(alice, resealed(files, {"experiments/two-by-two/points.json": json.dumps(points).encode()}))
+    answer = send(alice, with_results(study, lambda rows: rows[0].update(digest="0" * 64)))
     assert "3 of the 4 runs of the study are the same here" in answer.json()["told"]
 
 
@@ -161,7 +248,7 @@ def test_results_that_are_none_are_refused(
     alice: Browser, study: bytes, content: bytes, sentence: str
 ) -> None:
     _, files = files_of(study)
-    answer = send(alice, resealed(files, {"experiments/two-by-two/points.json": content}))
+    answer = send(alice, resealed(files, {POINTS: content}))
     assert sentence in refused(answer, 422)
     assert not Experiment.objects.exists()
 

@@ -1,6 +1,10 @@
-"""Take the experiments of a study that somebody has packed elsewhere: as designs to carry out here."""
+"""Take the experiments of a study that somebody has packed elsewhere: as designs to carry out here, with its
+results beside them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -11,12 +15,13 @@ from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
 from engine.domain.units import human
 from engine.experiments.design.written_out import with_clusters
+from engine.experiments.results.rows import Row
 from webapp.base import budgets
 from webapp.base.bodies import check_value
 from webapp.base.errors import TooMany, Unavailable
 from webapp.base.files import read_study
 from webapp.experiments import answers, checks, services
-from webapp.experiments.design import sizes
+from webapp.experiments.design import imported, sizes
 from webapp.experiments.design.sources import cluster
 from webapp.experiments.schemas import ExperimentOut, StudyOut
 
@@ -29,6 +34,8 @@ def take(data: bytes, where: str, user: User) -> StudyOut:
             [("file", "too large")],
         )
     study = read_study(data, where)
+    for rows in study.rows:
+        budgets.check_results(len(rows), where)
     others = {name: one for name, one in study.clusters.items() if not is_here(name, one)}
     values = [with_clusters(experiment, others) if others else experiment for experiment in study.experiments]
     for value in values:
@@ -36,7 +43,9 @@ def take(data: bytes, where: str, user: User) -> StudyOut:
         sizes.check(value)
     with transaction.atomic():
         stored = [services.create(value, None, user) for value in values]
-    told = [same(value, digests, user) for value, digests in zip(values, study.digests, strict=True)]
+        for one, rows in zip(stored, study.rows, strict=True):
+            imported.keep(one, study.study, rows, where)
+    told = [same(value, digests_of(rows), user) for value, rows in zip(values, study.rows, strict=True)]
     shown = [ExperimentOut.model_validate(answers.detail(one, user)) for one in stored]
     return StudyOut(experiments=shown, told=" ".join(filter(None, told)))
 
@@ -48,14 +57,18 @@ def is_here(name: str, theirs: ClusterSpec) -> bool:
         return False
 
 
-def same(value: domain.Experiment, digests: list[str], user: User) -> str:
+def digests_of(rows: Iterable[Row]) -> set[str]:
+    return {row.digest for row in rows if row.digest}
+
+
+def same(value: domain.Experiment, digests: set[str], user: User) -> str:
     """How many points are the runs of the study, in a sentence."""
     try:
         found = checks.check(value.model_dump(mode="json"), None, user)
     except (TooMany, Unavailable):
         return ""
     here = {point.digest for point in found.points if point.digest}
-    name, number = value.title or value.name, len(here & set(digests))
+    name, number = value.title or value.name, len(here & digests)
     if number == len(digests):
         return f"{name}: every run of the study can be carried out here as it was."
     return (

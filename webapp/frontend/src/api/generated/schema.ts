@@ -771,6 +771,7 @@ export interface components {
             started_version: number | null;
             /** @enum {string} */
             state: "new" | "running" | "paused" | "cancelled" | "finished";
+            study: components["schemas"]["StudyOrigin"] | null;
             title: string;
             total: number;
             unreadable: string;
@@ -2597,9 +2598,46 @@ export interface components {
             number,
             "attention" | "ffn"
         ];
+        StudyLine: {
+            coordinates: {
+                [key: string]: boolean | number | string;
+            };
+            metric: string;
+            ours: components["schemas"]["StudyValue"] | null;
+            repeated: string;
+            seed: number;
+            study: string;
+            theirs: components["schemas"]["StudyValue"];
+            /** @enum {string} */
+            verdict: "same" | "differs" | "not repeated" | "no interval";
+            /** @enum {string} */
+            world: "predicted" | "calculated" | "emulated" | "native";
+        };
+        StudyOrigin: {
+            environment: {
+                [key: string]: string;
+            };
+            file: string;
+            /** Format: date-time */
+            imported_at: string;
+            licence: string;
+            packed_on: string;
+            version: number;
+        };
         StudyOut: {
             experiments: components["schemas"]["ExperimentOut"][];
             told: string;
+        };
+        StudyResultsOut: {
+            lines: components["schemas"]["StudyLine"][];
+            may_repeat: boolean;
+            told: string[];
+        };
+        StudyValue: {
+            metrics: {
+                [key: string]: number;
+            };
+            outcome: string;
         };
         SwitchSpec: {
             name: string;

@@ -36,3 +36,9 @@ export type ReproductionSummary = Schemas['ExperimentSummary'];
 export type FigureVerdict = Schemas['FigureVerdict'];
 /** The experiments of a study, stored here. */
 export type ImportedStudy = Schemas['StudyOut'];
+/** The study from which an experiment was imported. */
+export type StudyOrigin = Schemas['StudyOrigin'];
+/** Its results beside ours. */
+export type StudyResults = Schemas['StudyResultsOut'];
+export type StudyLine = Schemas['StudyLine'];
+export type StudyValue = Schemas['StudyValue'];

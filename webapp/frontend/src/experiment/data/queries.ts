@@ -17,6 +17,7 @@ import type {
   RowsAnswer,
   ShippedExperiment,
   StoredExperiment,
+  StudyResults,
 } from './answers';
 import type { FactorOption } from './design';
 import { merged } from './rows';
@@ -89,6 +90,17 @@ export function useAnalysis(id: number, token: string, enabled: boolean) {
     enabled,
     queryKey: ['experiments', id, 'analysis', token],
     queryFn: ({ signal }) => api.get<AnalysisAnswer>(`/experiments/${id}/analysis`, signal),
+    placeholderData: keepPreviousData,
+    staleTime: Infinity,
+  });
+}
+
+/** The results of the study from which an experiment was imported, beside ours; `token` as for the analysis. */
+export function useStudyResults(id: number, token: string, enabled: boolean) {
+  return useQuery({
+    enabled,
+    queryKey: ['experiments', id, 'study', token],
+    queryFn: ({ signal }) => api.get<StudyResults>(`/experiments/${id}/study`, signal),
     placeholderData: keepPreviousData,
     staleTime: Infinity,
   });

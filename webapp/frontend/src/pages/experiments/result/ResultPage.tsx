@@ -28,6 +28,7 @@ import { PointsTable } from './PointsTable';
 import { ProgressPanel } from './ProgressPanel';
 import { PublishedTable } from './PublishedTable';
 import { PointActions } from './PointActions';
+import { Study } from './Study';
 
 /** The page /experiments/ID: progress, figures, tables and points of one experiment. */
 export function ResultPage() {
@@ -97,7 +98,10 @@ function Result({ stored, rows, rowsError }: Props) {
         {!experiment && <ErrorPanel title="This experiment cannot be read" message={stored.unreadable} />}
         {rowsError && <ErrorPanel title="The points cannot be loaded" message={sentence(rowsError)} />}
         <ProgressPanel stored={stored} progress={progress} state={state} mayChange={mayChange} />
-        {experiment && all.length === 0 && rows && (
+        {experiment && (
+          <Study stored={stored} state={state} experiment={experiment} token={token} mayChange={mayChange} />
+        )}
+        {experiment && all.length === 0 && rows && !stored.study && (
           <EmptyState title="Nothing is computed yet" text="Press Predict to compute all points." />
         )}
         {experiment && all.length > 0 && (
