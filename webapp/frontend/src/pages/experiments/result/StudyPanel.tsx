@@ -45,6 +45,7 @@ export function StudyPanel({ study, results, experiment, metric, onRepeat, isSta
         onRepeat && (
           <Button
             size="xs"
+            variant="default"
             leftSection={<IconPlayerPlay size={14} />}
             loading={isStarting}
             onClick={onRepeat}
@@ -56,7 +57,7 @@ export function StudyPanel({ study, results, experiment, metric, onRepeat, isSta
         )
       }
     >
-      <Text size="sm" px="md" pb={4} c="dimmed" data-testid="study-origin">
+      <Text size="sm" px="md" pt="xs" pb={4} c="dimmed" data-testid="study-origin">
         {originText(study)}
       </Text>
       <Text size="sm" px="md" pb="xs" data-testid="study-told">
