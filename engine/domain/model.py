@@ -104,6 +104,13 @@ class ModelSpec(Value):
         return self.num_heads // self.num_kv_heads
 
     @property
+    def answer_row(self) -> int | None:
+        """The row of the last layer from which the answer is read, 0 or -1; None: all rows are it."""
+        if self.num_classes:
+            return 0
+        return -1 if self.causal and self.has_head else None
+
+    @property
     def scores_reorder(self) -> bool:
         """Whether softmax((q W_K) xᵀ) is that of q Kᵀ: neither RoPE nor a norm of each key is between q and
         W_K, and no cap makes the scores depend on the bias of K.

@@ -104,7 +104,8 @@ class Chooser:
         found.sort(key=self.request_s)
         refined = [self._refined(one) for one in found[:REFINED] if len(one.devices) <= FEW_DEVICES]
         alone = [self.even([rank]) for rank in ranks if self.must in (None, rank)]
-        return sorted((self.alone(), *refined, *found, *alone), key=self.request_s)
+        all_found = (self.alone(), *refined, *found, *alone)
+        return sorted((one for one in all_found if one.owner in (None, *one.devices)), key=self.request_s)
 
     def _group_s(self, group: Group) -> float:
         """Seconds of a request by these devices, the one that must decode among them."""

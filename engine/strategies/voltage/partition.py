@@ -65,10 +65,10 @@ def last_layer(
     """The shards of the last layer: with `last_layer_rows="needed"` only the row that the answer is read
     from: the last row for a decoder, the first for a classifier.
     """
-    row = needed_row(model, shards[-1].stop)
-    if layout.last_layer_rows == "all" or row is None:
-        return shards
     num_positions, result = shards[-1].stop, []
+    if layout.last_layer_rows == "all" or model.answer_row is None:
+        return shards
+    row = model.answer_row % num_positions
     for shard in shards:
         rows = range(row, row + 1) if shard.start <= row < shard.stop else range(row, row)
         result.append(
@@ -83,13 +83,6 @@ def last_layer(
             )
         )
     return tuple(result)
-
-
-def needed_row(model: ModelSpec, num_positions: int) -> int | None:
-    """The row of the last layer from which the answer is read; None if all rows are the answer."""
-    if model.num_classes:
-        return 0
-    return num_positions - 1 if model.causal and model.has_head else None
 
 
 def shard_time(

@@ -1,7 +1,8 @@
 """Checks that all devices together computed all of each layer: a prediction of less would be too fast.
 
 Row-heads of attention and row-columns of the feed-forward part add up over devices and steps. When the source
-gets a result, they are at least those of all steps so far: more, where a method computes something twice.
+gets a result, they are at least those of all steps so far: more, where a method computes something twice. In
+the last layer one row of each sequence is enough where the answer is read from one.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ class Worker(Protocol):
 class WorkDone:
     """The sums over all devices of a simulated world, from its start on.
 
-    `caches`: whether each sequence under way has a KV cache; a method without one computes all rows again.
+    `rows` are those of each layer, `last_rows` those of the last one. `caches`: whether each sequence under
+    way has a KV cache; a method without one computes all rows again.
     """
 
     def __init__(self, model: ModelSpec, devices: Sequence[Worker]):
         self.model, self.devices = model, devices
-        self.rows = 0
+        self.rows = self.last_rows = 0
         self.caches: dict[str, bool] = {}
         self.released_caches: set[str] = set()
         self.knows_all = not model.vision
@@ -57,25 +59,28 @@ class WorkDone:
         if not step.start:
             self.caches[step.cache] = any(map(any, self._cached_whole(step) or self._cached(step)))
         cached = self.caches.get(step.cache)
-        self.rows += step.batch * (step.start + step.rows if cached is False else step.rows)
+        rows = step.start + step.rows if cached is False else step.rows
+        self.rows += step.batch * rows
+        self.last_rows += step.batch * (rows if self.model.answer_row is None else 1)
         if not is_last and step.index & (step.index - 1):
             return
         at = f"at request {step.requests[0]}, token {step.index}"
         self._check_layers(source, at)
-        if cached and step.cache not in self.released_caches:
+        if cached and step.cache not in self.released_caches and not self._is_recomputed(step):
             self._check_caches(step, source, at)
 
     def _check_layers(self, source: str, at: str) -> None:
         units = self.model.num_heads, self.model.intermediate_size * self.model.hidden_size
         work = [device.work_so_far() for device in self.devices]
         for layer in range(self.model.num_layers):
+            rows = self.last_rows if layer == self.model.num_layers - 1 else self.rows
             for part, unit in enumerate(units):
                 done = [layers[layer][part] / unit for layers in work]
-                if sum(done) < self.rows - HALF_A_ROW:
+                if sum(done) < rows - HALF_A_ROW:
                     name = ("attention", "feed-forward part")[part]
                     raise WrongProgram(
                         f"{source} got a result {at}, but of the {name} of layer {layer} {sum(done):g} of "
-                        f"{self.rows} rows were computed so far: {self._each(done)}.",
+                        f"{rows} rows were computed so far: {self._each(done)}.",
                         source,
                     )
 
@@ -95,6 +100,12 @@ class WorkDone:
                     f"{sum(have):g} of {expected} rows: {self._each(have)}.",
                     source,
                 )
+
+    def _is_recomputed(self, step: Step) -> bool:
+        """Whether a device keeps the step's token ids, from which it computes the oldest rows anew each time:
+        the KV cache then has the newest rows only.
+        """
+        return any((step.cache, -1) in device.ledger.cached for device in self.devices)
 
     def _cached_whole(self, step: Step) -> list[list[int]]:
         """Bytes of the step's KV cache by layer and device; empty if no device has it in one piece."""

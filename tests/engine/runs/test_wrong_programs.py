@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from bench.fuzz.draw import draw_spec
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -17,10 +19,11 @@ from engine.ops.tokens import Greedy
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.runs.predict import predict
-from engine.strategies.registry import strategy
+from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.small_cases import star
 
-MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
+SMALL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
+MODEL = SMALL.model_copy(update={"num_layers": 3})
 HEADS, COLUMNS, LAYERS, WIDE = (
     MODEL.num_heads,
     MODEL.intermediate_size,
@@ -148,7 +151,7 @@ WRONG: dict[str, tuple[Program, str]] = {
     "a layer too many": (program(layers=LAYERS + 1), f"has the layers 0 to {LAYERS - 1}"),
     "a layer left out": (
         program(layers=LAYERS - 1),
-        rf"of the attention of layer {LAYERS - 1} 0 of 8 rows were computed so far: d0 0",
+        rf"of the attention of layer {LAYERS - 1} 0 of 1 rows were computed so far: d0 0",
     ),
     "half of the rows": (program(half_the_rows), "attention of layer 1 4 of 8 rows"),
     "half of the heads": (program(parts(HALF, COLS)), "attention of layer 1 4 of 8 rows"),
@@ -182,3 +185,35 @@ def test_a_wrong_program_is_refused_with_layer_rows_and_device(
 @pytest.mark.parametrize("right", [program(), program(parts(ALL, COLS))])
 def test_a_right_program_finishes(right: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     assert predicted(right, monkeypatch).kind == "finished"
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+@pytest.mark.parametrize("decode", ["kv_single", "recompute"])
+def test_the_last_layer_may_compute_only_the_row_that_the_answer_is_read_from(
+    devices: int, decode: str
+) -> None:
+    outcome = predict(
+        RunSpec(
+            cluster=star((1e8,) * devices),
+            model=MODEL,
+            weights=WEIGHTS,
+            strategy="voltage",
+            params={"last_layer_rows": "needed", "decode": decode},
+            workload=Workload(prompt_tokens=PROMPT, new_tokens=4),
+        )
+    ).outcome
+    assert outcome.kind == "finished", outcome.sentence
+
+
+KEEPS_FEWER_ROWS = 123  # its oldest keys and values are computed anew in each step
+DECODES_WITHOUT_ROOM = 843  # the device that is to decode has no room for all layers: refused, not broken
+
+
+@pytest.mark.parametrize("index", [*range(2 * len(STRATEGIES)), KEEPS_FEWER_ROWS, DECODES_WITHOUT_ROOM])
+def test_no_drawn_run_of_any_method_counts_as_a_wrong_program(index: int) -> None:
+    try:
+        outcome = predict(draw_spec(771, index)).outcome
+    except (PlanError, SpecError) as error:
+        assert index != KEEPS_FEWER_ROWS, error
+    else:
+        assert outcome.kind != "failed", outcome.sentence
