@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from engine.domain.errors import SpecError
 from engine.domain.values import field_path
 from webapp.base import budgets
+from webapp.base.bodies import check_value
 from webapp.serving.neutral import check_neutral, refusal, shown
 
 MOST_MESSAGES = 1000
@@ -57,8 +58,9 @@ def _content(given: Any) -> str:
         raise ValueError(f"{shown(given)} is given, expected a text or a list of parts with texts")
     for number, part in enumerate(given):
         kind = part.get("type") if isinstance(part, dict) else part
-        if kind != "text" or not isinstance(part.get("text"), str):
-            raise ValueError(f"part {number} is {shown(kind)}, expected a text: a run reads text alone")
+        if not isinstance(part, dict) or kind != "text" or not isinstance(part.get("text"), str):
+            expected = "an object of the type text with its text"
+            raise ValueError(f"part {number} is {shown(kind)}, expected {expected}: a run reads text alone")
     return "".join(part["text"] for part in given)
 
 
@@ -196,6 +198,7 @@ def parse(kind: type[Body], data: bytes) -> Body:
         asked = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"The body of the request is no JSON: {error}.") from error
+    check_value(asked)
     if not isinstance(asked, dict):
         raise SpecError("The body of the request is no JSON object, as OpenAI's API has it.")
     check_neutral(asked, frozenset(kind.model_fields))

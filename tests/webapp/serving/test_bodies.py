@@ -105,6 +105,12 @@ def test_a_value_that_changes_nothing_is_taken(fields: dict[str, Any]) -> None:
             "messages[0].content",
             'part 0 is "image_url"',
         ),
+        (
+            Chat,
+            {"messages": [{"role": "user", "content": ["text"]}]},
+            "messages[0].content",
+            'part 0 is "text", expected an object',
+        ),
         (Chat, {"stop": list("abcde")}, "stop", "5 texts are given"),
         (Chat, {"stop": ["a" * 201]}, "stop", "201 characters, expected 1 to 200"),
         (Chat, {"stop": 5}, "stop", "expected a text or up to 4 texts"),
@@ -137,6 +143,20 @@ def test_a_refusal_has_our_words_and_names_the_field(
 def test_a_body_that_is_no_object_is_refused(data: bytes) -> None:
     with pytest.raises(SpecError, match="is no JSON"):
         parse(Chat, data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"messages": [USER | {"content": "Why\0?"}]}, "NUL character"),
+        ({"messages": [USER | {"content": "\ud800"}]}, "half a surrogate pair"),
+        ({"stop": "\udfff" * 300}, "half a surrogate pair"),
+        ({"\ud800": 1}, "half a surrogate pair"),
+    ],
+)
+def test_a_text_that_no_run_could_take_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        chat(**fields)
 
 
 def test_a_run_s_refusal_blames_the_field_that_the_client_sent() -> None:
