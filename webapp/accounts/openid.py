@@ -9,7 +9,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.providers.base.constants import AuthProcess
 from allauth.socialaccount.providers.openid_connect import views
 from django.conf import settings
 from django.contrib.auth.models import Group, User
@@ -24,6 +26,14 @@ View = Callable[..., HttpResponse]
 
 
 class Adapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        """Refuse to join an account here with one of the provider: a link on any page could begin that, and
+        whoever is logged in at the provider would have the account.
+        """
+        if sociallogin.state.get("process") == AuthProcess.CONNECT:
+            sentence = f"Accounts here are not joined with those of {settings.OIDC_NAME}: log out first."
+            raise ImmediateHttpResponse(HttpResponse(sentence, "text/plain", 403))
+
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> User:
         """Store somebody new, with the role that new people have."""
         user: User = super().save_user(request, sociallogin, form)

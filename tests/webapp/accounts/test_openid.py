@@ -56,6 +56,15 @@ def test_nobody_becomes_somebody_who_is_here_by_their_name_or_address(lab: Provi
     assert User.objects.exclude(pk=admin.pk).count() == 1
 
 
+def test_a_link_does_not_give_an_account_to_who_is_logged_in_at_the_provider(lab: Provider) -> None:
+    person("eve", "operator")
+    eve = Client()
+    eve.force_login(User.objects.get(username="eve"))
+    answer = eve.get(lab.agree(eve.get("/sso/oidc/lab/login/?process=connect")["Location"]))
+    assert answer.status_code == 403 and b"log out first" in answer.content
+    assert logged_in(lab).get("/api/session").json()["user"] == "grace"
+
+
 @pytest.mark.parametrize("fault", ["another audience", "another state", "inactive"])
 def test_an_answer_that_is_not_for_this_server_logs_nobody_in(lab: Provider, fault: str) -> None:
     if fault == "inactive":
