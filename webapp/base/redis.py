@@ -87,7 +87,8 @@ def check_writable() -> None:
 def why_away(error: BaseException) -> str:
     """What is wrong with Redis, after "Redis ": of one of `REDIS_ERRORS`, which the broker's may wrap."""
     refusal = next((one for one in (error, error.__cause__) if isinstance(one, RedisRefuses)), None)
-    first_sentence = str(refusal).partition(". ")[0].strip().rstrip(".")
+    said = str(refusal).rpartition(" of pipeline caused error: ")[2]  # the command stands before it
+    first_sentence = said.partition(". ")[0].strip().rstrip(".")
     return "does not answer" if refusal is None else f"refuses: {first_sentence[:200]}"
 
 

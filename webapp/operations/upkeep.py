@@ -9,51 +9,62 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.db.models import Q
 from django.utils import timezone
 
+from engine.domain.errors import SpecError
 from webapp.clusters import model_library
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
 from webapp.runs import services
 from webapp.runs.models import OVER, Run
 
+MOST_DAYS = 36_500
+
 
 def tidy() -> dict[str, int]:
-    """What was deleted → how many of it. A limit of 0 days keeps all."""
+    """What was deleted → how many of it. A limit of 0 days keeps all. Raises `SpecError` for one that is no
+    such number, and deletes nothing then.
+    """
+    runs, events, models = (_before(name) for name in ("RUNS", "EVENTS", "MODELS"))
     return {
         "sessions": Session.objects.filter(expire_date__lt=timezone.now()).delete()[0],
-        "runs": _runs(settings.KEEP_RUNS_DAYS),
-        "segments of events": _events(settings.KEEP_EVENTS_DAYS),
-        "models": _models(settings.KEEP_MODELS_DAYS),
+        "runs": _runs(runs) if runs else 0,
+        "segments of events": _events(events) if events else 0,
+        "models": _models(models) if models else 0,
     }
 
 
-def _before(days: float) -> datetime:
-    return timezone.now() - timedelta(days=days)
+def _before(what: str) -> datetime | None:
+    """The time since which all is kept by the setting for `what`; None: all is kept. Raises `SpecError`."""
+    days: float = getattr(settings, f"KEEP_{what}_DAYS")
+    if not 0 <= days <= MOST_DAYS:
+        raise SpecError(
+            f"LOOM_KEEP_{what}_DAYS is {days:g}, expected 0, which keeps all, or up to {MOST_DAYS:,} days: "
+            "nothing was deleted."
+        )
+    return timezone.now() - timedelta(days=days) if days else None
 
 
-def _runs(days: float) -> int:
+def _runs(before: datetime) -> int:
     """Runs that ended before, with their events; results of experiments stay, as they have copies."""
-    old = Run.objects.filter(status__in=OVER, archived=True, finished_at__lt=_before(days)) if days else ()
+    old = Run.objects.filter(status__in=OVER, archived=True, finished_at__lt=before)
     for run in old:
         services.delete(run)
     return len(old)
 
 
-def _events(days: float) -> int:
+def _events(before: datetime) -> int:
     """Events of runs that ended before; the reports of these runs stay."""
-    if not days:
-        return 0
-    old = Run.objects.filter(status__in=OVER, archived=True, finished_at__lt=_before(days))
+    old = Run.objects.filter(status__in=OVER, archived=True, finished_at__lt=before)
     return EventSegment.objects.filter(run__in=old).delete()[0]
 
 
-def _models(days: float) -> int:
-    """Added models that no run has named since."""
-    if not days:
-        return 0
-    before = _before(days)
-    used = set(Run.objects.filter(created_at__gte=before).values_list("model", flat=True))
+def _models(before: datetime) -> int:
+    """Added models that no run has named since, nor one that is not over."""
+    used = set(
+        Run.objects.filter(~Q(status__in=OVER) | Q(created_at__gte=before)).values_list("model", flat=True)
+    )
     unused = StoredModel.objects.filter(since__lt=before).exclude(name__in=used)
     names = list(unused.values_list("name", flat=True))
     for name in names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shlex
 import shutil
@@ -74,13 +75,24 @@ def test_events_may_go_before_their_run(settings: Any) -> None:
 
 
 def test_a_model_that_no_run_has_used_for_long_goes(settings: Any) -> None:
-    for name in ("used", "unused", "new"):
+    for name in ("used", "unused", "new", "waited for"):
         StoredModel.objects.create(name=name, digest=name, bytes=1, spec={}, by="ann")
     StoredModel.objects.exclude(name="new").update(since=timezone.now() - timedelta(days=40))
     ended(0, model="used")
+    ended(0, model="waited for", status="queued")
+    Run.objects.filter(status="queued").update(created_at=timezone.now() - timedelta(days=35))
     settings.KEEP_MODELS_DAYS = 30
     assert tidy()["models"] == 1
-    assert set(StoredModel.objects.values_list("name", flat=True)) == {"used", "new"}
+    assert set(StoredModel.objects.values_list("name", flat=True)) == {"used", "new", "waited for"}
+
+
+@pytest.mark.parametrize("days", [-1.0, math.inf, math.nan])
+def test_a_limit_that_is_no_number_of_days_deletes_nothing(settings: Any, days: float) -> None:
+    settings.KEEP_RUNS_DAYS, settings.KEEP_EVENTS_DAYS = 1.0, days
+    ended(31)
+    with pytest.raises(SpecError, match=r"LOOM_KEEP_EVENTS_DAYS is .*nothing was deleted"):
+        tidy()
+    assert Run.objects.count() == EventSegment.objects.count() == 1
 
 
 def test_sessions_that_are_over_go_and_others_stay() -> None:

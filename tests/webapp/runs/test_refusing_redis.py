@@ -11,6 +11,7 @@ from engine.domain.events import EVENTS
 from tests.support.refusing_redis import REFUSALS, full
 from tests.support.web import Browser, RedisServer, Worker, person, recorded, request_body, wait_until
 from webapp.base.errors import Unavailable
+from webapp.base.redis import push, redis_needed
 from webapp.events.archive import history
 from webapp.jobs import answers, lease, workers
 from webapp.runs import recording, services, waiting
@@ -61,6 +62,12 @@ def test_nobody_is_told_to_start_a_worker_that_redis_does_not_let_speak(
 ) -> None:
     with REFUSALS[refusal](own_redis), pytest.raises(Unavailable, match=f"refuses: {refusal}"):
         answers.ask("plan.test", [], 1)
+
+
+def test_a_refusal_says_why_and_not_what_was_to_be_written(refusal: str, own_redis: RedisServer) -> None:
+    with REFUSALS[refusal](own_redis), pytest.raises(Unavailable) as caught, redis_needed():
+        push("ctl:1", "a prompt of somebody. " * 20, keep_s=1)
+    assert f"refuses: {refusal}" in str(caught.value) and "prompt" not in str(caught.value)
 
 
 def test_a_run_goes_on_and_keeps_its_events_and_its_report(
