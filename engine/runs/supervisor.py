@@ -143,6 +143,7 @@ class Supervisor:
                 self.links = self.rehearser.play(self.rehearsal)
             if run.outcome is None:
                 self._watch_lateness()
+                self.changes.apply_due()  # those at 0 s, which no rehearsal and no connecting may meet
                 run.start_wall_s = run.clock() + START_LEAD_S
                 run.emit(StateChanged(state="running"))
                 pool.start(run.start_wall_s, run.dilation, run.start_wall_s)
@@ -228,7 +229,8 @@ class Supervisor:
             if not late:
                 return True
             self._read_until_next_change()
-            self.changes.apply_due()
+            if run.started:
+                self.changes.apply_due()
             self.failures.check_waiting(pool.children[rank] for rank in late if rank in pool.children)
             self._check_token_limit()
             if self.calls.should_stop():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.events import Logged, Span, StateChanged, to_json
+from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.trace import Mark
 from engine.runs.attempts import Attempt
 from engine.runs.lateness import OPERATIONS, LatenessWatch
@@ -107,6 +108,27 @@ def test_the_least_dilation_that_a_rehearsal_asked_for_is_set_on_links_and_devic
         ("loading", "rehearsing"),
         ("running", ""),
     ]
+
+
+def test_a_change_at_0_s_comes_after_the_rehearsal_and_ends_what_is_watched():
+    slower = Scenario(changes=(SlowDevice(at_s=0.0, device="d1", factor=3.0),))
+    case = Case(scenario=slower)
+    case.supervisor.rehearsal = rehearsal = rehearsal_of(PREPARED, EXPECTED, Attempt(2.0, 5.0))
+    case.supervisor.expected = EXPECTED
+    send_all, sent = case.pool.send_all, []
+
+    def record(**message):
+        sent.append(message["type"])
+        if message["type"] != "rehearse":
+            return send_all(**message)
+        for rank, device in case.pool.devices.items():
+            items = items_of(rehearsal.predicted.trace, f"d{rank}")
+            device.report(type="rehearsed", rehearsal=STATS, items=items)
+
+    case.pool.send_all = record
+    case.run()
+    assert sent == ["rehearse", "change"]
+    assert case.supervisor.lateness.until_s == 0.0
 
 
 # The beginning of the run -----------------------------------------------------------------------
