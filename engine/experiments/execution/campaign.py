@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.host_times import HostProfile
@@ -154,7 +154,9 @@ def _without_program() -> Iterator[None]:
     would run again in it, from its first line.
     """
     program = sys.modules["__main__"]
-    hidden = {name: vars(program)[name] for name in ("__spec__", "__file__") if name in vars(program)}
+    hidden: dict[str, Any] = {
+        name: vars(program)[name] for name in ("__spec__", "__file__") if name in vars(program)
+    }
     program.__spec__ = None
     vars(program).pop("__file__", None)
     try:
