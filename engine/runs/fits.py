@@ -50,13 +50,15 @@ def is_long(spec: RunSpec) -> bool:
 def foreseen(spec: RunSpec) -> Foresight:
     """What a request of `spec` takes, from a few whose answers are short. Raises `SpecError`, `PlanError`."""
     new_tokens, requests = spec.workload.new_tokens, min(SAMPLE, spec.workload.requests)
-    workload = spec.workload.model_copy(update={"requests": requests})
+    some = spec.workload.trace[:: spec.workload.requests // requests][:requests]
+    workload = spec.workload.model_copy(update={"requests": requests, "trace": some})
     few = prepare(spec.model_copy(update={"workload": workload, "scenario": Scenario()}))
     long, short = min(new_tokens, LONG_ANSWER), min(new_tokens, SHORT_ANSWER)
     events, wall_s = _played(few, long)
-    if new_tokens > long:  # a first token may take more than the later ones
+    asked = [new_tokens if one.new_tokens is None else one.new_tokens for one in few.requests]
+    if left := sum(max(0, count - long) for count in asked):  # a first token may take more than later ones
         fewer_events, less_s = _played(few, short)
-        beyond = (new_tokens - long) / (long - short)
+        beyond = left / sum(min(count, long) - min(count, short) for count in asked)
         events += beyond * (events - fewer_events)
         wall_s += beyond * max(0.0, wall_s - less_s)
     tokens = max(len(request.tokens) for request in few.requests)

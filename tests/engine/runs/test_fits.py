@@ -78,3 +78,15 @@ def test_one_request_that_does_not_fit_is_refused_by_its_tokens(monkeypatch: pyt
     with pytest.raises(SpecError, match=r"ask for at most [\d,]+ new tokens") as raised:
         fits.check_fits(spec(1, new_tokens=50), 10_000)
     assert raised.value.fields[0][0] == "workload.new_tokens"
+
+
+@pytest.mark.parametrize("lengths", [(3,), (1, 40)])
+def test_a_trace_is_foreseen_from_requests_of_all_its_parts(lengths):
+    rows = [
+        {"at_s": 10.0 * number, "prompt_tokens": 4, "new_tokens": lengths[number * len(lengths) // 60]}
+        for number in range(60)
+    ]
+    asked = spec(60)
+    asked = asked.model_copy(update={"workload": Workload(pattern="trace", trace=rows)})
+    trace, _ = simulate(prepare(asked))
+    assert fits.foreseen(asked).events == pytest.approx(len(trace) / 60, rel=0.05)
