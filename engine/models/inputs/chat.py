@@ -28,19 +28,29 @@ def chat_tokens(
 ) -> tuple[int, ...] | None:
     """Token ids of a conversation with the beginning of the answer; None if the model has no chat template.
 
-    The template adds the special tokens, so the tokenizer adds none. Raises `SpecError` for a template
-    that does not work, takes longer than `RENDER_S`, writes more than `most_chars` characters, or refuses
-    the conversation.
+    The template adds the special tokens, so the tokenizer adds none. Raises `SpecError` as `written` does.
+    """
+    text = written(model, weights, messages, most_chars)
+    return None if text is None else encode(model, weights, text, add_special_tokens=False)
+
+
+def written(
+    model: ModelSpec, weights: WeightsRef, messages: Messages, most_chars: int, where: str = "messages"
+) -> str | None:
+    """A conversation with the beginning of the answer as a text; None if the model has no chat template.
+
+    Raises `SpecError`, which begins with `where`, for a template that does not work, takes longer than
+    `RENDER_S`, writes more than `most_chars` characters, or refuses the conversation.
     """
     if not has_template(weights):
         return None
-    text = _RENDERED(f"messages: the chat template of {model.name}", weights, messages)
+    text: str = _RENDERED(f"{where}: the chat template of {model.name}", weights, messages)
     if len(text) > most_chars:
         raise SpecError(
-            f"messages: the chat template of {model.name} makes {len(text):,} characters of them, and this "
+            f"{where}: the chat template of {model.name} makes {len(text):,} characters of them, and this "
             f"run takes up to {most_chars:,}: shorten them."
         )
-    return encode(model, weights, text, add_special_tokens=False)
+    return text
 
 
 def has_template(weights: WeightsRef) -> bool:

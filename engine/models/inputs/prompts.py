@@ -11,7 +11,7 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request, Workload
-from engine.models.inputs.chat import chat_tokens, has_template
+from engine.models.inputs.chat import has_template, written
 from engine.models.inputs.pictures import picture_of, pixels, random_picture
 from engine.models.inputs.text import encode_prompt
 
@@ -145,14 +145,19 @@ def text_ids(spec: RunSpec, text: str) -> tuple[int, ...]:
     if not is_chat(spec):
         return encode_prompt(model, spec.weights, tokenised_text(spec) or text)
     message = {"role": "user", "content": text}
-    ids = None if model.vision else chat_tokens(model, spec.weights, [message], MOST_CHARS)
-    if ids is None:
+    where = "workload.chat"
+    try:
+        message_text = None if model.vision else written(model, spec.weights, [message], MOST_CHARS, where)
+    except SpecError as error:
+        remedy = "Turn chat off, and the model goes on with the text."
+        raise SpecError(f"{error} {remedy}", [(where, "the model's chat template fails")]) from error
+    if message_text is None:
         raise SpecError(
             f"workload.chat: {model.name} has no chat template: leave it out, and the model goes on with the "
             "text.",
-            [("workload.chat", f"{model.name} has no chat template")],
+            [(where, f"{model.name} has no chat template")],
         )
-    return ids
+    return encode_prompt(model, spec.weights, message_text, add_special_tokens=False)
 
 
 def _encoded(spec: RunSpec, text: str) -> tuple[int, ...]:

@@ -39,20 +39,26 @@ def encode(
     return _checked(model, weights, ids)
 
 
-def encode_prompt(model: ModelSpec, weights: WeightsRef, text: str) -> tuple[int, ...]:
+def encode_prompt(
+    model: ModelSpec, weights: WeightsRef, text: str, add_special_tokens: bool = True
+) -> tuple[int, ...]:
     """What `encode` gives for a text of a run's request, within a limit of time. Raises `SpecError`, also at
     the limit.
     """
-    return encode_prompts(model, weights, (text,))[0]
+    return encode_prompts(model, weights, (text,), add_special_tokens)[0]
 
 
-def encode_prompts(model: ModelSpec, weights: WeightsRef, texts: Sequence[str]) -> list[tuple[int, ...]]:
+def encode_prompts(
+    model: ModelSpec, weights: WeightsRef, texts: Sequence[str], add_special_tokens: bool = True
+) -> list[tuple[int, ...]]:
     """What `encode_prompt` gives for each text; `TOGETHER` of them share a limit. Raises `SpecError`."""
     if weights.kind == "random":
         return [encode(model, weights, text) for text in texts]
     found: list[tuple[int, ...]] = []
     for first in range(0, len(texts), TOGETHER):
-        rows, refusal = _within_limit(weights.directory, tuple(texts[first : first + TOGETHER]))
+        rows, refusal = _within_limit(
+            weights.directory, tuple(texts[first : first + TOGETHER]), add_special_tokens
+        )
         if refusal:
             raise SpecError(refusal)
         found += (_checked(model, weights, ids) for ids in rows)
@@ -71,18 +77,22 @@ def _checked(model: ModelSpec, weights: WeightsRef, ids: Sequence[int]) -> tuple
 
 
 @lru_cache(maxsize=64)
-def _within_limit(directory: str, texts: tuple[str, ...]) -> tuple[tuple[tuple[int, ...], ...], str]:
+def _within_limit(
+    directory: str, texts: tuple[str, ...], add_special_tokens: bool
+) -> tuple[tuple[tuple[int, ...], ...], str]:
     """The ids, or why there are none: the points of an experiment ask for the same again and again."""
     try:
-        rows = _IDS(f"{directory}/{FILE}", *library_tokenizer(directory), texts)
+        rows = _IDS(f"{directory}/{FILE}", *library_tokenizer(directory), texts, add_special_tokens)
         return tuple(tuple(ids) for ids in rows), ""
     except SpecError as error:
         return (), str(error)
 
 
-def _ids(tokenizer: str, splits_special_tokens: bool, texts: Sequence[str]) -> list[list[int]]:
+def _ids(
+    tokenizer: str, splits_special_tokens: bool, texts: Sequence[str], add_special_tokens: bool
+) -> list[list[int]]:
     made = _of_text(tokenizer, splits_special_tokens)
-    return [made.encode(text).ids for text in texts]
+    return [made.encode(text, add_special_tokens=add_special_tokens).ids for text in texts]
 
 
 _IDS = Confined(_ids, TEXT_S, TEXT_BYTES, modules=("tokenizers",), refusal=": does not tokenise the prompt")

@@ -7,10 +7,13 @@ import pytest
 from tokenizers import Tokenizer
 from tokenizers.processors import TemplateProcessing
 
+import topologies
 from engine.domain.errors import SpecError
-from engine.domain.spec import WeightsRef
+from engine.domain.spec import RunSpec, WeightsRef
+from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.chat import chat_tokens
+from engine.models.inputs.prompts import requests_of
 
 DEMO, WEIGHTS = catalogue.resolve("demo-lm")
 MOST = 1000
@@ -98,6 +101,31 @@ def test_whatever_goes_wrong_in_a_template_refuses_the_request_alone(tmp_path, t
     weights = directory_with(tmp_path, SPECIAL | {"chat_template": template})
     with pytest.raises(SpecError, match=r"messages: the chat template of demo-lm"):
         chat_tokens(DEMO, weights, TALK, MOST)
+
+
+def run_with(tmp_path, template):
+    weights = directory_with(tmp_path, SPECIAL | {"chat_template": template})
+    return RunSpec(
+        cluster=topologies.load("lab-3"),
+        model=DEMO,
+        weights=weights,
+        strategy="single",
+        workload=Workload(prompt="Why?", new_tokens=2),
+    )
+
+
+def test_a_run_whose_template_fails_is_told_how_it_goes_without(tmp_path):
+    spec = run_with(tmp_path, "{{ raise_exception('which tools?') }}")
+    with pytest.raises(SpecError, match=r"^workload\.chat: .* which tools\?\. Turn chat off") as caught:
+        requests_of(spec)
+    assert caught.value.fields[0][0] == "workload.chat"
+    assert requests_of(spec.model_copy(update={"workload": Workload(prompt="Why?", chat=False)}))
+
+
+def test_a_message_of_a_run_is_tokenised_within_the_limits_of_any_prompt(tmp_path):
+    """Half a surrogate pair stands for all that a tokenizer does not survive."""
+    with pytest.raises(SpecError, match="does not tokenise the prompt"):
+        requests_of(run_with(tmp_path, "{{ '\\ud800' }}"))
 
 
 def test_special_tokens_that_are_no_tokens_refuse_the_request_alone(tmp_path):
