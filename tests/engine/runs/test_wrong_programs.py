@@ -182,6 +182,18 @@ def test_a_wrong_program_is_refused_with_layer_rows_and_device(
     assert re.search(said, outcome.sentence), outcome.sentence
 
 
+async def one_of_the_batch(ctx: Ctx, step: Step, number: int, x: Tensor) -> Tensor:
+    return concat([await whole(ctx, step, number, narrow(x, 0, 0, 1)), narrow(x, 0, 1, x.shape[0])], 0)
+
+
+def test_a_sequence_of_a_batch_that_is_left_out_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(strategy("single")), "forward", staticmethod(program(one_of_the_batch)))
+    monkeypatch.setattr(type(strategy("single")), "together", lambda self, plan: None)
+    workload = Workload(prompt_tokens=PROMPT, new_tokens=4, requests=2, pattern="bursty")
+    spec = RunSpec(cluster=star((1e8,)), model=MODEL, weights=WEIGHTS, strategy="single", workload=workload)
+    assert "attention of layer 1 8 of 16 rows" in predict(spec).outcome.sentence
+
+
 @pytest.mark.parametrize("right", [program(), program(parts(ALL, COLS))])
 def test_a_right_program_finishes(right: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     assert predicted(right, monkeypatch).kind == "finished"
