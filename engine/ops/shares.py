@@ -52,9 +52,7 @@ def share_of(op: Op, inputs: tuple[Meta, ...], model: ModelSpec) -> Share | None
     if kind in (Block, QuantisedBlock):
         return rows * model.num_heads, rows * columns * hidden
     if kind is PositionBlock:
-        # The answer is read from the last row of the last layer: its others may be left out (Voltage).
-        is_answer = model.has_head and op.layer == model.num_layers - 1 and this.start == shape[1] - 1
-        some = shape[0] * (shape[1] if is_answer else this.stop - this.start)
+        some = shape[0] * (this.stop - this.start)
         return some * model.num_heads, some * columns * hidden
     if kind in (Attention, AttentionAgain):
         return rows * (this.stop - this.start), 0
