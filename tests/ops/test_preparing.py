@@ -16,14 +16,16 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """One entry for each time that the database was prepared; its file is made by the first."""
     times: list[str] = []
 
-    def run(command: Any, **_: Any) -> subprocess.CompletedProcess[str]:
+    begin = subprocess.Popen
+
+    def prepare(command: Any, **options: Any) -> subprocess.Popen[str]:
         times.append("prepared")
         (tmp_path / "edgeloom.sqlite3").touch()
-        return subprocess.CompletedProcess(command, 0, "Administrator admin\n")
+        return begin(("echo", "Administrator admin"), **options)
 
     monkeypatch.setenv("LOOM_STATE_DIR", str(tmp_path))
     monkeypatch.delenv("DATABASE_URL", raising=False)
-    monkeypatch.setattr(up.subprocess, "run", run)
+    monkeypatch.setattr(up.subprocess, "Popen", prepare)
     return times
 
 
