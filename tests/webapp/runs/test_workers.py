@@ -208,19 +208,17 @@ def test_a_worker_that_was_killed_leaves_a_failed_run_and_its_successor_goes_on(
 
 @pytest.mark.root
 def test_a_run_that_waits_for_its_turn_waits_for_the_next_worker_when_its_own_is_stopped(
-    live_redis: redis.Redis, alice: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    emulate_worker: Worker, alice: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Worker("emulate", tmp_path)
-    monkeypatch.setenv("EDGELOOM_STATE_DIR", worker.environment["EDGELOOM_STATE_DIR"])
-    with worker:
-        with turn(queue_name(), lambda wait: None):
-            run_id = start(alice)
-            wait_until(lambda: "ahead" in Run.objects.get(pk=run_id).detail, "the run to wait")
-            worker.stop()
-        run = Run.objects.get(pk=run_id)
-        assert (run.status, run.error, run.started_at, run.archived) == ("queued", "", None, False)
-        worker.start()
-        assert over(alice, run_id)["status"] == "finished"
+    monkeypatch.setenv("EDGELOOM_STATE_DIR", emulate_worker.environment["EDGELOOM_STATE_DIR"])
+    with turn(queue_name(), lambda wait: None):
+        run_id = start(alice)
+        wait_until(lambda: "ahead" in Run.objects.get(pk=run_id).detail, "the run to wait")
+        emulate_worker.stop()
+    run = Run.objects.get(pk=run_id)
+    assert (run.status, run.error, run.started_at, run.archived) == ("queued", "", None, False)
+    emulate_worker.start()
+    assert over(alice, run_id)["status"] == "finished"
     states = [event["state"] for event in events_of(alice, run_id) if event["type"] == "state"]
     assert states[:3] == ["queued"] * 3 and "cancelled" not in states and states[-1] == "finished"
 
