@@ -85,7 +85,7 @@ def concluded(profile):
     played = predict_native(prepare(PIPELINE), PROFILE)
     result = RealResult(played.trace, Outcome(), (), {}, 0.1)
     spec = PIPELINE.model_copy(update={"profile": profile})
-    return report_of(prepare(spec), result, 1.0, [], "loopback", Correctness(), {})
+    return report_of(prepare(spec), result, 1.0, [], "loopback")
 
 
 def test_the_report_of_a_native_run_has_the_prediction_for_its_host():

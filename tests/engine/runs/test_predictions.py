@@ -60,7 +60,7 @@ def test_what_was_predicted_before_the_start_knows_no_later_change():
     before = before_the_start(PREPARED, undisturbed, outcome)
     disturbed, _ = simulate(PREPARED._replace(spec=SPEC.model_copy(update={"scenario": SLOWER.scenario})))
     result = RealResult(disturbed, Outcome(), (SLOWED,), {}, 0.1)
-    report = report_of(PREPARED, result, 2.0, [], "loopback", Correctness(), {}, before)
+    report = report_of(PREPARED, result, 2.0, [], "loopback", before)
     assert report.predictions.before_the_start.latency_s == UNDISTURBED.latency_s
     assert (
         report.predictions.with_all_changes_known.latency_s == SLOWER.latency_s > 1.5 * UNDISTURBED.latency_s
