@@ -3,7 +3,7 @@
 import pytest
 
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
-from engine.domain.report import Correctness, Outcome
+from engine.domain.report import Outcome
 from engine.models import catalogue
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.native import as_host, native_parts, predict_native

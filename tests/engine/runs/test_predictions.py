@@ -7,7 +7,7 @@ import time
 import pytest
 
 from engine.domain.events import Logged, RestPredicted
-from engine.domain.report import Correctness, Outcome
+from engine.domain.report import Outcome
 from engine.domain.scenario import DropDevice, Scenario, SlowDevice
 from engine.domain.trace import Mark
 from engine.runs.active_run import ActiveRun
