@@ -35,6 +35,7 @@ from bench.strategies.accuracy import measure_accuracy
 from bench.strategies.decision import measure_decision
 from bench.strategies.plan_speed import measure_plan_speed
 from bench.strategies.planners import measure_planners
+from bench.strategies.plans import measure_plans
 from bench.strategies.showcases import measure_showcases
 from bench.strategies.strategies import measure_strategies
 from bench.strategies.wins import measure_wins
@@ -57,6 +58,7 @@ class Bench(NamedTuple):
     repeats: it gets how often to start everything that it compares.
     asks: it gets a model's directory and a file of questions.
     beside: it gets how many busy processes are to compute beside it.
+    keeps: it compares with what it has kept before, and gets whether to keep what it finds instead.
     rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
     of their own.
     """
@@ -70,6 +72,7 @@ class Bench(NamedTuple):
     asks: bool = False
     rights: bool = False
     beside: bool = False
+    keeps: bool = False
 
     @property
     def section(self) -> str:
@@ -120,6 +123,7 @@ BENCHES: tuple[Bench, ...] = (
     Bench(
         "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
     ),
+    Bench("plans", "plans of 2,000 random runs against those kept", measure_plans, "strategies", keeps=True),
     Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench(
         "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
@@ -159,6 +163,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long `matrix` and `first` carry out runs; 0: only the table of `matrix` so far "
         "(default: %(default)g)",
     )
+    parser.add_argument(
+        "--keep", action="store_true", help="keep the plans of `plans`, for later comparisons"
+    )
     words = "how many processes compute all the time beside `first` (default: %(default)d)"
     parser.add_argument("--busy", type=int, default=0, metavar="N", help=words)
     words = (
@@ -196,6 +203,7 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{bench.name}: {bench.help}\n")
         more = {"minutes": args.minutes} if bench.goes_on else {}
         more |= {"busy": args.busy} if bench.beside else {}
+        more |= {"keep": args.keep} if bench.keeps else {}
         more |= {"repeats": args.repeats} if bench.repeats else {}
         more |= {"model": args.model, "data": args.data} if bench.asks else {}
         result = bench.measure(**more)
