@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from engine.domain.cluster import DeviceSpec
-from engine.domain.rates import Basis, FormatBits, FormatRate, format_bits
+from engine.domain.rates import Basis, FormatBits, FormatRate, few_rows, format_bits
 from topologies.published import PublishedRate
 from topologies.published_runs import compared
 
@@ -65,12 +65,8 @@ def fit(device: DeviceSpec, rows: Sequence[PublishedRate], bases: Bases = PUBLIS
 
 
 def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float | None:
-    """The `half_rows` of a fitted rate: the device's own (None), unless that would leave one row to
-    arithmetic: libraries have kernels for few rows. None: the device's own.
-    """
-    needed_flop_per_s = 2 * device.memory_byte_per_s * 8 / bits  # while the weights are read
-    most = max(0.0, math.floor(100 * (flop_per_s / needed_flop_per_s - 1)) / 100)
-    return most if most < device.half_rows else None
+    """The `half_rows` of a fitted rate of `device`; None: the device's own."""
+    return few_rows(bits, flop_per_s, device.memory_byte_per_s, device.half_rows)
 
 
 def _filled(device: DeviceSpec, rates: dict[FormatBits, FormatRate], basis: Basis) -> Iterable[FormatRate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -12,7 +13,14 @@ from pydantic import Field, field_validator, model_validator
 from engine.domain.efficiency import Efficiency, check_grid
 from engine.domain.errors import SpecError
 from engine.domain.links import Hop, LinkSpec, Routes
-from engine.domain.rates import Basis, FamilyRate, FormatBits, FormatRate
+from engine.domain.rates import (
+    Basis,
+    FamilyRate,
+    FormatBits,
+    FormatRate,
+    assumed_rate,
+    format_bits,
+)
 from engine.domain.values import Name, NonNegative, Positive, Value
 
 __all__ = [
@@ -127,6 +135,16 @@ class DeviceSpec(Value):
     def format_rate(self, bits: FormatBits) -> FormatRate | None:
         """The rates of products with weights of `bits` bits, None if this device states none."""
         return next((row for row in self.format_rates if row.bits == bits), None)
+
+    def rate_of(self, weight_bits: float) -> FormatRate | None:
+        """The rates of products with weights that take so many bits each, assumed where this device states
+        none for quantised ones; None: its own numbers.
+        """
+        bits = format_bits(weight_bits)
+        # what few rows reach of a table of efficiencies, memory allows: of a serial device, arithmetic does
+        table = None if self.compute_model == "serial" else math.inf
+        own = table if self.efficiencies else self.half_rows
+        return self.format_rate(bits) or assumed_rate(bits, self.flop_per_s, self.memory_byte_per_s, own)
 
     @model_validator(mode="after")
     def _states_its_efficiency(self) -> DeviceSpec:

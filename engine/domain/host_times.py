@@ -154,6 +154,11 @@ class HostProfile(Value):
         _ = self._packed
         return self
 
+    @property
+    def packed_bits(self) -> tuple[FormatBits, ...]:
+        """The formats of `packed`."""
+        return tuple(self._packed)
+
     def knows(self, weight_bits: float) -> bool:
         """Whether products with weights of so many bits each are in `packed`."""
         return weight_bits > 0 and format_bits(weight_bits) in self._packed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import Field
@@ -52,6 +54,16 @@ IN_WORDS: dict[Basis, str] = {
 
 FormatBits = Literal[32, 16, 8, 4]
 
+PROCESSOR_FLOP_PER_BYTE = 15.0
+"""Below so many FLOP/s per byte/s of memory a device is taken for a processor, else for a graphics processor.
+Of the presets only the Jetson Nano and the A100, whose FLOP/s leave its tensor cores out, are mistaken so.
+"""
+PROCESSOR_FRACS: dict[FormatBits, float] = {8: 0.929, 4: 0.689}
+GRAPHICS_FRACS: dict[FormatBits, float] = {8: 0.929, 4: 0.891}
+"""The share of their memory rate at which boards of the kind read quantised weights, in the median of those
+with published rates (`topologies/format_rates.toml`).
+"""
+
 
 class FamilyRate(Value):
     """The FLOP/s that a device reaches with models of one `family`: kernels and shapes differ."""
@@ -82,3 +94,42 @@ def format_bits(weight_bits: float) -> FormatBits:
     if weight_bits <= 12:
         return 8
     return 16 if weight_bits <= 24 else 32
+
+
+@lru_cache(maxsize=1024)
+def assumed_rate(
+    bits: FormatBits, flop_per_s: float, memory_byte_per_s: float, half_rows: float | None
+) -> FormatRate | None:
+    """The rates of a device that states none for weights of `bits` bits; None: it computes with them as with
+    other numbers.
+
+    It reads quantised weights as they are stored, as fast as boards of its kind do in the median.
+    `half_rows`: the device's own; None: those of its table of efficiencies.
+    """
+    processor = flop_per_s < PROCESSOR_FLOP_PER_BYTE * memory_byte_per_s
+    frac = (PROCESSOR_FRACS if processor else GRAPHICS_FRACS).get(bits)
+    if frac is None:
+        return None
+    kind = "processors" if processor else "graphics processors"
+    return FormatRate(
+        bits=bits,
+        flop_per_s=flop_per_s,
+        memory_frac=frac,
+        half_rows=few_rows(bits, flop_per_s, memory_byte_per_s, half_rows),
+        basis="derived from other boards",
+        source=f"weights in {bits} bits read as stored at {frac:.0%} of the memory rate, which {kind} with "
+        "published rates reach in the median",
+    )
+
+
+def few_rows(
+    bits: FormatBits, flop_per_s: float, memory_byte_per_s: float, half_rows: float | None
+) -> float | None:
+    """The `half_rows` of a rate: the device's own (None), unless those would leave one row to arithmetic:
+    libraries have kernels for few rows.
+    """
+    if half_rows is None:
+        return None
+    needed_flop_per_s = 2 * memory_byte_per_s * 8 / bits  # while the weights are read
+    most = max(0.0, math.floor(100 * (flop_per_s / needed_flop_per_s - 1)) / 100)
+    return most if most < half_rows else None

@@ -5,9 +5,10 @@ alone is wrong: products with few rows run at a fraction of the peak rate and re
 
 flops      FLOPs / flop_per_s: the papers' arithmetic.
 roofline   max(FLOPs / (rate · e), bytes / memory rate) + op_overhead_s per kernel. The rates are flop_per_s
-           and memory_byte_per_s, or for a product those of the format of its weights, if the device states
-           them (`format_rates`); e is its table of `efficiencies`, or rows / (rows + half_rows) with the
-           half_rows of the format or the device.
+           and memory_byte_per_s, or for a product those of the format of its weights: stated
+           (`format_rates`), or, of 8 and 4 bits, assumed (`assumed_rate` in `engine/domain/rates.py`).
+           Weights are read as they are stored. e is rows / (rows + half_rows) with the half_rows of the
+           format, or the device's table of `efficiencies`, or its own half_rows.
 serial     as roofline, but FLOPs and bytes take turns: their times add up (microcontrollers).
 measured   this host's measured time of the kernel × measured_scale (a `HostProfile`, `host_times.py`).
 """
@@ -22,7 +23,7 @@ from engine.domain.command_name import COMMAND
 from engine.domain.efficiency import efficiency
 from engine.domain.errors import SpecError
 from engine.domain.host_times import ATTENTION, LOOKUP, CallCosts, HostProfile
-from engine.domain.rates import FormatRate, format_bits
+from engine.domain.rates import FormatRate
 from engine.ops.kernels import Kernel, total_bytes, total_flops
 
 INLINE_FLOPS = 200_000
@@ -119,8 +120,8 @@ def _kernel_time(device: DeviceSpec, kernel: Kernel, serial: bool) -> KernelTime
     flops = kernel.flops
     if not flops:
         return KernelTime(kernel, 0.0, flops, kernel.bytes)
-    row, moved = _format(device, kernel) if device.format_rates else None, kernel.bytes
-    if row and kernel.weight_bits and row.bits == format_bits(kernel.weight_bits):
+    row, moved = _format(device, kernel), kernel.bytes
+    if kernel.weight_bits:
         if kernel.kind == "elementwise":  # the device multiplies by the weights as they are stored
             return KernelTime(kernel, 0.0, 0, 0)
         moved = kernel.stored_bytes
@@ -131,13 +132,10 @@ def _kernel_time(device: DeviceSpec, kernel: Kernel, serial: bool) -> KernelTime
 
 
 def _format(device: DeviceSpec, kernel: Kernel) -> FormatRate | None:
-    """What `device` states of the format of the weights, else of the numbers that they are restored to."""
-    if not device.format_rates or (kernel.kind != "product" and not kernel.weight_bits):
+    """The rates of a product with weights of the kernel's format; None: the device's own numbers."""
+    if kernel.kind != "product" or not (kernel.weight_bits or device.format_rates):
         return None
-    stored = device.format_rate(format_bits(kernel.weight_bits)) if kernel.weight_bits else None
-    if kernel.kind != "product":
-        return stored
-    return stored or device.format_rate(format_bits(8 * kernel.element_bytes))
+    return device.rate_of(kernel.weight_bits or 8 * kernel.element_bytes)
 
 
 def hands_over(flops: int, paced: bool) -> bool:
@@ -161,11 +159,11 @@ def _flops_s(device: DeviceSpec, kernel: Kernel, flops: int, row: FormatRate | N
     if kernel.kind != "product":
         return flops / device.flop_per_s
     rate = row.flop_per_s if row else device.flop_per_s
-    if device.efficiencies:
+    own = row.half_rows if row else None
+    if device.efficiencies and own is None:
         reached = efficiency(device.efficiencies, kernel.rows, min(kernel.inner, kernel.cols))
     else:
-        half_rows = device.half_rows if row is None or row.half_rows is None else row.half_rows
-        reached = kernel.rows / (kernel.rows + half_rows)
+        reached = kernel.rows / (kernel.rows + (device.half_rows if own is None else own))
     return flops / (rate * reached)
 
 

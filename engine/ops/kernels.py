@@ -21,8 +21,8 @@ class Kernel:
     softmax and values, which hosts fuse into one kernel. Only the compute model `measured` uses it.
 
     `weight_bits`: the matrix, inner × cols, is stored in so many bits per number, scales included; 0: as the
-    other operands are. A device that states rates for such weights reads them as they are. Any other restores
-    them first, which is an element-wise pass with `weight_bits`, and reads the restored ones.
+    other operands are. By the models `roofline` and `serial` a device reads them as they are. By the others
+    it restores them first, which is an element-wise pass with `weight_bits`, and reads the restored ones.
 
     `inside`: it has no call of its own, but is computed within that of a product or of a whole part of a
     layer. Only `measured` uses that, too.

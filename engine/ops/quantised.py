@@ -22,8 +22,8 @@ from engine.ops.tensors import Meta
 class QuantisedBlock:
     """A whole layer on quantised matrices, `speed` times as fast as its kernels would be on the device.
 
-    A device without rates of its own for such weights restores them: one pass per matrix, and the largest
-    matrix is there in full while it is used.
+    Matrices that a device does not read as they are stored (`Kernel`) are restored: one pass per matrix, and
+    the largest matrix is there in full while it is used.
     """
 
     layer: int

@@ -12,7 +12,6 @@ from typing import Literal
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.conditions import slowed_device
-from engine.domain.model import ModelSpec
 from engine.domain.rates import IN_WORDS, WITHIN, FormatRate, format_bits
 from engine.domain.report import RunReport, Uncertainty
 from engine.domain.spec import RunSpec
@@ -43,16 +42,15 @@ def uncertainty_of(
 ) -> Uncertainty | None:
     """How far real boards may be from the prediction of `prepared`, which had `decisions`; None if every
     board that computes was measured here or its owner gave its rates, or the run does not finish. Of a long
-    run, and where rates are not uncertain but lacking, only the basis.
+    run only the basis.
     """
     spec = prepared.spec
     computing = {device.name for device in predicted.devices if device.flops}
-    rates, lacking = basis_of(spec, computing), unstated_of(spec, computing)
-    basis = "; ".join(words for words in (rates, lacking) if words)
+    basis = basis_of(spec, computing)
     if not basis or predicted.outcome.kind != "finished":
         return None
     tokens = sum(len(request.token_s) or 1 for request in predicted.requests)
-    if not rates or tokens * len(predicted.devices) > MOST_STEPS:
+    if tokens * len(predicted.devices) > MOST_STEPS:
         return Uncertainty(basis=basis)
     ends = []
     for end in ENDS:
@@ -74,7 +72,7 @@ def within(spec: RunSpec, device: DeviceSpec) -> float:
     """The factor within which the times of `device` are expected; 1 where its owner says what it does."""
     if (spec.compute_model or device.compute_model) == "measured":
         return 1.0
-    row = _row(spec.model, device)
+    row = _row(spec, device)
     basis = row.basis if row else device.basis
     return WITHIN[basis] if basis else 1.0
 
@@ -87,7 +85,7 @@ def basis_of(spec: RunSpec, computing: Iterable[str]) -> str:
     for name in sorted(computing, key=spec.cluster.rank):
         device = spec.cluster.devices[spec.cluster.rank(name)]
         factor = within(spec, device)
-        row = _row(spec.model, device)
+        row = _row(spec, device)
         basis = row.basis if row else device.basis
         if factor > 1 and basis:
             which = f": {row.source}" if row and row.source else ""
@@ -96,33 +94,15 @@ def basis_of(spec: RunSpec, computing: Iterable[str]) -> str:
     return "; ".join(f"{_names(names)}: {words}" for words, names in groups.items())
 
 
-def unstated_of(spec: RunSpec, computing: Iterable[str]) -> str:
-    """Which of the devices `computing` state no rates for the quantised weights of the model, and what they
-    are taken to do; empty if all do, or none needs them.
-    """
-    bits = spec.model.weight_bits
-    if not bits:
-        return ""
-    names = []
-    for name in sorted(computing, key=spec.cluster.rank):
-        device = spec.cluster.devices[spec.cluster.rank(name)]
-        bounded = (spec.compute_model or device.compute_model) in ("roofline", "serial")
-        if bounded and _row(spec.model, device) is None:
-            names.append(name)
-    if not names:
-        return ""
-    return (
-        f"{_names(names)}: no rates for weights in {bits:g} bits are known: these are assumed to be expanded "
-        "in no time and then read in full"
-    )
-
-
 def _names(names: list[str]) -> str:
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
 
 
-def _row(model: ModelSpec, device: DeviceSpec) -> FormatRate | None:
-    return device.format_rate(format_bits(model.weight_bits or 8 * model.element_bytes))
+def _row(spec: RunSpec, device: DeviceSpec) -> FormatRate | None:
+    bits = spec.model.weight_bits or 8 * spec.model.element_bytes
+    if (spec.compute_model or device.compute_model) == "flops":
+        return device.format_rate(format_bits(bits))
+    return device.rate_of(bits)
 
 
 def at_end(spec: RunSpec, end: End) -> RunSpec:

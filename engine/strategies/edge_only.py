@@ -2,8 +2,8 @@
 
 The baseline "Edge-Only" of Hu et al., "AdaptLink" (AAAI 2025 workshop), where 8 and 4 bits fit models into 24
 GB. How fast quantised products are depends on device and library (the paper's 8-bit run takes nine times as
-long as its 4-bit one). Here a matrix is restored and then multiplied; the parameters `speed_8bit` and
-`speed_4bit` say how much faster or slower than that a device is.
+long as its 4-bit one). Here a device has the rates that it states for such weights, or what boards of its
+kind reach; the parameters `speed_8bit` and `speed_4bit` say how much faster or slower than that it is.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow
-from engine.domain.rates import format_bits
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.ops.cost import hands_over, measured_s
@@ -184,9 +183,9 @@ AS_OTHERS = Weights(0.0, FLOAT_BYTES)
 
 
 def _weights(spec: RunSpec, device: DeviceSpec) -> Weights:
-    """A device that states rates for quantised weights counts them as they are stored, any other restored."""
+    """Models of two bounds count quantised weights as they are stored, the others restored."""
     bits = STORED_BITS.get(spec.model.weight_bits, spec.model.weight_bits)
-    as_stored = bits and device.format_rate(format_bits(bits)) is not None
+    as_stored = bits and (spec.compute_model or device.compute_model) in ("roofline", "serial")
     return Weights(bits, bits / 8 if as_stored else FLOAT_BYTES)
 
 

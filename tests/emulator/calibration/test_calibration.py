@@ -12,7 +12,7 @@ from emulator.calibration.stopwatch import typical_s
 from emulator.cli.commands import device_toml
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
-from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
+from engine.domain.host_times import HostProfile, MeasuredRow, PackedRow, RuntimeCosts
 from engine.domain.spec import RunSpec
 from engine.models import catalogue
 from engine.ops.cost import op_time_s
@@ -50,6 +50,21 @@ def test_the_roofline_of_the_row_takes_the_times_of_the_table() -> None:
             by_row, by_table = (
                 op_time_s(row(), [kernel], profile(), model) for model in ("roofline", "measured")
             )
+            assert by_row == pytest.approx(by_table, rel=0.02)
+
+
+def test_the_row_has_the_times_of_packed_products() -> None:
+    packed = tuple(
+        PackedRow(rows=rows, s_per_flop=s_per_flop, bits=bits)
+        for bits, one_row in ((8, 1e-10), (4, 0.8e-10))
+        for rows, s_per_flop in ((1, one_row), (512, 0.5e-10))
+    )
+    made = HostProfile(**(profile().model_dump() | {"packed": packed}))
+    found = device_row(made, 1e8)
+    for bits in (8.0, 4.125):
+        for rows in (1, 512):
+            kernel = product(rows, 1024, 4096, 4, weight_bits=bits)
+            by_row, by_table = (op_time_s(found, [kernel], made, model) for model in ("roofline", "measured"))
             assert by_row == pytest.approx(by_table, rel=0.02)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.cluster import DeviceSpec
+from engine.domain.efficiency import Efficiency
 from engine.domain.errors import SpecError
 from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow, PackedRow
 from engine.domain.rates import FormatRate, format_bits
@@ -150,13 +151,30 @@ def test_a_device_with_rates_of_a_format_reads_such_weights_as_they_are_stored()
     assert op_time_s(fast_memory, [STORED]) == pytest.approx(0.512 + 0.5)
 
 
-def test_a_device_without_rates_of_the_format_restores_the_weights_first():
+@pytest.mark.parametrize(("flop_per_s", "frac"), [(1000.0, 0.689), (2000.0, 0.891)])
+def test_a_device_without_rates_of_the_format_reads_it_as_boards_of_its_kind_do(flop_per_s, frac):
     of_8_bits = QUARTER.model_copy(update={"bits": 8})
-    for device in (DEVICE, DEVICE.model_copy(update={"format_rates": (of_8_bits,)})):
+    drawn = DEVICE.model_copy(update={"flop_per_s": flop_per_s})
+    for device in (drawn, drawn.model_copy(update={"format_rates": (of_8_bits,)})):
         found = op_time(device, [RESTORING, STORED])
-        read = 4 * (2 * (16 + 8) + 128)
-        assert found.time_s == pytest.approx((8 * 128 / 100 + 0.5) + (read / 100 + 0.5))
-        assert (found.flops, found.bytes) == (128 + 512, 8 * 128 + read)
+        moved = 4 * 2 * (16 + 8) + 72
+        assert found.time_s == pytest.approx(moved / (100 * frac) + 0.5)
+        assert (found.flops, found.bytes) == (512, moved)
+
+
+def test_a_measured_table_of_few_rows_does_not_make_quantised_weights_as_slow_as_whole_ones():
+    """One row of a float32 product is bound by memory, which is what such a table has measured."""
+    row = Efficiency(rows=1, width=64, frac=0.05, basis="measured")
+    device = DEVICE.model_copy(update={"efficiencies": (row,), "op_overhead_s": 0.0})
+    plain, packed = product(1, 512, 512, 4), product(1, 512, 512, 4, weight_bits=8.0)
+    # 2 FLOPs a byte at 100 B/s take more than the 50 FLOP/s of the table
+    assert op_time_s(device, [plain]) == pytest.approx((4 * 512 * 514) / 100, rel=0.01)
+    assert op_time_s(device, [packed]) == pytest.approx((512 * 512 + 8 * 512) / 92.9, rel=0.01)
+
+
+def test_the_papers_arithmetic_restores_quantised_matrices_first():
+    found = op_time(DEVICE, [RESTORING, STORED], override="flops")
+    assert found.time_s == pytest.approx((128 + 512) / 1000)
 
 
 @pytest.mark.parametrize(("element_bytes", "bits"), [(4, 32), (2, 16)])

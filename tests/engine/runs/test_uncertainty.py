@@ -110,14 +110,15 @@ def test_boards_with_the_same_rates_are_named_together() -> None:
 def test_devices_without_rates_for_quantised_weights_are_named_with_what_they_are_taken_to_do() -> None:
     rate = FormatRate(bits=8, flop_per_s=2e9, memory_frac=1.0, basis="calibrated")
     stated = {**BOARD, "name": "b", "format_rates": (rate,)}
-    found = uncertain(predicted(BOARD, stated, strategy="megatron", bits=8.0))
-    assert found.basis.startswith("a: no rates for weights in 8 bits") and found.latency_s is None
-    assert with_uncertainty(predicted(stated, bits=8.0)).uncertainty is None
-    both = uncertain(predicted(SHEET, bits=4.0))
-    assert (
-        both.latency_s is not None
-        and "(from the data sheet); a: no rates for weights in 4 bits" in both.basis
+    report = predicted(BOARD, stated, strategy="megatron", bits=8.0)
+    found = uncertain(report)
+    assert found.basis == (
+        "a: 0.5 to 2 times the prediction (from boards of its kind: weights in 8 bits read as stored at 93% "
+        "of the memory rate, which processors with published rates reach in the median)"
     )
+    assert found.latency_s and found.latency_s[1] > report.latency_s
+    assert with_uncertainty(predicted(stated, bits=8.0)).uncertainty is None
+    assert with_uncertainty(predicted({**BOARD, "compute_model": "flops"}, bits=8.0)).uncertainty is None
 
 
 def test_the_report_says_what_real_boards_take() -> None:
