@@ -7,7 +7,6 @@ import pytest
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.host_times import CallCosts, HostProfile, MeasuredRow, PackedRow
 from engine.domain.model import ModelSpec
-from engine.domain.rates import FormatRate
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.ops.cost import INLINE_FLOPS
@@ -176,8 +175,7 @@ def test_weights_in_8_bits_take_the_hosts_time_for_such_weights(as_stored: bool,
         for count, seconds in ((1, ONE_ROW_S), (64, MANY_ROWS_S))
     )
     profile = HostProfile.model_validate(dict(PROFILE) | {"packed": table})
-    rates = (FormatRate(bits=8, flop_per_s=1e9, basis="data sheet"),) if as_stored else ()
-    device = DEVICE.model_copy(update={"format_rates": rates})
+    device = DEVICE.model_copy(update={"compute_model": "roofline" if as_stored else "flops"})
     weights = 4096**2
     flops, counted = 2 * rows * weights, weights * (1 if as_stored else 4)
     span = Span("a", "compute", "op", 0, 0.0, 100.0, bytes=counted, flops=flops)
