@@ -20,6 +20,12 @@ BITS = {"fp32": 32.0, "fp16": 16.0, "bf16": 16.0, "fp8": 8.0, "int8": 8.0, "int4
 FORMATS = "JSON, JSONL, CSV or Markdown of llama-bench, or CSV with " + ", ".join(MLPERF)
 _SIZE = {"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
 _COUNT = {"M": 1e6, "B": 1e9}
+_MIXTURE = re.compile(
+    r"moe|experts?\b|mixtral|gpt-?oss|dbrx|deepseek-?(2|3|v2|v3)|\d+ ?x ?\d+(\.\d+)?B|\d+B ?x ?\d+E"
+    r"|(?<![a-z0-9])A\d+(\.\d+)?B",
+    re.IGNORECASE,
+)
+DLLAMA = "distributed-llama's log"
 _TEST = re.compile(r"(pp|tg) ?(\d+)(?: @ d(\d+))?")
 
 
@@ -38,8 +44,18 @@ class Measured(NamedTuple):
     deviation: float
 
 
+def is_mixture(name: str) -> bool:
+    """Whether a model's name or label says that it is a mixture of experts: A3B, MoE, 8x7B, ..."""
+    return _MIXTURE.search(name) is not None
+
+
 def parse_benchmark(text: str, where: str) -> tuple[Measured, ...]:
     """All tests of a prompt alone or of decoding alone, at the start of the context. Raises `SpecError`."""
+    if re.search(r"(Pred|🔶).*\bSync\b.*\bSent\b", text):
+        raise SpecError(
+            f"{where}: is {DLLAMA}, whose times are of several devices and the network between them: make a "
+            "device of a run on one, with llama-bench, and predict the cluster of such devices beside it."
+        )
     names = set(columns_of(text))
     if text.lstrip().startswith(("[", "{")):
         found = list(_of_objects(_objects(text, where)))
@@ -80,6 +96,7 @@ def _of_objects(rows: Iterator[tuple[str, Any]]) -> Iterator[Measured]:
             number_of(str(row[name]), f"{place}, {name}") for name in LLAMA_BENCH[1:]
         )
         depth = number_of(str(row.get("n_depth", 0)), f"{place}, n_depth")
+        _check_alone(place, str(row.get("backends", "")), str(row.get("devices", "")))
         if not depth and bool(prompt) != bool(new):
             bits = 8 * size / max(count, 1.0)
             name = str(row["model_type"])
@@ -99,6 +116,7 @@ def _of_markdown(text: str, where: str) -> Iterator[Measured]:
         if len(cells) != len(names):
             raise SpecError(f"{place}: expected the columns model, size, params, test and t/s.")
         row = dict(zip(names, cells, strict=True))
+        _check_alone(place, row.get("backend", ""), row.get("dev", ""))
         test = _TEST.fullmatch(row["test"])
         if test is None or int(test[3] or 0):
             continue
@@ -115,6 +133,15 @@ def _of_markdown(text: str, where: str) -> Iterator[Measured]:
             new,
             number_of(rate.strip(), f"{place}, t/s"),
             number_of(deviation.strip() or "0", f"{place}, t/s"),
+        )
+
+
+def _check_alone(place: str, backend: str, devices: str) -> None:
+    """Raises `SpecError` for a test of several machines."""
+    if re.search(r"\bRPC\d*\b", f"{backend} {devices}", re.IGNORECASE):
+        raise SpecError(
+            f"{place}: was measured over RPC ({devices or backend}), on several machines and the network "
+            "between them, which are no single device: import a test of each machine alone."
         )
 
 

@@ -1,7 +1,8 @@
 """`edgeloom device import`: a row of a device from what a benchmark measured on it.
 
 The row is for `[[device]]` of a cluster file. It is derived: its rates are those with which predictions of
-the benchmark's own tests come out as measured (`topologies.rate_fit`), as for the presets.
+the benchmark's own tests come out as measured (`topologies.rate_fit`), as for the presets. The tests are
+predicted with it, and a row that misses one of them is refused.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import tomli_w
 
@@ -17,18 +19,31 @@ from engine.cli.command import Command
 from engine.cli.present import check_writable
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
+from engine.domain.units import human
+from engine.models.catalogue import resolve
 from engine.models.catalogue import rows as models
+from engine.ops.sizes import num_parameters
 from engine.recorded.files import text_of
-from topologies.benchmarks import Measured, parse_benchmark
+from topologies.benchmarks import Measured, is_mixture, parse_benchmark
 from topologies.presets import preset
 from topologies.published import PublishedRate
+from topologies.published_runs import compared
 from topologies.rate_fit import BENCHMARK, fit
 
 READS_FRAC = 0.8
 """The share of its memory rate that a device is assumed to reach while it decodes, where nobody has measured
 that rate."""
+MISSED = 0.1
+"""How far the prediction of one of the benchmark's own tests may be from what was measured."""
 LIKE_PARAMETERS = 0.03
 """How far the number of parameters of a model of the catalogue may be from that of the benchmark's."""
+
+
+class Imported(NamedTuple):
+    """A device's row, and what it predicts for the tests that it is made of."""
+
+    device: DeviceSpec
+    again: tuple[str, ...]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="my-board", help="the device's name in clusters (my-board)")
     parser.add_argument("--like", metavar="PRESET", help="what the benchmark does not tell is a preset's")
     parser.add_argument("--memory", type=float, metavar="BYTES", help="the device's memory, without --like")
-    parser.add_argument("--model", metavar="NAME", help="the model of the catalogue that was measured")
+    parser.add_argument(
+        "--model",
+        metavar="NAME|DIRECTORY",
+        help="the model that was measured: of the catalogue, or a directory with its config.json",
+    )
     parser.add_argument("--output", metavar="FILE", help="write the row to FILE, not to standard output")
 
 
@@ -51,9 +70,9 @@ def run(args: argparse.Namespace) -> int:
         check_writable(args.output)
     path = Path(args.file)
     measured = parse_benchmark(text_of(path, "the benchmark"), str(path))
-    device = device_of(measured, args.name, path.name, args.like, args.memory, args.model)
+    device, again = device_of(measured, args.name, path.name, args.like, args.memory, args.model)
     row = device.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
-    text = tomli_w.dumps({"device": [row]})
+    text = "".join(f"# {line}\n" for line in again) + tomli_w.dumps({"device": [row]})
     if args.output:
         Path(args.output).write_text(text, encoding="utf-8")
     else:
@@ -68,8 +87,8 @@ def device_of(
     like: str | None = None,
     memory_bytes: float | None = None,
     model: str | None = None,
-) -> DeviceSpec:
-    """The device with rates that the best of these rates fit to. Raises `SpecError`."""
+) -> Imported:
+    """The device with rates that the best of these rates fit to. Raises `SpecError` if none is."""
     best: dict[tuple[str, float, int, int], Measured] = {}
     for one in measured:
         key = (one.model, one.weight_bits, one.prompt_tokens, one.new_tokens)
@@ -91,8 +110,29 @@ def device_of(
         "source": told,
         "format_rates": (),
     }
-    made = fit(base.model_copy(update=derived), rows, BENCHMARK)
-    return DeviceSpec.parse(made.model_dump(mode="json"), "--name")
+    made = fit(base.model_copy(update=derived), rows, BENCHMARK, memory_rises=True)
+    if made.memory_byte_per_s > base.memory_byte_per_s:
+        raised = (human(rate, "B/s") for rate in (base.memory_byte_per_s, made.memory_byte_per_s))
+        told += "; memory rate {} raised to {}, which decoding needs".format(*raised)
+        made = made.model_copy(update={"source": told})
+    return Imported(DeviceSpec.parse(made.model_dump(mode="json"), "--name"), _predicted_again(made, rows))
+
+
+def _predicted_again(device: DeviceSpec, rows: Sequence[PublishedRate]) -> tuple[str, ...]:
+    """Every test as measured and as predicted with `device`. Raises `SpecError` if one is missed."""
+    found = [one for row in rows for one in compared(device, row)]
+    lines = tuple(
+        f"{one.row.model}, {one.what}: {one.published:.4g} tokens/s measured, {one.predicted:.4g} predicted"
+        for one in found
+    )
+    missed = [line for one, line in zip(found, lines, strict=True) if abs(one.ratio - 1) > MISSED]
+    if missed:
+        raise SpecError(
+            f"{device.name}: no row of this device gives what was measured, to {MISSED:.0%}: "
+            f"{'; '.join(missed)}. Import the tests of one model and one setting alone, check --model, or "
+            "measure again."
+        )
+    return lines
 
 
 def _published(one: Measured, model: str | None, source: str) -> PublishedRate:
@@ -103,7 +143,7 @@ def _published(one: Measured, model: str | None, source: str) -> PublishedRate:
         device="",
         runtime="",
         model=one.model,
-        shape=model or _shape(one),
+        shape=_given(one, model) if model else _shape(one),
         format="",
         weight_bits=one.weight_bits,
         prompt_tokens=one.prompt_tokens,
@@ -118,27 +158,41 @@ def _published(one: Measured, model: str | None, source: str) -> PublishedRate:
 
 
 def _shape(one: Measured) -> str:
-    """The model of the catalogue with this name, or with as many parameters. Raises `SpecError`."""
-    known = [row for row in models() if row.causal]
+    """The model of the catalogue with this name, or one of its kind with as many parameters. Raises
+    `SpecError`.
+    """
+    known = [row for row in models() if row.causal and is_mixture(row.name) == is_mixture(one.model)]
     named = [row for row in known if row.name == one.model]
-    if not named and one.num_parameters:
+    if not named and one.num_parameters and known:
         near = min(known, key=lambda row: abs(row.num_parameters / one.num_parameters - 1))
         named = [near] if abs(near.num_parameters / one.num_parameters - 1) <= LIKE_PARAMETERS else []
     if not named:
+        mixture = "is a mixture of experts, and no mixture" if is_mixture(one.model) else "no model"
+        separator = " " if is_mixture(one.model) else ": "
         raise SpecError(
-            f"{one.model[:60]}: no model of the catalogue has its {one.num_parameters:,.0f} parameters: name "
-            "the nearest with --model.",
+            f"{one.model[:60]}{separator}{mixture} of the catalogue has its {one.num_parameters:,.0f} "
+            "parameters: name the model with --model, by its name or as a DIRECTORY with its config.json.",
             [("model", "unknown")],
         )
     return named[0].name
+
+
+def _given(one: Measured, name: str) -> str:
+    """The model that a person names for a test. Raises `SpecError` if it cannot be the one measured."""
+    spec, _ = resolve(name, "random")
+    if is_mixture(one.model) and not getattr(spec, "num_experts", 0):
+        raise SpecError(
+            f"{one.model[:60]}: is a mixture of experts, of which a token reads a part, and --model {name} "
+            "is none: its rates would be too high. Name a mixture, or import the tests of a dense model."
+        )
+    return name
 
 
 def _bare(best: Sequence[Measured], rows: Sequence[PublishedRate], memory_bytes: float | None) -> DeviceSpec:
     """A device of which only these rates are known."""
     if memory_bytes is None:
         raise SpecError("--memory is missing: no benchmark tells it: give it, or --like PRESET.")
-    parameters = {row.name: row.num_parameters for row in models()}
-    counts = [parameters[row.shape] for row in rows]
+    counts = [num_parameters(resolve(row.shape, "random")[0]) for row in rows]
     reads = [
         count * one.weight_bits / 8 * one.tokens_per_s
         for one, count in zip(best, counts, strict=True)

@@ -36,31 +36,49 @@ PUBLISHED = Bases("fitted to published rates", "fitted in another format")
 BENCHMARK = Bases("fitted to a benchmark", "derived from a benchmark")
 
 
-def fit(device: DeviceSpec, rows: Sequence[PublishedRate], bases: Bases = PUBLISHED) -> DeviceSpec:
-    """`device` with the rates that bring the predictions of `rows` to their figures, in the mean."""
+def fit(
+    device: DeviceSpec,
+    rows: Sequence[PublishedRate],
+    bases: Bases = PUBLISHED,
+    memory_rises: bool = False,
+) -> DeviceSpec:
+    """`device` with the rates that bring the predictions of `rows` to their figures, in the mean.
+
+    `memory_rises`: the device's memory rate is another one's; if decoding needs more, it becomes that.
+    """
     bits_of = {row: format_bits(row.weight_bits) for row in rows}
-    first = FormatRate(bits=16, flop_per_s=device.flop_per_s, memory_frac=0.8, basis=bases.measured)
+    least_byte_per_s = device.memory_byte_per_s
     rates = {
-        bits: first.model_copy(
-            update={"bits": bits, "source": pages(row for row in rows if bits_of[row] == bits)}
+        bits: FormatRate(
+            bits=bits,
+            flop_per_s=device.flop_per_s,
+            memory_frac=0.8,
+            half_rows=half_rows(device, bits, device.flop_per_s),
+            basis=bases.measured,
+            source=pages(row for row in rows if bits_of[row] == bits),
         )
         for bits in sorted(set(bits_of.values()))
     }
     for _ in range(ROUNDS):
-        device = device.model_copy(update={"format_rates": tuple(rates.values())})
+        device = device.model_copy(update={"format_rates": tuple(_filled(device, rates, bases.other))})
+        reached: dict[FormatBits, tuple[float, float]] = {}  # FLOP/s, and byte/s of decoding
         for bits, rate in rates.items():
             found = [one for row in rows if bits_of[row] == bits for one in compared(device, row)]
             decode = [1 / one.ratio for one in found if one.what == "decoding"]
             prompt = [1 / one.ratio for one in found if one.what == "prompt"]
             frac = rate.memory_frac * _mean(decode)
             faster = _mean(prompt) if prompt else max(1.0, frac)  # decoding says the least that it can be
-            flop_per_s = _short(rate.flop_per_s * faster)
+            reached[bits] = _short(rate.flop_per_s * faster), frac * device.memory_byte_per_s
+        if memory_rises:
+            most = max(least_byte_per_s, *(byte_per_s for _, byte_per_s in reached.values()))
+            device = device.model_copy(update={"memory_byte_per_s": _short(most)})
+        for bits, (flop_per_s, byte_per_s) in reached.items():
             update = {
                 "flop_per_s": flop_per_s,
-                "memory_frac": min(1.0, round(frac, 3)),
+                "memory_frac": min(1.0, round(byte_per_s / device.memory_byte_per_s, 3)),
                 "half_rows": half_rows(device, bits, flop_per_s),
             }
-            rates[bits] = rate.model_copy(update=update)
+            rates[bits] = rates[bits].model_copy(update=update)
     return device.model_copy(update={"format_rates": tuple(_filled(device, rates, bases.other))})
 
 

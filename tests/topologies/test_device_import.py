@@ -37,6 +37,18 @@ FORMS = {
     "csv": "\n".join([",".join(NAMES), *(",".join(f'"{row[n]}"' for n in NAMES) for row in OBJECTS)]),
     "md": MARKDOWN,
 }
+LLAMA_1B = {
+    "model_type": "llama",
+    "num_hidden_layers": 16,
+    "hidden_size": 2048,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "intermediate_size": 8192,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
+}
 MLPERF = "System,Model,Precision,Scenario,Result,Units\nbox,llama-3.2-1b,int4,SingleStream,9,Tokens/s\n"
 
 
@@ -49,13 +61,17 @@ def test_every_output_of_llama_bench_has_its_prompts_and_its_decoding_alone(form
 
 @pytest.mark.parametrize("like", [None, "raspberry-pi-5"])
 def test_predictions_of_the_row_are_what_was_measured(like):
-    device = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like, 4e9)
+    device, again = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like, 4e9)
     row = PublishedRate("", "", "", "", "", "llama-3.2-1b", "", 4.5, 512, 60.0, 9.0, None, None, 1, "x", "")
     assert {one.what: one.predicted for one in compared(device, row)} == {
         "prompt": pytest.approx(60.0, rel=0.05),
         "decoding": pytest.approx(9.0, rel=0.05),
     }
     assert "derived from bench.md: 2 rates of tokens, each ± 2.0%" in device.source
+    assert [line.partition(" tokens/s")[0] for line in again] == [
+        "llama 1B Q4_0, prompt: 60",
+        "llama 1B Q4_0, decoding: 9",
+    ]
     bases = {rate.bits: rate.basis for rate in device.format_rates}
     others = dict.fromkeys((16, 8), "derived from a benchmark")
     assert bases == {4: "fitted to a benchmark", **others}
@@ -70,7 +86,7 @@ def test_the_best_of_several_settings_is_what_the_device_can_do():
 
 
 def test_a_table_in_the_manner_of_mlperf_names_its_model():
-    device = device_of(parse_benchmark(MLPERF, "x"), "mine", "x", "raspberry-pi-5")
+    device, _ = device_of(parse_benchmark(MLPERF, "x"), "mine", "x", "raspberry-pi-5")
     assert device.format_rate(4).source and device.memory_bytes == 8e9
 
 
@@ -101,7 +117,7 @@ def test_a_row_in_the_manner_of_mlperf_is_of_decoding_with_its_precision(precisi
 
 
 def test_a_device_of_which_only_rates_are_known_has_the_least_memory_rate_and_work_that_they_need():
-    device = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", None, 4e9)
+    device, _ = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", None, 4e9)
     # a decoded token reads all weights, at 80 % of the rate; a prompt's token costs two operations per weight
     assert device.memory_byte_per_s == pytest.approx(SIZE * 9.0 / 0.8, rel=0.01)
     assert device.flop_per_s == pytest.approx(2 * COUNT * 60.0, rel=0.01)
@@ -124,7 +140,7 @@ def test_the_written_row_is_a_device_of_a_cluster_file(tmp_path, capsys):
 @pytest.mark.parametrize("like", ["raspberry-pi-5", "jetson-orin-nano", "laptop-core"])
 def test_a_row_like_a_preset_says_what_the_table_gave_and_what_is_still_the_presets(like):
     board = preset(like)
-    row = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like)
+    row, _ = device_of(parse_benchmark(FORMS["md"], "x"), "mine", "bench.md", like)
     assert (row.basis, row.assumed_efficiency) == ("derived from a benchmark", None)
     assert row.source.startswith("format_rates derived from bench.md: 2 rates of tokens")
     assert f"; all else is that of {like} ({board.basis_in_words}): {board.source}" in row.source
@@ -133,9 +149,70 @@ def test_a_row_like_a_preset_says_what_the_table_gave_and_what_is_still_the_pres
     assert changed <= said and "format_rates" in changed
 
 
+def label(name, text=MARKDOWN):
+    return text.replace("llama 1B Q4_0", name)
+
+
+def test_a_board_whose_memory_is_faster_than_that_of_its_like_has_a_faster_memory():
+    """Weights of 4.5 bits, 300 times a second: a Raspberry Pi 5 reads 11.6 GB/s."""
+    fast = label("llama 1B Q4_0").replace("9.00", "300.00").replace("60.00", "6000.00")
+    device, _ = device_of(parse_benchmark(fast, "x"), "mine", "x", "raspberry-pi-5")
+    assert device.memory_byte_per_s > 300 * SIZE and "raised to" in device.source
+    row = PublishedRate("", "", "", "", "", "llama-3.2-1b", "", 4.5, 512, 6000, 300, None, None, 1, "x", "")
+    assert [one.ratio for one in compared(device, row)] == pytest.approx([1, 1], abs=0.05)
+
+
+def test_a_row_that_misses_the_benchmarks_own_tests_is_refused_and_they_are_shown():
+    """No device decodes one model at 9 and at 20 tokens/s."""
+    both = json.dumps([*OBJECTS, {**OBJECTS[1], "n_gen": 64, "avg_ts": 20.0}])
+    with pytest.raises(
+        SpecError, match=r"to 10%: llama 1B Q4_0, decoding: 9 tokens/s measured, 1\d\.\d+ pred"
+    ):
+        device_of(parse_benchmark(both, "x"), "mine", "x", "raspberry-pi-5")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "olmoe A1.7B Q4_K - Medium",
+        "qwen3moe 30B.A3B Q4_0",
+        "llama 8x7B Q4_0",
+        "gpt-oss 20B MXFP4",
+        "x 4 experts",
+    ],
+)
+def test_a_mixture_is_no_dense_model_of_as_many_parameters(name):
+    with pytest.raises(SpecError, match="is a mixture of experts, and no mixture of the catalogue"):
+        device_of(parse_benchmark(label(name), "x"), "mine", "x", "raspberry-pi-5")
+    with pytest.raises(SpecError, match=r"a mixture of experts, .* --model llama-3\.2-1b is none"):
+        device_of(parse_benchmark(label(name), "x"), "mine", "x", "raspberry-pi-5", None, "llama-3.2-1b")
+
+
+def test_the_measured_model_may_be_a_directory_with_its_config(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(LLAMA_1B))
+    strange = parse_benchmark(label("mine 1.2B Q4_0"), "x")
+    device, _ = device_of(strange, "mine", "x", None, 4e9, str(tmp_path))
+    known, _ = device_of(strange, "mine", "x", None, 4e9, "llama-3.2-1b")
+    assert device.format_rates == known.format_rates
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        MARKDOWN.replace("CPU", "Vulkan,RPC"),
+        json.dumps([{**OBJECTS[0], "backends": "CUDA,RPC"}]),
+        json.dumps([{**OBJECTS[0], "devices": "RPC0/RPC1"}]),
+    ],
+)
+def test_what_several_machines_have_measured_together_is_no_device(text):
+    with pytest.raises(SpecError, match=r"was measured over RPC \(.*\), on several machines"):
+        parse_benchmark(text, "x")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
+        ("🔶 Pred  170 ms Sync   75 ms | Sent   272 kB Recv   272 kB |  the", "is distributed-llama's log"),
         ("hello", "x: is no benchmark that is known here"),
         ("[]", "x: has no test of a prompt or of decoding alone"),
         ("[{}]", "x, test 1: has no model_type"),
@@ -161,5 +238,5 @@ def test_what_a_benchmark_does_not_tell_must_be_given():
     with pytest.raises(SpecError, match="--memory is missing"):
         device_of(parse_benchmark(FORMS["json"], "x"), "mine", "x")
     strange = FORMS["json"].replace(str(COUNT), "123456789012")
-    with pytest.raises(SpecError, match="name the nearest with --model"):
+    with pytest.raises(SpecError, match="--model, by its name or as a DIRECTORY"):
         device_of(parse_benchmark(strange, "x"), "mine", "x", None, 4e9)
