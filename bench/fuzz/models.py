@@ -79,7 +79,7 @@ def _sizes(random: Random, base: ModelSpec) -> dict[str, Any]:
 
 
 def _layers(random: Random, base: ModelSpec, num_layers: int, hidden_size: int) -> dict[str, Any]:
-    """Draw windows, layers without positions, caps and scales anew where `base` has them."""
+    """Draw windows, layers without positions, caps, scales and experts anew where `base` has them."""
     found: dict[str, Any] = {}
     if base.sliding_window:
         everywhere = len(base.sliding_window.layers) == base.num_layers
@@ -94,6 +94,13 @@ def _layers(random: Random, base: ModelSpec, num_layers: int, hidden_size: int) 
         found["query_pre_attn_scalar"] = random.choice((1, 7, 40))
     if base.embedding_scale:
         found["embedding_scale"] = hidden_size**0.5
+    if base.num_experts:
+        found["num_experts"] = random.choice((2, 3, 8, 17, 64))
+        found["experts_per_token"] = random.randint(1, min(8, found["num_experts"]))
+        if "norm_topk_prob" in family(base.family).key_of:
+            found["norm_topk_prob"] = random.random() < 0.5
+    if base.shared_intermediate_size:
+        found["shared_intermediate_size"] = random.choice((1, 24, 77))
     for field in ("score_softcap", "logit_softcap"):
         if getattr(base, field):
             found[field] = random.choice((None, 0.3, 2.0))

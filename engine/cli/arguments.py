@@ -51,6 +51,12 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         help="all matrices in so many bits; transformers, too, computes with what they round to",
     )
     parser.add_argument(
+        "--likely-experts",
+        type=int,
+        metavar="M",
+        help="predictions take rows to choose among so many experts of a mixture, evenly; default: all",
+    )
+    parser.add_argument(
         "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"
     )
     parser.add_argument(
@@ -125,6 +131,9 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     model, weights = resolve(args.model, args.weights)
     if args.weight_bits:
         model = model.model_copy(update={"weight_bits": float(args.weight_bits)})
+    if args.likely_experts is not None:
+        fields = model.model_dump(mode="json") | {"likely_experts": args.likely_experts}
+        model = ModelSpec.parse(fields, "--likely-experts")
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")

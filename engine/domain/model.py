@@ -81,6 +81,25 @@ class ModelSpec(Value):
         default=True, description="Whether attention_bias holds for the output matrix too."
     )
     ffn_bias: bool = True
+    num_experts: Count = Field(
+        default=0,
+        description="Feed-forward parts of intermediate_size in each layer, of which every row chooses some; "
+        "0: there is one, which all rows go through.",
+    )
+    experts_per_token: Count = Field(default=0, description="Experts that a row chooses.")
+    norm_topk_prob: bool = Field(
+        default=True, description="Whether the weights of a row's experts are scaled to the sum 1."
+    )
+    shared_intermediate_size: Count = Field(
+        default=0, description="Columns of an expert that every row goes through; 0: there is none."
+    )
+    shared_expert_gate: bool = Field(
+        default=False, description="Whether each row weighs the shared expert's sum."
+    )
+    likely_experts: Count = Field(
+        default=0,
+        description="Predictions take rows to choose evenly and independently among so many experts; 0: all.",
+    )
     token_types: Count = 0
     embedding_norm: bool = False
     embedding_scale: Positive | None = Field(default=None, description="Factor of the tokens' embeddings.")
@@ -96,6 +115,15 @@ class ModelSpec(Value):
             raise ValueError("sliding_window is of causal models only: leave it out or set causal")
         if self.num_heads % self.num_kv_heads:
             raise ValueError(f"num_heads {self.num_heads} is no multiple of num_kv_heads {self.num_kv_heads}")
+        if self.num_experts and not 0 < self.experts_per_token <= (self.likely_experts or self.num_experts):
+            raise ValueError(
+                f"experts_per_token is {self.experts_per_token}, expected 1 to "
+                f"{self.likely_experts or self.num_experts}, the experts that rows choose among"
+            )
+        if self.likely_experts > self.num_experts:
+            raise ValueError(
+                f"likely_experts is {self.likely_experts}, and there are {self.num_experts} experts"
+            )
         return self
 
     @property
@@ -132,7 +160,7 @@ class ModelSpec(Value):
         """Whether the products at the end of both parts of a layer are added as they are, without a bias or a
         norm.
         """
-        return not (self.norms_sums or self.has_output_bias or self.ffn_bias)
+        return not (self.norms_sums or self.has_output_bias or self.ffn_bias or self.num_experts)
 
     @property
     def has_llama_parts(self) -> bool:

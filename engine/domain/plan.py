@@ -17,7 +17,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.values import Count, Value
 
 Part = Literal["embed", "vision", "attention", "ffn", "lm_head"]
-Axis = Literal["all", "heads", "columns", "positions"]
+Axis = Literal["all", "heads", "columns", "experts", "positions"]
 Phase = Literal["both", "prefill", "decode"]
 Bits = Literal[0, 4, 8]
 
@@ -27,8 +27,9 @@ class Slice(Value):
 
     embed, vision (a tower with its projector) and lm_head (with the final norm) have `layer = -1`. Heads
     are query heads; the KV heads they read come along. Columns are rows of the first FFN matrix (and
-    columns of the second), and of the head rows of the vocabulary. Norms and output biases come whole with
-    every slice of their part that is not `bare`. Whole parts of layers may be quantised to so many
+    columns of the second), of every expert where there are some, and of the head rows of the vocabulary.
+    Norms, output biases, and what chooses experts come whole with every slice of their part that is not
+    `bare`; columns need the choice even then. Whole parts of layers may be quantised to so many
     `bits`; 0: they have the model's own numbers.
     """
 
@@ -105,7 +106,12 @@ class Plan(Placement, Generic[LayoutT]):
         Raises `PlanError` with the first violation.
         """
         phases: tuple[Phase, ...] = ("prefill", "decode") if generates else ("prefill",)
-        whole = {"heads": model.num_heads, "columns": model.intermediate_size, "positions": num_positions}
+        whole = {
+            "heads": model.num_heads,
+            "columns": model.intermediate_size,
+            "experts": model.num_experts,
+            "positions": num_positions,
+        }
         parts: list[tuple[int, Part]] = [(-1, "embed")]
         parts += [(layer, part) for layer in range(model.num_layers) for part in ("attention", "ffn")]
         if model.has_head:
@@ -164,6 +170,6 @@ def contains(have: Slice, need: Slice) -> bool:
     """
     if have.bits != need.bits or (have.bare and not need.bare):
         return False
-    if have.axis == "all" or (need.axis in ("heads", "columns") and need.start == need.stop):
+    if have.axis == "all" or (need.axis in ("heads", "columns", "experts") and need.start == need.stop):
         return True
     return have.axis == need.axis and have.start <= need.start and need.stop <= have.stop

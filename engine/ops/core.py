@@ -30,6 +30,7 @@ from engine.ops.kernels import (
     weighted,
 )
 from engine.ops.layout import kv_heads
+from engine.ops.mixture import mixture_cost
 from engine.ops.operation import Cost, LayerPart, norm_piece, piece_of
 from engine.ops.tensors import Meta
 
@@ -98,7 +99,10 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class FeedForward:
-    """Columns [start, stop) → their partial sum after the second matrix, its bias added only if `bias`."""
+    """Columns [start, stop) → their partial sum after the second matrix, its bias added only if `bias`.
+
+    Of a model with experts they are those of every expert that a row chooses.
+    """
 
     layer: int
     start: int
@@ -118,6 +122,8 @@ class FeedForward:
         columns, size, gated = self.stop - self.start, model.element_bytes, int(model.gated_ffn)
         if not columns:
             return Cost((), x)
+        if model.num_experts:
+            return mixture_cost(model, x, self.start, self.stop, self.normed)
         whole = _in_one_call(model, rows)
         norms = () if self.normed else norm_kernels(model, rows, "pre", whole)
         kernels = (

@@ -7,15 +7,18 @@ storage orders of Hugging Face files.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec, tower_model
-from engine.domain.plan import Part, Slice
+from engine.domain.plan import Axis, Part, Slice
 from engine.domain.vision import NUM_CHANNELS
 
 BARED = ("norm.weight", "norm.bias", "post_norm.weight", "post_norm.bias", "o.bias", "down.bias")
+ROUTERS = ("router.weight", "shared_gate.weight")
+"""Matrices that weigh experts, which are never quantised: they are small, and decide much."""
 VOCABULARY_BLOCK = 1024
 """Rows of a table, or numbers of a vector, that random weights draw at once."""
 FFN_BLOCK = 64
@@ -48,7 +51,7 @@ class TensorPart(NamedTuple):
 
     @property
     def is_matrix(self) -> bool:
-        return len(self.full_shape) == 2
+        return len(self.full_shape) == 2 and not self.key.endswith(ROUTERS)
 
 
 def kv_heads(model: ModelSpec, start: int, stop: int) -> tuple[int, int]:
@@ -74,17 +77,33 @@ def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
         raise PlanError(f"{piece.part} of layer {piece.layer}: {model.name} has layers 0 to {last}.")
     if piece.bits and piece.axis != "all":
         raise PlanError(f"layer {piece.layer} {piece.part}: only whole parts are quantised, no {piece.axis}.")
-    heads = piece.part == "attention"
-    axis, size = ("heads", model.num_heads) if heads else ("columns", model.intermediate_size)
+    axis, size = _axis(model, piece)
     start, stop = (0, size) if piece.axis in ("all", "positions") else (piece.start, piece.stop)
     if piece.axis not in ("all", "positions", axis) or not 0 <= start <= stop <= size:
         raise PlanError(
             f"layer {piece.layer} {piece.part}: no slice {piece.axis} {start}:{stop}, "
             f"{model.name} has {axis} 0:{size}."
         )
-    cut = _attention if piece.part == "attention" else _ffn
-    parts = cut(model, f"layers.{piece.layer}.{piece.part}.", start, stop)
+    prefix = f"layers.{piece.layer}.{piece.part}."
+    if axis == "experts":
+        parts = _experts(model, prefix, range(start, stop), 0, model.intermediate_size)
+        return (
+            tuple(parts)
+            if piece.bare
+            else (*_around_experts(model, prefix, 0, model.intermediate_size), *parts)
+        )
+    cut = _attention if piece.part == "attention" else _mixture if model.num_experts else _ffn
+    parts = cut(model, prefix, start, stop)
     return tuple(part for part in parts if part.key not in BARED) if piece.bare else parts
+
+
+def _axis(model: ModelSpec, piece: Slice) -> tuple[Axis, int]:
+    """The axis along which a part of a layer is cut for `piece`, and its size."""
+    if piece.part == "attention":
+        return "heads", model.num_heads
+    if piece.axis == "experts":
+        return "experts", model.num_experts
+    return "columns", model.intermediate_size
 
 
 def whole_model(model: ModelSpec) -> tuple[Slice, ...]:
@@ -199,3 +218,45 @@ def _ffn(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPa
     if model.ffn_bias:
         parts.append(_whole("down.bias", prefix + "down.bias", (hidden,)))
     return tuple(parts)
+
+
+def shared_columns(model: ModelSpec, start: int, stop: int) -> tuple[int, int]:
+    """The shared expert's columns that come along with columns [start, stop) of the others."""
+    shared, columns = model.shared_intermediate_size, model.intermediate_size
+    return start * shared // columns, stop * shared // columns
+
+
+def _mixture(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
+    """Columns [start, stop) of every expert, and what chooses experts."""
+    experts = _experts(model, prefix, range(model.num_experts), start, stop)
+    return (*_around_experts(model, prefix, start, stop), *experts)
+
+
+def _around_experts(model: ModelSpec, prefix: str, start: int, stop: int) -> list[TensorPart]:
+    """The norm and the router, whole, and what comes of the shared expert with columns [start, stop)."""
+    parts = _part_norms(model, prefix)
+    parts.append(_whole("router.weight", f"{prefix}router.weight", (model.num_experts, model.hidden_size)))
+    if model.shared_expert_gate:
+        parts.append(_whole("shared_gate.weight", f"{prefix}shared_gate.weight", (1, model.hidden_size)))
+    if model.shared_intermediate_size:
+        cut = shared_columns(model, start, stop)
+        parts += _expert(model, prefix, "shared.", model.shared_intermediate_size, *cut)
+    return parts
+
+
+def _experts(model: ModelSpec, prefix: str, numbers: range, start: int, stop: int) -> tuple[TensorPart, ...]:
+    columns = model.intermediate_size
+    each = (_expert(model, prefix, f"experts.{number}.", columns, start, stop) for number in numbers)
+    return tuple(part for expert in each for part in expert)
+
+
+def _expert(
+    model: ModelSpec, prefix: str, own: str, columns: int, start: int, stop: int
+) -> Iterator[TensorPart]:
+    """Columns [start, stop) of one expert, whose keys begin with `own`."""
+    hidden = model.hidden_size
+    for key in ("up", "gate") if model.gated_ffn else ("up",):
+        name = f"{own}{key}.weight"
+        yield TensorPart(name, prefix + name, (columns, hidden), 0, start, stop, FFN_BLOCK)
+    name = f"{own}down.weight"
+    yield TensorPart(name, prefix + name, (hidden, columns), 1, start, stop, FFN_BLOCK)

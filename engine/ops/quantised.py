@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
@@ -13,6 +14,7 @@ from engine.ops.core import Block
 from engine.ops.kernels import elementwise
 from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
+from engine.ops.mixture import chosen_experts
 from engine.ops.operation import Cost
 from engine.ops.sizes import STORED_BITS
 from engine.ops.tensors import Meta
@@ -39,7 +41,8 @@ class QuantisedBlock:
         bits = STORED_BITS[self.bits]
         block = Block(self.layer, self.cache).cost(_in_bits(model, bits), inputs, cached)
         parts = [part for piece in self.slices(model) for part in tensor_parts(model, piece)]
-        matrices = [part for part in parts if part.is_matrix]
+        read = chosen_experts(model, prod(inputs[0].shape[:-1])) if model.num_experts else 0
+        matrices = [part for part in parts if part.is_matrix and not _is_beyond(part.key, read)]
         size = model.element_bytes
         kernels = (
             *(
@@ -50,6 +53,12 @@ class QuantisedBlock:
         )
         scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
         return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)
+
+
+def _is_beyond(key: str, num_experts: int) -> bool:
+    """Whether a tensor is of an expert after the first `num_experts`, which stand for those that are read."""
+    kind, _, rest = key.partition(".")
+    return kind == "experts" and int(rest.partition(".")[0]) >= num_experts
 
 
 @lru_cache(maxsize=64)

@@ -78,10 +78,19 @@ RANGES: dict[type, Callable[[ModelSpec], int]] = {
 }
 """How much there is of what `start` and `stop` of an operation count."""
 
+ONE_PART = (Expand, Contract, SummaUp, SummaActivate, SummaDown)
+"""Operations within a feed-forward part that all rows go through."""
+
 
 def check_shapes(op: Op, model: ModelSpec, inputs: Sequence[Meta], device: str) -> None:
     """Check that `op` can be computed on inputs of these shapes; raises `WrongProgram`."""
     kind = type(op)
+    if model.num_experts and kind in ONE_PART:
+        raise WrongProgram(
+            f"{device}: {op.name} computes a piece of one feed-forward part, and {model.name} has "
+            f"{model.num_experts} experts in each layer.",
+            device,
+        )
     where = f"{device}: {op.name}{f' of layer {op.layer}' if op.layer >= 0 else ''}"
     if op.layer >= model.num_layers:
         raise WrongProgram(f"{where}: {model.name} has the layers 0 to {model.num_layers - 1}.", device)

@@ -10,6 +10,7 @@ from engine.models.families.gpt2 import GPT2
 from engine.models.families.llama import LLAMA, QWEN3
 from engine.models.families.llava import LLAVA
 from engine.models.families.mistral import MISTRAL
+from engine.models.families.mixtures import MIXTRAL, QWEN2_MOE, QWEN3_MOE
 from engine.models.families.opt import OPT
 from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
@@ -29,6 +30,9 @@ FAMILIES: tuple[Family, ...] = (
     GEMMA3,
     PHI3,
     SMOLLM3,
+    MIXTRAL,
+    QWEN3_MOE,
+    QWEN2_MOE,
     VIT,
     LLAVA,
 )

@@ -17,15 +17,19 @@ def unused_names(model: ModelSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(layers))
 
 
-def stored_as(model: ModelSpec, name: str) -> StoredTensor:
-    """The place of the canonical tensor `name` in a file, without the family's prefix."""
+def stored_as(model: ModelSpec, name: str, in_module: bool = False) -> StoredTensor:
+    """The place of the canonical tensor `name` in a file, or `in_module`, without the family's prefix."""
     row = family(model.family)
-    if name in row.tensors:
-        return row.tensors[name]
+    tensors = {**row.tensors, **row.modules} if in_module else row.tensors
+    if name in tensors:
+        return tensors[name]
     head, _, kind = name.rpartition(".")
-    layer = next((part for part in head.split(".") if part.isdigit()), "")
-    stored = row.tensors[head.replace(f"layers.{layer}.", "layers.{}.")]
-    return stored._replace(name=f"{stored.name.format(layer)}.{kind}")
+    numbers = [part for part in head.split(".") if part.isdigit()]
+    stored = tensors[".".join("{}" if part.isdigit() else part for part in head.split("."))]
+    found = stored.name.format(*numbers)
+    if stored.stacked:
+        return stored._replace(name=found, expert=int(numbers[-1]))
+    return stored._replace(name=f"{found}.{kind}")
 
 
 def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -> tuple[int, int]:
@@ -35,18 +39,18 @@ def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -
     if not stored.fused:
         return 0, rows
     own = name.split(".")[-2]
-    sizes = [_outputs(model, key) for key in stored.fused]
+    heads = {"q": model.num_heads, "k": model.num_kv_heads, "v": model.num_kv_heads}
+    sizes = [heads[key] * model.head_dim if key in heads else rows for key in stored.fused]
     return sum(sizes[: stored.fused.index(own)]), sum(sizes)
 
 
-def _outputs(model: ModelSpec, key: str) -> int:
-    heads = {"q": model.num_heads, "k": model.num_kv_heads, "v": model.num_kv_heads}
-    return heads[key] * model.head_dim if key in heads else model.intermediate_size
-
-
 def stored_shape(model: ModelSpec, name: str, stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
-    """The shape of the stored tensor that has a canonical one of `full_shape`, and others if fused."""
+    """The shape of the stored tensor that has a canonical one of `full_shape`, and others if fused or
+    stacked.
+    """
     shape = [rows_in_file(model, name, stored, full_shape[0])[1], *full_shape[1:]]
+    if stored.stacked:
+        return [model.num_experts, *shape]
     return shape[::-1] if stored.transposed and len(shape) == 2 else shape
 
 

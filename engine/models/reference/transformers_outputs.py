@@ -214,11 +214,13 @@ def library_model(spec: RunSpec) -> Any:
 
     model, kind, directory = spec.model, _library_class(spec.model), spec.weights.directory
     dtype, local = getattr(torch, model.dtype), {"local_files_only": True, "trust_remote_code": False}
+    # experts one by one: the library's grouped products ask for sizes that are multiples of 16 bytes
+    how = {"experts_implementation": "eager"} if model.num_experts else {}
     if directory:
         _check_unchanged(model, Path(directory))
     source = source_of(spec.weights, spec.seed)
     if spec.weights.kind == "directory":
-        found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **local).eval()
+        found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **how, **local).eval()
         if model.weight_bits:
             fill(found, model, InBits(source))
         return found
@@ -228,7 +230,7 @@ def library_model(spec: RunSpec) -> Any:
         written = config_of_spec(model)
         config = AutoConfig.for_model(written.pop("model_type"), **written)
     with no_init_weights():
-        made = kind.from_config(config, dtype=dtype)
+        made = kind.from_config(config, dtype=dtype, **how)
     made.tie_weights()
     fill(made, model, InBits(source) if model.weight_bits else source)
     return made.eval()
@@ -237,9 +239,9 @@ def library_model(spec: RunSpec) -> Any:
 def _check_unchanged(model: ModelSpec, directory: Path) -> None:
     stored = read_spec(directory, model.name)
     for field in ModelSpec.model_fields:
-        if field not in ("name", "source", "dtype", "weight_bits") and getattr(stored, field) != getattr(
-            model, field
-        ):
+        if field not in ("name", "source", "dtype", "weight_bits", "likely_experts") and getattr(
+            stored, field
+        ) != getattr(model, field):
             raise SpecError(
                 f"{directory / CONFIG}: {field} is {getattr(stored, field)}, and this run's model has "
                 f"{getattr(model, field)}: the file was changed since. Make a new run."
@@ -277,9 +279,10 @@ def fill(module: Any, model: ModelSpec, source: Source) -> None:
 
 
 def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source: Any) -> str:
-    stored = stored_as(model, part.name)
+    stored = stored_as(model, part.name, in_module=True)
     name = next(name for name in candidates(model, stored) if name in state)
-    target = state[name].t() if stored.transposed and len(part.full_shape) == 2 else state[name]
+    target = state[name][stored.expert] if stored.stacked else state[name]
+    target = target.t() if stored.transposed and len(part.full_shape) == 2 else target
     first, _ = rows_in_file(model, part.name, stored, part.full_shape[0])
     target.narrow(0, first, part.full_shape[0]).copy_(source.read(model, part))
     return name

@@ -63,6 +63,8 @@ class DirectorySource:
         ranges = [(0, size) for size in part.full_shape]
         ranges[part.dim] = (part.start, part.stop)
         ranges[0] = (ranges[0][0] + first, ranges[0][1] + first)
+        if stored.stacked:
+            ranges.insert(0, (stored.expert, stored.expert + 1))
         turned = stored.transposed and len(shape) == 2
         if turned:
             ranges.reverse()
@@ -70,7 +72,7 @@ class DirectorySource:
             actual = list(tensor.get_shape())
             raise SpecError(f"{self.directory}: {name} has shape {actual}, expected {shape}.")
         cut: Tensor = tensor[tuple(slice(start, stop) for start, stop in ranges)]
-        return cut.t() if turned else cut
+        return cut[0] if stored.stacked else cut.t() if turned else cut
 
 
 @lru_cache(maxsize=4)

@@ -36,6 +36,7 @@ from engine.ops.torch_kernels.attention import (
     rms_norm,
 )
 from engine.ops.torch_kernels.linear import linear, whole_parts
+from engine.ops.torch_kernels.mixture import mixture
 from engine.ops.torch_kernels.row_layer import (
     RowAttention,
     RowFeedForward,
@@ -155,7 +156,8 @@ def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> F
     if part is None:
         w = weights.get(op.slices(model)[0])
         norms = model.norm_position == "pre" and not op.normed
-        row = row_feed_forward(model, w, norms) if whole_parts() and model.has_llama_parts else None
+        in_one_call = whole_parts() and model.has_llama_parts and not model.num_experts
+        row = row_feed_forward(model, w, norms) if in_one_call else None
         part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms, row)
     return part
 
@@ -175,6 +177,8 @@ def run_feed_forward(
     if row and is_row(model, x_BTD):
         return row(x_BTD.contiguous(), bias if onto_D is None else onto_D)
     h_BTD = norm(model, w, x_BTD) if norms else x_BTD
+    if model.num_experts:
+        return mixture(model, w, ACTIVATIONS[model.activation], h_BTD)
     return linear(expand(model, w, h_BTD), w["down.weight"], bias if onto_D is None else onto_D)
 
 

@@ -108,6 +108,11 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: AdaptLinkParams
     ) -> Plan[SharesLayout]:
+        if model.num_experts and params.partition == "summa":
+            raise PlanError(
+                f"{self.name}: partition=summa cuts the matrices of one feed-forward part in blocks, and "
+                f"{model.name} has {model.num_experts} experts in each layer: choose partition=columns."
+            )
         room = self._room(cluster, model, workload, params)
         wishes = Wishes(
             mode=params.comm_mode,

@@ -59,7 +59,9 @@ class GalaxyParams(PlannedParams):
     units = ("heads", "columns", "rows")
     rule = ("division",)
     overlap: bool = Field(
-        default=True, description="Compute tiles of the prompt's rows while others are on their way."
+        default=True,
+        description="Compute tiles of the prompt's rows while others are on their way; not with experts, "
+        "which every tile would read again.",
     )
     planner: PlannerChoice = Field(
         default="paper",
@@ -94,7 +96,7 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: GalaxyParams
     ) -> Plan[GalaxyLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        overlap, row_shares = params.overlap, params.row_shares
+        overlap, row_shares = params.overlap and not model.num_experts, params.row_shares
 
         def plan_for(demand: Demand) -> Plan[GalaxyLayout]:
             if params.planner == "best" and params.plan is None:

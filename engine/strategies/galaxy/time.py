@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
-from engine.ops.core import Norm, Residual
+from engine.ops.core import FeedForward, Norm, Residual
 from engine.ops.heads import Attend, Join, Project, kv_of
 from engine.ops.operation import Op
 from engine.ops.tensors import Meta, payload_bytes
@@ -85,6 +85,9 @@ class PartTimes:
         if part == "join":
             join = Join(0, 0, count, tuple(range(count)), False)
             return self._op_s(rank, join, _wide(model, batch, rows, count))
+        if self.model.num_experts and part in ("expand", "contract"):  # never apart
+            whole = FeedForward(0, 0, count, False, normed=True)
+            return self._op_s(rank, whole, x) if part == "expand" else 0.0
         if part == "expand":
             return self._op_s(rank, Expand(0, 0, count, normed=True), x)
         if part == "contract":

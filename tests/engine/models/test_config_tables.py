@@ -39,6 +39,7 @@ INTERNAL = {
 BESIDE_FIELDS = {
     "gemma3_text": ("rope_local_base_freq", "sliding_window_pattern"),
     "phi3": ("partial_rotary_factor",),
+    "qwen3_moe": ("head_dim", "num_local_experts"),
 }
 """Keys that a class takes without having a field of that name."""
 

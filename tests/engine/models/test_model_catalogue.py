@@ -26,6 +26,9 @@ PARAMETERS = {
     "bert-base": 108_891_648,
     "bert-large": 334_092_288,
     "tinyllama-42m": 41_689_600,
+    "mixtral-8x7b": 46_702_792_704,
+    "qwen3-30b-a3b": 30_532_122_624,
+    "qwen1.5-moe-a2.7b": 14_315_784_192,
 }
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 16}
 LLAMA = {

@@ -1442,6 +1442,7 @@ export interface components {
             dtype: "float32" | "bfloat16";
             embedding_norm: boolean;
             embedding_scale: number | null;
+            experts_per_token: number;
             family: string;
             ffn_bias: boolean;
             gated_ffn: boolean;
@@ -1450,6 +1451,7 @@ export interface components {
             hidden_size: number;
             intermediate_size: number;
             layers_without_rope: number[];
+            likely_experts: number;
             logit_softcap: number | null;
             max_positions: number;
             name: string;
@@ -1459,7 +1461,9 @@ export interface components {
             norm_eps: number;
             /** @enum {string} */
             norm_position: "pre" | "post";
+            norm_topk_prob: boolean;
             num_classes: number;
+            num_experts: number;
             num_heads: number;
             num_kv_heads: number;
             num_layers: number;
@@ -1473,6 +1477,8 @@ export interface components {
             rope_scaling: (components["schemas"]["Llama3Scaling"] | components["schemas"]["LinearScaling"] | components["schemas"]["YarnScaling"]) | null;
             rope_theta: number;
             score_softcap: number | null;
+            shared_expert_gate: boolean;
+            shared_intermediate_size: number;
             sliding_window: components["schemas"]["SlidingWindow"] | null;
             source: string;
             sublayer_norm: boolean;
@@ -2478,7 +2484,7 @@ export interface components {
         };
         Slice: {
             /** @enum {string} */
-            axis: "all" | "heads" | "columns" | "positions";
+            axis: "all" | "heads" | "columns" | "experts" | "positions";
             bare: boolean;
             /** @enum {integer} */
             bits: 0 | 4 | 8;
