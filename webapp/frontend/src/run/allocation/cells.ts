@@ -39,7 +39,13 @@ export function allocate(plan: Plan, model: ModelSpec, phase: ShownPhase): Alloc
     0,
     ...works.map((work) => (work.slice.axis === 'positions' ? work.slice.stop : 0)),
   );
-  const sizes = { all: 1, heads: model.num_heads, columns: model.intermediate_size, positions };
+  const sizes = {
+    all: 1,
+    heads: model.num_heads,
+    columns: model.intermediate_size,
+    experts: model.num_experts,
+    positions,
+  };
   const table = new Map<string, Piece[]>();
   const put = (device: number, slice: Slice, kind: Piece['kind']) => {
     const key = keyOf(device, slice.layer, slice.part);
