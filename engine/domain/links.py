@@ -14,6 +14,11 @@ from engine.domain.values import Count, Fraction, Name, NonNegative, Positive, V
 Direction = Literal["both", "forward", "backward"]
 """A direction of a link from a to b: a→b is forward."""
 
+ROUTED_BYTES = 65_536
+"""The size of the message by whose time routes choose: a row of activations has 4 to 64 kB, and the rows of a
+prompt have some MB.
+"""
+
 _NAME = re.compile(r"(.+?)--(.+?)(?:--([0-9]+))?")
 
 
@@ -37,8 +42,8 @@ def named_words(name: str, direction: Direction = "both") -> str:
 class LinkSpec(Value):
     """A full-duplex link. Rate, delay and loss hold for a→b and, unless overridden, for b→a.
 
-    Links between the same two nodes differ in `parallel`. Routes use the fastest of them in each direction;
-    the others carry nothing.
+    Links between the same two nodes differ in `parallel`. Routes use the one over which a message of
+    `ROUTED_BYTES` is there first, in each direction; the others carry nothing.
     """
 
     a: Name
@@ -54,6 +59,10 @@ class LinkSpec(Value):
     reverse_delay_s: NonNegative | None = Field(default=None, description="Delay b→a, s; empty: the same.")
     reverse_loss_frac: Fraction | None = Field(default=None, description="Loss b→a; empty: the same.")
     j_per_byte: NonNegative = 0.0
+
+    def routed_s(self, forward: bool) -> float:
+        """Seconds until a message of `ROUTED_BYTES` is at the other end."""
+        return self.delay(forward) + 8 * ROUTED_BYTES / self.rate(forward)
 
     @property
     def name(self) -> str:
@@ -97,8 +106,8 @@ class Routes:
         self.into: dict[str, list[tuple[str, Hop, float, int]]] = {}
         for index, link in enumerate(links):
             there, back = Hop(link=index, forward=True), Hop(link=index, forward=False)
-            self.into.setdefault(link.b, []).append((link.a, there, link.rate(True), link.parallel))
-            self.into.setdefault(link.a, []).append((link.b, back, link.rate(False), link.parallel))
+            self.into.setdefault(link.b, []).append((link.a, there, link.routed_s(True), link.parallel))
+            self.into.setdefault(link.a, []).append((link.b, back, link.routed_s(False), link.parallel))
         self.trees: dict[str, dict[str, tuple[str, Hop]]] = {}
 
     def next_hop(self, at: str, goal: str) -> tuple[str, Hop]:
@@ -112,7 +121,7 @@ class Routes:
         return self.trees[goal]
 
     def _shortest(self, goal: str) -> dict[str, tuple[str, Hop]]:
-        """Dijkstra backwards on (hops, seconds per bit, name, next node, number of a parallel link)."""
+        """Dijkstra backwards on (hops, seconds of a message, name, next node, number of a parallel link)."""
         tree: dict[str, tuple[str, Hop]] = {}
         heap: list[tuple[int, float, str, str, int, tuple[str, Hop] | None]] = [(0, 0.0, goal, "", 0, None)]
         done: set[str] = set()
@@ -123,8 +132,8 @@ class Routes:
             done.add(at)
             if via is not None:
                 tree[at] = via
-            for neighbour, hop, rate, parallel in self.into.get(at, []):
+            for neighbour, hop, taking_s, parallel in self.into.get(at, []):
                 if neighbour not in done:
-                    entry = (hops + 1, cost + 1 / rate, neighbour, at, parallel, (at, hop))
+                    entry = (hops + 1, cost + taking_s, neighbour, at, parallel, (at, hop))
                     heapq.heappush(heap, entry)
         return tree

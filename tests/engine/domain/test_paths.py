@@ -15,13 +15,14 @@ RATES = (1e6, 2e6, 5e6, 1e7)
 
 
 def cost(drawn, nodes):
-    """(hops, seconds per bit) of a walk over `nodes`, or None if it is none."""
+    """(hops, seconds of 65,536 bytes) of a walk over `nodes`, or None if it is none."""
     seconds = 0.0
     for a, b in itertools.pairwise(nodes):
         found = [x for x in drawn.links if {x.a, x.b} == {a, b}]
         if not found:
             return None
-        seconds += 1 / found[0].rate(found[0].a == a)
+        forward = found[0].a == a
+        seconds += found[0].delay(forward) + 65_536 * 8 / found[0].rate(forward)
     return len(nodes) - 1, seconds
 
 
@@ -42,9 +43,9 @@ def clusters(draw):
     names = ["a", "b", "c", "s", "t"]
     tree = [(names[index], names[draw(st.integers(0, index - 1))]) for index in range(1, 5)]
     others = [pair for pair in itertools.combinations(names, 2) if set(pair) not in map(set, tree)]
-    rate = st.sampled_from(RATES)
+    rate, delay = st.sampled_from(RATES), st.sampled_from((0.0, 0.02, 0.3))
     links = [
-        link(a, b, draw(rate), reverse_bit_per_s=draw(rate))
+        link(a, b, draw(rate), reverse_bit_per_s=draw(rate), delay_s=draw(delay))
         for a, b in [*tree, *draw(st.lists(st.sampled_from(others), unique=True, max_size=4))]
     ]
     return cluster("a b c", "s t", *links)
@@ -52,7 +53,7 @@ def clusters(draw):
 
 @settings(max_examples=60, deadline=None)
 @given(clusters())
-def test_a_path_has_the_fewest_hops_and_then_the_least_time_per_bit(drawn):
+def test_a_path_has_the_fewest_hops_and_then_the_least_time_of_a_message(drawn):
     names = ["a", "b", "c", "s", "t"]
     for src, dst in itertools.permutations(range(3), 2):
         found = cost(drawn, nodes_of(drawn, src, dst))
@@ -120,6 +121,16 @@ def test_of_parallel_links_the_fastest_in_each_direction_carries_everything():
         *(False, False),
     ]
     assert drawn.link_index("a--b--2") == drawn.link_index("b--a--2") == 1
+
+
+def test_of_parallel_links_one_with_a_long_delay_does_not_win_by_its_rate():
+    """Wi-Fi of 1.2 Gbit/s and 10 ms beside a cable of 1 Gbit/s and 0.5 ms: activations are there first by
+    cable.
+    """
+    drawn = cluster(
+        "a b", "", link("a", "b", 1.2e9, delay_s=0.01), link("a", "b", 1e9, delay_s=0.0005, parallel=2)
+    )
+    assert [hop.link for hop in (*drawn.path(0, 1), *drawn.path(1, 0))] == [1, 1]
 
 
 def test_every_complaint_about_a_cluster_is_listed():
