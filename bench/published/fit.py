@@ -28,7 +28,7 @@ QUANTISED: tuple[FormatBits, ...] = (8, 4)
 PARTS = 3
 KINDS: dict[str, tuple[str, ...]] = {
     "Apple's graphics processors": ("apple-",),
-    "NVIDIA's boards with shared memory": ("jetson-",),
+    "graphics processors that share the board's memory": ("jetson-", "dgx-", "ryzen-ai-", "snapdragon-"),
     "NVIDIA's graphics cards": ("rtx-", "a100-"),
 }
 """Kinds of boards that compute otherwise than with their processor's cores, by how their names begin."""
