@@ -31,18 +31,19 @@ from engine.ops.kernels import (
 )
 from engine.ops.layout import kv_heads
 from engine.ops.mixture import mixture_cost
-from engine.ops.operation import Cost, LayerPart, norm_piece, piece_of
+from engine.ops.operation import ALIKE, Cost, LayerPart, Operation, Share, norm_piece, piece_of, whole_share
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class Embed:
+class Embed(Operation):
     """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them."""
 
     start: int
     name: ClassVar[str] = "embed"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(-1, "embed"),)
@@ -54,7 +55,7 @@ class Embed:
 
 
 @dataclass(frozen=True, slots=True)
-class Attention:
+class Attention(Operation):
     """Query heads [start, stop) → their partial sum after the output matrix; all heads' sums add up.
 
     The output bias is added only if `bias`: by one device. A `normed` input that gets no bias needs nothing
@@ -68,6 +69,8 @@ class Attention:
     cache: str | None = None
     normed: bool = False
     name: ClassVar[str] = "attention"
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "num_heads"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         bare = self.normed and not self.bias
@@ -96,9 +99,12 @@ class Attention:
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
         return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
 
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return prod(inputs[0].shape[:2]) * (self.stop - self.start), 0
+
 
 @dataclass(frozen=True, slots=True)
-class FeedForward:
+class FeedForward(Operation):
     """Columns [start, stop) → their partial sum after the second matrix, its bias added only if `bias`.
 
     Of a model with experts they are those of every expert that a row chooses.
@@ -111,6 +117,8 @@ class FeedForward:
     normed: bool = False
     name: ClassVar[str] = "ffn"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "intermediate_size"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         bare = self.normed and not self.bias
@@ -134,6 +142,9 @@ class FeedForward:
         )
         return Cost(kernels, x, rows * (len(norms) * hidden + (1 + gated) * columns) * size)
 
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return 0, prod(inputs[0].shape[:2]) * (self.stop - self.start) * model.hidden_size
+
 
 def _in_one_call(model: ModelSpec, rows: int) -> bool:
     """Whether so many rows go through a part of a layer in one call, where the host has such a call."""
@@ -141,13 +152,14 @@ def _in_one_call(model: ModelSpec, rows: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(Operation):
     """x → the input that `part` computes on: normalised in pre-norm families, x itself in post-norm ones."""
 
     layer: int
     part: LayerPart
     name: ClassVar[str] = "norm"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (norm_piece(self.layer, self.part),) if model.norm_position == "pre" else ()
@@ -158,7 +170,7 @@ class Norm:
 
 
 @dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(Operation):
     """Add the residual: (x, complete sum of `part`) → x + sum. Post-norm families normalise the result, and
     those with sublayer norms the sum before.
     """
@@ -167,6 +179,7 @@ class Residual:
     part: LayerPart
     name: ClassVar[str] = "residual"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D, B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (norm_piece(self.layer, self.part),) if model.norms_sums else ()
@@ -192,12 +205,13 @@ def _whole_layer(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Block(Operation):
     """A whole layer in one operation: attention and feed-forward part, each followed by its residual."""
 
     layer: int
     cache: str | None = None
     name: ClassVar[str] = "block"
+    takes: ClassVar[str] = "B T D"
 
     def parts(self, model: ModelSpec) -> tuple[Attention, Residual, FeedForward, Residual]:
         return _whole_layer(self.layer, self.cache, model.num_heads, model.intermediate_size)
@@ -219,17 +233,18 @@ class Block:
         scratch = between + max(cost.scratch_bytes for cost in costs)
         return Cost(kernels, x, scratch, costs[0].kv_bytes, costs[0].kv_rows)
 
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return whole_share(model, prod(inputs[0].shape[:2]))
+
 
 @dataclass(frozen=True, slots=True)
-class Add:
+class Add(Operation):
     """Two tensors of equal shape → their sum: one step of a reduction."""
 
     name: ClassVar[str] = "add"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = ALIKE
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         shape = inputs[0].shape
@@ -238,12 +253,14 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class Head(Operation):
     """Final norm and output matrix on the last row → logits [B, V], capped if the family does so."""
 
     name: ClassVar[str] = "head"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+    needs_rows: ClassVar[bool] = True
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(-1, "lm_head"),)
@@ -258,12 +275,13 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class FinalHidden:
+class FinalHidden(Operation):
     """All rows, after the final norm if the family has one: an encoder's output."""
 
     name: ClassVar[str] = "final_hidden"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(-1, "lm_head"),) if model.norm_position == "pre" else ()

@@ -13,12 +13,12 @@ from typing import ClassVar
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.kernels import elementwise, norm_kernels, weighted
-from engine.ops.operation import Cost, piece_of
+from engine.ops.operation import Cost, Operation, piece_of
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class HeadColumns:
+class HeadColumns(Operation):
     """Final norm and rows [start, stop) of the output matrix on the last row → their logits, one each."""
 
     start: int
@@ -26,6 +26,9 @@ class HeadColumns:
     name: ClassVar[str] = "head"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "vocab_size"
+    needs_rows: ClassVar[bool] = True
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(-1, "lm_head", "columns", self.start, self.stop),)
@@ -42,7 +45,7 @@ class HeadColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class Best(Operation):
     """Logits [B, n] of the tokens from `start` on → [B, 2] in float32: the largest logit and its token's id,
     which is exact below 2²⁴.
     """
@@ -51,9 +54,7 @@ class Best:
     name: ClassVar[str] = "best"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B n"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, columns = inputs[0].shape
@@ -61,15 +62,12 @@ class Best:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Operation):
     """What all devices found, in the order of the vocabulary → ids [B]: of equal logits the lowest id."""
 
     name: ClassVar[str] = "choose"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch = inputs[0].shape[0]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
@@ -25,7 +26,7 @@ from engine.ops.kernels import (
     weighted,
 )
 from engine.ops.layout import kv_heads
-from engine.ops.operation import Cost, piece_of
+from engine.ops.operation import Cost, Operation, Share, piece_of
 from engine.ops.tensors import Meta
 
 Heads = tuple[int, ...]
@@ -38,7 +39,7 @@ def kv_of(model: ModelSpec, heads: Sequence[int]) -> Heads:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class Project(Operation):
     """Hidden rows [B, T, D] → queries of heads [start, stop), K and V of their KV heads: [B, H+2K, T, E].
 
     `first_row` is the position of row 0: of the prompt's first row 0, of a tile its first row's. `normed`
@@ -52,6 +53,8 @@ class Project:
     normed: bool = False
     name: ClassVar[str] = "project"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "num_heads"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
@@ -75,7 +78,7 @@ class Project:
 
 
 @dataclass(frozen=True, slots=True)
-class Attend:
+class Attend(Operation):
     """Query `heads` [B, h, T, E] over K and V of the KV heads `stored` [B, 2k, S, E] → [B, h, T, E].
 
     Needs no weights. Without a `cache` the T query rows are the last of the S rows. With one, the second
@@ -88,9 +91,7 @@ class Attend:
     stored: Heads
     cache: str | None = None
     name: ClassVar[str] = "attend"
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B h T E, B 2k S E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         queries, keys_values = inputs
@@ -103,9 +104,15 @@ class Attend:
         scratch = batch * heads * rows * (seen - model.first_key(self.layer, first_row)) * size
         return Cost(kernels if heads else (), queries, scratch, added, new if self.cache else 0)
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"h": len(self.heads), "2k": 2 * len(self.stored)}
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return prod(inputs[0].shape[:3]), 0
+
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Operation):
     """Attended `heads` [B, h, T, E] → their sum after the output matrix of heads [start, stop): [B, T, D].
 
     Every head comes to its own columns of the matrix, whatever the order of `heads`; heads of the range
@@ -119,6 +126,8 @@ class Join:
     bias: bool
     name: ClassVar[str] = "join"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B h T E"
+    counts: ClassVar[str] = "num_heads"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
@@ -133,9 +142,12 @@ class Join:
             (weighted(model, batch * rows, inner, model.hidden_size),), output, batch * rows * inner * size
         )
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"h": len(self.heads)}
+
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Operation):
     """K and V of the KV heads `wanted`, all rows, out of a cache that has `stored`: [B, 2k, S, E]."""
 
     layer: int
@@ -145,9 +157,6 @@ class Recall:
     cache: str
     name: ClassVar[str] = "recall"
 
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
-
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         columns = 2 * len(self.wanted) * model.head_dim
         output = Meta((self.batch, 2 * len(self.wanted), cached, model.head_dim), model.dtype)
@@ -155,7 +164,7 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class Regroup:
+class Regroup(Operation):
     """K and V [B, 2k, S, E] of the KV heads that a cache of `before` lacks: it has those of `after` then.
 
     KV heads that stay keep their rows; others are removed. The result has no elements.
@@ -166,13 +175,11 @@ class Regroup:
     after: Heads
     cache: str
     name: ClassVar[str] = "regroup"
+    takes: ClassVar[str] = "B 2k rows E"
 
     @property
     def arriving(self) -> Heads:
         return tuple(head for head in self.after if head not in self.before)
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, _, rows, wide = inputs[0].shape
@@ -181,9 +188,12 @@ class Regroup:
         kernel = elementwise(rows, 2 * len(self.after) * wide, model.element_bytes, batch)
         return Cost((kernel,), Meta((0,), model.dtype), 0, grown, rows - cached)
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"2k": 2 * len(self.arriving)}
+
 
 @dataclass(frozen=True, slots=True)
-class Features:
+class Features(Operation):
     """A whole projection [B, H+2K, T, E] → features that identify a head: [H, 2E + `points`], float32.
 
     Per head f_sep = (mean of Q rows, mean of K rows) and f_inter[t] = Q[t]·K[t], resampled from T to
@@ -195,9 +205,7 @@ class Features:
     points: int
     name: ClassVar[str] = "features"
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B heads T E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, _, rows, wide = inputs[0].shape
@@ -205,9 +213,12 @@ class Features:
         output = Meta((model.num_heads, 2 * wide + self.points), "float32")
         return Cost((elementwise(batch * rows, columns, model.element_bytes),), output)
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"heads": model.num_heads + 2 * model.num_kv_heads}
+
 
 @dataclass(frozen=True, slots=True)
-class Importance:
+class Importance(Operation):
     """Queries of `heads` [B, h, T, E] and K of `stored` [B, k, S, E] → variance and entropy: [h, 2], float32.
 
     Of the T×S matrix A = softmax(q·kᵀ/√E) with the model's mask, the queries being the last T of the S rows:
@@ -221,9 +232,7 @@ class Importance:
     stored: Heads
     name: ClassVar[str] = "importance"
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B h T E, B k S E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, heads, rows, wide = inputs[0].shape
@@ -235,9 +244,12 @@ class Importance:
         )
         return Cost(kernels, Meta((heads, 2), "float32"), 2 * batch * rows * seen * size)
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"h": len(self.heads), "k": len(self.stored)}
+
 
 @dataclass(frozen=True, slots=True)
-class Weigh:
+class Weigh(Operation):
     """Queries of `heads` [B, h, T, E] and K of `stored` [B, k, T, E] → attention weights A: [B, h, T, T].
 
     `Statistics` of A are `Importance`, and `Mix` of A and V is `Attend`: heads that are measured and then
@@ -249,9 +261,7 @@ class Weigh:
     stored: Heads
     name: ClassVar[str] = "weigh"
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B h T E, B k T E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, heads, rows, wide = inputs[0].shape
@@ -262,17 +272,18 @@ class Weigh:
         )
         return Cost(kernels, Meta((batch, heads, rows, rows), model.dtype))
 
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"h": len(self.heads), "k": len(self.stored)}
+
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
+class Statistics(Operation):
     """Attention weights A [B, h, T, T] → variance and entropy of every head, as `Importance`: [h, 2]."""
 
     layer: int
     name: ClassVar[str] = "statistics"
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B h T T"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, heads, rows, _ = inputs[0].shape
@@ -282,7 +293,7 @@ class Statistics:
 
 
 @dataclass(frozen=True, slots=True)
-class Mix:
+class Mix(Operation):
     """Attention weights A of `heads` [B, h, T, T] and V of `stored` [B, k, T, E] → A·V: [B, h, T, E]."""
 
     layer: int
@@ -290,12 +301,16 @@ class Mix:
     stored: Heads
     name: ClassVar[str] = "mix"
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B h T T, B k T E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, heads, rows, _ = inputs[0].shape
         wide, size = inputs[1].shape[3], model.element_bytes
         kernel = product(rows, rows, wide, size, count=batch * heads)
         return Cost((kernel,), Meta((batch, heads, rows, wide), model.dtype))
+
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"h": len(self.heads), "k": len(self.stored)}
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return prod(inputs[0].shape[:3]), 0

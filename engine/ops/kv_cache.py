@@ -12,14 +12,13 @@ from typing import ClassVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Slice
 from engine.ops.kernels import elementwise
-from engine.ops.operation import Cost
+from engine.ops.operation import Cost, Operation
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class TakeRows:
+class TakeRows(Operation):
     """A copy of rows [start, stop) of `layer`'s cache with `batch` sequences, all its KV heads."""
 
     layer: int
@@ -29,9 +28,6 @@ class TakeRows:
     cache: str
     name: ClassVar[str] = "take_rows"
 
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
-
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         check_rows(self, cached)
         shape = (2, self.batch, model.num_kv_heads, self.stop - self.start, model.head_dim)
@@ -40,15 +36,13 @@ class TakeRows:
 
 
 @dataclass(frozen=True, slots=True)
-class PutRows:
+class PutRows(Operation):
     """Rows [2, B, K, rows, E] → the end of `layer`'s cache; the result is empty."""
 
     layer: int
     cache: str
     name: ClassVar[str] = "put_rows"
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "2 B K rows E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         (rows,) = inputs
@@ -59,7 +53,7 @@ class PutRows:
 
 
 @dataclass(frozen=True, slots=True)
-class DropRows:
+class DropRows(Operation):
     """Remove rows [start, stop), the last ones of `layer`'s cache; the result is empty."""
 
     layer: int
@@ -68,9 +62,6 @@ class DropRows:
     batch: int
     cache: str
     name: ClassVar[str] = "drop_rows"
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         check_rows(self, cached)

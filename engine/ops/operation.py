@@ -1,8 +1,9 @@
 """The interface of all operations of a transformer: frozen values with their cost and their weights.
 
-`Op` is the interface, `Cost` what `Op.cost` returns. An op that names a `cache` appends the keys and values
-of its T new rows to the device's KV cache of that name and layer, and attends over all S rows in it. The
-functions that compute the ops on real tensors are in `engine/ops/torch_kernels/`.
+`Op` is the interface, `Cost` what `Op.cost` returns, `Operation` what our own operations say besides. An op
+that names a `cache` appends the keys and values of its T new rows to the device's KV cache of that name and
+layer, and attends over all S rows in it. The functions that compute the ops on real tensors are in
+`engine/ops/torch_kernels/`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 from engine.domain.model import ModelSpec, first_alike
 from engine.domain.plan import Axis, Part, Slice
@@ -55,6 +56,53 @@ class Op(Protocol):
         """The kernels and the output of the operation; `cached` rows are already in its KV cache (0 without
         one).
         """
+
+
+ALIKE = "two equal shapes"
+
+Share = tuple[int, int]
+"""Row-heads of attention, and row-columns × hidden units of the feed-forward part, that are computed of a
+layer: over all devices, a step adds up to all of them."""
+
+NOTHING: Share = (0, 0)
+
+
+class Operation:
+    """What an operation says for the checks of the simulated world; one of a package need not.
+
+    `takes` are the shapes of the inputs: numbers, sizes of the model (D hidden_size, E head_dim, K
+    num_kv_heads, V vocab_size) and those of `sizes`; any other word stands for one size, the same wherever
+    it is. Without it any inputs will do. `counts` names the size of the model of which `start` and `stop`
+    are a range. `is_of_one_part`: it computes a piece of a feed-forward part that all rows go through, which
+    a layer with experts has not.
+    """
+
+    __slots__ = ()
+    takes: ClassVar[str] = ""
+    counts: ClassVar[str] = ""
+    needs_rows: ClassVar[bool] = False
+    is_of_one_part: ClassVar[bool] = False
+
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        """The words of `takes` that stand for a size of the operation."""
+        return {}
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return ()
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        """How much of its layer is computed."""
+        return NOTHING
+
+
+def whole_share(model: ModelSpec, rows: int) -> Share:
+    """So many rows of a whole layer."""
+    return rows * model.num_heads, rows * model.intermediate_size * model.hidden_size
+
+
+def share_of(op: Op, model: ModelSpec, inputs: Sequence[Meta]) -> Share | None:
+    """What `op` computes of its layer; None if nobody knows: it is an operation of a package."""
+    return op.share(model, inputs) if isinstance(op, Operation) else NOTHING if op.layer < 0 else None
 
 
 @lru_cache(maxsize=65536)

@@ -12,14 +12,14 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.core import Block
 from engine.ops.kernels import attention_kernels, norm_kernels, position_kernels, product, weighted
-from engine.ops.operation import Cost, piece_of
+from engine.ops.operation import Cost, Operation, Share, piece_of, whole_share
 from engine.ops.tensors import Meta
 
 Order = Literal["naive", "reorder"]
 
 
 @dataclass(frozen=True, slots=True)
-class PositionBlock:
+class PositionBlock(Operation):
     """Rows [start, stop) of a layer's output, from its whole input [B, N, D] (Voltage, Algorithm 1).
 
     Keys are rows [0, keys_stop): all N, or stop where a causal mask hides the rest. `naive` forms K
@@ -40,6 +40,7 @@ class PositionBlock:
     value_order: Order = "naive"
     cache: str | None = None
     name: ClassVar[str] = "position_block"
+    takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
@@ -116,3 +117,6 @@ class PositionBlock:
         between = prod(output.shape) * size  # the residual stream while a part runs
         scratch = between + max(scratch * size, ffn_scratch)
         return Cost(tuple(kernels), output, scratch, added, seen if self.cache else 0)
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return whole_share(model, inputs[0].shape[0] * (self.stop - self.start))

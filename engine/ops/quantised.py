@@ -15,13 +15,13 @@ from engine.ops.kernels import elementwise
 from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.mixture import chosen_experts
-from engine.ops.operation import Cost
+from engine.ops.operation import Cost, Operation, Share, whole_share
 from engine.ops.sizes import STORED_BITS
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class QuantisedBlock:
+class QuantisedBlock(Operation):
     """A whole layer on quantised matrices, `speed` times as fast as its kernels would be on the device.
 
     Matrices that a device does not read as they are stored (`Kernel`) are restored: one pass per matrix, and
@@ -33,6 +33,7 @@ class QuantisedBlock:
     cache: str | None = None
     speed: float = 1.0
     name: ClassVar[str] = "block"
+    takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return quantised_slices(self.layer, self.bits)
@@ -53,6 +54,9 @@ class QuantisedBlock:
         )
         scratch = block.scratch_bytes + size * max(matrix.num_elements for matrix in matrices)
         return block._replace(kernels=kernels, scratch_bytes=scratch, speed=self.speed)
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return whole_share(model, prod(inputs[0].shape[:2]))
 
 
 def _is_beyond(key: str, num_experts: int) -> bool:

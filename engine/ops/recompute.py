@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.kernels import attention_kernels, embedding_kernels, norm_kernels, position_kernels, weighted
 from engine.ops.layout import kv_heads
-from engine.ops.operation import Cost, piece_of
+from engine.ops.operation import Cost, Operation, Share, piece_of
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedAgain:
+class EmbedAgain(Operation):
     """Token ids [B, T] at positions `start`… → their hidden rows after those of the `evicted` oldest tokens.
 
     It keeps the ids of earlier steps under the name of the KV cache. Evicted tokens that are among the new
@@ -33,6 +34,7 @@ class EmbedAgain:
     cache: str
     name: ClassVar[str] = "embed"
     layer: ClassVar[int] = -1
+    takes: ClassVar[str] = "B T"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(-1, "embed"),)
@@ -46,7 +48,7 @@ class EmbedAgain:
 
 
 @dataclass(frozen=True, slots=True)
-class AttentionAgain:
+class AttentionAgain(Operation):
     """Compute `Attention` whose first `evicted` rows are at positions 0…, and the others from `position`.
 
     Rows of the cache before position `evicted` are removed; those of the evicted rows are not kept.
@@ -61,6 +63,8 @@ class AttentionAgain:
     position: int
     normed: bool = False
     name: ClassVar[str] = "attention"
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "num_heads"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(self.layer, "attention", "heads", self.start, self.stop),)
@@ -90,3 +94,6 @@ class AttentionAgain:
         scratch = batch * (rows * per_row + scores + 2 * seen * keys * wide)
         grown = seen - self.evicted - cached
         return Cost(kernels, x, scratch * size, 2 * batch * grown * keys * wide * size, grown)
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return prod(inputs[0].shape[:2]) * (self.stop - self.start), 0

@@ -1,120 +1,68 @@
 """The shapes that operations take: an operation on others ends in a sentence, as torch would end it.
 
 The simulated world computes with shapes alone, so a program that gives an operation a wrong one would be
-predicted as if it worked. Operations of packages have no rules here.
+predicted as if it worked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from engine.domain.errors import WrongProgram
 from engine.domain.model import ModelSpec
-from engine.ops.core import (
-    Add,
-    Attention,
-    Block,
-    Embed,
-    FeedForward,
-    FinalHidden,
-    Head,
-    Norm,
-    Residual,
-)
-from engine.ops.head_columns import HeadColumns
-from engine.ops.heads import Attend, Join, Mix, Project
-from engine.ops.kv_cache import PutRows
-from engine.ops.operation import Op
-from engine.ops.positions import PositionBlock
-from engine.ops.quantised import QuantisedBlock
-from engine.ops.summa import SummaActivate, SummaDown, SummaUp
+from engine.ops.operation import ALIKE, Op, Operation
 from engine.ops.tensors import Meta
-from engine.ops.tiles import Contract, Expand
-from engine.ops.tokens import Greedy
 
 Dims = tuple[int | str, ...]
-"""Sizes of a tensor; a letter stands for any size, the same wherever it is."""
-
-HIDDEN = ("B", "T")
-
-
-def _rows(op: Any, model: ModelSpec) -> tuple[Dims, ...]:
-    return ((*HIDDEN, model.hidden_size),)
-
-
-def _columns(op: Any, model: ModelSpec) -> tuple[Dims, ...]:
-    return ((*HIDDEN, op.stop - op.start),)
-
-
-SHAPES: dict[type, Callable[[Any, ModelSpec], tuple[Dims, ...]]] = {
-    Embed: lambda op, model: (HIDDEN,),
-    **dict.fromkeys(
-        (Attention, FeedForward, Norm, Block, QuantisedBlock, PositionBlock, Project, Expand), _rows
-    ),
-    **dict.fromkeys((Head, HeadColumns, FinalHidden), _rows),
-    **dict.fromkeys((Contract, SummaDown), _columns),
-    Residual: lambda op, model: ((*HIDDEN, model.hidden_size),) * 2,
-    Attend: lambda op, model: (
-        ("B", len(op.heads), "T", model.head_dim),
-        ("B", 2 * len(op.stored), "S", model.head_dim),
-    ),
-    Join: lambda op, model: (("B", len(op.heads), "T", model.head_dim),),
-    Mix: lambda op, model: (
-        ("B", len(op.heads), "T", "T"),
-        ("B", len(op.stored), "T", model.head_dim),
-    ),
-    SummaUp: lambda op, model: ((*HIDDEN, op.last - op.first),),
-    SummaActivate: lambda op, model: ((*HIDDEN, (1 + model.gated_ffn) * (op.stop - op.start)),),
-    PutRows: lambda op, model: ((2, "B", model.num_kv_heads, "rows", model.head_dim),),
-    Greedy: lambda op, model: (("B", model.vocab_size),),
-}
-
-RANGES: dict[type, Callable[[ModelSpec], int]] = {
-    **dict.fromkeys((Attention, Project, Join), lambda model: model.num_heads),
-    **dict.fromkeys((FeedForward, Expand, Contract), lambda model: model.intermediate_size),
-    **dict.fromkeys((SummaUp, SummaActivate, SummaDown), lambda model: model.intermediate_size),
-    HeadColumns: lambda model: model.vocab_size,
-}
-"""How much there is of what `start` and `stop` of an operation count."""
-
-ONE_PART = (Expand, Contract, SummaUp, SummaActivate, SummaDown)
-"""Operations within a feed-forward part that all rows go through."""
+"""Sizes of a tensor; a word stands for any size, the same wherever it is."""
 
 
 def check_shapes(op: Op, model: ModelSpec, inputs: Sequence[Meta], device: str) -> None:
     """Check that `op` can be computed on inputs of these shapes; raises `WrongProgram`."""
-    kind = type(op)
-    if model.num_experts and kind in ONE_PART:
-        raise WrongProgram(
-            f"{device}: {op.name} computes a piece of one feed-forward part, and {model.name} has "
-            f"{model.num_experts} experts in each layer.",
-            device,
-        )
     where = f"{device}: {op.name}{f' of layer {op.layer}' if op.layer >= 0 else ''}"
     if op.layer >= model.num_layers:
         raise WrongProgram(f"{where}: {model.name} has the layers 0 to {model.num_layers - 1}.", device)
-    if kind is Add:
-        if len(inputs) != 2 or inputs[0].shape != inputs[1].shape:
-            raise WrongProgram(f"{where} got {_texts(inputs)}, expected two equal shapes.", device)
+    if not isinstance(op, Operation):
         return
-    if kind in RANGES:
+    if model.num_experts and op.is_of_one_part:
+        raise WrongProgram(
+            f"{where} computes a piece of one feed-forward part, and {model.name} has {model.num_experts} "
+            "experts in each layer.",
+            device,
+        )
+    if op.counts:
         bounds: Any = op
-        most = RANGES[kind](model)
+        most = getattr(model, op.counts)
         if not 0 <= bounds.start <= bounds.stop <= most:
             raise WrongProgram(
                 f"{where} has the range {bounds.start}:{bounds.stop}, expected one in 0:{most}.", device
             )
-    if kind in SHAPES:
-        expected = SHAPES[kind](op, model)
+    if op.takes == ALIKE:
+        if len(inputs) != 2 or inputs[0].shape != inputs[1].shape:
+            raise WrongProgram(f"{where} got {_texts(inputs)}, expected {ALIKE}.", device)
+    elif op.takes:
+        expected = _expected(op, model)
         if not _fit(expected, inputs):
             raise WrongProgram(f"{where} got {_texts(inputs)}, expected {_texts(expected)}.", device)
-        if kind in (Head, HeadColumns) and not inputs[0].shape[1]:
-            raise WrongProgram(f"{where} got no rows, expected at least one.", device)
+    if op.needs_rows and not inputs[0].shape[1]:
+        raise WrongProgram(f"{where} got no rows, expected at least one.", device)
+
+
+def _expected(op: Operation, model: ModelSpec) -> list[Dims]:
+    """`op.takes` with the sizes of this model and operation."""
+    known = {
+        **{"D": model.hidden_size, "E": model.head_dim, "K": model.num_kv_heads, "V": model.vocab_size},
+        **op.sizes(model),
+    }
+    return [
+        tuple(known.get(word, int(word) if word.isdigit() else word) for word in shape.split())
+        for shape in op.takes.split(",")
+    ]
 
 
 def _fit(expected: Sequence[Dims], inputs: Sequence[Meta]) -> bool:
-    """Whether the inputs have the sizes, and one size for each letter."""
+    """Whether the inputs have the sizes, and one size for each word."""
     if len(expected) != len(inputs):
         return False
     sizes: dict[str, int] = {}

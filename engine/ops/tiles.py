@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.ops.kernels import elementwise, norm_kernels, weighted
-from engine.ops.operation import Cost, piece_of
+from engine.ops.operation import Cost, Operation, Share, piece_of
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class Expand:
+class Expand(Operation):
     """Hidden rows [B, T, D], `normed` already or not → activations of columns [start, stop)."""
 
     layer: int
@@ -27,6 +28,9 @@ class Expand:
     normed: bool = False
     name: ClassVar[str] = "expand"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+    counts: ClassVar[str] = "intermediate_size"
+    is_of_one_part: ClassVar[bool] = True
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
@@ -47,7 +51,7 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(Operation):
     """Activations of columns [start, stop) → their partial sum [B, T, D], the output bias only if `bias`."""
 
     layer: int
@@ -56,6 +60,9 @@ class Contract:
     bias: bool
     name: ClassVar[str] = "contract"
     cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T n"
+    counts: ClassVar[str] = "intermediate_size"
+    is_of_one_part: ClassVar[bool] = True
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
         return (piece_of(self.layer, "ffn", "columns", self.start, self.stop),)
@@ -66,3 +73,9 @@ class Contract:
         if not columns:
             return Cost((), output)
         return Cost((weighted(model, batch * rows, columns, model.hidden_size),), output)
+
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"n": self.stop - self.start}
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return 0, prod(inputs[0].shape[:2]) * (self.stop - self.start) * model.hidden_size

@@ -7,22 +7,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
-from engine.domain.plan import Slice
 from engine.ops.kernels import elementwise
-from engine.ops.operation import Cost
+from engine.ops.operation import Cost, Operation
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
-class Greedy:
+class Greedy(Operation):
     """Logits [B, V] → ids [B] of the most likely tokens, the lowest of equally likely ones."""
 
     name: ClassVar[str] = "greedy"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
-
-    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return ()
+    takes: ClassVar[str] = "B V"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, vocabulary = inputs[0].shape

@@ -15,7 +15,7 @@ from engine.domain.plan import Slice
 from engine.domain.vision import TowerSpec, VisionSpec
 from engine.ops.core import Block
 from engine.ops.kernels import elementwise, norm_kernels, product
-from engine.ops.operation import Cost, Op, piece_of
+from engine.ops.operation import Cost, Op, Operation, piece_of
 from engine.ops.tensors import Meta, Tensor
 
 
@@ -32,7 +32,7 @@ def pixels_meta(model: ModelSpec, batch: int) -> Meta:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedImage:
+class EmbedImage(Operation):
     """Pixels [B, 3, H, W] → a row for each patch behind the CLS row, with positions: [B, 1 + N, D].
 
     A patch's row is a linear function of its pixels. CLIP's tower normalises the rows afterwards.
@@ -58,7 +58,7 @@ class EmbedImage:
 
 
 @dataclass(frozen=True, slots=True)
-class TowerBlock:
+class TowerBlock(Operation):
     """Layer `number` of the tower: [B, 1 + N, D'] → the same."""
 
     number: int
@@ -74,7 +74,7 @@ class TowerBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class ProjectImage:
+class ProjectImage(Operation):
     """Rows of the tower [B, 1 + N, D'] without the CLS row → rows of the language model [B, N, D]."""
 
     name: ClassVar[str] = "project_image"
@@ -96,7 +96,7 @@ class ProjectImage:
 
 
 @dataclass(frozen=True, slots=True)
-class EmbedPrompt:
+class EmbedPrompt(Operation):
     """Embed a prompt with a picture: (token ids [B, T], a picture's rows [B, N, D]) → hidden rows [B, T, D]
     of the whole prompt.
 
@@ -117,7 +117,7 @@ class EmbedPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Classify:
+class Classify(Operation):
     """Final norm and classifier on the CLS row of [B, T, D] → class logits [B, C]."""
 
     name: ClassVar[str] = "classify"

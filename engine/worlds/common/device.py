@@ -19,9 +19,8 @@ from engine.domain.trace import Mark, Span
 from engine.ops.cost import KernelTime, op_time, runtime_s
 from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
-from engine.ops.operation import Cost, Op, alike_in_cost, costs_of
+from engine.ops.operation import Cost, Op, Share, alike_in_cost, costs_of, share_of
 from engine.ops.shapes import check_shapes
-from engine.ops.shares import Share, share_of
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
 from engine.program.frames import framed_bytes
@@ -298,7 +297,7 @@ class Device(ABC):
             working_bytes=working_bytes(metas, cost),
             kv_rows=cost.kv_rows,
             kv_bytes=cost.kv_bytes,
-            share=share_of(op, metas, self.model),
+            share=share_of(op, self.model, metas),
         )
 
     def number_message(self, dst: int, tag: str) -> tuple[int, int]:

@@ -17,8 +17,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Span, SpanKind
 from engine.ops.cost import hands_over
 from engine.ops.layers import Layers
-from engine.ops.operation import Op
-from engine.ops.shares import NOTHING, Share
+from engine.ops.operation import NOTHING, Op, Share
 from engine.ops.tensors import Meta, Tensor, meta_of
 from engine.program.ctx import Decision, ManagedMemory, Note
 from engine.program.strategy import Step

@@ -13,7 +13,7 @@ from typing import Protocol
 from engine.domain.errors import WrongProgram
 from engine.domain.model import ModelSpec
 from engine.ops.ledger import Ledger
-from engine.ops.shares import Share
+from engine.ops.operation import Share
 from engine.program.strategy import Step
 
 HALF_A_ROW = 0.5
