@@ -114,8 +114,9 @@ def imported_paths() -> set[Path]:
 
 
 def with_targets(directory: Path) -> list[Path]:
-    """A directory, and those to which links in it lead."""
-    targets = {entry.resolve().parent for entry in directory.iterdir()} if directory.is_dir() else set()
+    """A directory, and the files to which links in it lead: nothing else of where these are."""
+    entries = directory.iterdir() if directory.is_dir() else ()
+    targets = {entry.resolve() for entry in entries if entry.is_symlink() and entry.is_file()}
     return [directory.absolute(), directory.resolve(), *targets]
 
 
@@ -132,11 +133,12 @@ def first_closed(path: Path) -> Path | None:
     return next((each for each in above if each.is_dir() and not each.stat().st_mode & stat.S_IXOTH), None)
 
 
-def is_closed(directory: Path, files: bool) -> bool:
-    """Whether others may not read this directory, or (`files`) a file in it."""
-    if directory.stat().st_mode & OTHERS != OTHERS:
+def is_closed(path: Path, files: bool) -> bool:
+    """Whether others may not read this file, or this directory, or (`files`) a file in it."""
+    needed = OTHERS if path.is_dir() else stat.S_IROTH
+    if path.stat().st_mode & needed != needed:
         return True
-    inside = directory.iterdir() if files else ()
+    inside = path.iterdir() if files and path.is_dir() else ()
     return any(entry.is_file() and not entry.stat().st_mode & stat.S_IROTH for entry in inside)
 
 

@@ -84,7 +84,22 @@ def test_a_model_whose_files_others_may_not_read_is_shown_as_the_sessions_own(
     (blobs / "weights").touch(mode=0o600)
     (model / "model.safetensors").symlink_to(blobs / "weights")
     owner = (os.getuid(), os.getgid())
-    assert {View(str(model), owner=owner), View(str(blobs), owner=owner)} <= set(room(reads=(model,)).views)
+    shown = {View(str(model), owner=owner), View(str(blobs / "weights"), owner=owner)}
+    assert shown <= set(room(reads=(model,)).views)
+
+
+def test_of_the_directory_to_which_a_link_of_a_model_leads_only_the_file_is_shown(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = checkout.parent
+    (home / "model").mkdir()
+    (home / "notes").mkdir()
+    (home / "weights").touch()
+    (home / "model" / "model.safetensors").symlink_to(home / "weights")
+    (home / "model" / "more").symlink_to(home / "notes")
+    monkeypatch.setattr(view, "homes", lambda: {home})
+    found = {one.path for one in room(reads=(home / "model",)).views}
+    assert found == {str(checkout / "emulator"), str(home / "model"), str(home / "weights")}
 
 
 def test_of_a_home_only_what_is_needed_is_shown_and_of_one_with_a_method_its_modules(
