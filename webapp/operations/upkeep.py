@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -16,6 +18,7 @@ from engine.domain.errors import SpecError
 from webapp.clusters import model_library
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
+from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.runs import services
 from webapp.runs.models import OVER, Run
 
@@ -61,12 +64,23 @@ def _events(before: datetime) -> int:
 
 
 def _models(before: datetime) -> int:
-    """Added models that no run has named since, nor one that is not over."""
+    """Added models that no run and no experiment has named since, nor one that is not over."""
     used = set(
         Run.objects.filter(~Q(status__in=OVER) | Q(created_at__gte=before)).values_list("model", flat=True)
     )
     unused = StoredModel.objects.filter(since__lt=before).exclude(name__in=used)
-    names = list(unused.values_list("name", flat=True))
+    designs = "\n".join(map(json.dumps, _designs(before)))
+    names = [name for name in unused.values_list("name", flat=True) if json.dumps(name) not in designs]
     for name in names:
         model_library.remove(name)
     return len(names)
+
+
+def _designs(before: datetime) -> list[dict[str, Any]]:
+    """Experiments that were edited, started or computed since, or of which points wait."""
+    waiting = Cell.objects.filter(computation__state__in=OPEN).values("execution")
+    since = Q(created_at__gte=before) | Q(served_at__gte=before)
+    return [
+        *Experiment.objects.filter(updated_at__gte=before).values_list("document", flat=True),
+        *Execution.objects.filter(since | Q(pk__in=waiting)).values_list("document", flat=True),
+    ]

@@ -24,6 +24,7 @@ from tests.support.web import Browser, person, request_body, run_spec
 from webapp.accounts.forgotten import new_password
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
+from webapp.experiments.models import Cell, Computation, Execution, Experiment
 from webapp.operations import commands
 from webapp.operations.upkeep import tidy
 from webapp.ops.places import ROOT
@@ -84,6 +85,35 @@ def test_a_model_that_no_run_has_used_for_long_goes(settings: Any) -> None:
     settings.KEEP_MODELS_DAYS = 30
     assert tidy()["models"] == 1
     assert set(StoredModel.objects.values_list("name", flat=True)) == {"used", "new", "waited for"}
+
+
+def test_a_model_of_an_experiment_stays_that_was_edited_or_started_lately_or_has_points_to_compute(
+    settings: Any,
+) -> None:
+    long_ago = timezone.now() - timedelta(days=40)
+    designs = {
+        name: {"name": name, "base": {"model": name}, "factors": [{"values": ["lab-3", f"{name}-too"]}]}
+        for name in ("old", "edited", "computed", "waiting")
+    }
+    for name in [*designs, *(f"{name}-too" for name in designs), "edit"]:
+        StoredModel.objects.create(name=name, digest=name, bytes=1, spec={}, by="ann")
+    StoredModel.objects.update(since=long_ago)
+    for name, document in designs.items():
+        experiment = Experiment.objects.create(name=name, document=document)
+        if name != "edited":
+            Experiment.objects.filter(pk=experiment.pk).update(updated_at=long_ago)
+            execution = Execution.objects.create(experiment=experiment, document=document)
+            Execution.objects.filter(pk=execution.pk).update(
+                created_at=long_ago, served_at=timezone.now() if name == "computed" else long_ago
+            )
+            state = "waiting" if name == "waiting" else "done"
+            computation = Computation.objects.create(digest=name, world="predicted", spec=b"", state=state)
+            Cell.objects.create(execution=execution, index=0, coordinates={}, computation=computation)
+    settings.KEEP_MODELS_DAYS = 30
+    assert tidy()["models"] == 3
+    gone = {"old", "old-too", "edit"}
+    left = set(StoredModel.objects.values_list("name", flat=True))
+    assert left == {name for one in designs for name in (one, f"{one}-too")} - gone
 
 
 @pytest.mark.parametrize("days", [-1.0, math.inf, math.nan])
