@@ -1,5 +1,5 @@
 # One image for the web server and both workers; docker-compose.yml says which is which.
-ARG NODE_IMAGE=node:24.11.0-bookworm-slim
+ARG NODE_IMAGE=node:24.19.0-bookworm-slim
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 FROM ${NODE_IMAGE} AS frontend
 WORKDIR /app/webapp/frontend

@@ -25,7 +25,7 @@ from engine.ops.kv_cache import DropRows, PutRows, TakeRows
 from engine.ops.layers import Layers, layers
 from engine.ops.layout import kv_heads, tensor_parts
 from engine.ops.ledger import Ledger
-from engine.ops.operation import LayerPart, Op, cost_of, norm_piece, piece_of
+from engine.ops.operation import LayerPart, Op, Operation, Share, cost_of, norm_piece, piece_of
 from engine.ops.positions import Order, PositionBlock
 from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_slices
 from engine.ops.recompute import AttentionAgain, EmbedAgain
@@ -66,6 +66,7 @@ __all__ = [
     "Mix",
     "Norm",
     "Op",
+    "Operation",
     "Order",
     "PositionBlock",
     "Project",
@@ -74,6 +75,7 @@ __all__ = [
     "Recall",
     "Regroup",
     "Residual",
+    "Share",
     "Statistics",
     "SummaActivate",
     "SummaDown",

