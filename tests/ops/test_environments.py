@@ -32,6 +32,17 @@ def test_an_environment_counts_once_pip_is_whole(tmp_path: Path) -> None:
     assert not has_pip(tmp_path)
 
 
+def test_an_environment_that_another_user_has_closed_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def closed(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    with pytest.raises(OpsError, match="another user's and closed to you: start EdgeLoom as that user"):
+        has_pip(tmp_path)
+
+
 def test_a_package_without_its_record_is_half_there(tmp_path: Path) -> None:
     packages = tmp_path / "lib" / "python3.11" / "site-packages"
     for name, complete in (("whole-1.dist-info", True), ("half-2.dist-info", False)):

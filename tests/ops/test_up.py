@@ -18,9 +18,9 @@ from bench.service.first_run import Visitor
 from emulator.host.leftovers import Process, children, is_alive
 from tests.ops.conftest import processes_with, wait_until
 from tests.support.outside import install
-from webapp.ops.places import ROOT
+from webapp.ops.places import ROOT, OpsError
 from webapp.ops.redis_server import free_port
-from webapp.ops.up import has_one_user, not_used
+from webapp.ops.up import has_one_user, not_used, only_one
 
 pytestmark = [pytest.mark.root, pytest.mark.redis]
 
@@ -202,6 +202,15 @@ def test_a_worker_that_is_killed_comes_back(up: Up) -> None:
 def test_children_do_not_outlive_a_supervisor_that_is_killed(up: Up) -> None:
     assert up.stop(signal.SIGKILL) == -signal.SIGKILL
     wait_until(lambda: up.running() == {}, "the end of all children")
+
+
+def test_a_lock_that_is_a_directory_is_said_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "up.lock").mkdir()
+    with (
+        pytest.raises(OpsError, match=r"up\.lock cannot be locked: Is a directory\. .*: remove it"),
+        only_one(tmp_path, ""),
+    ):
+        pass
 
 
 def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ class Adapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
 
 def where_it_answers(view: View) -> View:
-    """The view; 503 with a sentence while the provider does not answer the server."""
+    """The view; 503 with a sentence while the provider does not answer the server, 502 if its answer lacks
+    what OpenID Connect asks for: who it is that comes.
+    """
 
     @wraps(view)
     def answer(request: HttpRequest, provider_id: str) -> HttpResponse:
@@ -53,6 +55,13 @@ def where_it_answers(view: View) -> View:
             logger.warning("the OpenID provider does not answer: %s", error)
             sentence = f"{settings.OIDC_ISSUER} does not answer: try again, or log in with a password."
             return HttpResponse(sentence, "text/plain", 503)
+        except (KeyError, AttributeError, TypeError) as error:
+            logger.exception("the OpenID provider's answer cannot be read")
+            sentence = (
+                f"{settings.OIDC_ISSUER} gave an answer that is not OpenID Connect's ({error}): tell who "
+                "runs it, and log in with a password."
+            )
+            return HttpResponse(sentence, "text/plain", 502)
 
     return answer
 

@@ -15,9 +15,17 @@ PIP_INSTALL = ("-m", "pip", "install", "--no-input", "--disable-pip-version-chec
 
 
 def has_pip(environment: Path) -> bool:
-    """Whether the environment is complete: ensurepip installs pip last, and pip writes RECORD last."""
-    python = environment / "bin" / "python"
-    return python.exists() and any(environment.glob("lib/python3*/site-packages/pip-*.dist-info/RECORD"))
+    """Whether the environment is complete: ensurepip installs pip last, and pip writes RECORD last. Raises
+    `OpsError` if this user may not read it.
+    """
+    try:
+        there = (environment / "bin" / "python").exists()
+    except PermissionError as error:
+        raise OpsError(
+            f"{environment} is another user's and closed to you: start EdgeLoom as that user, or from a "
+            "checkout of your own."
+        ) from error
+    return there and any(environment.glob("lib/python3*/site-packages/pip-*.dist-info/RECORD"))
 
 
 def making(environment: Path) -> tuple[str, ...]:

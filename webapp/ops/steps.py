@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TextIO
 
 from webapp.ops.places import ROOT, SETUP_DIR, OpsError, echo, shown
 
@@ -146,11 +146,22 @@ class _Commands:
 COMMANDS = _Commands()
 
 
+def open_lock(path: Path) -> TextIO:
+    """A file to lock. Raises `OpsError` if it cannot be one."""
+    try:
+        return path.open("a+")
+    except OSError as error:
+        raise OpsError(
+            f"{path} cannot be locked: {error.strerror}. It must be a file that this user can write: "
+            "remove it."
+        ) from error
+
+
 @contextmanager
 def only_one_set_up() -> Iterator[None]:
     """Hold the lock of this checkout's set-up."""
     SETUP_DIR.mkdir(parents=True, exist_ok=True)
-    with (SETUP_DIR / "setup.lock").open("ab") as lock:
+    with open_lock(SETUP_DIR / "setup.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -28,7 +28,7 @@ from webapp.ops.health import HealthWatch, answers_http
 from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown
 from webapp.ops.redis_server import RedisServer, is_free, private_redis, redis_program
 from webapp.ops.setup import RUNTIME_LOCK, set_up, set_up_python
-from webapp.ops.steps import PROGRESS_EVERY_S, fingerprint_of, last_line
+from webapp.ops.steps import PROGRESS_EVERY_S, fingerprint_of, last_line, open_lock
 from webapp.ops.supervisor import Child, Supervisor
 
 LAST_PORT = 65535
@@ -147,7 +147,7 @@ def only_one(directory: Path, url: str) -> Iterator[None]:
     """
     private.close(directory)
     private.check_writable(directory)
-    with (directory / "up.lock").open("a+") as lock:
+    with open_lock(directory / "up.lock") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,6 +19,7 @@ MOST_STOPS = 4
 MOST_STOP_CHARS = 200
 DEFAULT_TOKENS = 16
 """The tokens of a completion by OpenAI's default."""
+_TOKENS = f"a whole number from 1 to {MOST_TOKENS:,}"
 
 
 def _stops(given: Any) -> tuple[str, ...]:
@@ -30,6 +31,13 @@ def _stops(given: Any) -> tuple[str, ...]:
     if wrong := [stop for stop in stops if not 0 < len(stop) <= MOST_STOP_CHARS]:
         raise ValueError(f"{shown(wrong[0])} has {len(wrong[0])} characters, expected 1 to {MOST_STOP_CHARS}")
     return tuple(stops)
+
+
+def _count(given: Any) -> Any:
+    """Not true or false, which are numbers in Python."""
+    if isinstance(given, bool):
+        raise ValueError(f"{shown(given)} is given, expected {_TOKENS}")
+    return given
 
 
 def _prompt(given: Any) -> str | list[int]:
@@ -64,8 +72,8 @@ def _content(given: Any) -> str:
     return "".join(part["text"] for part in given)
 
 
-_TOKENS = f"a whole number from 1 to {MOST_TOKENS:,}"
 _YES = "true or false"
+Tokens = Annotated[int | None, BeforeValidator(_count), Field(gt=0, le=MOST_TOKENS, description=_TOKENS)]
 
 
 class StreamOptions(BaseModel):
@@ -80,8 +88,8 @@ class _Asked(BaseModel):
     prompt_field: ClassVar[str]
 
     model: str = Field(max_length=200, description="the name or the number of a run that serves")
-    max_tokens: int | None = Field(default=None, gt=0, le=MOST_TOKENS, description=_TOKENS)
-    max_completion_tokens: int | None = Field(default=None, gt=0, le=MOST_TOKENS, description=_TOKENS)
+    max_tokens: Tokens = None
+    max_completion_tokens: Tokens = None
     stream: bool | None = Field(default=False, description=_YES)
     stream_options: StreamOptions | None = Field(default=None, description="an object")
     stop: Annotated[tuple[str, ...], BeforeValidator(_stops)] = ()

@@ -57,8 +57,9 @@ def has_template(weights: WeightsRef) -> bool:
     """Whether the model has a chat template."""
     if weights.kind != "directory":
         return False
-    if (Path(weights.directory) / TEMPLATE_FILE).is_file():
-        return True
+    template = Path(weights.directory) / TEMPLATE_FILE
+    if template.is_file():
+        return template.stat().st_size > 0
     file = Path(weights.directory) / CONFIG_FILE
     return file.is_file() and bool(read_json(file).get("chat_template"))
 

@@ -93,7 +93,8 @@ class SimulatedDevice(Device):
         error = program.handle.error
         if ended and isinstance(error, RunError):
             if isinstance(error, WrongProgram) and not error.device:
-                step = f"request {program.request}, token {program.token}, layer {self.last_layer}"
+                at = f"layer {self.last_layer}" if self.last_layer >= 0 else "before the first layer"
+                step = f"request {program.request}, token {program.token}, {at}"
                 error.args = (f"{self.name}, {step}: {error}",)
             error.device, error.time_s = error.device or self.device.name, self.kernel.now_s
         return ended

@@ -72,6 +72,7 @@ def test_a_conversation_is_written_as_transformers_does(tmp_path, config, file):
 def test_a_model_without_a_template_has_none_and_one_that_refuses_says_why(tmp_path):
     assert chat_tokens(DEMO, WEIGHTS, TALK, MOST) is None
     assert chat_tokens(DEMO, WeightsRef(), TALK, MOST) is None
+    assert chat_tokens(DEMO, directory_with(tmp_path, SPECIAL, ""), TALK, MOST) is None
     weights = directory_with(tmp_path, SPECIAL, TEMPLATE)
     with pytest.raises(SpecError, match="refuses them: who asks"):
         chat_tokens(DEMO, weights, [{"role": "assistant", "content": "hello"}], MOST)

@@ -110,6 +110,10 @@ async def head_of_nothing(ctx: Ctx, plan: Any, step: Step, tokens: Tensor) -> Te
     return await ctx.compute(Head(), narrow(await ctx.compute(Embed(step.start), tokens), 1, 0, 0))
 
 
+async def cuts_the_prompt(ctx: Ctx, plan: Any, step: Step, tokens: Tensor) -> Tensor:
+    return narrow(tokens, 1, 0, 40)
+
+
 async def greedy_of_hidden(ctx: Ctx, plan: Any, step: Step, tokens: Tensor) -> Tensor:
     x = await ctx.compute(Embed(step.start), tokens)
     return await ctx.compute(Greedy(), reshape(x, (x.shape[0] * x.shape[1], WIDE)))
@@ -146,6 +150,7 @@ WRONG: dict[str, tuple[Program, str]] = {
     "heads that are none": (program(parts(range(HEADS + 1), COLS)), rf"expected one in 0:{HEADS}"),
     "columns that are none": (program(parts(ALL, range(9, 5))), "ffn of layer 1 has the range 9:5"),
     "ids that are none": (embeds_hidden, r"embed got \[1, 8, \d+\], expected \[B, T\]"),
+    "ids beyond the end": (cuts_the_prompt, "d0, request 0, token 0, before the first layer: narrow cannot"),
     "logits that are none": (greedy_of_hidden, "greedy got"),
     "no rows for the head": (head_of_nothing, "head got no rows"),
     "a layer too many": (program(layers=LAYERS + 1), f"has the layers 0 to {LAYERS - 1}"),

@@ -85,6 +85,18 @@ def test_a_provider_that_is_away_is_said_in_a_sentence(lab: Provider, settings: 
     assert answer.status_code == 503 and b"does not answer: try again" in answer.content
 
 
+@pytest.mark.parametrize("person", [{"preferred_username": "grace"}, ["grace"]])
+def test_a_provider_that_does_not_say_who_comes_logs_nobody_in_and_is_said_in_a_sentence(
+    lab: Provider, person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    documents = lab.documents() | {"/userinfo": person}
+    monkeypatch.setattr(lab, "documents", lambda: documents)
+    browser = Client(raise_request_exception=False)
+    answer = browser.get(lab.agree(browser.get("/sso/oidc/lab/login/")["Location"]))
+    assert answer.status_code == 502 and b"log in with a password" in answer.content
+    assert not User.objects.exists()
+
+
 def test_without_a_provider_there_is_no_such_way() -> None:
     person("eve", "operator")
     assert Client().get("/api/login").json() == {"provider": None}

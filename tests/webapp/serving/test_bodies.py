@@ -119,6 +119,7 @@ def test_a_value_that_changes_nothing_is_taken(fields: dict[str, Any]) -> None:
         (Chat, {"stream_options": 4}, "stream_options", "expected an object"),
         (Chat, {"stream_options": {"include_usage": 4}}, "stream_options.include_usage", "true or false"),
         (Completion, {"max_tokens": 0}, "max_tokens", "expected a whole number from 1"),
+        (Completion, {"max_tokens": True}, "max_tokens", "true is given, expected a whole number from 1"),
         (Completion, {"max_tokens": 10**400}, "max_tokens", "expected a whole number from 1"),
         (Completion, {"max_tokens": "many"}, "max_tokens", '"many" is given'),
         (Completion, {"prompt": ["a", "b"]}, "prompt", "send a request for each"),
