@@ -8,8 +8,11 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Callable, Iterable
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError
@@ -27,6 +30,9 @@ from webapp.clusters.store import store
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,59}")
 LISTED_EVERY_S = 10.0
+USES: list[Callable[[datetime], Iterable[Any]]] = []
+"""What other apps have used since a time, as documents that name the models in them."""
+
 logger = logging.getLogger(__name__)
 
 

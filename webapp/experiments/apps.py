@@ -8,8 +8,10 @@ class ExperimentsConfig(AppConfig):
     label = "experiments"
 
     def ready(self) -> None:
+        from webapp.clusters import model_library
         from webapp.experiments import computations, emulations  # noqa: F401  connects what follows a run
         from webapp.experiments.models import Computation
         from webapp.jobs import queue
 
         queue.register(Computation, computations.settle)
+        model_library.USES.append(computations.designs_since)

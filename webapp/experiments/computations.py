@@ -23,7 +23,7 @@ from engine.domain.world import MEASURED, WORLDS, World
 from engine.strategies.registry import installed_code
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments import versions
-from webapp.experiments.models import Cell, Computation, Execution
+from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
 from webapp.jobs import lease, workers
 from webapp.jobs.intake import wake
 from webapp.runs.models import Run
@@ -265,3 +265,13 @@ def forget(now: datetime | None = None) -> None:
     """Delete what waits and nobody wants any more: points of previews that were replaced."""
     before = (now or timezone.now()) - timedelta(seconds=FORGET_AFTER_S)
     Computation.objects.filter(state="waiting", cells=None, created_at__lt=before).delete()
+
+
+def designs_since(since: datetime) -> list[Any]:
+    """The documents of experiments that were edited, started or computed since, or of which points wait."""
+    waiting = Cell.objects.filter(computation__state__in=OPEN).values("execution")
+    used = Q(created_at__gte=since) | Q(served_at__gte=since) | Q(pk__in=waiting)
+    return [
+        *Experiment.objects.filter(updated_at__gte=since).values_list("document", flat=True),
+        *Execution.objects.filter(used).values_list("document", flat=True),
+    ]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
@@ -18,7 +17,6 @@ from engine.domain.errors import SpecError
 from webapp.clusters import model_library
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
-from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.runs import services
 from webapp.runs.models import OVER, Run
 
@@ -69,18 +67,8 @@ def _models(before: datetime) -> int:
         Run.objects.filter(~Q(status__in=OVER) | Q(created_at__gte=before)).values_list("model", flat=True)
     )
     unused = StoredModel.objects.filter(since__lt=before).exclude(name__in=used)
-    designs = "\n".join(map(json.dumps, _designs(before)))
-    names = [name for name in unused.values_list("name", flat=True) if json.dumps(name) not in designs]
+    documents = "\n".join(json.dumps(one) for used_since in model_library.USES for one in used_since(before))
+    names = [name for name in unused.values_list("name", flat=True) if json.dumps(name) not in documents]
     for name in names:
         model_library.remove(name)
     return len(names)
-
-
-def _designs(before: datetime) -> list[dict[str, Any]]:
-    """Experiments that were edited, started or computed since, or of which points wait."""
-    waiting = Cell.objects.filter(computation__state__in=OPEN).values("execution")
-    since = Q(created_at__gte=before) | Q(served_at__gte=before)
-    return [
-        *Experiment.objects.filter(updated_at__gte=before).values_list("document", flat=True),
-        *Execution.objects.filter(since | Q(pk__in=waiting)).values_list("document", flat=True),
-    ]
