@@ -16,7 +16,7 @@ from topologies.board_command import BOARD
 from topologies.device_command import DEVICE
 from topologies.left_out import left_out_of_packs
 from topologies.show_command import SHOW
-from topologies.showcases import showcases
+from topologies.showcases import showcase, showcases
 from topologies.traces import scenario_of
 
 COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, DEVICE, *EMULATOR_COMMANDS)
@@ -28,6 +28,7 @@ ENVIRONMENT = Environment(
     presets=topologies.presets,
     with_profile=with_profile,
     showcases=showcases,
+    showcase=showcase,
     scenario=scenario_of,
     emulation=emulation,
     left_out=left_out_of_packs,

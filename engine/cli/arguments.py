@@ -190,11 +190,7 @@ def _alone(args: argparse.Namespace, given: tuple[str, ...], where: str) -> None
 
 def _spec_of_showcase(text: str, environment: Environment) -> RunSpec:
     name, _, other = text.partition("/")
-    for each in environment.showcases():
-        if each.name == name:
-            return each.run_called(other)
-    known = ", ".join(each.name for each in environment.showcases())
-    raise SpecError(f"--showcase {text}: no such showcase: there are {known}.", [("showcase", "unknown")])
+    return environment.showcase(name).run_called(other)
 
 
 def _spec_in(path: Path) -> RunSpec:

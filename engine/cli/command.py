@@ -7,12 +7,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
+from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
 from engine.experiments.design.sources import no_scenarios
 from engine.experiments.execution.point import Emulation
 from engine.plugins.installed import Unusable
+
+
+def no_showcases(name: str) -> Showcase:
+    raise SpecError(f"no showcase {name}: there are none here.")
 
 
 class Environment(NamedTuple):
@@ -28,6 +33,8 @@ class Environment(NamedTuple):
     with_profile: Callable[[RunSpec], RunSpec] = lambda spec: spec
     """A run with the times of this machine, where it needs them and `loom calibrate` has measured them."""
     showcases: Callable[[], tuple[Showcase, ...]] = tuple
+    showcase: Callable[[str], Showcase] = no_showcases
+    """A showcase by its name; raises `SpecError`."""
     scenario: Callable[[str], Scenario] = no_scenarios
     """An example by its name; raises `SpecError`."""
     emulation: Callable[[], Emulation] | None = None

@@ -8,7 +8,7 @@ one of the catalogue, `bit_per_s` sets the rate of all links, and only the devic
 from __future__ import annotations
 
 import tomllib
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,49 @@ from engine.models import catalogue
 from topologies import files
 
 FOLDER = Path(__file__).parent
-ORDER = ("together", "too-large", "faster", "adaptlink", "lime", "edgeformer", "voltage", "mcu", "mcu-64")
+ORDER = (
+    "answer",
+    "together",
+    "too-large",
+    "faster",
+    "adaptlink",
+    "lime",
+    "edgeformer",
+    "voltage",
+    "mcu",
+    "mcu-64",
+)
 """The showcases in the order in which they are offered."""
 
 
-@cache
 def showcases() -> tuple[Showcase, ...]:
-    """All showcases; raises `SpecError` if a file is wrong."""
-    return tuple(parse((FOLDER / f"{name}.toml").read_text(encoding="utf-8"), name) for name in ORDER)
+    """The showcases whose models are on this machine; raises `SpecError` if a file is wrong."""
+    absent = to_fetch()
+    return tuple(showcase(name) for name in ORDER if _model_of(name) not in absent)
 
 
+def to_fetch() -> tuple[str, ...]:
+    """The models of showcases that are not on this machine, and can be fetched."""
+    here, shown = catalogue.names(), {_model_of(name) for name in ORDER}
+    return tuple(name for name in catalogue.packaged_names() if name in shown and name not in here)
+
+
+@lru_cache(maxsize=len(ORDER))
+def _model_of(name: str) -> str:
+    return str(tomllib.loads(_text(name))["run"]["model"])
+
+
+def _text(name: str) -> str:
+    return (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=len(ORDER))  # no error is kept: a model that was missing may have been fetched since
 def showcase(name: str) -> Showcase:
-    """The showcase of this name. Raises `SpecError`, which names the known ones."""
-    for each in showcases():
-        if each.name == name:
-            return each
+    """The showcase of this name. Raises `SpecError`, which names the known ones, or says how to fetch its
+    model.
+    """
+    if name in ORDER:
+        return parse(_text(name), name)
     known = ", ".join(ORDER)
     raise SpecError(f"no showcase {name}: there are {known}.", [("showcase", f"unknown: {name}")])
 

@@ -13,7 +13,7 @@ from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.domain.showcase import Claim, Guide, Place, Showcase
 from engine.domain.spec import RunSpec
 from engine.strategies.registry import STRATEGIES
-from topologies.showcases import showcase, showcases
+from topologies.showcases import showcase, showcases, to_fetch
 from webapp.accounts.access import UserRequest
 from webapp.advice import asking
 from webapp.advice.requests import AdviceRequest, QuestionRequest, base_of
@@ -62,6 +62,9 @@ class ShowcaseOut(Schema):
     request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
     others: list[OtherRunOut]
     claims: tuple[Claim, ...]
+    to_fetch: str | None = Field(
+        description="The model that answers questions, where it is not on this machine: for the demo."
+    )
 
 
 class ExpectedOut(Schema):
@@ -107,7 +110,8 @@ def explain(request: UserRequest, body: RunRequest) -> Why:
 @router.get("/showcases", response=list[ShowcaseOut])
 def list_showcases(request: HttpRequest) -> list[ShowcaseOut]:
     """The start page's run, reasons to distribute, and what every paper's method was invented for."""
-    return [_out(each) for each in showcases()]
+    absent = next(iter(to_fetch()), None)
+    return [_out(each, absent if each.place == "demo" else None) for each in showcases()]
 
 
 @router.get("/showcases/{name}/expected", response=ExpectedOut)
@@ -116,7 +120,7 @@ def expect_of_showcase(request: UserRequest, name: str) -> dict[str, str]:
     return {"expected": asking.expected(showcase(name).name, request.auth.pk)}
 
 
-def _out(shown: Showcase) -> ShowcaseOut:
+def _out(shown: Showcase, absent: str | None) -> ShowcaseOut:
     others = [
         OtherRunOut(name=other.name, title=other.title, request=_request(other.spec, other.title))
         for other in shown.others
@@ -132,6 +136,7 @@ def _out(shown: Showcase) -> ShowcaseOut:
         request=_request(shown.spec, shown.title),
         others=others,
         claims=shown.claims,
+        to_fetch=absent,
     )
 
 

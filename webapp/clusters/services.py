@@ -21,6 +21,7 @@ from webapp.clusters.models import Cluster
 
 DEMO = (
     "lab-3",
+    "zero-4",
     "spare-4",
     "gigabit-4",
     "lab-4",

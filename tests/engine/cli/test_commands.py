@@ -19,7 +19,7 @@ from engine.cli.list_command import LISTS
 from engine.cli.main import build_parser
 from engine.domain.stored import read_report
 from engine.strategies.registry import STRATEGIES
-from topologies.showcases import showcases
+from topologies.showcases import showcase, showcases
 
 ENVIRONMENT = Environment(topologies.load, topologies.names, topologies.presets)
 PREDICT = ("predict", "lab-3", "--model", "tiny-gpt2", "--weights", "random", "--strategy", "megatron")
@@ -332,7 +332,7 @@ def test_two_commands_may_not_have_one_name() -> None:
         build_parser(twice)
 
 
-SHOWCASES = Environment(topologies.load, topologies.names, topologies.presets, showcases=showcases)
+SHOWCASES = ENVIRONMENT._replace(showcases=showcases, showcase=showcase)
 
 
 def test_a_showcase_and_a_run_beside_it_are_predicted_by_name(capsys: pytest.CaptureFixture[str]) -> None:
@@ -345,7 +345,7 @@ def test_a_showcase_and_a_run_beside_it_are_predicted_by_name(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--showcase", "nothing"], "--showcase nothing: no such showcase: there are together, too-large"),
+        (["--showcase", "nothing"], "no showcase nothing: there are answer, together, too-large"),
         (["--showcase", "lime/nothing"], "showcase lime has no run nothing beside its own"),
         (["--showcase", "lime", "--seed", "3"], "it has a whole run, so seed cannot be given, too"),
     ],

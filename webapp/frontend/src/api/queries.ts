@@ -193,6 +193,8 @@ const SHOWCASES = queryOptions({
   queryKey: ['showcases'],
   queryFn: ({ signal }) => api.get<Showcase[]>('/showcases', signal),
   staleTime: Infinity,
+  // The model of the first demo may be fetched beside all else: then it is offered.
+  refetchInterval: ({ state }) => (state.data?.some(({ to_fetch }) => to_fetch) ? 15_000 : false),
 });
 
 /** The start page's run, reasons to distribute, and what every paper's method was invented for. */

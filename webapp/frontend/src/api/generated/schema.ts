@@ -2476,6 +2476,7 @@ export interface components {
                 [key: string]: unknown;
             };
             title: string;
+            to_fetch: string | null;
         };
         SingleLayout: {
             device: number;

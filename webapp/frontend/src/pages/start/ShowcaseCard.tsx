@@ -3,6 +3,7 @@ import { useMediaQuery } from '@mantine/hooks';
 import { IconPlayerPlay } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
+import { command } from '@/api/command';
 import { useClusters, useMayWrite, useRuns } from '@/api/queries';
 import type { Showcase } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
@@ -24,7 +25,7 @@ interface Props {
 /** A showcase: what one will see and why, what to expect and what it took, and the run in one click. */
 export function ShowcaseCard({ showcase, size }: Props) {
   const mayWrite = useMayWrite();
-  const { name, title, look_for, place, request, emulated } = showcase;
+  const { name, title, look_for, place, request, emulated, to_fetch } = showcase;
   const { go, busy, refused } = useStart(request);
   const cluster = request.cluster;
   const drawn = useClusters().data?.find((row) => row.name === cluster?.name);
@@ -60,11 +61,15 @@ export function ShowcaseCard({ showcase, size }: Props) {
             <Expected showcase={showcase} />
             <Took showcase={showcase} />
             <Text size="xs" c="dimmed">
-              {cluster?.description} {request.strategy} with {request.model}
-              {typeof request.dilation === 'number' &&
-                `, shown ${three(request.dilation)} times slower than real time`}
-              .
+              {cluster?.description} {request.strategy} with {request.model}, {paceText(request)}.
             </Text>
+            {to_fetch && (
+              <Text size="xs" c="dimmed" data-testid="to-fetch">
+                {request.model} only goes on with texts like those that it was trained on. {to_fetch} answers
+                questions, and this page runs it once it is here: the first start fetches it beside all else,
+                and so does <code>{command(`models fetch ${to_fetch}`)}</code>.
+              </Text>
+            )}
           </>
         )}
         {refused && <ErrorPanel message={sentence(refused)} />}
@@ -95,6 +100,12 @@ export function ShowcaseCard({ showcase, size }: Props) {
       </div>
     </Card>
   );
+}
+
+function paceText({ dilation }: Showcase['request']): string {
+  return typeof dilation === 'number'
+    ? `shown ${three(dilation)} times slower than real time`
+    : 'as fast as on the boards where this computer keeps up';
 }
 
 /** What the newest finished run of a showcase took whose times are valid; nothing before there is one. */

@@ -1,17 +1,18 @@
 import { SimpleGrid, Skeleton, Text, Title } from '@mantine/core';
 import { sentence } from '@/api/client';
 import { useMayWrite, useShowcases } from '@/api/queries';
-import type { Showcase } from '@/api/types';
 import { ErrorPanel } from '@/components/ErrorPanel';
+import { demoOf } from './demo';
 import { ShowcaseCard } from './ShowcaseCard';
 
-/** The showcases of these places: reasons to distribute with what to expect, and the methods' own in brief. */
-export function Showcases({ reasons }: { reasons: readonly Showcase['place'][] }) {
+/** The first run where it is wanted, reasons to distribute with what to expect, and the methods' own in brief. */
+export function Showcases({ withDemo = false }: { withDemo?: boolean }) {
   const { data, error } = useShowcases();
   const mayWrite = useMayWrite();
   if (error) return <ErrorPanel message={sentence(error)} />;
   if (!data) return <Skeleton height={330} radius="md" />;
-  const shown = data.filter(({ place }) => reasons.includes(place));
+  const demo = withDemo ? demoOf(data) : undefined;
+  const shown = [...(demo ? [demo] : []), ...data.filter(({ place }) => place === 'reason')];
   return (
     <>
       <section>

@@ -2,6 +2,7 @@ import { Box, Skeleton, Text, Title } from '@mantine/core';
 import { useRuns, useSession, useShowcases } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { TourOffer } from '@/tour/TourOffer';
+import { demoOf } from './demo';
 import { ShowcaseCard } from './ShowcaseCard';
 import { Showcases } from './Showcases';
 import classes from './start.module.css';
@@ -23,14 +24,14 @@ export function StartPage() {
   return (
     <div className={classes.page}>
       <Hero />
-      <Showcases reasons={['reason']} />
+      <Showcases />
     </div>
   );
 }
 
 function Hero() {
   const me = useSession().data?.user;
-  const demo = useShowcases().data?.find(({ place }) => place === 'demo');
+  const demo = demoOf(useShowcases().data);
   return (
     <div className={classes.hero}>
       <div>

@@ -60,7 +60,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       {!experiments.isPending && (
         <>
           <RecentExperiments rows={experiments.data ?? []} />
-          <Showcases reasons={['demo', 'reason']} />
+          <Showcases withDemo />
         </>
       )}
     </Page>
