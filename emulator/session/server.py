@@ -33,7 +33,7 @@ from engine.domain.events import (
 from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
-from engine.models.reference.process import LIBRARY, LIBRARY_MODULES, fork_references
+from engine.models.reference import process as references
 from engine.runs.execute import execute
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source
@@ -52,7 +52,7 @@ NEEDED_LATE = (
 )
 """What a run imports after its plan, and what would else be imported by each of its devices."""
 
-NEEDED_LAST = ("torch.distributed.tensor", *LIBRARY_MODULES)
+NEEDED_LAST = ("torch.distributed.tensor", *references.LIBRARY_MODULES)
 """What the comparison at the end imports, by parts that take a second each."""
 
 SENT_AT_ONCE = (StateChanged, PlanMade, Logged, ChangeRefused, RequestRefused, ReportMade)
@@ -102,7 +102,7 @@ class Session:
     def prioritise_devices(self) -> None:
         """Give the device processes real-time priority. An unpaced run would take the whole machine."""
         if self.paced and self.network is not None:
-            children_in_real_time(but=self.network.shells)
+            children_in_real_time(but=self.network.shells | references.pids())
 
     def next_command(self) -> LiveCommand | None:
         self._flush_if_due()
@@ -146,7 +146,7 @@ def preload() -> None:
     import torch
 
     torch.set_num_threads(1)
-    os.environ.update(LIBRARY)
+    os.environ.update(references.LIBRARY)
     for name in NEEDED_LATE:
         import_module(name)
 
@@ -162,7 +162,7 @@ def main(descriptor: int) -> None:
     status = 0
     try:
         _first_to_go()
-        fork_references()
+        references.fork_references()
         session.run()
     except EdgeLoomError as error:
         session.flush()

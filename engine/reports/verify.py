@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
-from engine.models.inputs.prompts import text_ids, tokenised_text
-from engine.models.reference.teacher_forcing import Forced, Tokens, forced_outputs
-from engine.models.reference.transformers_outputs import Reference, load_or_compute
+from engine.models.inputs.prompts import requests_of, text_ids, tokenised_text
+from engine.models.reference.process import Said
+from engine.models.reference.teacher_forcing import Forced, Numbers, Tokens, reference_after
+from engine.models.reference.transformers_outputs import Reference, tokens_of
 from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
 
 if TYPE_CHECKING:
@@ -26,13 +26,17 @@ REL_LIMIT = 1e-4
 
 
 def compare_with_reference(
-    spec: RunSpec, outputs: Path, lossy: bool = False, kept: Sequence[int] | None = None
+    spec: RunSpec,
+    outputs: Path,
+    lossy: bool = False,
+    kept: Sequence[int] | None = None,
+    said: Said = lambda words: None,
 ) -> Correctness:
     """Compare a run's outputs with the reference. `outputs` is what the source saved: `logits.<i>`,
     `tokens.<i>` or `hidden.<i>` for every request i.
 
     A `lossy` run is measured but not judged (see `Correctness`). `kept`: the numbers that the requests of
-    `spec` had in the run, where they are not 0, 1, 2, …
+    `spec` had in the run, where they are not 0, 1, 2, … `said` is told how far it is.
     """
     from safetensors.torch import load_file
 
@@ -41,9 +45,40 @@ def compare_with_reference(
         got |= load_file(pieces)
     if kept is not None:
         got = renumbered(got, kept)
-    reference = load_or_compute(spec)
-    found = judge(spec, reference, got, lossy, partial(forced_outputs, spec))
+    got = with_whole_logits(got, spec.model.vocab_size)
+    if why := _incomplete(spec, got):
+        return Correctness(checked=True, ok=False, lossy=lossy, why=why)
+    reference = reference_after(spec, emitted_in(spec, got), said=said)
+
+    def forced(tokens: Tokens, numbers: Numbers) -> Sequence[torch.Tensor]:
+        """`tokens` are those of the run, of which `reference` is."""
+        wanted = reference if numbers == "own" else reference_after(spec, tokens, numbers, said)
+        return wanted.logits or wanted.hidden
+
+    found = judge(spec, reference, got, lossy, forced)
     return with_prompt(found, spec, reference.text_ids)
+
+
+def emitted_in(spec: RunSpec, got: dict[str, torch.Tensor]) -> Tokens:
+    """The tokens that a run has emitted for each request, by its outputs; none where it generates none."""
+    requests = range(len(requests_of(spec)))
+    if not spec.workload.new_tokens:
+        return [[] for _ in requests]
+    return [
+        got[f"tokens.{index}"].tolist()
+        if f"tokens.{index}" in got
+        else got[f"logits.{index}"].argmax(dim=-1).tolist()
+        for index in requests
+    ]
+
+
+def _incomplete(spec: RunSpec, got: dict[str, torch.Tensor]) -> str:
+    """Which request has another number of tokens than it was to get; "" if none has."""
+    for request, tokens in zip(requests_of(spec), emitted_in(spec, got), strict=True):
+        wanted = tokens_of(spec, request)
+        if spec.workload.new_tokens and len(tokens) != wanted:
+            return f"request {request.index} has {len(tokens)} tokens, expected {wanted}"
+    return ""
 
 
 def with_prompt(found: Correctness, spec: RunSpec, library: tuple[int, ...] | None) -> Correctness:

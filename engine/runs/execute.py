@@ -19,6 +19,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.models.inputs.text import GrowingText, can_decode, label_of
+from engine.models.reference.teacher_forcing import prepare_reference
 from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
 from engine.runs.active_run import Pairs
@@ -112,6 +113,7 @@ class _Execution:
                 if result.needed_dilation is not None:
                     attempt = self._begin_again(attempt.after_early_end(result.needed_dilation), ready)
                     continue
+                self._lap("dismantling")
                 attempt = attempt._replace(dilation=result.dilation or attempt.dilation)
                 prepared = ready.prepared
                 if prepared.spec.workload.is_open:
@@ -120,6 +122,7 @@ class _Execution:
                 report = report_of(
                     prepared, result, attempt.dilation, played.links, played.backend, ready.before
                 )
+                self._lap("judging")
                 after = attempt.after(report, result.changed_live)
                 if after is None:
                     correctness = self._verify(prepared, result, Path(folder) / "outputs.safetensors")
@@ -167,6 +170,8 @@ class _Execution:
     ) -> _Played:
         """One attempt: build and measure its network, start its devices, let them run to the end."""
         spec, prepared = self.spec, ready.prepared
+        if spec.dilation != "native":  # that one takes all cores
+            prepare_reference(spec, results)
         self._state("building", attempt.words)
         with open_network(spec, attempt.dilation) as network:
             ready.importing.finish()
@@ -244,10 +249,15 @@ class _Execution:
             return Correctness(why=f"not compared: the run {result.outcome.in_words}")
         if not prepared.requests:
             return Correctness(why="not compared: no request got a token")
-        self._state("verifying", "against transformers on one device")
+        against = "against transformers on one device"
+        self._state("verifying", against)
         lossy = strategy(self.spec.strategy).is_lossy(prepared.plan)
         kept = [request.index for request in prepared.requests]
-        return compare_with_reference(prepared.spec, outputs, lossy, kept)
+
+        def said(words: str) -> None:
+            self._state("verifying", f"{against}, {words}")
+
+        return compare_with_reference(prepared.spec, outputs, lossy, kept, said)
 
 
 def check_wall_time(spec: RunSpec, trace: Sequence[Span | Mark]) -> None:

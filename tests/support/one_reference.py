@@ -1,5 +1,5 @@
-"""The reference of a run, computed into a cache unless it is there; the file gets "" or the error's
-sentence.
+"""The reference of a run after the tokens in a file, computed into a cache unless it is there; the last file
+gets "" or the error's sentence.
 """
 
 import json
@@ -7,13 +7,13 @@ from pathlib import Path
 
 from engine.domain.errors import HostError
 from engine.domain.spec import RunSpec
-from engine.models.reference.transformers_outputs import load_or_compute
+from engine.models.reference.teacher_forcing import reference_after
 
 
-def main(spec_file, cache, said):
+def main(spec_file, tokens_file, cache, said):
     spec = RunSpec.parse(json.loads(Path(spec_file).read_text()), spec_file)
     try:
-        load_or_compute(spec, Path(cache))
+        reference_after(spec, json.loads(Path(tokens_file).read_text()), cache_dir=Path(cache))
         Path(said).write_text("")
     except HostError as error:
         Path(said).write_text(str(error))

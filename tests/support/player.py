@@ -53,7 +53,7 @@ def main():
 
 def start_the_references():
     """Start their process by a question that it refuses: a copy's own would end with the copy."""
-    refused = process._shared[-1].compute("engine.models.reference.transformers_outputs", ["no spec", "none"])
+    refused = process._shared[-1].compute("engine.models.reference.teacher_forcing", ["no spec", "none"])
     assert refused is not None
 
 

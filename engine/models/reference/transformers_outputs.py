@@ -1,33 +1,24 @@
-"""Compute with `transformers` on one device the tokens and logits that every run is compared with.
+"""Compute with `transformers` on one device the tokens and logits that a run is compared with, here and now.
 
-`python -m engine.models.reference.transformers_outputs SPEC.json OUT.safetensors` computes them in a separate
-process, from the same weights: the library loads a directory, or gets the random weights drawn into its
-modules. The tokens are chosen greedily, with the library's own KV cache.
+From the same weights: the library loads a directory, or gets the random weights drawn into its modules. The
+tokens are chosen greedily, with the library's own KV cache. Where a run's own tokens are known,
+`teacher_forcing.py` needs fewer passes.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import shutil
 import sys
-import uuid
-from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from engine.domain.cache_directory import cache_directory, prune
 from engine.domain.errors import HostError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
 from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
-from engine.models.inputs.library_tokenizer import library_ids, tokenizer_digests
+from engine.models.inputs.library_tokenizer import library_ids
 from engine.models.inputs.prompts import is_chat, pixels_of, requests_of, tokenised_text
-from engine.models.reference.process import run_apart
 from engine.models.weights.directory import CONFIG, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
@@ -36,24 +27,9 @@ if TYPE_CHECKING:
 
     from engine.models.weights.store import Source
 
-KEEP_FILES = 200
 TEXT_IDS = "text_ids"
 UNUSED = ("accelerate", "scipy")
 """What `transformers` imports where it is installed, for a second, and needs for no model of ours."""
-ENGINE = Path(__file__).resolve().parents[2]
-CODE = (
-    "models/reference/transformers_outputs.py",
-    "models/weights/store.py",
-    "models/weights/quantise.py",
-    "ops/torch_kernels/packed.py",
-    "models/weights/drawn.py",
-    "ops/layout.py",
-    *sorted(str(file.relative_to(ENGINE)) for file in (ENGINE / "models/families").glob("*.py")),
-    "models/inputs/prompts.py",
-    "models/inputs/library_tokenizer.py",
-    "models/inputs/pictures.py",
-)
-"""Files that decide the numbers: an answer of older code is not taken from the cache."""
 
 
 class Reference(NamedTuple):
@@ -71,67 +47,6 @@ class Reference(NamedTuple):
         """`logits.<i>` or `hidden.<i>` of every request i."""
         named = {f"logits.{index}": logits for index, logits in enumerate(self.logits)}
         return named | {f"hidden.{index}": hidden for index, hidden in enumerate(self.hidden)}
-
-
-def load_or_compute(spec: RunSpec, cache_dir: Path | None = None) -> Reference:
-    """The reference of `spec`, computed at most once per model, weights, prompts and library versions.
-
-    Raises `HostError` when the process that computes it fails.
-    """
-    path = (cache_dir or cache_directory()) / "references" / f"{_content_hash(spec)}.safetensors"
-    if path.is_file():
-        return _read(path)
-    with TemporaryDirectory() as folder:
-        made = Path(folder) / path.name
-        run_apart("engine.models.reference.transformers_outputs", spec, made)
-        with suppress(OSError):  # a full disk: then it is computed again
-            _keep(made, path)
-        return _read(made)
-
-
-def _content_hash(spec: RunSpec) -> str:
-    """A hash of everything that decides the reference, and of nothing else."""
-    weights: Any = spec.seed
-    config = Path(spec.weights.directory) / CONFIG
-    if spec.weights.directory and config.is_file():
-        weights = (spec.seed, _digest(config))
-    if spec.weights.kind == "directory":
-        files = sorted(Path(spec.weights.directory).glob("*.safetensors"))
-        weights = [(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    text, tokenizer = tokenised_text(spec), Path(spec.weights.directory)
-    facts = {
-        "text": None if text is None else (text, is_chat(spec), tokenizer_digests(tokenizer)),
-        "model": spec.model.model_dump(mode="json", exclude={"name", "source"}),
-        "weights": weights,
-        "tokens": [request.tokens for request in requests_of(spec)],
-        "pictures": (spec.workload.image or spec.seed) if spec.model.vision else None,
-        "new_tokens": [tokens_of(spec, request) for request in requests_of(spec)],
-        "versions": [version(package) for package in ("torch", "transformers", "numpy")],
-        "code": [_digest(ENGINE / name) for name in CODE],
-    }
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _keep(made: Path, path: Path) -> None:
-    """Put a copy at `path`, whole or not at all; raises `OSError`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{uuid.uuid4().hex}.part")  # emulations in PID namespaces have equal PIDs
-    try:
-        shutil.copyfile(made, part)
-        part.rename(path)
-    finally:
-        part.unlink(missing_ok=True)
-    prune(path.parent, "*.safetensors", KEEP_FILES)
-
-
-def _read(path: Path) -> Reference:
-    from safetensors.torch import load_file
-
-    return reference_of(load_file(path))
 
 
 def reference_of(tensors: dict[str, torch.Tensor]) -> Reference:
@@ -295,17 +210,3 @@ def leave_out_unused() -> None:
     """
     for name in UNUSED if "transformers" not in sys.modules else ():
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # so it counts as not installed
-
-
-def main(arguments: list[str]) -> int:
-    from safetensors.torch import save_file
-
-    leave_out_unused()
-    spec_path, out_path = arguments
-    spec = RunSpec.parse(json.loads(Path(spec_path).read_text(encoding="utf-8")), spec_path)
-    save_file(compute(spec), out_path)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -5,6 +5,7 @@ import os
 import socket
 from collections import deque
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from emulator.session.wire import JsonLines
 from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
+from engine.models.reference import process
 from engine.models.reference.process import run_apart
 from tests.support.one_device import spec_of
 
@@ -186,6 +188,18 @@ def test_a_session_says_that_it_has_heard_a_stop() -> None:
     lines = FakeLines([{"kind": "stop"}])
     assert Session(lines).should_stop()  # type: ignore[arg-type]
     assert lines.sent == [{"stopping": True}]
+
+
+def test_neither_shells_nor_the_process_of_references_run_in_real_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No clock waits for them, and a paced device does."""
+    session, without = Session(FakeLines()), list[frozenset[int]]()  # type: ignore[arg-type]
+    session.paced, session.network = True, SimpleNamespace(shells=frozenset({3, 4}))  # type: ignore[assignment]
+    monkeypatch.setattr(server, "children_in_real_time", lambda but: without.append(but))
+    monkeypatch.setattr(process, "pids", lambda: frozenset({7}))
+    session.prioritise_devices()
+    assert without == [{3, 4, 7}]
 
 
 def test_a_session_computes_its_reference_in_a_copy_of_itself(

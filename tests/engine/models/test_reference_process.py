@@ -1,12 +1,11 @@
 """One process for many references: it starts once, reports why a reference fails, continues, and ends."""
 
-import errno
 import json
 import os
+import select
 import sys
 
 import pytest
-import torch
 
 from engine.domain.errors import HostError
 from engine.models.reference import process, transformers_outputs
@@ -101,47 +100,59 @@ def test_a_reference_process_that_dies_is_an_error_and_not_a_hang(tmp_path, star
         process.one_process(),
         pytest.raises(HostError, match="could not be computed: its process ended with status 1"),
     ):
-        process.run_apart(
-            "engine.models.reference.transformers_outputs", spec_of("tiny-gpt2"), tmp_path / "x"
-        )
+        process.run_apart("engine.models.reference.teacher_forcing", spec_of("tiny-gpt2"), tmp_path / "x")
     assert len(starts) == 1
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may raise its priority")
-def test_a_reference_has_ordinary_priority_beside_an_emulation_that_has_more(tmp_path, monkeypatch):
-    """No clock waits for it, and others use the cores, too."""
-    (tmp_path / "tells_niceness.py").write_text("import os, sys\nsys.exit(str(os.nice(0)))\n")
+def test_a_reference_has_ordinary_priority_in_the_session_of_an_emulation_that_has_more(
+    tmp_path, monkeypatch
+):
+    """No clock waits for it. But the kernel shares the cores out by sessions first: in one of its own, it
+    would get no more than any program of others.
+    """
+    (tmp_path / "tells_niceness.py").write_text(
+        "import os\ndef main(arguments):\n    raise ValueError(os.nice(0), os.getsid(0))\n"
+    )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     before = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, 0, -5)
     try:
-        with pytest.raises(HostError, match=r"could not be computed: 0$"):
+        with pytest.raises(HostError, match=rf"could not be computed: ValueError: \(0, {os.getsid(0)}\)$"):
             process.run_apart("tells_niceness", spec_of("tiny-gpt2"), tmp_path / "made")
     finally:
         os.setpriority(os.PRIO_PROCESS, 0, before)
 
 
-def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts):
-    """Any program does that reads a file and writes another."""
+def test_without_a_shared_process_each_reference_has_its_own(tmp_path, starts, monkeypatch):
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules/says_its_seed.py").write_text(REFERENCE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    process.prepare("says_its_seed", [])
+    assert starts == []
     for name in ("first", "second"):
-        process.run_apart("json.tool", spec_of("tiny-gpt2"), tmp_path / name)
-    assert len(starts) == 2
-    assert {path.name for path in tmp_path.iterdir()} == {"first", "second"}
+        process.run_apart("says_its_seed", spec_of("tiny-gpt2"), tmp_path / name)
+    assert len(starts) == 2 and all(one.returncode is not None for one in starts)
+    assert {path.name for path in tmp_path.iterdir()} == {"modules", "first", "second"}
 
 
 FORKED = """
 import json, os, sys
 from pathlib import Path
-import torch
+
+prepared = []
 
 def main(arguments):
+    if not arguments:
+        prepared.append(os.getpid())
+        raise ValueError("nobody waits for this")
     if arguments[1].endswith("dies"):
         os._exit(7)
     if arguments[1].endswith("fails"):
         print("much", file=sys.stderr)
         raise ValueError("no seed")
-    said = [os.getpid(), os.getppid(), os.getpgid(0), os.nice(0), torch.get_num_threads()]
+    said = [os.getpid(), os.getppid(), os.getsid(0), os.nice(0), prepared]
     Path(arguments[1]).write_text(json.dumps(said))
 """
 
@@ -151,28 +162,50 @@ def forked(tmp_path, monkeypatch):
     """`forked(name)`: what a reference says that is computed in a copy of this process."""
     (tmp_path / "tells_who_forked.py").write_text(FORKED)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(process, "_forks", True)
+    process.fork_references()
 
     def compute(name):
         process.run_apart("tells_who_forked", spec_of("tiny-gpt2"), tmp_path / name)
         return json.loads((tmp_path / name).read_text())
 
-    return compute
+    yield compute
+    process._shared.pop().close()
 
 
-def test_a_forked_reference_is_no_program_and_has_all_cores_and_an_ordinary_priority(forked, starts):
-    torch.set_num_threads(1)
+@pytest.fixture
+def raised():
+    """The niceness of this process, which only root may raise."""
     before = os.getpriority(os.PRIO_PROCESS, 0)
-    raised = -5 if os.geteuid() == 0 else before
-    os.setpriority(os.PRIO_PROCESS, 0, raised)
-    try:
-        pid, parent, group, niceness, threads = forked("made")
-    finally:
-        os.setpriority(os.PRIO_PROCESS, 0, before)
-    assert starts == [] and parent == os.getpid() and group == pid
-    assert niceness == max(0, raised) and threads == len(os.sched_getaffinity(0))
+    os.setpriority(os.PRIO_PROCESS, 0, -5 if os.geteuid() == 0 else before)
+    yield os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+def test_a_forked_reference_is_no_program_and_has_an_ordinary_priority_in_this_session(
+    raised, forked, starts
+):
+    pid, parent, session, niceness, _ = forked("made")
+    assert starts == [] and parent == os.getpid() and session == os.getsid(0)
+    assert niceness == max(0, raised) and process.pids() == {pid}
+    process._shared[-1].close()
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, 0)
+
+
+def test_a_forked_reference_keeps_nothing_open_that_was_opened_after_it(forked):
+    """A run's relays of packets wait for the end of a pipe, and would wait for ever."""
+    reading, writing = os.pipe()
+    forked("made")
+    os.close(writing)
+    ended = select.select([reading], [], [], 0)[0]
+    os.close(reading)
+    assert ended
+
+
+def test_what_a_process_was_told_to_prepare_is_there_when_it_is_asked(forked):
+    process.prepare("tells_who_forked", [])
+    pid, *_, prepared = forked("made")
+    assert prepared == [pid]
 
 
 @pytest.mark.parametrize(
@@ -184,53 +217,18 @@ def test_a_forked_reference_that_fails_or_dies_is_an_error_with_its_sentence(for
         forked(name)
 
 
-@pytest.fixture
-def written(monkeypatch):
-    """References are as many bytes as were written before, and are read as what the file has."""
-    drafts = []
-
-    def compute(module, spec, draft):
-        drafts.append(draft)
-        draft.write_bytes(b"x" * len(drafts))
-
-    monkeypatch.setattr(transformers_outputs, "run_apart", compute)
-    monkeypatch.setattr(transformers_outputs, "_read", lambda path: path.read_bytes())
-    return drafts
-
-
-def test_two_emulations_with_equal_pids_may_compute_the_same_reference_at_once(
-    tmp_path, monkeypatch, written
-):
-    """Each is in a PID namespace of its own, and the cache is one."""
-    compute, spec = transformers_outputs.run_apart, spec_of("tiny-gpt2")
-
-    def compute_beside_another(*given):
-        compute(*given)
-        if len(written) == 1:
-            transformers_outputs.load_or_compute(spec, tmp_path)
-
-    monkeypatch.setattr(os, "getpid", lambda: 1)
-    monkeypatch.setattr(transformers_outputs, "run_apart", compute_beside_another)
-    assert transformers_outputs.load_or_compute(spec, tmp_path) == b"x"
-    (kept,) = (tmp_path / "references").iterdir()
-    assert kept.read_bytes() == b"x" and len({*written, kept}) == 3
-
-
-@pytest.mark.parametrize("full", ["copyfile", "mkdir"])
-def test_a_cache_that_cannot_be_written_costs_a_run_nothing_but_time(tmp_path, monkeypatch, written, full):
-    """A healthy run failed at its end because the disk was full."""
-
-    def refuse(*given, **more):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as disk:
-        place = transformers_outputs.shutil if full == "copyfile" else transformers_outputs.Path
-        disk.setattr(place, full, refuse)
-        assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"x"
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-    assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
-    assert transformers_outputs.load_or_compute(spec_of("tiny-gpt2"), tmp_path) == b"xx"
-    assert not any(draft.exists() for draft in written)
+def test_a_computation_says_how_far_it_is(tmp_path, monkeypatch):
+    (tmp_path / "says.py").write_text(
+        "from engine.models.reference.process import say\n"
+        "def main(arguments):\n    say('1 of 2 tokens')\n    say('2 of 2 tokens')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(process, "TOLD_S", 0.0)
+    process.fork_references()
+    said = []
+    process.run_apart("says", spec_of("tiny-gpt2"), tmp_path / "made", said=said.append)
+    process._shared.pop().close()
+    assert said == ["1 of 2 tokens", "2 of 2 tokens"]
 
 
 @pytest.mark.parametrize("imported", [False, True])

@@ -15,6 +15,7 @@ from engine.models.inputs import pictures
 from engine.models.inputs.prompts import pixels_of, requests_of
 from engine.models.inputs.text import encode
 from engine.models.reference import transformers_outputs
+from engine.models.reference.kept import Prompts
 from engine.models.weights.store import WeightStore, load
 from engine.ops import core as ops
 from engine.ops.layout import tensor_parts, whole_model
@@ -97,10 +98,10 @@ def test_the_reference_is_another_one_for_another_picture(picture):
     spec = seeing_spec("tiny-vit")
     image = pictures.encoded(spec.model.vision, picture, "here")
     given = spec.model_copy(update={"workload": spec.workload.model_copy(update={"image": image})})
-    hashes = {
-        transformers_outputs._content_hash(one) for one in (spec, given, spec.model_copy(update={"seed": 12}))
-    }
-    assert len(hashes) == 3
+    specs = (spec, given, spec.model_copy(update={"seed": 12}))
+    assert len({Prompts(one).folder(requests_of(one)[0]) for one in specs}) == 3
+    assert len({Prompts(spec).folder(request) for request in requests_of(spec)}) == len(requests_of(spec))
+    assert len({Prompts(given).folder(request) for request in requests_of(given)}) == 1
 
 
 @pytest.mark.parametrize(

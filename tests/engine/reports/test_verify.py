@@ -27,10 +27,13 @@ def judge(tmp_path, monkeypatch):
     """Correctness of a run with the tensors that are given, against the reference that is given."""
 
     def of(got, reference=None, new_tokens=3, own=LOGITS, precise=LOGITS):
-        kept = reference or Reference(TOKENS, LOGITS, ())
-        forced = {"own": own, "precise": precise}
-        monkeypatch.setattr(verify, "load_or_compute", lambda spec: kept)
-        monkeypatch.setattr(verify, "forced_outputs", lambda spec, tokens, numbers: list(forced[numbers]))
+        kept = reference or Reference(TOKENS, own, ())
+        wide = kept._replace(logits=precise)
+        monkeypatch.setattr(
+            verify,
+            "reference_after",
+            lambda spec, tokens, numbers="own", said=None: kept if numbers == "own" else wide,
+        )
         model = GPT2 if new_tokens else BERT
         workload = Workload(prompt_tokens=4, new_tokens=new_tokens, requests=len(kept.tensors()))
         spec = RunSpec(cluster=star((1e9,)), model=model, strategy="single", workload=workload)
@@ -72,6 +75,11 @@ def test_the_same_tokens_are_not_enough_when_the_numbers_are_off(judge, rel_erro
 
 def test_an_error_in_any_request_and_token_counts(judge):
     assert judge(logits(add=0.1, request=1, token=2, entry=1)).ok is False
+
+
+def test_a_request_that_lacks_a_token_is_wrong(judge):
+    found = judge(logits() | {"logits.1": LOGITS[1][:2].clone()})
+    assert (found.checked, found.ok, found.why) == (True, False, "request 1 has 2 tokens, expected 3")
 
 
 def test_another_token_is_wrong_and_said_so(judge):
