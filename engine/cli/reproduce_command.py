@@ -26,11 +26,11 @@ from engine.experiments.results.versions import Versions
 from engine.reproductions.compared import compared_points
 from engine.reproductions.declared import inputs_moved_in
 from engine.reproductions.document import PICTURES, document
-from engine.reproductions.moved import Moved, moved_points, moves, ours_of, write_moves
+from engine.reproductions.moved import Moved, about, moved_points, moves, ours_of, write_moves
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.states import STATES
 from engine.reproductions.summary import counted
-from engine.reproductions.verdicts import FigureVerdict, claims_without_figures, figure_verdicts
+from engine.reproductions.verdicts import FigureVerdict, agreements, claims_without_figures, figure_verdicts
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "reproductions.md"
 START, END = "<!-- reproductions -->", "<!-- end reproductions -->"
@@ -147,6 +147,7 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
 def _moved(one: Experiment, before: Sequence[Row], args: argparse.Namespace) -> Moved:
     """How much ours moves when each input of an experiment does."""
     points = expand(one, sources_of(args.environment))
+    one = about(one, agreements(one, before))
     found: Moved = {}
     for put_in in inputs_moved_in(one.name):
         chosen = moved_points(one, points, put_in)

@@ -16,15 +16,21 @@ from engine.domain.values import NonNegative, Value
 FILE = Path(__file__).with_name("declared.toml")
 
 InputField = Literal[
-    "flop_per_s", "memory_byte_per_s", "disk_byte_per_s", "reserved_bytes", "links.bit_per_s"
+    "flop_per_s",
+    "memory_byte_per_s",
+    "disk_byte_per_s",
+    "reserved_bytes",
+    "links.bit_per_s",
+    "workload.prompt_tokens",
+    "workload.new_tokens",
 ]
 
 
 class Input(Value):
     """A number that was put in, `name` in words. `set_by` are the figures that it was fitted to.
 
-    Every run of `experiments` is predicted again with `fields` of all workers, or of the links, multiplied by
-    `by`, 0 to leave it out: figures of ours that move with it follow from it.
+    Every run of `experiments` is predicted again with `fields` of all workers, of the links or of the
+    workload multiplied by `by`, 0 to leave it out: figures of ours that move with it follow from it.
     """
 
     name: str

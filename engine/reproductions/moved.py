@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
 
-from engine.domain.claim import Ended, Within
+from engine.domain.claim import Within
 from engine.domain.cluster import DeviceSpec
 from engine.domain.experiment import Experiment
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point
 from engine.experiments.results.cells import cells, chosen
-from engine.experiments.results.claims import verdicts
+from engine.experiments.results.claims import NEUTRAL, verdicts
 from engine.experiments.results.published import compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.compared import compared_points, is_at
@@ -22,11 +22,15 @@ from engine.reproductions.declared import Input
 
 FILE = Path(__file__).with_name("moved.json")
 
+OF_WORKLOAD = "workload."
+
 Ours = dict[str, float | str]
-"""Figure → ours as a number, or how its runs ended."""
+"""Figure → ours as a number, how its runs ended, or whether its claim holds."""
 
 Moved = dict[str, dict[str, float]]
-"""Name of an input → figure → how many times as large ours is; 0: its runs end otherwise."""
+"""Name of an input → figure → how many times as large ours is, or its effect against a baseline;
+0: its runs end otherwise, or another thing becomes of its claim.
+"""
 
 
 @cache
@@ -43,9 +47,16 @@ def write_moves(found: Mapping[str, Moved]) -> None:
     shipped_moves.cache_clear()
 
 
+def about(experiment: Experiment, figures: Set[str]) -> Experiment:
+    """The experiment with the published values and claims of these figures alone."""
+    published = tuple(value for value in experiment.published if value.id in figures)
+    claims = tuple(claim for claim in experiment.claims if figures & set(claim.figures))
+    return experiment.model_copy(update={"published": published, "claims": claims})
+
+
 def moved_points(experiment: Experiment, points: Sequence[Point], one: Input) -> tuple[Point, ...]:
     """The points that figures are compared with, with the input multiplied; nothing else of them changes."""
-    claims = [claim for claim in experiment.claims if claim.figures and isinstance(claim, Within | Ended)]
+    claims = [claim for claim in experiment.claims if claim.figures]
     compared = {point.digest for point in compared_points(experiment, points)}
     wanted = [
         point
@@ -72,12 +83,17 @@ def moved(spec: RunSpec, one: Input) -> RunSpec:
     changed = cluster.model_validate(
         cluster.model_copy(update={"devices": devices, "links": links}).model_dump()
     )
-    return spec.model_copy(update={"cluster": changed})
+    names = [field.removeprefix(OF_WORKLOAD) for field in one.fields if field.startswith(OF_WORKLOAD)]
+    counts = {name: getattr(spec.workload, name) for name in names}
+    workload = spec.workload.model_copy(
+        update={name: round(count * one.by) for name, count in counts.items() if count}
+    )
+    return spec.model_copy(update={"cluster": changed, "workload": workload})
 
 
 def _moved_device(device: DeviceSpec, one: Input) -> DeviceSpec:
     update: dict[str, object] = {
-        field: getattr(device, field) * one.by for field in one.fields if not field.startswith("links.")
+        field: getattr(device, field) * one.by for field in one.fields if "." not in field
     }
     if "flop_per_s" in one.fields:
         update["family_rates"] = tuple(
@@ -87,17 +103,20 @@ def _moved_device(device: DeviceSpec, one: Input) -> DeviceSpec:
 
 
 def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
-    """Ours of every figure whose value can move: values, bounds of a value, and how runs ended."""
+    """Ours of every figure: a value, of a relation its distance from the baseline; how runs ended; or what
+    becomes of a claim.
+    """
     rows = [row for row in rows if row.world == "predicted"]
+    neutral = {value.id: NEUTRAL.get(value.relation, 0.0) for value in experiment.published}
     found: Ours = {}
     for row in compare_published(experiment, rows):
-        found[row.id] = ", ".join(sorted(set(row.outcomes))) if row.ours is None else row.ours
+        ended = ", ".join(sorted(set(row.outcomes)))
+        found[row.id] = ended if row.ours is None else row.ours - neutral[row.id]
     judged = {one.name: one.verdict for one in verdicts(experiment, rows)}
     for claim in experiment.claims:
         for figure in claim.figures:
-            if isinstance(claim, Ended):
-                found[figure] = judged[claim.name]
-            elif isinstance(claim, Within) and claim.relation == "value":
+            found[figure] = judged[claim.name]
+            if isinstance(claim, Within) and claim.relation == "value":
                 matching = chosen(experiment, cells(experiment, rows, claim), claim.at)
                 means = [cell.mean for cell in matching if cell.mean is not None]
                 found[figure] = statistics.fmean(means) if means else "no value"
@@ -105,7 +124,9 @@ def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
 
 
 def moves(before: Ours, after: Ours) -> dict[str, float]:
-    """How many times as large ours is afterwards; 0 where it ends otherwise."""
+    """How many times as large ours is afterwards, less than 0 where an effect changes sides; 0 where it ends
+    otherwise.
+    """
     found = {}
     for figure, ours in before.items():
         now = after.get(figure)

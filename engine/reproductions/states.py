@@ -14,6 +14,9 @@ STATES: tuple[State, ...] = ("confirmed", "near", "direction", "contradicted", "
 COUNTED: tuple[State, ...] = ("confirmed", "contradicted")
 """What the head of a page counts."""
 
+AGREEMENTS: tuple[State, ...] = ("confirmed", "near", "direction")
+"""What a reader takes for an agreement, which nothing is that was put in."""
+
 CONFIRMED, NEAR = 0.1, 0.3
 """Largest distance from the published value, as a fraction of it."""
 
@@ -39,6 +42,8 @@ def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None =
     """
     if row.agrees is not None:
         return Judged("confirmed" if row.agrees else "contradicted")
+    if row.bound in ("at_most", "at_least") and row.deviation == 0 and row.ours and row.published:
+        return _of_bound(row.ours, row.published)
     if row.ours is None:
         return Judged("contradicted" if row.outcomes else "cannot be checked", row.problem)
     if sentence is not None and row.ours <= sentence.above:
@@ -64,6 +69,14 @@ def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None =
     return Judged("near" if distance <= NEAR else "direction")
 
 
+def _of_bound(ours: float, bound: float) -> Judged:
+    """A bound that is met, which confirms a number only near to it."""
+    times = max(ours / bound, bound / ours)
+    if times - 1 <= CONFIRMED:
+        return Judged("confirmed")
+    return Judged("direction", f"The bound is met {times:.2g} times over, which says nothing of its value.")
+
+
 def state_of_claim(found: Verdict) -> Judged:
     """A sentence holds as it stands, in direction, or not."""
     match found.verdict:
@@ -80,18 +93,24 @@ def state_of_claim(found: Verdict) -> Judged:
 def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by: dict[str, float]) -> Judged:
     """`judged`, or *input* where what was put in would be taken for an agreement. A contradiction stays one.
 
-    `moved` has by the name of an input how many times as large ours is with it multiplied by `by`.
+    `moved` has by the name of an input how many times as large ours, or its effect, is with it multiplied by
+    `by`.
     """
-    if judged.state not in ("confirmed", "near", "direction"):
+    if judged.state not in AGREEMENTS:
         return judged
     if set_it is not None:
         return Judged("input", f"Put in: {set_it.name}.")
     for name, ratio in moved.items():
         if follows(ratio, by[name]):
-            change = "it ends otherwise" if ratio == 0 else f"ours is {ratio:.2f} times as large"
             moved_to = f"with {by[name]:.2f} times of it" if by[name] else "without it"
-            return Judged("input", f"It follows from {name}: {moved_to}, {change}.")
+            return Judged("input", f"It follows from {name}: {moved_to}, {_change(ratio)}.")
     return judged
+
+
+def _change(ratio: float) -> str:
+    if ratio == 0:
+        return "it ends otherwise"
+    return f"ours is {ratio:.2f} times as large" if ratio > 0 else "it is on the other side of its baseline"
 
 
 def follows(ratio: float, by: float) -> bool:

@@ -20,8 +20,15 @@ from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.declared import input_set_by, inputs_moved_in, matches, repeated_by, sentence_of
 from engine.reproductions.figures import figures, published_text
-from engine.reproductions.moved import shipped_moves
-from engine.reproductions.states import Judged, State, state_of_claim, state_of_value, with_input
+from engine.reproductions.moved import Moved, shipped_moves
+from engine.reproductions.states import (
+    AGREEMENTS,
+    Judged,
+    State,
+    state_of_claim,
+    state_of_value,
+    with_input,
+)
 
 REASONS = Path(__file__).with_name("reasons.toml")
 
@@ -83,18 +90,27 @@ def reason_of(figure_id: str) -> Reason | None:
     return next((one for one in remarks().reason if matches(figure_id, one.figures)), None)
 
 
-def figure_verdicts(experiment: Experiment, rows: Sequence[Row]) -> tuple[FigureVerdict, ...]:
-    """A verdict per published figure and world, in the order of the file: values, then claims. What ours
-    moves with is that of the shipped results.
+def figure_verdicts(
+    experiment: Experiment, rows: Sequence[Row], moves: Moved | None = None
+) -> tuple[FigureVerdict, ...]:
+    """A verdict per published figure and world, in the order of the file: values, then claims. `moves` is
+    what ours moves with, by default that of the shipped results.
     """
-    compared = [_of_value(experiment, row) for row in compare_published(experiment, rows)]
+    moves = shipped_moves().get(experiment.name, {}) if moves is None else moves
+    compared = [_of_value(experiment, row, moves) for row in compare_published(experiment, rows)]
     names = {claim.name: claim.figures for claim in experiment.claims}
     claimed = [
-        _of_claim(experiment, verdict, figure_id)
+        _of_claim(experiment, verdict, figure_id, moves)
         for verdict in verdicts(experiment, rows)
         for figure_id in names[verdict.name]
     ]
     return (*compared, *claimed)
+
+
+def agreements(experiment: Experiment, rows: Sequence[Row]) -> set[str]:
+    """The predicted figures that agree with ours and were not put in: what moves them is to be found out."""
+    found = figure_verdicts(experiment, rows, {})
+    return {one.id for one in found if one.world == "predicted" and one.state in AGREEMENTS}
 
 
 def claims_without_figures(experiment: Experiment, rows: Sequence[Row]) -> tuple[Verdict, ...]:
@@ -103,14 +119,14 @@ def claims_without_figures(experiment: Experiment, rows: Sequence[Row]) -> tuple
     return tuple(verdict for verdict in verdicts(experiment, rows) if verdict.name in names)
 
 
-def _of_value(experiment: Experiment, row: PublishedRow) -> FigureVerdict:
+def _of_value(experiment: Experiment, row: PublishedRow, moves: Moved) -> FigureVerdict:
     value = next(one for one in experiment.published if one.id == row.id)
-    judged = state_of_value(row, value.relation, sentence_of(row.id))
     return _verdict(
         experiment,
         row.id,
         row.world,
-        judged,
+        state_of_value(row, value.relation, sentence_of(row.id)),
+        moves,
         where=row.where,
         what=_words(experiment, row.coordinates),
         published=_published(row, value.bound),
@@ -119,7 +135,7 @@ def _of_value(experiment: Experiment, row: PublishedRow) -> FigureVerdict:
     )
 
 
-def _of_claim(experiment: Experiment, found: Verdict, figure_id: str) -> FigureVerdict:
+def _of_claim(experiment: Experiment, found: Verdict, figure_id: str, moves: Moved) -> FigureVerdict:
     judged = state_of_claim(found)
     texts = {
         "where": found.where,
@@ -127,16 +143,15 @@ def _of_claim(experiment: Experiment, found: Verdict, figure_id: str) -> FigureV
         "published": published_text(figures()[figure_id]),
         "ours": found.found,
     }
-    return _verdict(experiment, figure_id, found.world, judged, **texts)
+    return _verdict(experiment, figure_id, found.world, judged, moves, **texts)
 
 
 def _verdict(
-    experiment: Experiment, figure_id: str, world: World, judged: Judged, **fields: Any
+    experiment: Experiment, figure_id: str, world: World, judged: Judged, moves: Moved, **fields: Any
 ) -> FigureVerdict:
     """The verdict with what was put in, with a person's reason where it is off, and with its cause."""
     moved_by = {one.name: one.by for one in inputs_moved_in(experiment.name)}
-    found = shipped_moves().get(experiment.name, {})
-    of_figure = {name: found[name][figure_id] for name in moved_by if figure_id in found.get(name, {})}
+    of_figure = {name: moves[name][figure_id] for name in moved_by if figure_id in moves.get(name, {})}
     state, why = with_input(judged, input_set_by(figure_id), of_figure, moved_by)
     reason = reason_of(figure_id) if state in ("direction", "contradicted") else None
     if reason is not None:
