@@ -23,7 +23,7 @@ PICTURES = "reproductions"
 def document(pictures: Mapping[str, Sequence[str]] | None = None) -> str:
     """All of it; `pictures` names the files of every experiment in the folder `PICTURES`."""
     found = reproductions()
-    parts = [_headlines(found), _arithmetic(found), _states(found), _others(found)]
+    parts = [_independent(found), _headlines(found), _arithmetic(found), _states(found), _others(found)]
     for paper in found.papers:
         parts.append(f"## {paper.title}\n\n{paper.source}.")
         own = [one for one in experiments() if one.paper == paper.paper]
@@ -47,13 +47,21 @@ def _headlines(found: Reproductions) -> str:
         for paper in found.papers
         for one in paper.headlines
     ]
-    counts = [(paper.title, paper.confirmed, paper.contradicted) for paper in found.papers]
-    counts.append(("all", sum(row[1] for row in counts), sum(row[2] for row in counts)))
     columns = ("paper", "claim", "published", "ours", "state", "why")
+    return f"## What the papers claim first\n\n{_table(columns, rows)}"
+
+
+def _independent(found: Reproductions) -> str:
+    counts = [(one.title, one.compared, one.confirmed, one.contradicted) for one in found.papers]
+    compared, confirmed, contradicted = (sum(row[index] for row in counts) for index in (1, 2, 3))
+    counts.append(("all", compared, confirmed, contradicted))
+    columns = ("paper", "compared", "confirmed", "contradicted")
     return (
-        f"## What the papers claim first\n\n{_table(columns, rows)}"
-        "\n\n## How many independent figures are confirmed, and how many contradicted\n\n"
-        f"{_table(('paper', 'confirmed', 'contradicted'), counts)}"
+        f"## {confirmed} of {compared} independent figures are confirmed\n\n"
+        f"The papers print {sum(one.figures for one in found.papers):,} figures. Those are compared that a run "
+        "here or a test can have, each once: figures that follow from another one by arithmetic do not count. "
+        "Of the others some were put in and confirm nothing, see below.\n\n"
+        f"{_table(columns, counts)}"
     )
 
 

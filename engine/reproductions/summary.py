@@ -35,8 +35,8 @@ class ExperimentSummary(Value):
 
 
 class PaperSummary(Value):
-    """A paper's headline claims, how many of its independent figures are confirmed and contradicted, and what
-    becomes of all: the four parts add up to `figures`.
+    """A paper's headline claims, how many of its independent figures are compared, confirmed and contradicted,
+    and what becomes of all: the four parts add up to `figures`.
     """
 
     paper: str
@@ -44,6 +44,7 @@ class PaperSummary(Value):
     source: str
     strategy: str
     headlines: tuple[Headline, ...]
+    compared: Count
     confirmed: Count
     contradicted: Count
     figures: Count
@@ -142,6 +143,7 @@ def _paper(
         source=one.source,
         strategy=one.strategy,
         headlines=tuple(headline(row, verdicts) for row in claimed() if row.paper == one.paper),
+        compared=sum(sum(summary.counts.values()) for summary in own) + by_kind["checked"],
         confirmed=counts["confirmed"],
         contradicted=counts["contradicted"],
         figures=len(one.figures),

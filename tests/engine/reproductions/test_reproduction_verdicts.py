@@ -91,6 +91,12 @@ def test_a_figure_without_a_run_cannot_be_checked_and_one_whose_run_has_no_plan_
     assert state_of_value(row(None, None, agrees=True, **ended), "value").state == "confirmed"
 
 
+@pytest.mark.parametrize(("ours", "expected"), [(8.7, "confirmed"), (25.8, "direction"), (6.0, "near")])
+def test_a_bound_met_three_times_over_is_a_side_and_no_number(ours: float, expected: State) -> None:
+    met = row(ours, min(ours / 8 - 1, 0), published=8, bound="at_least")
+    assert state_of_value(met, "value").state == expected
+
+
 RATE = Input(name="the rate", set_by=("x",))
 
 
@@ -107,6 +113,7 @@ RATE = Input(name="the rate", set_by=("x",))
         ("confirmed", None, 0.9, "confirmed"),
         ("confirmed", None, 1.0, "confirmed"),
         ("confirmed", None, 0.0, "input"),  # without the input it ends otherwise
+        ("confirmed", None, -0.1, "input"),  # what was faster than its baseline is slower
         ("direction", None, 1.25, "input"),
         ("contradicted", None, 1.25, "contradicted"),
     ],
@@ -164,6 +171,14 @@ def test_ours_moves_with_an_input_that_it_is_proportional_to() -> None:
     slower = voltage({key: 2 * seconds for key, seconds in TIMES.items()})
     before, after = moved.ours_of(one, ROWS), moved.ours_of(one, slower)
     assert moved.moves(before, after)["voltage.fig4.BERT-Large-Uncased"] == 1.0
+    tenth = voltage(TIMES | {("voltage", 6): 0.9, ("megatron", 6): 1.1})
+    assert moved.moves(before, moved.ours_of(one, tenth)) == pytest.approx(
+        {
+            "voltage.fig4.BERT-Large-Uncased": 0.4,  # 25 % less is 10 % less, and not 0.9 of 0.75
+            "voltage.fig4.tp": 0.0,  # a claim that did not hold holds
+        }
+        | dict.fromkeys(("voltage.fig4.ViT", "voltage.fig4.GPT2", "voltage.abs.reduction"), 1.0)
+    )
     assert moved.moves({"a": 2.0, "b": "no_plan", "c": "no_plan"}, {"a": 2.5, "b": 1.0, "c": "no_plan"}) == {
         "a": 1.25,
         "b": 0.0,
@@ -205,8 +220,8 @@ def test_every_declared_input_was_moved_in_every_run_that_it_is_declared_for() -
     for one in experiments():
         inputs = inputs_moved_in(one.name)
         assert {found.name for found in inputs} == set(shipped[one.name]), one.name
-        values = {value.id for value in one.published}
-        assert all(values <= found.keys() for found in shipped[one.name].values())
+        asked = verdicts.agreements(one, shipped_rows(one))
+        assert all(asked == found.keys() for found in shipped[one.name].values()), one.name
     ids = set(figures())
     known = {name for one in experiments() for name in (one.name,)}
     for put_in in declared().input:

@@ -1574,6 +1574,7 @@ export interface components {
         };
         PaperSummary: {
             checked: number;
+            compared: number;
             confirmed: number;
             contradicted: number;
             figures: number;

@@ -30,6 +30,7 @@ const summary: Reproductions = {
       put_in: 1,
       checked: 4,
       left_out: 1,
+      compared: 9,
       confirmed: 8,
       contradicted: 1,
       headlines: [
@@ -101,7 +102,7 @@ describe('the page of reproductions', () => {
 
   it('has at its head what is confirmed and what is contradicted, and the first claims with their cause', () => {
     const page = html(<Summary {...summary} />);
-    expect(page).toContain('Independent figures: 8 confirmed, 1 contradicted');
+    expect(page).toContain('8 of 9 independent figures confirmed, 1 contradicted');
     expect(page).toContain('Six machines take a third less time.');
     expect(page).toContain('The rate is another one. EdgeLoom makes the difference, not the paper.');
   });

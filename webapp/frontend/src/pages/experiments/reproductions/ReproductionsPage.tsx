@@ -75,7 +75,7 @@ export function Summary({ papers, experiments, others }: Reproductions) {
 }
 
 function Paper({ paper, experiments }: { paper: PaperSummary; experiments: ReproductionSummary[] }) {
-  const { title, source, headlines, confirmed, contradicted } = paper;
+  const { title, source, headlines, compared, confirmed, contradicted } = paper;
   return (
     <Panel
       title={title}
@@ -83,7 +83,7 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
       flush
       extra={
         <Text size="xs" c="dimmed">
-          Independent figures: {confirmed} confirmed, {contradicted} contradicted
+          {confirmed} of {compared} independent figures confirmed, {contradicted} contradicted
         </Text>
       }
     >
