@@ -52,9 +52,10 @@ def _headlines(found: Reproductions) -> str:
 
 
 def _independent(found: Reproductions) -> str:
+    compared = sum(one.compared for one in found.papers)
+    confirmed = sum(one.confirmed for one in found.papers)
     counts = [(one.title, one.compared, one.confirmed, one.contradicted) for one in found.papers]
-    compared, confirmed, contradicted = (sum(row[index] for row in counts) for index in (1, 2, 3))
-    counts.append(("all", compared, confirmed, contradicted))
+    counts.append(("all", compared, confirmed, sum(one.contradicted for one in found.papers)))
     columns = ("paper", "compared", "confirmed", "contradicted")
     return (
         f"## {confirmed} of {compared} independent figures are confirmed\n\n"
