@@ -136,7 +136,7 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
                 free[stage.device],
                 layer_bytes,
                 row_bytes,
-                demand.cached_rows,
+                demand.rows,
                 demand.longest.cached_rows,
             )
             for stage in stages

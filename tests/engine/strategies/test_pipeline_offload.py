@@ -1,6 +1,8 @@
 """The pipeline with offloading: layers that share slots, the worked example, and simulated times."""
 
 import pytest
+from hypothesis import example, given, reject, settings
+from hypothesis import strategies as st
 from test_lime_run import DEEP, GPT, layer_bytes, spans, tight, token_times
 
 from engine.domain.errors import PlanError
@@ -127,3 +129,28 @@ def test_waiting_for_all_micro_batches_takes_longer():
 def test_devices_without_room_for_a_slot_are_named():
     with pytest.raises(PlanError, match=r"needs 3 layers .* has .* [kM]?B"):
         plan_of(spec_of("pipeline_offload", GPT2, star((1e9, 1e9), memory_bytes=5e4)))
+
+
+@settings(max_examples=20)
+@given(
+    rates=st.lists(st.sampled_from((1e9, 2e9, 5e9)), min_size=1, max_size=3),
+    layers=st.sampled_from((1.5, 2.0, 2.5, 3.0)),
+    disk_byte_per_s=st.sampled_from((1e6, 2e7, 1e9)),
+    new_tokens=st.sampled_from((6, 20)),
+    assumed=st.integers(1, 20),
+)
+@example(rates=[1e9], layers=2.5, disk_byte_per_s=1e6, new_tokens=20, assumed=1)
+def test_who_knows_how_long_answers_become_is_never_slower(
+    rates, layers, disk_byte_per_s, new_tokens, assumed
+):
+    def total_s(assumed_tokens):
+        cluster = tight(GPT, tuple(rates), layers, disk_byte_per_s=disk_byte_per_s)
+        sizes = {"rows": 8, "new_tokens": new_tokens, "assumed_tokens": assumed_tokens}
+        return token_times(play(spec_of("pipeline_offload", GPT, cluster, **sizes)))[-1]
+
+    try:
+        guessed = total_s(min(assumed, new_tokens))
+        known = total_s(0)
+    except PlanError:
+        reject()
+    assert known <= guessed * (1 + 1e-9)
