@@ -64,5 +64,6 @@ def test_in_every_setting_it_beats_the_pipeline_whose_stages_stream_for_themselv
     assert ours_s is not None and theirs_s is not None and 1.1 * ours_s < theirs_s
 
 
-def test_pipelines_have_too_little_memory_in_setting_3() -> None:
-    assert [token_s(SETTINGS[2], False, rival) for rival in ("gpipe", "edgeshard")] == [None, None]
+@pytest.mark.parametrize("testbed", SETTINGS)
+def test_who_does_not_offload_has_too_little_memory_in_every_setting(testbed: str) -> None:
+    assert [token_s(testbed, False, rival) for rival in ("galaxy", "gpipe", "edgeshard")] == [None] * 3
