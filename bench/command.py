@@ -33,6 +33,7 @@ from bench.service.machines import measure_machines
 from bench.service.serving import measure_serving
 from bench.strategies.accuracy import measure_accuracy
 from bench.strategies.decision import measure_decision
+from bench.strategies.own_clusters import measure_own_clusters
 from bench.strategies.plan_speed import measure_plan_speed
 from bench.strategies.planners import measure_planners
 from bench.strategies.plans import measure_plans
@@ -117,6 +118,7 @@ BENCHES: tuple[Bench, ...] = (
     ),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
     Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
+    Bench("own-clusters", "papers' methods on their papers' clusters", measure_own_clusters, "strategies"),
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
     Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),
     Bench("accuracy", "what lossy strategies lose and gain", measure_accuracy, "strategies", asks=True),

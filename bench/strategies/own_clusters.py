@@ -1,0 +1,101 @@
+"""Predicts every paper's method with its defaults on its paper's clusters, beside one device and all others.
+
+A factor below 1 says that the method, as it runs when nobody asks for anything, does not do there what its
+paper shows; what the paper publishes is beside it, with the place.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NamedTuple
+
+from bench.strategies.wins import Home, best_of, described, predictions, spec_of
+from bench.tables.rows import Table
+from engine.domain.units import human_s
+from engine.domain.workload import Workload
+
+BURST_OF_FOUR = Workload(prompt_tokens=128, new_tokens=32, requests=4, pattern="bursty")
+ANSWER = Workload(prompt_tokens=128, new_tokens=32)
+
+
+class Own(NamedTuple):
+    """A run of a paper's own testbed, and what the paper has there."""
+
+    home: Home
+    published: str
+
+
+def _of(strategy: str, cluster: str, model: str, workload: Workload, published: str) -> Own:
+    return Own(Home(strategy, cluster, model, workload, ""), published)
+
+
+OWN: tuple[Own, ...] = (
+    _of(
+        "voltage",
+        "voltage-6",
+        "bert-large",
+        Workload(prompt_tokens=200, new_tokens=0),
+        "1.39 times one machine (figure 4)",
+    ),
+    _of(
+        "edgeformer",
+        "papers/edgeformer-3",
+        "opt-1.3b",
+        Workload(prompt_tokens=256, new_tokens=1),
+        "2.01 times Accelerate (abstract)",
+    ),
+    _of("lime", "papers/lime-e3", "llama-3.3-70b", ANSWER, "1.7 times the best baseline (abstract)"),
+    _of("lime", "papers/lime-e3", "llama-3.3-70b", BURST_OF_FOUR, "3.7 times the best baseline (abstract)"),
+    _of("lime", "papers/lime-setting-3", "llama-3.3-70b", ANSWER, "others end (section V-C)"),
+    _of(
+        "adaptlink",
+        "papers/adaptlink-5",
+        "llava-13b",
+        Workload(prompt_tokens=608, new_tokens=64),
+        "1.20 times layers by Accelerate (table 1)",
+    ),
+    _of(
+        "mcu",
+        "mcu-8",
+        "mcu-tinyllama",
+        Workload(prompt_tokens=128, new_tokens=1),
+        "26.1 times one chip (section V-B)",
+    ),
+)
+
+
+def measure_own_clusters() -> Table:
+    """Every paper's method on its own clusters, predicted with defaults; no run is real."""
+    rows = []
+    for own in OWN:
+        home = own.home
+        sys.stderr.write(f"  {home.strategy} on {home.cluster}\n")
+        predicted = predictions(home)
+        own_s = predicted.pop(home.strategy, None)
+        single_s = predicted.get("single")
+        names, other_s = best_of(predicted) if predicted else ([], None)
+        rows.append(
+            (
+                home.strategy,
+                described(spec_of(home, home.strategy, home.params)),
+                own.published,
+                _time(own_s),
+                _factor(single_s, own_s),
+                ", ".join(names) or "none",
+                _factor(other_s, own_s),
+            )
+        )
+    title = (
+        "The time of all requests, predicted with default parameters. A factor is the other's time over the "
+        "method's: above 1 the method is faster. “–”: it has no plan there, or does not finish."
+    )
+    columns = ("method", "where", "published", "time", "one device", "best other", "factor")
+    return Table(title, columns, tuple(rows))
+
+
+def _time(time_s: float | None) -> str:
+    return "–" if time_s is None else human_s(time_s)
+
+
+def _factor(other_s: float | None, own_s: float | None) -> str:
+    return "–" if other_s is None or own_s is None else f"{other_s / own_s:.2f}x"
