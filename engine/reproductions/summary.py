@@ -35,8 +35,8 @@ class ExperimentSummary(Value):
 
 
 class PaperSummary(Value):
-    """A paper's headline claims, how many of its independent figures are compared, confirmed and contradicted,
-    and what becomes of all: the four parts add up to `figures`.
+    """A paper's headline claims, how many of its independent figures are compared, confirmed and
+    contradicted, and what becomes of all: the four parts add up to `figures`.
     """
 
     paper: str
