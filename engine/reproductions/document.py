@@ -59,8 +59,8 @@ def _independent(found: Reproductions) -> str:
     columns = ("paper", "compared", "confirmed", "contradicted")
     return (
         f"## {confirmed} of {compared} independent figures are confirmed\n\n"
-        f"The papers print {sum(one.figures for one in found.papers):,} figures. Compared are those that a run "
-        "or a test has here, each once: figures that follow from another one by arithmetic do not count. "
+        f"The papers print {sum(one.figures for one in found.papers):,} figures. Compared are those that a "
+        "run or a test has here, each once: figures that follow from another one by arithmetic do not count. "
         "Some of them were put in and confirm nothing, see below.\n\n"
         f"{_table(columns, counts)}"
     )
