@@ -51,7 +51,7 @@ OWN: tuple[Own, ...] = (
         "adaptlink",
         "papers/adaptlink-5",
         "llava-13b",
-        Workload(prompt_tokens=608, new_tokens=64),
+        Workload(prompt_tokens=32, new_tokens=64),
         "1.20 times layers by Accelerate (table 1)",
     ),
     _of(
