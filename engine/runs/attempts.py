@@ -51,8 +51,13 @@ class Attempt(NamedTuple):
         return f"{ORDINALS[self.number - 1]} attempt, dilation {self.dilation:g}: {BUSY}"
 
     @property
+    def is_largest(self) -> bool:
+        """Whether no attempt may have a larger dilation: another one would be late in the same way."""
+        return self.dilation >= self.most
+
+    @property
     def may_end_early(self) -> bool:
-        return self.ended_early < MOST_ENDED_EARLY
+        return self.ended_early < MOST_ENDED_EARLY and not self.is_largest
 
     def after_early_end(self, needed: float) -> Attempt:
         return self._raised(needed)._replace(ended_early=self.ended_early + 1)
@@ -65,7 +70,7 @@ class Attempt(NamedTuple):
         needed = report.fidelity.enough_dilation
         if report.fidelity.valid is not False or needed is None or report.outcome.kind != "finished":
             return None
-        if changed_live or self.repeated >= MOST_REPEATED or not may_repeat(report.spec):
+        if changed_live or self.repeated >= MOST_REPEATED or self.is_largest or not may_repeat(report.spec):
             return None
         return self._raised(needed)._replace(repeated=self.repeated + 1)
 
@@ -82,8 +87,17 @@ def may_repeat(spec: RunSpec) -> bool:
 
 def note_of(attempt: Attempt, report: RunReport, changed_live: bool) -> str:
     """What a report says of attempts; "" if there was one and that was enough."""
+    said = []
     if attempt.number > 1:
-        return f"This is the {ORDINALS[attempt.number - 1]} attempt: those before it were late, by {BUSY}."
-    if changed_live and report.fidelity.valid is False and may_repeat(report.spec):
-        return "It was not repeated, because somebody changed something while it went on."
-    return ""
+        said.append(
+            f"This is the {ORDINALS[attempt.number - 1]} attempt: those before it were late, by {BUSY}."
+        )
+    late = report.fidelity.valid is False and report.fidelity.enough_dilation is not None
+    if late and changed_live and may_repeat(report.spec):
+        said.append("It was not repeated, because somebody changed something while it went on.")
+    elif late and attempt.is_largest and may_repeat(report.spec):
+        said.append(
+            f"It was not repeated: {attempt.dilation:g} is the largest dilation that is chosen by itself; "
+            f"it was late with it, by {BUSY}. Start it again when there is less, or give a dilation."
+        )
+    return " ".join(said)

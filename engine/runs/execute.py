@@ -192,6 +192,7 @@ class _Execution:
                 ready_s=self.ready_s,
                 rehearsal=rehearsal_of(prepared, ready.expected, attempt),
                 expected=ready.expected if may_repeat(spec) and attempt.may_end_early else None,
+                most_dilation=attempt.most,
             )
             result = supervisor.run()
             self._lap("running")

@@ -8,6 +8,7 @@ stop.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
@@ -81,7 +82,8 @@ class Supervisor:
     """One real run over `network`. It ends if devices do not get ready in time (`ready_s`: `readiness.py`).
 
     With `rehearsal` the devices rehearse, and `dilation` is the least; with `expected`, its undisturbed
-    trace, a run that is late soon after its begin is ended, so that it can begin again.
+    trace, a run that is late soon after its begin is ended, so that it can begin again, unless it has
+    `most_dilation`.
     `pool` is given by tests alone, which fork nothing.
     """
 
@@ -96,6 +98,7 @@ class Supervisor:
         ready_s: float = READY_S,
         rehearsal: Rehearsal | None = None,
         expected: Sequence[Span | Mark] | None = None,
+        most_dilation: float = math.inf,
     ):
         spec = assignment.spec
         self.network, self.calls = network, calls
@@ -116,7 +119,7 @@ class Supervisor:
         self.pacing: dict[str, dict[str, Any]] = {}
         self.changed_live = False
         self.rehearsal, self.rehearser = rehearsal, Rehearser(run, self.pool, network, self.collect)
-        self.expected = expected
+        self.expected, self.most_dilation = expected, most_dilation
         self.lateness: LatenessWatch | None = None
         self.needed_dilation: float | None = None
         self.links: list[LinkMeasurement] | None = None
@@ -195,7 +198,7 @@ class Supervisor:
                 return
 
     def _watch_lateness(self) -> None:
-        if self.expected is not None:
+        if self.expected is not None and self.active.dilation < self.most_dilation:
             changes_s = [change.at_s for change in self.changes.waiting]
             self.lateness = LatenessWatch(self.expected, self.active.dilation, changes_s)
 

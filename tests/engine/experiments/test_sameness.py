@@ -12,6 +12,7 @@ import pytest
 
 from engine.domain.presented import Figure, Table
 from engine.domain.quantity import Quantity
+from engine.domain.report import Recovery
 from engine.experiments.presentation.export import csv_text, records_of_figure
 from engine.experiments.presentation.figure_data import figure_data
 from engine.experiments.presentation.origin import Origin
@@ -20,6 +21,7 @@ from engine.experiments.results.break_even import crossings
 from engine.experiments.results.pivot import table_data
 from engine.experiments.results.rows import Row, result_of
 from engine.experiments.results.sameness import notes_of
+from engine.reports.participation import unfelt_text
 from engine.runs.predict import predict
 from tests.support.experiment_rows import RATES, experiment_of
 from tests.support.web import run_spec
@@ -169,3 +171,15 @@ def test_a_change_of_what_takes_no_part_is_said_to_change_nothing(
     (note,) = (note for note in notes_of(EXPERIMENT, [quiet, felt]) if note.kind == "unfelt")
     finished = sum(one.finished for one in (quiet, felt))
     assert note.sentence == (sentence if finished == 1 else f"{sentence[:-1]}, in 1 of 2 runs.")
+
+
+def test_a_device_for_which_a_new_plan_was_made_has_changed_something() -> None:
+    """What it did in the plan before it failed, the report's plan, the last one, does not show."""
+    dropped = {"changes": [{"kind": "drop_device", "device": "window", "at_s": 1e-4}]}
+    report = predict(run_spec(strategy="gpipe", scenario=dropped))
+    assert unfelt_text(report).startswith("window takes part in no plan")
+    recovery = Recovery(
+        device="window", how="killed", at_s=1e-4, detect_s=0.1,
+        replanned=True, replan_s=0.0, reload_s=0.0, rebuild_s=None,
+    )  # fmt: skip
+    assert unfelt_text(report.model_copy(update={"recoveries": (recovery,)})) == ""

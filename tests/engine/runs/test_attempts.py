@@ -32,6 +32,7 @@ class Played:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *ends: Any, changed_live: bool = False):
         self.dilations: list[float] = []
+        self.watched: list[bool] = []
         self.events: list[Event] = []
         self.ends = list(ends)
         self.changed_live = changed_live
@@ -42,6 +43,7 @@ class Played:
 
     def supervisor(self, assignment: Any, network: Any, dilation: float, *more: Any, **named: Any) -> Any:
         self.dilations.append(dilation)
+        self.watched.append(named["expected"] is not None)
         needed = self.ends.pop(0) if isinstance(self.ends[0], float) else None
         outcome = Outcome(kind="cancelled" if needed else "finished")
         result = RealResult([], outcome, (), {}, 0.0, 0, (), (), self.changed_live, needed)
@@ -89,6 +91,20 @@ def test_a_run_that_ends_early_begins_again_twice_and_may_still_be_repeated(monk
     played = Played(monkeypatch, 3.0, 5.0, needs(8.0), FINE)
     assert played.run().fidelity.valid and played.dilations == [2.0, 3.0, 5.0, 8.0]
     assert [event.number for event in played.seen(AttemptBegun)] == [2, 3, 4]
+
+
+def test_a_run_that_is_late_at_the_largest_dilation_goes_on_and_says_so(monkeypatch):
+    """What is late with it would be so again. The largest is 16, eight times the one chosen for it."""
+    monkeypatch.setattr(executing, "end_s", lambda trace: 10.0)
+    played = Played(monkeypatch, 44.0, needs(99.0))
+    report = played.run()
+    assert played.dilations == [2.0, 16.0] and played.watched == [True, False]
+    assert report.fidelity.valid is False
+    assert report.fidelity.notes == (
+        "This is the second attempt: those before it were late, by other work on this machine. It was not "
+        "repeated: 16 is the largest dilation that is chosen by itself; it was late with it, by other work "
+        "on this machine. Start it again when there is less, or give a dilation.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,22 @@ def test_a_change_at_0_s_comes_after_the_rehearsal_and_ends_what_is_watched():
     assert case.supervisor.lateness.until_s == 0.0
 
 
+@pytest.mark.parametrize(("largest", "is_watched"), [(4.0, False), (5.0, True)])
+def test_a_run_whose_rehearsal_has_set_the_largest_dilation_is_not_ended_early(largest, is_watched):
+    case = Case()
+    case.supervisor.rehearsal = rehearsal = rehearsal_of(PREPARED, EXPECTED, Attempt(2.0, 4.0))
+    case.supervisor.expected, case.supervisor.most_dilation = EXPECTED, largest
+
+    def send_all(**message):
+        for rank, device in case.pool.devices.items():
+            items = items_of(later(rehearsal.predicted.trace, 1.5), f"d{rank}")
+            device.report(type="rehearsed", rehearsal=STATS, items=items)
+
+    case.pool.send_all = send_all
+    assert case.run().dilation == 4.0
+    assert (case.supervisor.lateness is not None) is is_watched
+
+
 # The beginning of the run -----------------------------------------------------------------------
 def watched(trace, changes_s=(), dilation=0.001):
     """The dilation that a watch asks for after `trace`; at this dilation all of it is the beginning."""
