@@ -36,7 +36,8 @@ def small_models() -> tuple[ModelSpec, ...]:
 
 def draw_model(random: Random, base: ModelSpec) -> ModelSpec:
     """`base` with other sizes that its family's configuration can express; `base` itself if none is found."""
-    dtype = "bfloat16" if random.random() < 0.15 else "float32"
+    halves = random.random() < 0.15 and not base.num_experts  # rounding would choose other experts
+    dtype = "bfloat16" if halves else "float32"
     for _ in range(ATTEMPTS):
         drawn = base.model_copy(update={**_sizes(random, base), "dtype": dtype})
         width = min(drawn.hidden_size, drawn.intermediate_size)

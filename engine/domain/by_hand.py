@@ -12,7 +12,7 @@ from pydantic import Field, field_validator, model_validator
 
 from engine.domain.values import Count, Name, NonNegative, Value
 
-Unit = Literal["layers", "heads", "columns", "rows", "lent_heads"]
+Unit = Literal["layers", "heads", "columns", "experts", "rows", "lent_heads"]
 StreamedPart = Literal["layer", "attention", "ffn", "nothing"]
 EARLIER_KINDS = ("stages", "shares", "positions")
 """Kinds of the three forms that a plan by hand had before; their shares have the same keys."""
@@ -21,8 +21,9 @@ EARLIER_KINDS = ("stages", "shares", "positions")
 class DeviceShare(Value):
     """What `device` gets; a strategy divides some of these units and refuses the others.
 
-    `layers`: consecutive layers, in the order of the devices. `heads` and `columns`: query heads and
-    feed-forward columns of every (split) layer. `rows`: a weight in the division of the positions.
+    `layers`: consecutive layers, in the order of the devices. `heads`, `columns` and `experts`: query heads,
+    feed-forward columns and experts of every (split) layer. `rows`: a weight in the division of the
+    positions.
     `lent_heads`: the most heads that it attends at a time in a block of another owner (EdgeFormer), and
     `helpers` names the devices that attend heads for this one (None: the strategy chooses). `streams`:
     what each slot of its stages reads from disk (LIME; None: as little as its memory asks for).
@@ -32,6 +33,7 @@ class DeviceShare(Value):
     layers: Count = 0
     heads: Count = 0
     columns: Count = 0
+    experts: Count = 0
     rows: NonNegative = 0
     lent_heads: Count = 0
     helpers: tuple[Name, ...] | None = None

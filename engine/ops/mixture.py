@@ -5,16 +5,22 @@ A router weighs all experts for every row, and the row's sum is that of its `exp
 Which they are, only the data tell: costs are those of independent choices, even over `likely_experts`. Then
 several rows choose n·(1 − (1 − k/n)^rows) different experts of n in expectation, one row k, and only those
 are read. The products with them have rows·k rows in all, whichever are chosen.
+
+For methods that place experts, `Route`, `Experts` over all of them and `SharedExpert` are `FeedForward` in
+pieces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from engine.domain.model import ModelSpec
+from engine.domain.plan import Slice
 from engine.ops.kernels import Kernel, addition, elementwise, norm_kernels, product, weighted
 from engine.ops.layout import shared_columns
-from engine.ops.operation import Cost
+from engine.ops.operation import Cost, Operation, Share, piece_of
 from engine.ops.tensors import Meta
 
 
@@ -73,3 +79,79 @@ def shared_kernels(model: ModelSpec, rows: int, columns: int) -> Iterator[Kernel
         yield product(rows, hidden, 1, size)
         yield elementwise(rows, hidden, size, name="scale")
     yield addition(rows, hidden, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Operation):
+    """Hidden rows [B, T, D] → the rows as experts take them, each with its weights of all experts, 0 of those
+    that it does not choose: [B, T, D + experts].
+    """
+
+    layer: int
+    name: ClassVar[str] = "route"
+    cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T D"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "experts"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, hidden = inputs[0].shape
+        kernels = (*norm_kernels(model, batch * rows, "pre"), *router_kernels(model, batch * rows))
+        return Cost(kernels, Meta((batch, rows, hidden + model.num_experts), model.dtype))
+
+
+@dataclass(frozen=True, slots=True)
+class Experts(Operation):
+    """Rows with their weights of experts [start, stop), [B, T, D + stop - start] → the weighted sums of these
+    experts, [B, T, D]. Only the data tell that `chosen` of them are, by `pairs` rows in all.
+    """
+
+    layer: int
+    start: int
+    stop: int
+    pairs: int
+    chosen: int
+    name: ClassVar[str] = "experts"
+    cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T weighed"
+    counts: ClassVar[str] = "num_experts"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "experts", self.start, self.stop, True),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, _ = inputs[0].shape
+        columns, hidden = model.intermediate_size, model.hidden_size
+        kernels = tuple(expert_kernels(model, self.pairs, self.chosen, columns))
+        scratch = self.pairs * ((1 + model.gated_ffn) * columns + hidden) * model.element_bytes
+        return Cost(kernels, Meta((batch, rows, hidden), model.dtype), scratch)
+
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"weighed": model.hidden_size + self.stop - self.start}
+
+    def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
+        return 0, self.pairs * model.intermediate_size * model.hidden_size // model.experts_per_token
+
+
+@dataclass(frozen=True, slots=True)
+class SharedExpert(Operation):
+    """Rows as `Route` gives them → the sum of the expert that all go through: [B, T, D]."""
+
+    layer: int
+    name: ClassVar[str] = "shared_expert"
+    cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B T weighed"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        return (piece_of(self.layer, "ffn", "experts"),)
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, rows, _ = inputs[0].shape
+        columns = model.shared_intermediate_size
+        kernels = tuple(shared_kernels(model, batch * rows, columns))
+        scratch = batch * rows * (1 + model.gated_ffn) * columns * model.element_bytes
+        return Cost(kernels, Meta((batch, rows, model.hidden_size), model.dtype), scratch)
+
+    def sizes(self, model: ModelSpec) -> dict[str, int]:
+        return {"weighed": model.hidden_size + model.num_experts}

@@ -67,6 +67,19 @@ def take(x: Tensor, dim: int, indices: Sequence[int]) -> Tensor:
     return x.index_select(dim, torch.tensor(indices, dtype=torch.long))
 
 
+def spread(x: Tensor, dim: int, indices: Sequence[int], size: int) -> Tensor:
+    """Zeros of `size` along `dim` with `x` at these `indices`; `x` itself if that is all of it."""
+    if len(indices) == size:
+        return x
+    shape = shape_of(x)
+    whole = zeros((*shape[:dim], size, *shape[dim + 1 :]), x, dtype_of(x))
+    if isinstance(whole, Meta):
+        return whole
+    import torch
+
+    return whole.index_copy(dim, torch.tensor(indices, dtype=torch.long), x)
+
+
 def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
     """Parts one after the other along `dim`; all other dimensions equal."""
     if not parts:

@@ -23,6 +23,7 @@ from engine.strategies.deepspeed import DeepSpeed
 from engine.strategies.edge_only import EdgeOnly
 from engine.strategies.edgeformer.strategy import EdgeFormer
 from engine.strategies.edgeshard.strategy import EdgeShard
+from engine.strategies.expert_parallel.strategy import ExpertParallel
 from engine.strategies.galaxy.strategy import Galaxy
 from engine.strategies.gpipe import GPipe
 from engine.strategies.lime.strategy import Lime
@@ -56,6 +57,7 @@ BUILT_IN: tuple[Strategy, ...] = (
     TPILLMOffload(),
     Voltage(),
     EdgeFormer(),
+    ExpertParallel(),
     Lime(),
     Mcu(),
     AdaptLink(),

@@ -121,7 +121,7 @@ class Single(OneDevice[SingleParams, SingleLayout]):
         demand = demand_of(model, workload, self.batches_bursts)
         named = wanted_device(self.name, cluster, model, params.device, params.plan)
         ranks = by_request_time(cluster, model, demand) if named is None else [named]
-        rank, placement = _first_that_fits(ranks, self.name, cluster, model, demand)
+        rank, placement = first_that_fits(ranks, self.name, cluster, model, demand)
         return placement.with_layout(SingleLayout(device=rank))
 
     def layers(self, model: ModelSpec, plan: Plan[SingleLayout], step: Step) -> Layers:
@@ -185,7 +185,7 @@ def by_request_time(cluster: ClusterSpec, model: ModelSpec, demand: Demand) -> l
     return sorted(cluster.workers, key=lambda rank: (request_s(rank), rank != source, rank))
 
 
-def _first_that_fits(
+def first_that_fits(
     ranks: Sequence[int], name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand
 ) -> tuple[int, Placement]:
     """The first of `ranks` whose memory has room for the whole model. Raises the first one's `PlanError` if

@@ -12,6 +12,7 @@ from engine.domain.model import ModelSpec
 from engine.ops.operation import Op
 from engine.ops.torch_kernels import (
     core,
+    experts,
     head_columns,
     heads,
     kv_cache,
@@ -40,6 +41,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     | tokens.FUNCTIONS
     | summa.FUNCTIONS
     | head_columns.FUNCTIONS
+    | experts.FUNCTIONS
 )
 
 

@@ -26,21 +26,18 @@ def routed(model: ModelSpec, router_ED: Tensor, h_ND: Tensor) -> tuple[Tensor, T
 
 
 def experts_sum(
-    model: ModelSpec,
     w: Mapping[str, Tensor],
     activation: Activation,
     h_ND: Tensor,
     weight_NK: Tensor,
     expert_NK: Tensor,
-    among: range,
 ) -> Tensor:
-    """For each row, the weighted sum of those of its experts that are in `among`."""
+    """For each row, the weighted sum of its experts."""
     sum_ND = torch.zeros_like(h_ND)
     for number in expert_NK.unique().tolist():
-        if number in among:
-            row, at = torch.where(expert_NK == number)
-            one_nD = expert(w, f"experts.{number}.", activation, h_ND[row])
-            sum_ND.index_add_(0, row, (one_nD * weight_NK[row, at, None]).to(sum_ND.dtype))
+        row, at = torch.where(expert_NK == number)
+        one_nD = expert(w, f"experts.{number}.", activation, h_ND[row])
+        sum_ND.index_add_(0, row, (one_nD * weight_NK[row, at, None]).to(sum_ND.dtype))
     return sum_ND
 
 
@@ -65,6 +62,6 @@ def mixture(model: ModelSpec, w: Mapping[str, Tensor], activation: Activation, h
     """What the columns in `w` add to the sum of every row."""
     h_ND = h_BTD.reshape(-1, h_BTD.shape[-1])
     chosen = routed(model, w["router.weight"], h_ND)
-    sum_ND = experts_sum(model, w, activation, h_ND, *chosen, range(model.num_experts))
+    sum_ND = experts_sum(w, activation, h_ND, *chosen)
     shared_ND = shared_sum(w, activation, h_ND)
     return (sum_ND if shared_ND is None else sum_ND + shared_ND).view_as(h_BTD)

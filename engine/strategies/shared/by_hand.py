@@ -22,6 +22,7 @@ WORDS: Mapping[Unit, str] = {
     "layers": "layers",
     "heads": "attention heads",
     "columns": "feed-forward columns",
+    "experts": "experts",
     "rows": "rows",
     "lent_heads": "lent heads",
 }
@@ -34,6 +35,7 @@ def whole_of(model: ModelSpec, unit: Unit) -> int | None:
         "layers": model.num_layers,
         "heads": model.num_heads,
         "columns": model.intermediate_size,
+        "experts": model.num_experts,
     }
     return sizes.get(unit)
 

@@ -564,6 +564,7 @@ export interface components {
         DeviceShare: {
             columns: number;
             device: string;
+            experts: number;
             heads: number;
             helpers: string[] | null;
             layers: number;
@@ -810,6 +811,13 @@ export interface components {
             repeats: number;
             title: string;
             worlds: ("predicted" | "calculated" | "emulated" | "native")[];
+        };
+        ExpertsLayout: {
+            experts: number[];
+            group: number[];
+            host: number;
+            /** @constant */
+            kind: "experts";
         };
         Factor: {
             name: string;
@@ -1164,7 +1172,7 @@ export interface components {
             tiles: number;
             whole: number;
         };
-        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["ExpertsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LeftOut: {
             counts: {
                 [key: string]: number;
@@ -2837,7 +2845,7 @@ export interface components {
         };
         UnitSize: {
             /** @enum {string} */
-            name: "layers" | "heads" | "columns" | "rows" | "lent_heads";
+            name: "layers" | "heads" | "columns" | "experts" | "rows" | "lent_heads";
             step: number;
             whole: number | null;
         };

@@ -13,7 +13,7 @@ export function fromParam(value: unknown): PlanByHand | null {
 
 /** The shares in one line: "desk 6 layers, shelf 2 layers". */
 export function inWords(plan: PlanByHand): string {
-  const units = ['layers', 'heads', 'columns', 'rows'] as const;
+  const units = ['layers', 'heads', 'columns', 'experts', 'rows'] as const;
   return plan.devices
     .map((share) => {
       const amounts = units.flatMap((unit) => (share[unit] ? [`${share[unit]} ${unit}`] : []));

@@ -11,6 +11,7 @@ export const TITLES: Record<Unit, string> = {
   layers: 'layers',
   heads: 'heads',
   columns: 'columns',
+  experts: 'experts',
   rows: 'rows',
   lent_heads: 'lent heads',
 };

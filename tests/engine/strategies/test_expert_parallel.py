@@ -1,0 +1,165 @@
+"""Expert parallelism: who has which experts, which rows travel, and that both worlds agree on it."""
+
+import json
+from itertools import pairwise
+
+import pytest
+import torch
+
+from engine.domain.by_hand import DeviceShare, PlanByHand
+from engine.domain.errors import PlanError
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Span
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference import transformers_outputs
+from engine.ops.layout import tensor_parts
+from engine.program.serve import serve
+from engine.runs.predict import decisions_in, prepare, simulate
+from engine.strategies.expert_parallel.choices import Choices, calls_of
+from engine.strategies.expert_parallel.plan import ExpertsLayout, placement_of
+from engine.strategies.registry import strategy
+from engine.worlds.calculated import CalculatedWorld
+from engine.worlds.common.source import RealSource
+from tests.support.memory_world import run_in_memory
+from tests.support.one_device import relative_error
+from tests.support.small_cases import star
+
+CLUSTER = star((4e10, 1e10, 2.5e10, 6e9))
+
+
+def spec_of(name="tiny-qwen3-moe", cluster=CLUSTER, new_tokens=4, requests=2, **params):
+    return RunSpec(
+        cluster=cluster,
+        model=catalogue.resolve(name)[0],
+        workload=Workload(prompt_tokens=9, new_tokens=new_tokens, requests=requests, pattern="bursty"),
+        strategy="expert_parallel",
+        params=params,
+        seed=4,
+    )
+
+
+def by_hand(*experts):
+    shares = [
+        DeviceShare(device=one.name, experts=n) for one, n in zip(CLUSTER.devices, experts, strict=True)
+    ]
+    return PlanByHand(devices=tuple(shares)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "by"),
+    [
+        ("tiny-mixtral", "d0", "even"),
+        ("tiny-qwen3-moe", "d3", "flops"),
+        ("tiny-qwen2-moe", "d3", "even"),
+        ("tiny-qwen2-moe", "d0", "host"),
+    ],
+)
+def test_all_placements_compute_what_transformers_does(name, host, by):
+    spec = spec_of(name, host=host, by=by)
+    prepared = prepare(spec)
+    source, _ = run_in_memory(spec, prepared.plan, requests_of(spec))
+    expected = transformers_outputs.compute(spec)
+    for index in range(2):
+        assert relative_error(torch.stack(source.logits[index]), expected[f"logits.{index}"]) < 1e-4
+
+
+def test_a_host_without_experts_asks_others_for_all_of_them():
+    spec = spec_of(host="d1", plan=by_hand(3, 0, 0, 5))
+    plan = prepare(spec).plan
+    assert plan.layout == ExpertsLayout(host=1, group=(0, 1, 2, 3), experts=(0, 3, 3, 3, 8))
+    source, _ = run_in_memory(spec, plan, requests_of(spec))
+    expected = transformers_outputs.compute(spec)
+    assert relative_error(torch.stack(source.logits[0]), expected["logits.0"]) < 1e-4
+
+
+def test_rows_travel_only_to_devices_with_experts_that_they_choose():
+    """Two rows, two experts each: 0 and 1 of the first device, 1 and 3."""
+    model = catalogue.resolve("tiny-mixtral")[0]
+    weights = torch.tensor([[0.6, 0.4, 0, 0], [0, 0.5, 0, 0.5]])
+    routed = torch.cat((torch.zeros(2, model.hidden_size), weights), dim=1)[None]
+    answer = json.loads(json.dumps(Choices(model, (0, 2, 3, 4), 0)(routed)))
+    assert calls_of(answer) == [((0, 1), 3, 2), ((), 0, 0), ((1,), 1, 1)]
+
+
+@pytest.mark.parametrize("likely", [0, 3])
+def test_choices_that_are_drawn_are_all_of_every_row_s_experts(likely):
+    model = catalogue.resolve("tiny-qwen3-moe")[0].model_copy(update={"likely_experts": likely})
+    bounds = (0, 1, 5, 8)
+    for rows in (1, 7, 200):
+        routed = torch.zeros(1, rows, model.hidden_size + 8)
+        calls = calls_of(Choices(model, bounds, 5).prior(routed))
+        assert sum(call.pairs for call in calls) == 3 * rows
+        assert sum(call.chosen for call in calls) <= (likely or 8)
+        for call, (start, stop) in zip(calls, pairwise(bounds), strict=True):
+            assert len(call.rows) <= call.pairs <= len(call.rows) * (stop - start)
+
+
+def test_a_simulation_with_the_choices_of_a_run_does_and_sends_the_same():
+    spec = spec_of(by="even")
+    prepared = prepare(spec)
+    trace = []
+    world, chosen = CalculatedWorld(spec, prepared.plan, trace.append), strategy(spec.strategy)
+    source = RealSource(world.devices[0])
+    world.run(
+        (rank, serve(one, chosen, prepared.plan, spec.workload, prepared.requests, None if rank else source))
+        for rank, one in enumerate(world.devices)
+    )
+    decided = decisions_in(trace)
+    again, outcome = simulate(prepared, decisions=decided)
+    assert outcome.kind == "finished"
+
+    def facts(items, kind):
+        spans = [one for one in items if isinstance(one, Span) and one.kind == kind]
+        return sorted((one.device, one.name, one.layer, one.bytes, one.flops) for one in spans)
+
+    drawn, _ = simulate(prepared)
+    for kind in ("compute", "send"):
+        assert facts(again, kind) == facts(trace, kind)
+        assert facts(drawn, kind) != facts(trace, kind)
+
+
+def test_experts_are_shared_by_speed_within_the_memory_of_each_device():
+    model = catalogue.resolve("tiny-qwen3-moe")[0].model_copy(update={"num_experts": 64})
+    small = CLUSTER.devices[0].model_copy(update={"memory_bytes": 300_000})
+    cluster = CLUSTER.model_copy(update={"devices": (small, *CLUSTER.devices[1:])})
+    spec = spec_of(cluster=cluster, host="d2").model_copy(update={"model": model})
+    plan = prepare(spec).plan
+    counts = [stop - start for start, stop in pairwise(plan.layout.experts)]
+    assert sum(counts) == 64
+    assert 0 < counts[0] < min(counts[1:])
+    counts = [counts[0] + 1, counts[1] - 1, *counts[2:]]
+    with pytest.raises(PlanError, match="d0 needs"):  # the fastest had no room for one more
+        prepare(spec.model_copy(update={"params": {"host": "d2", "plan": by_hand(*counts)}}))
+
+
+def test_too_little_memory_is_refused_with_who_lacks_it():
+    poor = tuple(one.model_copy(update={"memory_bytes": 60_000}) for one in CLUSTER.devices)
+    with pytest.raises(
+        PlanError, match=r"needs .* has .*give it more memory, or add devices that take experts"
+    ):
+        prepare(spec_of(cluster=CLUSTER.model_copy(update={"devices": poor})))
+
+
+def test_a_plan_by_hand_must_place_every_expert_once():
+    with pytest.raises(PlanError, match="divides 7 experts, and tiny-qwen3-moe has 8"):
+        prepare(spec_of(plan=by_hand(3, 0, 0, 4)))
+
+
+def test_devices_with_experts_alone_hold_no_router_and_no_attention():
+    model = catalogue.resolve("tiny-qwen2-moe")[0]
+    placement = placement_of("expert_parallel", CLUSTER, model, 1, (0, 1, 2, 3), (0, 2, 3, 4, 5))
+    assert all(piece.bare and piece.part == "ffn" for piece in placement.held_by(3))
+    keys = {part.key for piece in placement.held_by(3) for part in tensor_parts(model, piece)}
+    assert keys == {"experts.4.up.weight", "experts.4.gate.weight", "experts.4.down.weight"}
+
+
+def test_a_dense_model_is_on_its_host_alone():
+    plan = strategy("expert_parallel").plan(
+        CLUSTER,
+        catalogue.resolve("tiny-llama")[0],
+        Workload(prompt_tokens=9, new_tokens=2),
+        strategy("expert_parallel").Params(host="d2"),
+    )
+    assert (plan.layout.host, plan.layout.asked) == (2, ())
