@@ -24,7 +24,19 @@ from engine.domain.plan import Axis, Bits, ComputedSlice, HeldSlice, Layout, Par
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Count, Fraction, NonNegative, Positive, Value
 from engine.domain.workload import Workload
-from engine.ops.tensors import Meta, Tensor, concat, flatten, narrow, payload_bytes, shape_of, take, zeros
+from engine.ops.tensors import (
+    Meta,
+    Tensor,
+    concat,
+    flatten,
+    narrow,
+    payload_bytes,
+    reshape,
+    shape_of,
+    spread,
+    take,
+    zeros,
+)
 from engine.program.ctx import Ctx, Handle, Note
 from engine.program.strategy import DivisibleParams, Done, Overlapping, Params, ParamsT, Step, Strategy
 from engine.strategies.shared.only_plans import DividesLayers, PlacesLayers
@@ -86,7 +98,9 @@ __all__ = [
     "layouts_of",
     "narrow",
     "payload_bytes",
+    "reshape",
     "shape_of",
+    "spread",
     "take",
     "tower_model",
     "zeros",

@@ -25,6 +25,7 @@ from engine.ops.kv_cache import DropRows, PutRows, TakeRows
 from engine.ops.layers import Layers, layers
 from engine.ops.layout import kv_heads, tensor_parts
 from engine.ops.ledger import Ledger
+from engine.ops.mixture import Experts, Route, SharedExpert
 from engine.ops.operation import LayerPart, Op, Operation, Share, cost_of, norm_piece, piece_of
 from engine.ops.positions import Order, PositionBlock
 from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_slices
@@ -50,6 +51,7 @@ __all__ = [
     "EmbedAgain",
     "EmbedPrompt",
     "Expand",
+    "Experts",
     "Features",
     "FeedForward",
     "FinalHidden",
@@ -75,7 +77,9 @@ __all__ = [
     "Recall",
     "Regroup",
     "Residual",
+    "Route",
     "Share",
+    "SharedExpert",
     "Statistics",
     "SummaActivate",
     "SummaDown",
