@@ -5,6 +5,7 @@ import edgeloom
 
 report = edgeloom.predict("lab-3", "demo-lm", "voltage", prompt="The with statement")  # simulated
 report = edgeloom.run("lab-3", "demo-lm", "voltage", prompt="The with statement")  # real processes
+table = edgeloom.sweep({"cluster": "lab-3", "model": "demo-lm", "method": ["voltage", "gpipe"]})
 client = edgeloom.Client("http://localhost:8000", token="loom_…")  # an API token of the account page
 ```
 
@@ -21,10 +22,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from edgeloom.client import Client, Experiment, Refused, Run
     from edgeloom.here import compare, experiment, predict, run, spec
+    from edgeloom.report import Report
+    from edgeloom.sweeps import sweep
 
 _MODULES = {
     "edgeloom.client": ("Client", "Experiment", "Refused", "Run"),
     "edgeloom.here": ("compare", "experiment", "predict", "run", "spec"),
+    "edgeloom.report": ("Report",),
+    "edgeloom.sweeps": ("sweep",),
 }
 """A name is imported when it is first used: the client needs none of the engine."""
 
@@ -32,7 +37,19 @@ _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 _PACKAGES = ("cluster", "method", "metric", "testing")
 
-__all__ = ["Client", "Experiment", "Refused", "Run", "compare", "experiment", "predict", "run", "spec"]
+__all__ = [
+    "Client",
+    "Experiment",
+    "Refused",
+    "Report",
+    "Run",
+    "compare",
+    "experiment",
+    "predict",
+    "run",
+    "spec",
+    "sweep",
+]
 
 
 def __getattr__(name: str) -> Any:

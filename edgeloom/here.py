@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import edgeloom.own_packages  # noqa: F401
 import topologies
+from edgeloom.report import Report, needed, shown
 from emulator.cli.main import ENVIRONMENT
 from emulator.session.client import emulate
 from engine.cli.experiment_command import campaign_of
@@ -83,9 +84,10 @@ def spec(
 
 def predict(
     cluster: str | ClusterSpec, model: str | ModelSpec, method: str | Strategy | type[Strategy], **more: Any
-) -> RunReport:
+) -> Report:
     """The report of the simulated world; `more` as for `spec`. Raises `EdgeLoomError`."""
-    return with_uncertainty(predict_spec(ENVIRONMENT.with_profile(spec(cluster, model, method, **more))))
+    asked = ENVIRONMENT.with_profile(spec(cluster, model, method, **more))
+    return shown(with_uncertainty(predict_spec(asked)))
 
 
 def run(
@@ -94,7 +96,7 @@ def run(
     method: str | Strategy | type[Strategy],
     world: Literal["emulated", "loopback"] = "emulated",
     **more: Any,
-) -> RunReport:
+) -> Report:
     """The report of a real run: real weights, one process per device. `emulated`: over links as they are
     drawn, which needs the extra `emulator`; `loopback`: at this machine's own speed, without a network.
 
@@ -103,13 +105,18 @@ def run(
     asked = spec(cluster, model, method, **more)
     if world == "loopback":
         native = asked.model_copy(update={"dilation": "native"})
-        return execute(native, lambda spec, dilation: LoopbackNetwork(spec.cluster))
-    if asked.method is not None and not (asked.method.package or source_of(asked.strategy)):
+        return shown(execute(native, lambda spec, dilation: LoopbackNetwork(spec.cluster)))
+    if is_only_here(asked):
         raise SpecError(
             f"method {asked.strategy}: it is only in this process, and an emulation is one of its own: put "
             'the class into a file and give FILE.py:CLASS, or run it with world="loopback".'
         )
-    return emulate(asked, _say_waits)
+    return shown(emulate(asked, _say_waits))
+
+
+def is_only_here(asked: RunSpec) -> bool:
+    """Whether its method is of no file and no package, so that no other process can have it."""
+    return asked.method is not None and not (asked.method.package or source_of(asked.strategy))
 
 
 def _say_waits(events: list[Event]) -> None:
@@ -132,6 +139,7 @@ def experiment(
     Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or in this one
     if a method is of no file, as one of a notebook. Raises `EdgeLoomError`.
     """
+    needed("pandas")
     added = [add(method() if isinstance(method, type) else method) for method in methods]
     described = what if isinstance(what, Experiment) else load(str(what))
     campaign = campaign_of(described, ENVIRONMENT, Path(output), only_predict)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import marshal
 import re
 import sys
 from collections.abc import Collection, Iterator
@@ -122,16 +123,27 @@ def _only_method(module: ModuleType, file: str) -> Any:
 
 def of_object(method: Strategy) -> Outside:
     """A method as it stands in this process. One of an imported module has its file's text, for other
-    processes; one of a notebook or a script has none. Raises `SpecError`.
+    processes; one of a notebook or a script has none, and counts as another once its text is another.
+    Raises `SpecError`.
     """
     kind = type(method)
     checked(kind, f"class {kind.__qualname__}")
     file = None if kind.__module__ == "__main__" else getattr(sys.modules[kind.__module__], "__file__", None)
     if file is None:
-        return Outside(method, MethodOrigin(attribute=kind.__qualname__))
+        return Outside(method, MethodOrigin(attribute=kind.__qualname__, digest=_digest_of_class(kind)))
     text = Path(file).read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
     return Outside(method, MethodOrigin(file=file, attribute=kind.__qualname__, digest=digest), text)
+
+
+def _digest_of_class(kind: type) -> str:
+    """The digest of the text of a class; of its functions where Python has no text, as at a prompt."""
+    try:
+        code = inspect.getsource(kind).encode()
+    except (OSError, TypeError):
+        functions = [one.__code__ for one in vars(kind).values() if inspect.isfunction(one)]
+        code = b"".join(marshal.dumps(function) for function in functions)
+    return hashlib.sha256(code).hexdigest()[:DIGITS]
 
 
 # Checking -----------------------------------------------------------------------------------------
