@@ -137,7 +137,7 @@ def _of_markdown(text: str, where: str) -> Iterator[Measured]:
 
 
 def _check_alone(place: str, backend: str, devices: str) -> None:
-    """Raises `SpecError` for a test of several machines."""
+    """Check that a test ran on one machine; raises `SpecError` for one over RPC."""
     if re.search(r"\bRPC\d*\b", f"{backend} {devices}", re.IGNORECASE):
         raise SpecError(
             f"{place}: was measured over RPC ({devices or backend}), on several machines and the network "
