@@ -39,6 +39,9 @@ def main() -> int:
     if sys.argv[1:2] in (["up"], ["worker"]):  # as in webapp/settings.py, before anything is imported
         for name in VARIABLES:
             os.environ.setdefault(name, "")
+    from emulator.cli.early import begin_early
+
+    begin_early(sys.argv[1:])
     from emulator.cli.main import COMMANDS, ENVIRONMENT
     from engine.cli import main as run
     from engine.cli.command import Command

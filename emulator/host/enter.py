@@ -142,7 +142,7 @@ def raise_priority() -> None:
     present = os.getpriority(os.PRIO_PROCESS, 0)
     allowed = 20 - resource.getrlimit(resource.RLIMIT_NICE)[0]  # 20: none, as without that right
     for niceness in (NICENESS, allowed):
-        if niceness >= present:
+        if niceness > present:
             return
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, niceness)

@@ -25,7 +25,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from emulator.host.enter import Room, enter_or_end, room_from
+from emulator.host.enter import Room, enter_or_end, raise_priority, room_from
 from emulator.host.priority import STARTER_VARIABLE
 from emulator.session.view import ROOT, SESSION_CODE
 from engine.domain.errors import HostError
@@ -57,10 +57,6 @@ class ForkServer:
     """One server process, with this environment."""
 
     def __init__(self, environment: Mapping[str, str]):
-        for (
-            name
-        ) in SESSION_CODE:  # sessions cannot write the checkout, and would each compile what has changed
-            compileall.compile_dir(ROOT / name, quiet=2)
         self.sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.popen = subprocess.Popen(
@@ -71,6 +67,10 @@ class ForkServer:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
             )
+        for (
+            name
+        ) in SESSION_CODE:  # sessions cannot write the checkout, and would each compile what has changed
+            compileall.compile_dir(ROOT / name, quiet=2)
 
     def ask(self, request: bytes, files: Sequence[int]) -> Forked | None:
         """Ask the server to fork a session; None if it has ended."""
@@ -118,12 +118,14 @@ def forked(module: str, room: Room, environment: Mapping[str, str], files: Seque
     )
 
 
-def prepare(module: str, environment: Mapping[str, str], many: bool) -> None:
+def prepare(module: str, environment: Mapping[str, str], many: bool, urgent: bool = False) -> None:
     """Let the server import now all that sessions of `module` need, so that the next one starts at once; for
-    `many` also what they need last, `NEEDED_LAST` of the module, name by name while there is no session.
+    `many` also what they need last, `NEEDED_LAST` of the module, name by name while there is no session. With
+    `urgent`, as somebody waits for that session, with its priority.
     """
+    request = {"module": module, "many": many, "urgent": urgent}
     with _lock:
-        _server(environment).tell(json.dumps({"module": module, "many": many}).encode())
+        _server(environment).tell(json.dumps(request).encode())
 
 
 def servers() -> tuple[int, ...]:
@@ -185,6 +187,8 @@ def main(descriptor: int) -> None:
                 os._exit(0)
             request = json.loads(text)
             asked[request["module"]] += 1
+            if request.get("urgent"):
+                raise_priority()
             with ended_with(owner):
                 load(request["module"], whole="room" not in request or asked[request["module"]] > 1)
             if "room" not in request:

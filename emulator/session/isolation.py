@@ -128,9 +128,9 @@ class Isolated:
         return record(self.records, owner, members)
 
 
-def prepare(module: str, many: bool) -> None:
+def prepare(module: str, many: bool, urgent: bool = False) -> None:
     """Begin to import what sessions of `module` need, in a process that is kept for a while."""
-    fork_server.prepare(module, _environment(session_cache()), many)
+    fork_server.prepare(module, _environment(session_cache()), many, urgent)
 
 
 def _environment(cache: Path) -> dict[str, str]:

@@ -12,6 +12,9 @@ from engine.runs.uncertainty import MOST_STEPS
 from engine.strategies.planner.choice import WORTH_NAMING
 from engine.strategies.registry import by_best
 
+MOST_DEVICES = 64
+"""The search tries groups of devices, each against all the others: with 128 it takes longer than the run."""
+
 
 def with_best_planner(report: RunReport) -> RunReport:
     """A predicted `report` with what planner=best would give."""
@@ -21,11 +24,11 @@ def with_best_planner(report: RunReport) -> RunReport:
 
 def best_planner_s(spec: RunSpec, scenario: Scenario, predicted: RunReport) -> float | None:
     """Predicted seconds of `spec` with planner=best under the changes of `scenario`; None where that is no
-    gain over `predicted`, the prediction of the run's own plan, or the run is too long to be predicted again.
+    gain over `predicted`, the prediction of the run's own plan, or the run is too large to be planned again.
     """
     params = by_best(spec.strategy, spec.params)
     tokens = sum(len(request.token_s) or 1 for request in predicted.requests)
-    too_long = tokens * len(predicted.devices) > MOST_STEPS
+    too_long = tokens * len(predicted.devices) > MOST_STEPS or len(predicted.devices) > MOST_DEVICES
     if params is None or predicted.outcome.kind != "finished" or too_long:
         return None
     try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from engine.domain.network import LinkMeasurement
-from engine.domain.report import FromHereOn, Outcome, Prediction, Predictions, RunReport
+from engine.domain.report import FromHereOn, Outcome, Predictions, RunReport
 from engine.domain.scenario import Change, Scenario
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
@@ -20,6 +20,7 @@ from engine.reports.versions import versions
 from engine.runs.best_planner import best_planner_s
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
 from engine.runs.method import method_report
+from engine.runs.native import Simulated
 from engine.runs.predict import Prepared, decisions_in, simulate
 from engine.runs.predictions import figures_of, played_again
 from engine.runs.uncertainty import uncertainty_of
@@ -56,7 +57,7 @@ def report_of(
     dilation: float,
     links: list[LinkMeasurement],
     backend: str,
-    before_the_start: Prediction | None = None,
+    before_the_start: Simulated | None = None,
 ) -> RunReport:
     """The report without what `transformers` says of its outputs. `links` were measured before the run, over
     what `backend` made; the prediction `before_the_start` was made before it, too.
@@ -85,9 +86,12 @@ def report_of(
         return report
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
-    predicted = played_again(prepared, scenario, decisions)
+    if before_the_start and scenario == spec.scenario and not decisions:
+        predicted: Simulated | None = before_the_start  # it knew all that there was to know
+    else:
+        predicted = played_again(prepared, scenario, decisions)
     predictions = Predictions(
-        before_the_start=before_the_start,
+        before_the_start=figures_of(before_the_start) if before_the_start else None,
         from_here_on=result.from_here_on,
         with_all_changes_known=figures_of(predicted) if predicted else None,
     )

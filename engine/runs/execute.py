@@ -13,7 +13,7 @@ from engine.domain.errors import SpecError
 from engine.domain.events import AttemptBegun, PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
 from engine.domain.network import LinkMeasurement, Network
-from engine.domain.report import Correctness, Prediction, RunReport
+from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -27,6 +27,7 @@ from engine.runs.attempts import Attempt, first_attempt, may_repeat, note_of
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
+from engine.runs.native import Simulated
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
@@ -71,7 +72,7 @@ class _Ready(NamedTuple):
 
     prepared: Prepared
     expected: Sequence[Span | Mark]
-    before: Prediction | None
+    before: Simulated | None
     importing: TorchImport
     dilation: float
     pairs: Pairs

@@ -33,7 +33,7 @@ def _is_known(spec: RunSpec) -> bool:
     return not spec.workload.is_open or bool(spec.workload.trace)
 
 
-def before_the_start(prepared: Prepared, undisturbed: Trace, outcome: Outcome) -> Prediction | None:
+def before_the_start(prepared: Prepared, undisturbed: Trace, outcome: Outcome) -> Simulated | None:
     """The prediction before the start. `undisturbed` is the run simulated without changes, and `outcome` how
     that ended; None where it would not finish.
     """
@@ -45,7 +45,7 @@ def before_the_start(prepared: Prepared, undisturbed: Trace, outcome: Outcome) -
     else:
         report = fold(spec, prepared.plan, undisturbed, world="predicted", outcome=outcome)
         simulated = Simulated(report, list(undisturbed))
-    return figures_of(simulated) if simulated and simulated.report.outcome.kind == "finished" else None
+    return simulated if simulated and simulated.report.outcome.kind == "finished" else None
 
 
 def figures_of(simulated: Simulated) -> Prediction:

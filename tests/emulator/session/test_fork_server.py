@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.cli.early import begin_early
 from emulator.host.leftovers import Process, children, is_alive, process
 from emulator.host.places import queue_name
 from emulator.session import fork_server
@@ -73,6 +74,23 @@ def test_only_a_session_of_a_process_that_wants_several_finds_torch_imported() -
     wait_until(lambda: call(session_bodies.imported, NEEDED_LAST[-1]), "what references need")
     assert call(session_bodies.threads) == 1, "what is forked has no threads that could hold a lock"
     assert call(eval, "__import__('scipy').__name__") == "scipy", "which a method from outside may need"
+
+
+@pytest.mark.usefixtures("no_server_before")
+def test_a_command_that_runs_lets_torch_be_imported_with_a_session_s_priority_and_no_other_command_does() -> (
+    None
+):
+    """A session of such a server has the priority of any other, also as a group (sched(7), autogroup)."""
+    policy, niceness, group = call(session_bodies.real_time)
+    fork_server._end()
+    for argv in (["predict", "lab-3"], ["run", "--help"], []):
+        begin_early(argv)
+    assert fork_server.servers() == ()
+    begin_early(["run", "lab-3"])
+    assert call(session_bodies.imported, "torch")
+    assert os.getpriority(os.PRIO_PROCESS, own_server().pid) == niceness
+    again = call(session_bodies.real_time)
+    assert again[:2] == [policy, niceness] and again[2].split()[1:] == group.split()[1:]
 
 
 @pytest.mark.usefixtures("no_server_before")

@@ -13,10 +13,11 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.reports.finding import finding_of
-from engine.runs import best_planner
+from engine.runs import best_planner, conclude
 from engine.runs.best_planner import with_best_planner
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.predict import predict, prepare, simulate
+from engine.runs.predictions import before_the_start
 
 UNDISTURBED = Scenario()
 BOARD: dict[str, Any] = {"memory_bytes": 1e9, "memory_byte_per_s": 1e9, "flop_per_s": 2e9}
@@ -103,3 +104,31 @@ def test_what_slows_the_run_slows_the_best_plan_too() -> None:
 def test_a_long_run_is_not_predicted_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(best_planner, "MOST_STEPS", 5)
     assert with_best_planner(predict(spec_of("galaxy"))).with_best_planner_s is None
+
+
+def test_a_cluster_too_large_for_the_search_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 128 devices the search took longer than the run."""
+    predicted = predict(spec_of("galaxy"))
+    monkeypatch.setattr(best_planner, "MOST_DEVICES", 1)
+    assert with_best_planner(predicted).with_best_planner_s is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "again"), [((), 0), ((SlowDevice(at_s=0.0, device="a", factor=2.0),), 1)]
+)
+def test_a_run_in_which_nothing_unforeseen_happened_is_not_predicted_twice(
+    monkeypatch: pytest.MonkeyPatch, changes: tuple[Any, ...], again: int
+) -> None:
+    spec = spec_of("single")
+    prepared = prepare(spec)
+    trace, outcome = simulate(prepared)
+    played: list[Scenario] = []
+    known = conclude.played_again
+    monkeypatch.setattr(conclude, "played_again", lambda *given: played.append(given[1]) or known(*given))
+    stats = {"operations": 9, "late": 0, "errors": (0.0,), "used": (0.1,), "target_s": 1.0}
+    result = RealResult(trace, Outcome(), changes, {"a": stats}, 0.1)
+    before = before_the_start(prepared, trace, outcome)
+    report = report_of(prepared, result, 2.0, [], "loopback", before)
+    assert len(played) == again
+    first, last = report.predictions.before_the_start, report.predictions.with_all_changes_known
+    assert first is not None and last is not None and (last.latency_s > first.latency_s) is bool(again)

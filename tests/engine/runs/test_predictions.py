@@ -70,7 +70,7 @@ def test_what_was_predicted_before_the_start_knows_no_later_change():
 def test_what_was_predicted_before_the_start_knows_the_scenario():
     prepared = prepare(SPEC.model_copy(update={"scenario": SLOWER.scenario}))
     before = before_the_start(prepared, *simulate(PREPARED))
-    assert before.latency_s == SLOWER.latency_s
+    assert before.report.latency_s == SLOWER.latency_s
 
 
 def test_nothing_is_predicted_of_a_run_that_was_stopped_meanwhile_or_that_would_not_finish():
