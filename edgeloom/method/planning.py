@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from engine.domain.message_costs import receiver_cost_s, sender_cost_s
+from engine.planning.judge import Judge
+from engine.planning.search import Shares, fastest_shares
+from engine.strategies.planner.all_reduce import AllReduceSearch
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
-from engine.strategies.planner.exact import Shares, best_shares, most_granules
+from engine.strategies.planner.estimate import SplitEstimate
+from engine.strategies.planner.exact import UnitShares, best_shares, most_granules
 from engine.strategies.planner.exchange import Exchange, Flags, Floats
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import batches, best_batch, best_pipelines, does_fit
-from engine.strategies.planner.split import SplitSearch, equal_groups, first_plan
-from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.planner.split import SplitSearch, bounds_in, shares_in
 from engine.strategies.shared.all_reduce_time import (
     ALL_REDUCE_HELP,
     HOP_S,
@@ -63,19 +66,22 @@ __all__ = [
     "HOP_S",
     "PLANNER_HELP",
     "AllReduceChoice",
+    "AllReduceSearch",
     "Exchange",
     "Flags",
     "Floats",
     "Group",
+    "Judge",
     "PipelineTime",
     "PlannedParams",
     "PlannerChoice",
     "Room",
     "Shares",
+    "SplitEstimate",
     "SplitSearch",
-    "SplitTime",
     "Stage",
     "StagesBy",
+    "UnitShares",
     "all_rooms",
     "batches",
     "best_batch",
@@ -83,6 +89,7 @@ __all__ = [
     "best_pipelines",
     "best_shares",
     "bounds_by_hand",
+    "bounds_in",
     "bounds_of",
     "check_stages_fit",
     "check_whole",
@@ -90,10 +97,9 @@ __all__ = [
     "cluster_all_reduce_s",
     "consecutive",
     "does_fit",
-    "equal_groups",
     "fastest",
+    "fastest_shares",
     "fill",
-    "first_plan",
     "fixed_s",
     "free_bytes",
     "head_shares",
@@ -114,6 +120,7 @@ __all__ = [
     "receiver_cost_s",
     "rooms_of",
     "sender_cost_s",
+    "shares_in",
     "source_first",
     "stages_by_hand",
     "stages_of",

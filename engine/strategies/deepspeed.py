@@ -15,9 +15,10 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
+from engine.planning.search import Shares
+from engine.strategies.planner.all_reduce import AllReduceSearch
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
-from engine.strategies.planner.split import equal_groups, first_plan
-from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.planner.groups import Group
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
@@ -33,6 +34,23 @@ class DeepSpeedParams(PlannedParams):
     units = ("heads", "columns")
     planner: PlannerChoice = Field(default="paper", description=PLANNER_HELP.format(rule="all devices"))
     all_reduce: AllReduceChoice = Field(default="auto", description=ALL_REDUCE_HELP)
+
+
+class EqualSearch(AllReduceSearch):
+    """The search for the group whose members get equal shares."""
+
+    def starts(self, group: Group) -> list[Shares]:
+        others = [rank for rank in self.cluster.workers if rank not in group]
+        if self.judge.method.supports(self.cluster.without(others), self.model) is not None:
+            return []
+        sizes = (self.model.num_heads, self.model.intermediate_size)
+        return [Shares(group, tuple((size // len(group),) * len(group) for size in sizes))]
+
+    def exact(self, group: Group) -> list[Shares]:
+        return []
+
+    def steps(self) -> tuple[int, ...]:
+        return 0, 0
 
 
 class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
@@ -81,25 +99,16 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: DeepSpeedParams
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        time = SplitTime(cluster, model, demand, params.all_reduce)
-        if params.plan is not None:
-            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
-            how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
-            return bounds_plan(self.name, cluster, model, demand, bounds, how)
         if params.planner == "best":
-
-            def can_share(group: tuple[int, ...]) -> bool:
-                others = [rank for rank in cluster.workers if rank not in group]
-                return self.supports(cluster.without(others), model) is None
-
-            found = first_plan(
-                equal_groups(time, can_share),
-                lambda bounds: bounds_plan(
-                    self.name, cluster, model, demand, bounds, time.chosen(bounds.group)
-                ),
-            )
+            search = EqualSearch(self, cluster, model, demand, params.all_reduce)
+            if params.plan is not None:
+                return search.plan_in(bounds_by_hand(self.name, cluster, model, params.plan))
+            found = search.best_plan()
             if found is not None:
                 return found
+        elif params.plan is not None:
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
+            return bounds_plan(self.name, cluster, model, demand, bounds, params.all_reduce)
         devices = len(cluster.workers)
         heads = [model.num_heads // devices] * devices
         columns = [model.intermediate_size // devices] * devices

@@ -16,9 +16,10 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
+from engine.planning.search import Shares
+from engine.strategies.planner.all_reduce import AllReduceSearch
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
-from engine.strategies.planner.split import SplitSearch, first_plan
-from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.planner.groups import Group
 from engine.strategies.shared.all_reduce_time import ALL_REDUCE_HELP, AllReduceChoice
 from engine.strategies.shared.by_hand import bounds_by_hand, of_shares
 from engine.strategies.shared.demand import demand_of
@@ -57,6 +58,15 @@ class MegatronParams(PlannedParams):
     embedding: EmbeddingChoice = Field(default="source", description=EMBEDDING_HELP)
 
 
+class MegatronSearch(AllReduceSearch):
+    """The search of Megatron, whose rule has equal shares."""
+
+    def rule(self, group: Group) -> list[Shares]:
+        equal = [1.0] * len(group)
+        shares = head_shares(self.model, equal), largest_remainder(self.model.intermediate_size, equal)
+        return [Shares(group, shares)]
+
+
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     name = "megatron"
     title = "Tensor parallel (Megatron)"
@@ -74,20 +84,16 @@ class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     ) -> Plan[TensorParallelLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         ends = params.head == "columns", params.embedding
-        time = SplitTime(cluster, model, demand, params.all_reduce, *ends)
-        if params.plan is not None:
-            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
-            how = time.chosen(bounds.group) if params.planner == "best" else params.all_reduce
-            return bounds_plan(self.name, cluster, model, demand, bounds, how, *ends)
         if params.planner == "best":
-            found = first_plan(
-                SplitSearch(time).candidates(),
-                lambda bounds: bounds_plan(
-                    self.name, cluster, model, demand, bounds, time.chosen(bounds.group), *ends
-                ),
-            )
+            search = MegatronSearch(self, cluster, model, demand, params.all_reduce, *ends)
+            if params.plan is not None:
+                return search.plan_in(bounds_by_hand(self.name, cluster, model, params.plan))
+            found = search.best_plan()
             if found is not None:
                 return found
+        elif params.plan is not None:
+            bounds = bounds_by_hand(self.name, cluster, model, params.plan)
+            return bounds_plan(self.name, cluster, model, demand, bounds, params.all_reduce, *ends)
         weights = [
             1.0 if params.shares == "equal" else 1 / layer_s(cluster.devices[rank], model, demand)
             for rank in cluster.workers

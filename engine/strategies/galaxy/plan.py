@@ -28,7 +28,7 @@ from engine.ops.tensors import Meta
 from engine.ops.tiles import Contract, Expand
 from engine.program.collectives import chunk_bounds
 from engine.strategies.galaxy.time import MemberTimes, layer_of_prompt_s
-from engine.strategies.planner.exact import Shares, best_shares, most_granules
+from engine.strategies.planner.exact import UnitShares, best_shares, most_granules
 from engine.strategies.shared.by_hand import bounds_by_hand
 from engine.strategies.shared.demand import (
     Demand,
@@ -66,10 +66,6 @@ class NeedUpTo(Protocol):
     """The same, exact up to `enough_bytes`: of a share that needs more, it may say less than it needs."""
 
     def __call__(self, i: int, groups: int, count: int, enough_bytes: float = inf) -> float: ...
-
-
-MoreTime = Callable[[int, int], float]
-"""Seconds of so many heads, or columns, of a layer on member i."""
 
 
 class LayerTimes(Value):
@@ -347,7 +343,7 @@ def given(name: str, task: Task, plan: PlanByHand) -> Choice:
     return Choice(bounds, weights, "by_hand", layer_s)
 
 
-def bounds_in(task: Task, shares: Shares) -> Bounds:
+def bounds_in(task: Task, shares: UnitShares) -> Bounds:
     groups, counts = shares
     return Bounds(
         task.group,
@@ -356,28 +352,15 @@ def bounds_in(task: Task, shares: Shares) -> Bounds:
     )
 
 
-def _choice(task: Task, shares: Shares, row_weights: tuple[float, ...], planner: Planner) -> Choice:
+def _choice(task: Task, shares: UnitShares, row_weights: tuple[float, ...], planner: Planner) -> Choice:
     bounds = bounds_in(task, shares)
     sizes = largest_remainder(task.demand.rows, row_weights)
     layer_s = layer_of_prompt_s(task.cluster, task.model, task.demand, bounds, sizes, task.tiles)
     return Choice(bounds, row_weights, planner, layer_s)
 
 
-def no_tokens_s(i: int, count: int) -> float:
-    """No seconds for tokens: the paper's planner looks at the prompt alone."""
-    return 0.0
-
-
-def exact_shares(
-    task: Task,
-    sizes: Sequence[int],
-    need_bytes: NeedUpTo,
-    heads_s: MoreTime = no_tokens_s,
-    columns_s: MoreTime = no_tokens_s,
-) -> Shares | None:
-    """The least time of the slowest members, where their heads and columns also take `heads_s` and
-    `columns_s` in all further tokens.
-    """
+def exact_shares(task: Task, sizes: Sequence[int], need_bytes: NeedUpTo) -> UnitShares | None:
+    """The least time of the slowest members over the prompt, at which alone the paper's planner looks."""
     units, members = task.model.num_kv_heads, range(len(task.group))
     memory_bytes = task.memory_bytes
 
@@ -392,12 +375,9 @@ def exact_shares(
     times = MemberTimes(task.cluster, task.model, task.demand, task.group, sizes, task.tiles)
     size = task.model.group_size
     heads = [n * size for n in range(units + 1)]
-    mha_s = [[times.mha_s(i, count) + heads_s(i, count) for count in heads] for i in members]
+    mha_s = [[times.mha_s(i, count) for count in heads] for i in members]
     mlp_s = [
-        [
-            times.mlp_s(i, count) + columns_s(i, count) if n <= most[i][0] else inf
-            for n, count in enumerate(task.cuts)
-        ]
+        [times.mlp_s(i, count) if n <= most[i][0] else inf for n, count in enumerate(task.cuts)]
         for i in members
     ]
     return best_shares(mha_s, mlp_s, most)

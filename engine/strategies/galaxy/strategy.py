@@ -37,7 +37,7 @@ from engine.program.collectives import (
 )
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step, Strategy
-from engine.strategies.galaxy.best import best_galaxy_plan
+from engine.strategies.galaxy.best import GalaxySearch
 from engine.strategies.galaxy.plan import GalaxyLayout, Planner, RowShares, check_shares, galaxy_plan
 from engine.strategies.galaxy.report import GalaxyReport
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
@@ -100,7 +100,7 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
 
         def plan_for(demand: Demand) -> Plan[GalaxyLayout]:
             if params.planner == "best" and params.plan is None:
-                found = best_galaxy_plan(self.name, cluster, model, demand, overlap, row_shares)
+                found = GalaxySearch(self, cluster, model, demand, overlap, row_shares).best_plan()
                 if found is not None:
                     return found
             return galaxy_plan(

@@ -15,10 +15,10 @@ from math import inf
 
 Table = Sequence[Sequence[float]]
 """Seconds by member and number of units, from 0 on; more units never take less."""
-Shares = tuple[tuple[int, ...], tuple[int, ...]]
+UnitShares = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def best_shares(mha_s: Table, mlp_s: Table, most: Sequence[Sequence[int]]) -> Shares | None:
+def best_shares(mha_s: Table, mlp_s: Table, most: Sequence[Sequence[int]]) -> UnitShares | None:
     """Head units and granules of each member; None if the memories are too small.
 
     `most[d][a]` granules fit on member d beside `a` head units; -1 if not even those heads fit. Among equally
@@ -77,7 +77,7 @@ def _placed(rooms: Sequence[Sequence[int]], units: int) -> list[list[float]]:
     return ways
 
 
-def _evenly(rooms: Sequence[Sequence[int]], units: int, granules: int) -> Shares:
+def _evenly(rooms: Sequence[Sequence[int]], units: int, granules: int) -> UnitShares:
     """One way to place all units: each member, from the last to the first, as near to the mean as can be."""
     ways = _placed(rooms, units)
     heads, columns, later = [0] * len(rooms), [0] * len(rooms), 0

@@ -98,6 +98,7 @@ class Device(ABC):
         self.memory: dict[str, Any] = {}
         self.conditions = Conditions(spec.cluster, absent_at_start(spec.cluster, spec.scenario))
         self.emit = emit
+        self.traced = True
         self.ledger = Ledger(self.device.name, self.device.usable_bytes, spec.model)
         self.current = Program(rank, None, 0.0)
         self.message_numbers: dict[int, int] = defaultdict(int)
@@ -126,8 +127,13 @@ class Device(ABC):
         """Take a change of a link or of a device's speed into account."""
         self.conditions.apply(change)
         if isinstance(change, SlowDevice):
-            self.prices.clear()
-            self._prices_of.clear()
+            self.use_prices({}, {})
+
+    def use_prices(self, alike: dict[OnShapes, Prices], each: dict[OnShapes, Prices]) -> None:
+        """Use, and add to, prices that other devices of this kind know, of operations that are alike and of
+        each.
+        """
+        self.prices, self._prices_of = alike, each
 
     def halt(self) -> None:
         """Drop the messages and KV caches of all programs; weights stay."""
@@ -180,7 +186,8 @@ class Device(ABC):
 
     def at(self, request: int, token: int) -> None:
         self.current.request, self.current.token = request, token
-        self.emit(self.memory_mark(self.now_s))
+        if self.traced:
+            self.emit(self.memory_mark(self.now_s))
 
     def spawn(self, program: Coroutine[Any, Any, Any]) -> Handle:
         child = Program(self.rank, program, self.now_s)
@@ -394,7 +401,7 @@ class Device(ABC):
     def waited(self, program: Program, handle: Handle) -> None:
         """Emit the wait span of a program that was blocked on a message."""
         since_s = program.waiting_since_s
-        if isinstance(handle, Receipt) and handle.time_s > since_s:
+        if self.traced and isinstance(handle, Receipt) and handle.time_s > since_s:
             self.record(self._waited, handle, since_s, program.request, program.token)
 
     def _waited(self, handle: Receipt, since_s: float, request: int, token: int) -> None:

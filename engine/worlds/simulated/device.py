@@ -33,6 +33,10 @@ Decisions = Mapping[tuple[str, str], Any]
 """What a real run decided, by the device's name and the decision's."""
 
 
+def _nothing(span: None) -> None:
+    """Emit no span."""
+
+
 class Group(NamedTuple):
     """Consecutive layers that cost the same, and their prices."""
 
@@ -138,20 +142,10 @@ class SimulatedDevice(Device):
         start_s = program.now_s if program.now_s > self.compute_free_s else self.compute_free_s
         self.compute_free_s = end_s = start_s + price.duration_s
         name, value = op.name, price.output if result is None else result
-        span = Span(
-            self.name,
-            "compute",
-            name,
-            op.layer,
-            start_s,
-            end_s,
-            price.bytes,
-            0,
-            price.flops,
-            "",
-            program.request,
-            program.token,
-        )
+        if not self.traced:
+            return self._finish_at(end_s, value, None, name)
+        facts = price.bytes, 0, price.flops, "", program.request, program.token
+        span = Span(self.name, "compute", name, op.layer, start_s, end_s, *facts)
         return self._finish_at(end_s, value, span, name)
 
     def _count(self, layer: int, share: Share | None) -> None:
@@ -203,6 +197,8 @@ class SimulatedDevice(Device):
             self.passes[passed] = self.passes.get(passed, 0) + 1
             for op, price in zip(group.layers.ops, prices, strict=True):
                 start_s, at_s = at_s, at_s + price.duration_s
+                if not self.traced:
+                    continue
                 facts = price.bytes, 0, price.flops, "", request, token
                 spans.append(Span(name, "compute", op.name, op.layer, start_s, at_s, *facts))
         self.compute_free_s = at_s
@@ -273,12 +269,15 @@ class SimulatedDevice(Device):
         start_s = max(self.now_s, self.disk_free_s)
         self.disk_free_s = end_s = start_s + size_bytes / self.device.disk_byte_per_s
         program = self.current
+        if not self.traced:
+            return self._finish_at(end_s, None, None, kind)
         facts = size_bytes, 0, 0, "", program.request, program.token
         span = Span(self.name, kind, name, layer, start_s, end_s, *facts)
         return self._finish_at(end_s, None, span, kind)
 
-    def _finish_at(self, end_s: float, value: Any, span: Span, what: str) -> Handle:
-        operation = Operation(self.kernel, self, what, end_s, value, self.emit, span)
+    def _finish_at(self, end_s: float, value: Any, span: Span | None, what: str) -> Handle:
+        emit = self.emit if self.traced else _nothing
+        operation = Operation(self.kernel, self, what, end_s, value, emit, span)
         self.kernel.begin(operation)
         return operation
 

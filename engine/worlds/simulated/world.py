@@ -17,6 +17,7 @@ from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.worlds.common.deadlock import deadlock
+from engine.worlds.common.device import OnShapes, Prices
 from engine.worlds.common.programs import Program
 from engine.worlds.common.token_limit import TokenLimit
 from engine.worlds.simulated.buckets import TokenBuckets
@@ -30,6 +31,8 @@ from engine.worlds.simulated.work_done import WorkDone
 
 Programs = Iterable[tuple[int, Any]]
 """The programs of a run, as (rank, coroutine)."""
+KnownPrices = dict[int, tuple[dict[OnShapes, Prices], dict[OnShapes, Prices]]]
+"""What operations cost, by the first rank of each kind of device: of all that are alike, and of each."""
 Recover = Callable[[Exception], Programs]
 """Gets a `PeerFailed` or `DeviceJoined`; returns the programs that continue the run, or raises the error."""
 
@@ -42,6 +45,7 @@ class SimulatedWorld:
     batched: consecutive layers of a device are one operation of the kernel, and their spans come when the
     last one ends. For runs that nothing disturbs: without changes, and only if no operation fails.
     host: all devices are processes of one host and share its cores.
+    traced: False makes no spans and no marks of memory, for who asks only when tokens come.
     """
 
     def __init__(
@@ -52,10 +56,12 @@ class SimulatedWorld:
         decisions: Decisions | None = None,
         batched: bool = False,
         host: RuntimeCosts | None = None,
+        traced: bool = True,
     ):
         self.spec = spec
         self.plan = plan
         self._record = emit
+        self.traced = traced
         self.token_limit = TokenLimit(spec.workload.token_limit_s)
         limited = spec.workload.token_limit_s is not None
         self.emit = self._emit_limited if limited else emit
@@ -71,7 +77,7 @@ class SimulatedWorld:
             self.network.buckets = TokenBuckets(self.network.shared)
             self.network.waiting_frac = 1.0 - host.message_work_frac
         for device in self.devices:
-            device.batched = batched
+            device.batched, device.traced = batched, traced
             if self.cores is not None and host is not None:
                 workers = spec.cluster.workers
                 core = host.core_of(device.rank, workers)
@@ -82,6 +88,14 @@ class SimulatedWorld:
         return SimulatedDevice(
             rank, self.spec, self.plan, self.emit, self.kernel, self.network, self.decisions
         )
+
+    def share_prices(self, known: KnownPrices) -> None:
+        """Use the prices in `known`, and add to them. Other worlds may have filled it, of a run with the same
+        model, cluster and compute model.
+        """
+        for device in self.devices:
+            first = self.spec.cluster.first_alike[device.rank]
+            device.use_prices(*known.setdefault(first, ({}, {})))
 
     def watch_work(self) -> None:
         """From now on a program that leaves a part of a layer out ends in `WrongProgram`."""
@@ -181,7 +195,8 @@ class SimulatedWorld:
     # messages
 
     def _on_departed(self, message: SimulatedMessage) -> None:
-        self.devices[message.src].emit(message.span("send", self.spec.cluster, self.now_s))
+        if self.traced:
+            self.devices[message.src].emit(message.span("send", self.spec.cluster, self.now_s))
         self.kernel.finish(message.handle, None)
 
     def _on_arrived(self, message: SimulatedMessage) -> None:
@@ -190,7 +205,8 @@ class SimulatedWorld:
             return
 
         def use() -> None:
-            device.emit(message.span("recv", self.spec.cluster, self.now_s))
+            if self.traced:
+                device.emit(message.span("recv", self.spec.cluster, self.now_s))
             content = message.note, message.tensor
             device.deliver(message.src, message.tag, message.sequence, content, self.now_s)
 

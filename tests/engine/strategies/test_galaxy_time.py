@@ -3,7 +3,7 @@
 import pytest
 
 from engine.strategies.galaxy.time import MemberTimes
-from engine.strategies.planner.split_time import SplitTime
+from engine.strategies.planner.estimate import SplitEstimate
 from engine.strategies.shared.demand import demand_of
 from tests.support.small_cases import GPT2, spec_of, star
 
@@ -39,7 +39,7 @@ def test_a_small_tile_travels_while_a_large_one_is_multiplied_and_a_large_one_ta
 def test_operations_take_as_long_on_devices_that_differ_in_nothing_but_their_names():
     cluster = star([1e9, 1e9, 5e8], compute_model="flops")
     demand = demand_of(GPT2, spec_of("megatron", GPT2, cluster, rows=6).workload, True)
-    split = SplitTime(cluster, GPT2, demand)
+    split = SplitEstimate(cluster, GPT2, demand)
     columns_s = [split.part_s(rank, "columns", 4, 0) for rank in range(3)]
     assert columns_s == pytest.approx([columns_s[0], columns_s[0], 2 * columns_s[0]])
     times = MemberTimes(cluster, GPT2, demand, (0, 1, 2), (2, 2, 2), tiles=True)

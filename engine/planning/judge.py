@@ -1,0 +1,137 @@
+"""The judge of plans: it plays a method's own program in the simulated world and says how long that takes.
+
+There is no other model of a method's time: what the program does is what counts. A play has no trace, and
+where all layers are alike it is one of a few layers: each further one takes as long as the last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import EdgeLoomError
+from engine.domain.model import ModelSpec, layer_kinds
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.trace import Mark, Span
+from engine.domain.workload import Request, Workload
+from engine.program.serve import serve
+from engine.program.strategy import Strategy
+from engine.worlds.common.source import SimulatedSource
+from engine.worlds.simulated.world import KnownPrices, SimulatedWorld
+
+PLAYED_LAYERS = 2
+"""So many layers, and one more, say how long all take where they are alike."""
+GROWTH, FEW_ROWS = 0.5, 64
+"""The further tokens of an answer are played with a prompt as long as sequences are on average, if that is
+longer than the prompt by more than this part of it, and by more rows than these.
+"""
+
+PlanOf = Callable[[ModelSpec], Plan]
+"""The plan of the same shares for a model with fewer layers. Raises `PlanError`."""
+
+
+class Judge:
+    """Times of one run's plans: seconds from the arrival of its requests, all at once, to the last token.
+
+    alike: whether a plan does the same in every layer, so that few layers are played. `rows` and `new_tokens`
+    are those of each of `requests` requests.
+    """
+
+    def __init__(
+        self,
+        method: Strategy,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        rows: int,
+        new_tokens: int,
+        requests: int = 1,
+        alike: bool = True,
+    ):
+        self.method, self.cluster, self.model = method, _of_any_host(cluster), model
+        self.rows, self.new_tokens, self.requests = rows, new_tokens, requests
+        alike = alike and len(layer_kinds(model)) == 1 and model.num_layers > PLAYED_LAYERS + 1
+        few = (PLAYED_LAYERS, PLAYED_LAYERS + 1) if alike else (model.num_layers,)
+        self.models = [model.model_copy(update={"num_layers": layers}) for layers in few]
+        self.plays = 0
+        self._specs: dict[tuple[int, int, int], RunSpec] = {}
+        self._prices: dict[int, KnownPrices] = {}
+
+    def seconds(self, plan_of: PlanOf) -> float:
+        """Predicted seconds under a plan; infinity where the simulated world refuses or cannot end it."""
+        first_s, step_s = self.times(plan_of)
+        return first_s + max(0, self.new_tokens - 1) * step_s
+
+    def times(self, plan_of: PlanOf) -> tuple[float, float]:
+        """Seconds until the first token, and of each further one on average."""
+        self.plays += 1
+        try:
+            times = [self._few_tokens(number, plan_of(model)) for number, model in enumerate(self.models)]
+        except EdgeLoomError:
+            return inf, inf if self.new_tokens > 1 else 0.0
+        more = self.model.num_layers - self.models[0].num_layers
+        (first_s, step_s), (longer_s, longer_step_s) = times[0], times[-1]
+        return first_s + more * (longer_s - first_s), step_s + more * (longer_step_s - step_s)
+
+    def _few_tokens(self, number: int, plan: Plan) -> tuple[float, float]:
+        """Seconds until the first token, and of a further one, with as many layers as model `number`."""
+        if self.new_tokens < 2:
+            return self._token_s(number, plan, self.rows, self.new_tokens)[0], 0.0
+        middle = self.rows + (self.new_tokens - 1) // 2
+        if middle - self.rows <= max(GROWTH * self.rows, FEW_ROWS):
+            first_s, second_s = self._token_s(number, plan, self.rows, 2)
+            return first_s, second_s - first_s
+        (first_s,) = self._token_s(number, plan, self.rows, 1)
+        before_s, after_s = self._token_s(number, plan, min(middle, self.model.max_positions - 1), 2)
+        return first_s, after_s - before_s
+
+    def _token_s(self, number: int, plan: Plan, rows: int, new_tokens: int) -> list[float]:
+        """When the last of the requests has each token, or the result of a model that generates none."""
+        spec = self._spec(number, plan, rows, new_tokens)
+        latest_s: dict[int, float] = {}
+
+        def emit(item: Span | Mark) -> None:
+            if type(item) is Mark and item.name in ("token_emitted", "request_finished"):
+                index = item.facts.get("index", max(0, new_tokens - 1))
+                latest_s[index] = max(item.time_s, latest_s.get(index, 0.0))
+
+        world = SimulatedWorld(spec, plan, emit, batched=True, traced=False)
+        world.share_prices(self._prices.setdefault(number, {}))
+        source_rank, workload = self.cluster.source_rank, spec.workload
+        source = SimulatedSource(world.devices[source_rank])
+        requests = tuple(Request(index=index, tokens=(0,) * rows) for index in range(self.requests))
+        world.run(
+            (
+                rank,
+                serve(device, self.method, plan, workload, requests, source if rank == source_rank else None),
+            )
+            for rank, device in enumerate(world.devices)
+        )
+        return [latest_s[index] for index in range(max(1, new_tokens))]
+
+    def _spec(self, number: int, plan: Plan, rows: int, new_tokens: int) -> RunSpec:
+        key = number, rows, new_tokens
+        if key not in self._specs:
+            self._specs[key] = RunSpec(
+                cluster=self.cluster,
+                model=self.models[number],
+                workload=Workload(
+                    prompt_tokens=rows, new_tokens=new_tokens, requests=self.requests, pattern="bursty"
+                ),
+                strategy=plan.strategy,
+            )
+        return self._specs[key]
+
+
+def _of_any_host(cluster: ClusterSpec) -> ClusterSpec:
+    """The cluster with devices that are timed by formulas: a plan must not depend on the host that plans."""
+    if all(device.compute_model != "measured" for device in cluster.devices):
+        return cluster
+    devices = tuple(
+        device.model_copy(update={"compute_model": "roofline"})
+        if device.compute_model == "measured"
+        else device
+        for device in cluster.devices
+    )
+    return cluster.model_copy(update={"devices": devices})

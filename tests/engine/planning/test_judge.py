@@ -1,0 +1,75 @@
+"""The judge plays a few layers and tokens, and says how long the whole run takes in the simulated world."""
+
+import pytest
+
+from bench.strategies.plans import METHODS, draw
+from engine.domain.errors import EdgeLoomError
+from engine.domain.spec import RunSpec
+from engine.planning.judge import Judge
+from engine.runs.predict import predict, prepare
+from engine.strategies.registry import strategy
+from tests.support.small_cases import GPT2, LLAMA, star
+
+CLOSE = 0.025
+"""The second token stands for all further ones, and may take a little longer than those."""
+CASES = 4
+ALIKE = ("megatron", "deepspeed", "galaxy")
+"""Methods whose plans are the same in every layer."""
+
+
+def judged(spec: RunSpec, alike: bool = True) -> float:
+    """Seconds of the run's own plan, by the judge."""
+    method, work = strategy(spec.strategy), spec.workload
+    plan = prepare(spec).plan
+    judge = Judge(method, spec.cluster, spec.model, work.prompt_tokens, work.new_tokens, work.requests, alike)
+    hand = method.by_hand(spec.cluster, spec.model, plan)
+    params = method.Params.parse(spec.params, "params").model_copy(update={"plan": hand})
+    return judge.seconds(lambda model: method.plan(spec.cluster, model, work, params))
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_judge_s_time_is_that_of_the_whole_simulation(name):
+    compared, index = 0, METHODS.index(name) + len(METHODS)
+    while compared < CASES:
+        spec, index = draw(index)[0].model_copy(update={"params": {"planner": "paper"}}), index + len(METHODS)
+        spec = spec.model_copy(update={"model": spec.model.model_copy(update={"num_layers": 8})})
+        try:
+            report = predict(spec)
+        except EdgeLoomError:
+            continue
+        assert judged(spec) == pytest.approx(report.latency_s, rel=CLOSE), spec.name
+        compared += 1
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 40])
+def test_an_answer_of_any_length_is_judged_by_few_of_its_tokens(tokens):
+    spec = RunSpec(
+        cluster=star([1e9, 2e9]),
+        model=LLAMA.model_copy(update={"num_layers": 6, "max_positions": 256}),
+        strategy="megatron",
+        params={"planner": "paper"},
+        workload={"prompt_tokens": 9, "new_tokens": tokens},
+    )
+    assert judged(spec) == pytest.approx(predict(spec).latency_s, rel=CLOSE)
+
+
+def test_uneven_plans_are_played_whole():
+    """Of six layers one device has four: no two layers of that plan tell the time of the others."""
+    spec = RunSpec(
+        cluster=star([1e9, 4e9], memory_bytes=9e5),
+        model=GPT2.model_copy(update={"num_layers": 6}),
+        strategy="gpipe",
+        params={"plan": {"devices": [{"device": "d0", "layers": 2}, {"device": "d1", "layers": 4}]}},
+        workload={"prompt_tokens": 9, "new_tokens": 2},
+    )
+    assert judged(spec, alike=False) == pytest.approx(predict(spec).latency_s, rel=1e-9)
+
+
+def test_a_plan_that_is_refused_takes_for_ever():
+    spec = RunSpec(cluster=star([1e9]), model=GPT2, strategy="single", params={})
+    judge = Judge(strategy("single"), spec.cluster, GPT2, 9, 3)
+
+    def refused(model):
+        raise EdgeLoomError("no room")
+
+    assert judge.seconds(refused) == float("inf")
