@@ -48,7 +48,7 @@ METHODS = (
     "edge_only",
     "cloud_only",
 )
-"""They take turns. A method that comes later has a place behind these, or the runs would be others."""
+"""They take turns. A method that comes later has no turn, or all runs would be others."""
 PLANNERS = ("best", "paper", "best")
 RUNS, LAYERS = 2000, 6
 DECODERS = ("gpt2", "tinyllama-42m", "tiny-llama")

