@@ -180,7 +180,7 @@ def _shape(one: Measured) -> str:
 def _given(one: Measured, name: str) -> str:
     """The model that a person names for a test. Raises `SpecError` if it cannot be the one measured."""
     spec, _ = resolve(name, "random")
-    if is_mixture(one.model) and not getattr(spec, "num_experts", 0):
+    if is_mixture(one.model) and not spec.num_experts:
         raise SpecError(
             f"{one.model[:60]}: is a mixture of experts, of which a token reads a part, and --model {name} "
             "is none: its rates would be too high. Name a mixture, or import the tests of a dense model."

@@ -12,7 +12,7 @@ from engine.cli.workload_arguments import add_workload_arguments, workload_field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, in_bits
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, schema_of
@@ -129,8 +129,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     environment: Environment = args.environment
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
-    if args.weight_bits:
-        model = model.model_copy(update={"weight_bits": float(args.weight_bits)})
+    model = in_bits(model, args.weight_bits)
     if args.likely_experts is not None:
         fields = model.model_dump(mode="json") | {"likely_experts": args.likely_experts}
         model = ModelSpec.parse(fields, "--likely-experts")

@@ -13,7 +13,7 @@ from rich.text import Text
 from engine.domain.numbers_as_text import shown
 from engine.domain.report import Attribution, FromHereOn, LoadReport, NativePart, RunReport
 from engine.domain.units import human, human_s
-from engine.reports.finding import finding_of
+from engine.reports.finding import finding_of, rounded_in_words
 from engine.reports.metrics import shown_in, title_of
 from engine.reports.participation import alone
 
@@ -142,6 +142,8 @@ def _correctness(report: RunReport) -> str:
         words.append(f"KL {facts.kl_mean:.2e} nats")
     if facts.top1_agreement is not None:
         words.append(f"the reference would choose {facts.top1_agreement:.0%} of the tokens too")
+    if facts.rounded_weights:
+        words.append(rounded_in_words(facts.rounded_weights).rstrip("."))
     return ", ".join(words)
 
 

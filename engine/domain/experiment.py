@@ -35,6 +35,7 @@ RUN_KEYS = (
     "cluster",
     "model",
     "weights",
+    "weight_bits",
     "workload",
     "strategy",
     "params",
@@ -45,7 +46,9 @@ RUN_KEYS = (
     "silence_s",
     "failover",
 )
-"""What `base` may have: the fields of `RunSpec` without the seed, which `seeds` gives."""
+"""What `base` may have: the fields of `RunSpec` without the seed, which `seeds` gives, and `weight_bits`, 8
+or 4, to which the model's matrices are rounded.
+"""
 
 
 class Experiment(Value):

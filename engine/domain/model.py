@@ -25,6 +25,10 @@ class SlidingWindow(Value):
     rope_theta: Positive | None = None
 
 
+QuantisedBits = Literal[8, 4]
+"""Bits per number of a matrix in which runs compute, beside those of its dtype."""
+
+
 class ModelSpec(Value):
     """One model. A family sets the fields after `dtype` (`engine/models/families/`).
 
@@ -287,3 +291,13 @@ def first_alike(model: ModelSpec, layer: int) -> int:
         return 0
     kind = model.window_of(layer), model.rope_of(layer) is None
     return next(one for one in range(layer + 1) if (model.window_of(one), model.rope_of(one) is None) == kind)
+
+
+def in_bits(model: ModelSpec, bits: QuantisedBits | None) -> ModelSpec:
+    """`model` with its matrices rounded to so many bits, in which runs compute; None: as they are."""
+    return model.model_copy(update={"weight_bits": float(bits)}) if bits else model
+
+
+def computed_bits(model: ModelSpec) -> QuantisedBits | None:
+    """The bits to which `in_bits` has rounded `model`."""
+    return 8 if model.weight_bits == 8 else 4 if model.weight_bits == 4 else None

@@ -128,6 +128,21 @@ class Attribution(Value):
     """Seconds in which no request was there."""
 
 
+class RoundedWeights(Value):
+    """What the answer loses by weights that are rounded to `bits` bits: the run beside `transformers` with
+    the weights as they are, after the same tokens, of which that would have chosen `differing_tokens`
+    otherwise.
+
+    `max_abs_error`: of logits, or of hidden states where no token is chosen; None where only ids reach the
+    source.
+    """
+
+    bits: int
+    tokens: int
+    differing_tokens: int
+    max_abs_error: float | None = None
+
+
 class Correctness(Value):
     """How a run's outputs compare with the single-device `transformers` reference. `checked` is False for a
     prediction.
@@ -161,6 +176,7 @@ class Correctness(Value):
     rounding_error: float | None = None
     error_over_rounding: float | None = None
     flipped_tokens: int | None = None
+    rounded_weights: RoundedWeights | None = Field(default=None, exclude_if=lambda found: found is None)
     why: str = ""
 
 

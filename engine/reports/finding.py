@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from engine.domain.finding import ChangeEffect, Finding
-from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, RunReport
+from engine.domain.report import Attribution, LoadReport, Outcome, Recovery, RoundedWeights, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice
 from engine.domain.units import between, human_s
 from engine.reports.effects import effects_of
@@ -274,9 +274,22 @@ def _doubts(report: RunReport) -> Iterator[str]:
     elif facts.checked and facts.lossy and facts.top1_agreement is not None:
         share = _percent(facts.top1_agreement)
         yield f"The method is lossy: the reference would choose {share} of the tokens too."
+    if facts.rounded_weights:
+        yield rounded_in_words(facts.rounded_weights)
     if report.fidelity.valid is False:
         why = "; ".join(report.fidelity.why) or "they could not be judged"
         yield _sentence(f"Its times are not valid: {why}")
+
+
+def rounded_in_words(found: RoundedWeights) -> str:
+    """What the answer loses by rounded weights, in one sentence."""
+    parts = []
+    if found.tokens:
+        parts.append(f"changed {found.differing_tokens} of {_count(found.tokens, 'token')}")
+    if found.max_abs_error is not None:
+        what = "a logit" if found.tokens else "a number of its output"
+        parts.append(f"moved {what} by up to {found.max_abs_error:.2g}")
+    return f"Weights of {found.bits} bits {' and '.join(parts)}."
 
 
 def _share(part_s: float, report: RunReport) -> str:

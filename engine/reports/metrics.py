@@ -71,6 +71,11 @@ def _recovery(*parts: str) -> Callable[[RunReport], float | None]:
     return value
 
 
+def _changed_by_bits(report: RunReport) -> float | None:
+    found = report.correctness.rounded_weights
+    return found.differing_tokens / found.tokens if found and found.tokens else None
+
+
 def _predicted_latency_s(report: RunReport) -> float | None:
     known = report.predictions.with_all_changes_known
     return known.latency_s if known else None
@@ -300,6 +305,21 @@ BUILT_IN: tuple[Metric, ...] = (
         "fraction",
         "higher",
         lambda r: r.correctness.top1_agreement,
+    ),
+    of_run(
+        "changed_by_bits",
+        "Tokens that rounded weights changed",
+        "fraction",
+        "lower",
+        _changed_by_bits,
+        about="of those emitted: what the model as it is would have chosen otherwise, after the same tokens",
+    ),
+    of_run(
+        "error_of_bits",
+        "Largest logit error of rounded weights",
+        "",
+        "lower",
+        lambda r: found.max_abs_error if (found := r.correctness.rounded_weights) else None,
     ),
     of_run("correct", "Correct", "", "higher", lambda r: r.correctness.ok, trust=True),
     of_run("valid", "Valid", "", "higher", lambda r: r.fidelity.valid, trust=True),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.domain.report import Correctness
+from engine.domain.model import computed_bits
+from engine.domain.report import Correctness, RoundedWeights
 from engine.domain.spec import RunSpec
 from engine.models.inputs.prompts import requests_of, text_ids, tokenised_text
 from engine.models.reference.process import Said
@@ -55,7 +56,12 @@ def compare_with_reference(
         wanted = reference if numbers == "own" else reference_after(spec, tokens, numbers, said)
         return wanted.logits or wanted.hidden
 
+    def own(of: RunSpec, tokens: Tokens) -> Sequence[torch.Tensor]:
+        wanted = reference_after(of, tokens, said=said)
+        return wanted.logits or wanted.hidden
+
     found = judge(spec, reference, got, lossy, forced)
+    found = found.model_copy(update={"rounded_weights": rounded_weights(spec, got, own)})
     return with_prompt(found, spec, reference.text_ids)
 
 
@@ -79,6 +85,42 @@ def _incomplete(spec: RunSpec, got: dict[str, torch.Tensor]) -> str:
         if spec.workload.new_tokens and len(tokens) != wanted:
             return f"request {request.index} has {len(tokens)} tokens, expected {wanted}"
     return ""
+
+
+def rounded_weights(
+    spec: RunSpec,
+    got: dict[str, torch.Tensor],
+    outputs_of: Callable[[RunSpec, Tokens], Sequence[torch.Tensor]],
+) -> RoundedWeights | None:
+    """How far a run with rounded weights is from the model as it is; None where they are not rounded, or are
+    no numbers. `outputs_of` computes with `transformers` what follows the run's own tokens.
+    """
+    bits = computed_bits(spec.model)
+    got = with_whole_logits(got, spec.model.vocab_size)
+    if bits is None or not all(bool(ours.isfinite().all()) for ours in got.values()):
+        return None
+    plain = spec.model_copy(update={"model": spec.model.model_copy(update={"weight_bits": 0.0})})
+    names = sorted(got, key=lambda name: int(name.split(".")[1]))
+    emitted = [[] if name.startswith("hidden.") else chosen_ids(got[name]) for name in names]
+    theirs = outputs_of(plain, emitted)
+    others = [chosen_ids(rows) if ids else [] for rows, ids in zip(theirs, emitted, strict=True)]
+    known = [
+        (got[name], rows) for name, rows in zip(names, theirs, strict=True) if got[name].is_floating_point()
+    ]
+    return RoundedWeights(
+        bits=bits,
+        tokens=sum(map(len, emitted)),
+        differing_tokens=sum(
+            a != b for pair in zip(emitted, others, strict=True) for a, b in zip(*pair, strict=True)
+        ),
+        max_abs_error=_errors(known)[0] if known else None,
+    )
+
+
+def chosen_ids(rows: torch.Tensor) -> list[int]:
+    """The ids with the largest logits, or the ids as they are."""
+    found: list[int] = (rows.argmax(dim=-1) if rows.is_floating_point() else rows).tolist()
+    return found
 
 
 def with_prompt(found: Correctness, spec: RunSpec, library: tuple[int, ...] | None) -> Correctness:

@@ -17,7 +17,7 @@ from engine.models.reference.transformers_outputs import compute as compute_refe
 from engine.models.reference.transformers_outputs import reference_of
 from engine.program.serve import serve
 from engine.reports.fold import fold
-from engine.reports.verify import judge
+from engine.reports.verify import judge, rounded_weights
 from engine.reports.versions import versions
 from engine.runs.method import method_report
 from engine.runs.predict import Prepared, outcome_of, prepare
@@ -65,4 +65,6 @@ def _compared(prepared: Prepared, source: RealSource) -> Correctness:
     spec = prepared.spec
     lossy = strategy(spec.strategy).is_lossy(prepared.plan)
     reference = reference_of(compute_reference(spec))
-    return judge(spec, reference, source.tensors(), lossy, partial(compute_forced, spec))
+    got = source.tensors()
+    found = judge(spec, reference, got, lossy, partial(compute_forced, spec))
+    return found.model_copy(update={"rounded_weights": rounded_weights(spec, got, compute_forced)})

@@ -6,6 +6,7 @@ from engine.advice.questions import Asked
 from engine.advice.replies import Prices, Question, Rank
 from engine.advice.values import Objective
 from engine.domain.cluster import ClusterSpec
+from engine.domain.model import QuantisedBits
 from engine.domain.spec import RunSpec
 from engine.domain.values import Positive, Value
 from engine.domain.workload import Workload
@@ -24,6 +25,7 @@ class AdviceRequest(Value):
     cluster_id: int | None = None
     cluster: ClusterSpec | None = None
     model: str
+    weight_bits: QuantisedBits | None = None
     workload: Workload = Workload(prompt_tokens=16)
     by: Objective = "total_s"
     answer: bool = False
@@ -56,6 +58,7 @@ def base_of(request: AdviceRequest) -> RunSpec:
         cluster_id=request.cluster_id,
         cluster=request.cluster,
         model=request.model,
+        weight_bits=request.weight_bits,
         strategy=STRATEGIES[0].name,
         workload=request.workload,
     )

@@ -13,7 +13,7 @@ from pydantic import Field
 import topologies
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, QuantisedBits, in_bits
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.models.inputs.chat import has_template
@@ -157,13 +157,20 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "", chats
     )
 
 
-def resolve_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
+def resolve_model(
+    name: str, weights: str | None, weight_bits: QuantisedBits | None = None
+) -> tuple[ModelSpec, WeightsRef]:
     """A model and its weights by name only: the browser may name what is in the catalogue, what people added,
     or what is in `MODELS_DIR`, not any path. The weights are named by digest: every machine finds them
-    itself.
+    itself. `weight_bits`: its matrices are rounded to so many bits.
 
     Raises `SpecError` naming the known models.
     """
+    model, reference = _named_model(name, weights)
+    return in_bits(model, weight_bits), reference
+
+
+def _named_model(name: str, weights: str | None) -> tuple[ModelSpec, WeightsRef]:
     if name in catalogue.names():
         return _portable(*catalogue.resolve(name, weights))
     added = StoredModel.objects.filter(name=name).first()

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.model import QuantisedBits
 from engine.domain.scenario import Scenario
 from engine.domain.stored import read, read_report, upgrade_spec
 from engine.domain.values import Count, Positive, Value
@@ -25,6 +26,7 @@ class ReplayRequest(Value):
     cluster: ClusterSpec | None = None
     model: str | None = None
     weights: Literal["random"] | None = None
+    weight_bits: QuantisedBits | None = None
     strategy: str | None = None
     params: dict[str, Any] | None = None
     workload: Workload | None = None
@@ -49,7 +51,7 @@ def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
     other_strategy = changed.get("strategy", request["strategy"]) != request["strategy"]
     if other_strategy and "params" not in changed:
         request["params"] = {}
-    if other_strategy or {"model", "cluster", "cluster_id"} & changed.keys():
+    if other_strategy or {"model", "weight_bits", "cluster", "cluster_id"} & changed.keys():
         request["name"] = ""
     if "cluster_id" in changed:
         request["cluster"] = None

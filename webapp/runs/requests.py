@@ -8,6 +8,7 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.errors import SpecError
+from engine.domain.model import QuantisedBits, computed_bits
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.values import Count, Positive, Value
@@ -33,6 +34,9 @@ class RunRequest(Value):
     cluster: ClusterSpec | None = None
     model: str
     weights: Literal["random"] | None = None
+    weight_bits: QuantisedBits | None = Field(
+        default=None, description="Bits to which the model's matrices are rounded; none: those of its dtype."
+    )
     strategy: str
     params: dict[str, Any] = Field(default_factory=dict)
     workload: Workload = Workload(prompt_tokens=16)
@@ -50,6 +54,7 @@ class Pair(Value):
     cluster_id: int | None = None
     cluster: ClusterSpec | None = None
     model: str
+    weight_bits: QuantisedBits | None = None
 
 
 def spec_of(request: RunRequest) -> RunSpec:
@@ -61,7 +66,7 @@ def spec_of(request: RunRequest) -> RunSpec:
     budgets.check_scenario(request.scenario)
     cluster = cluster_of(request)
     budgets.check_cluster(cluster, "cluster")
-    model, weights = resolve_model(request.model, request.weights)
+    model, weights = resolve_model(request.model, request.weights, request.weight_bits)
     check_strategy(request)
     workload = request.workload
     if workload.image is not None and model.vision is not None:  # whatever its size, as the model sees it
@@ -99,6 +104,7 @@ def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunReque
         cluster=spec.cluster,
         model=spec.model.name,
         weights="random" if spec.weights.kind == "random" else None,
+        weight_bits=computed_bits(spec.model),
         strategy=spec.strategy,
         params=spec.params,
         workload=spec.workload,
@@ -117,7 +123,7 @@ def reasons_against(pair: Pair) -> dict[str, str | None]:
     """
     cluster = cluster_of(pair)
     budgets.check_cluster(cluster, "cluster")
-    model, _ = resolve_model(pair.model, "random")
+    model, _ = resolve_model(pair.model, "random", pair.weight_bits)
     return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import RUN_KEYS
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, in_bits
 from engine.domain.scenario import TIMES, Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.values import Value
@@ -28,6 +28,10 @@ DEFAULT_TOKENS = 16
 WHERE = "experiment"
 
 
+OF_MODEL = ("model", "weights", "weight_bits")
+"""Keys of a run that name its model."""
+
+
 class Assembler:
     """Makes runs from one base. It keeps clusters and models, which many points share."""
 
@@ -40,8 +44,8 @@ class Assembler:
     def spec(self, settings: Sequence[Setting], seed: int) -> RunSpec:
         """The run with `settings`, whichever order they have. Raises `SpecError`."""
         cluster = self._cluster(_below(settings, "cluster"))
-        model, weights = self._model(_below(settings, "model", "weights"))
-        document = self._document(_below(settings, *(set(RUN_KEYS) - {"cluster", "model", "weights"})))
+        model, weights = self._model(_below(settings, *OF_MODEL))
+        document = self._document(_below(settings, *(set(RUN_KEYS) - {"cluster", *OF_MODEL})))
         scenario = self._scenario(document.get("scenario"))
         scenario.check(cluster)
         name = document.get("strategy")
@@ -69,7 +73,7 @@ class Assembler:
 
     def _document(self, settings: Sequence[Setting]) -> dict[str, Any]:
         """All of the base but cluster and model, with `settings`."""
-        kept = {key: value for key, value in self.base.items() if key not in ("cluster", "model", "weights")}
+        kept = {key: value for key, value in self.base.items() if key not in ("cluster", *OF_MODEL)}
         document = copy.deepcopy(kept)
         if isinstance(document.get("scenario"), str) and not any(path == "scenario" for path, _ in settings):
             document["scenario"] = self.sources.scenario(document["scenario"]).model_dump(mode="json")
@@ -117,14 +121,21 @@ class Assembler:
         if chosen is None:
             raise SpecError("model is missing: give it in base or as a factor.", [("model", "missing")])
         reference: WeightsRef = WeightsRef()
+        bits = self.base.get("weight_bits")
+        if bits not in (None, 8, 4):
+            raise SpecError(
+                f"weight_bits is {bits!r}: expected 8 or 4, or none for the numbers of the model's dtype.",
+                [("weight_bits", "expected 8 or 4")],
+            )
         if isinstance(chosen, str):
             model, reference = self.sources.model(chosen, weights if isinstance(weights, str) else None)
         else:
             model = ModelSpec.parse(chosen, "model")
         if isinstance(weights, dict):
             reference = WeightsRef.parse(weights, "weights")
+        model = in_bits(model, bits)
         document = {"model": model.model_dump(mode="json"), "weights": reference.model_dump(mode="json")}
-        edits = [setting for setting in settings if setting[0] not in ("model", "weights")]
+        edits = [setting for setting in settings if setting[0] not in OF_MODEL]
         for path, value in edits:
             set_at(document, path, value)
         if not edits:

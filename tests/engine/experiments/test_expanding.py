@@ -47,6 +47,14 @@ def spec_with(path: str, value: Any, **base: Any) -> RunSpec:
     return point.spec
 
 
+def test_the_bits_of_the_weights_are_of_the_base_or_a_factor() -> None:
+    assert spec_with("model.weight_bits", 4, weight_bits=8).model.weight_bits == 4.0
+    (eight,) = points(base={**BASE, "weight_bits": 8})
+    assert eight.spec is not None and eight.spec.model.weight_bits == 8.0
+    with pytest.raises(SpecError, match="weight_bits is 5: expected 8 or 4"):
+        points(base={**BASE, "weight_bits": 5})
+
+
 def test_the_grid_has_every_combination_and_the_last_factor_changes_fastest() -> None:
     made = points(factors=[STRATEGY, RATE])
     assert [tuple(point.coordinates.values()) for point in made] == [

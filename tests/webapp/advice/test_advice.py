@@ -39,6 +39,11 @@ def test_a_task_whose_person_has_asked_again_stops(live_redis: redis.Redis, db: 
     assert [row["strategy"] for row in answer["rows"]] == ["single"]
 
 
+def test_advice_is_on_the_weights_in_the_bits_that_are_asked_for(db: None) -> None:
+    assert base_of(AdviceRequest.parse(body(weight_bits=4), "request")).model.weight_bits == 4.0
+    assert base_of(AdviceRequest.parse(body(), "request")).model.weight_bits == 0.0
+
+
 def test_an_assessment_is_not_computed_twice(
     live_redis: redis.Redis, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,6 +200,7 @@ def test_a_request_made_of_a_run_means_that_run(db: None) -> None:
     """None of its fields has its default."""
     run = {"strategy": "voltage", "params": {"decode": "recompute"}, "compute_model": "flops", "seed": 3}
     run |= {"name": "one", "dilation": 7.0, "silence_s": 5.0, "failover": "stop", "weights": "random"}
+    run |= {"weight_bits": 4}
     run |= {"scenario": {"changes": [{"kind": "drop_device", "at_s": 1.0, "device": "shelf"}]}}
     asked = RunRequest.parse(body(**run), "request")
     fields = set(RunRequest.model_fields) - {"cluster_id", "notes", "tags"}

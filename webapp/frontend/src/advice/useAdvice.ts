@@ -9,6 +9,7 @@ export interface AdviceQuestion {
   cluster_id?: number | null;
   cluster?: ClusterSpec;
   model: string;
+  weight_bits?: 8 | 4 | null;
   workload: Partial<Workload>;
   by?: Objective;
   /** Whether several devices are better than one is asked, too. */

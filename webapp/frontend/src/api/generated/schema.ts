@@ -44,6 +44,7 @@ export interface components {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             model: string;
+            weight_bits?: (8 | 4) | null;
             workload?: components["schemas"]["Workload"];
         };
         AnalysisOut: {
@@ -315,6 +316,7 @@ export interface components {
             cluster_id?: number | null;
             model: string;
             rows: components["schemas"]["Assessment"][];
+            weight_bits?: (8 | 4) | null;
             workload?: components["schemas"]["Workload"];
         };
         CheckOut: {
@@ -476,6 +478,7 @@ export interface components {
             max_rel_error: number | null;
             ok: boolean | null;
             prompt_identical: boolean | null;
+            rounded_weights?: components["schemas"]["RoundedWeights"] | null;
             rounding_error: number | null;
             token_identical: boolean | null;
             top1_agreement: number | null;
@@ -1574,6 +1577,7 @@ export interface components {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             model: string;
+            weight_bits?: (8 | 4) | null;
         };
         Panel: {
             crossings: components["schemas"]["Crossing"][];
@@ -1942,6 +1946,7 @@ export interface components {
             question: "buy" | "largest" | "link" | "cost";
             rank?: ("price" | "power" | "number") | null;
             tokens_per_s?: number;
+            weight_bits?: (8 | 4) | null;
             workload?: components["schemas"]["Workload"];
         };
         Recovery: {
@@ -1989,6 +1994,7 @@ export interface components {
             silence_s?: number | null;
             strategy?: string | null;
             tags?: string[] | null;
+            weight_bits?: (8 | 4) | null;
             weights?: "random" | null;
             workload?: components["schemas"]["Workload"] | null;
         };
@@ -2099,6 +2105,12 @@ export interface components {
             stages: components["schemas"]["StageLayers"][];
             thresholds: components["schemas"]["ThresholdReached"][];
             uncovered_s: number;
+        };
+        RoundedWeights: {
+            bits: number;
+            differing_tokens: number;
+            max_abs_error: number | null;
+            tokens: number;
         };
         RowOut: {
             alone: string;
@@ -2243,6 +2255,7 @@ export interface components {
             silence_s?: number;
             strategy: string;
             tags?: string[];
+            weight_bits?: (8 | 4) | null;
             weights?: "random" | null;
             workload?: components["schemas"]["Workload"];
         };

@@ -333,11 +333,13 @@ export function baseOf(
   cluster: ClusterSpec,
   model: ModelRow | undefined,
 ): Record<string, unknown> {
-  const { workload, weights, scenario, dilation, compute_model, failover, silence_s } = toRequest(run, model);
+  const request = toRequest(run, model);
+  const { workload, weights, weight_bits, scenario, dilation, compute_model, failover, silence_s } = request;
   return {
     cluster,
     model: run.model,
     weights,
+    weight_bits,
     workload,
     scenario,
     dilation,

@@ -12,6 +12,7 @@ import { type AdviceQuestion, useAdvice, useChanges } from '@/advice/useAdvice';
 import { useOnce } from '@/components/useOnce';
 import { activeSpec } from '@/cluster/drawing';
 import classes from './editor.module.css';
+import { type Bits, WeightBits } from '@/run/request/WeightBits';
 import { useDrawing } from './editorStore';
 
 const PROMPT_TOKENS = 32;
@@ -21,6 +22,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
   const drawing = useDrawing();
   const catalogue = useCatalogue().data;
   const [name, setName] = useState<string | null>('demo-lm');
+  const [bits, setBits] = useState<Bits>(null);
   const [newTokens, setNewTokens] = useState(24);
   const [by, setBy] = useState<Objective>('total_s');
   const [asked, setAsked] = useState<AdviceQuestion | null>(null);
@@ -31,6 +33,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
       ? {
           cluster: spec,
           model: model.name,
+          weight_bits: bits,
           by,
           answer: true,
           workload: {
@@ -56,6 +59,7 @@ export function AdvicePanel({ problems }: { problems: boolean }) {
         onChange={setName}
         data-testid="advice-model"
       />
+      <WeightBits size="xs" bits={bits} onBits={setBits} />
       {(!catalogue || model?.has_head) && (
         <NumberInput
           size="xs"

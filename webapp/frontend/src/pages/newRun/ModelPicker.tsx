@@ -1,17 +1,28 @@
 import { Badge, Group, SegmentedControl, Select, Text } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
 import { bytes, human } from '@/format/units';
+import { type Bits, WeightBits } from '@/run/request/WeightBits';
 
 interface Props {
   models: ModelRow[];
   model: string;
   randomWeights: boolean;
+  weightBits: Bits;
   onModel: (name: string) => void;
   onRandomWeights: (random: boolean) => void;
+  onWeightBits: (bits: Bits) => void;
 }
 
-/** Chooses the model, and whether its weights are trained or random. */
-export function ModelPicker({ models, model, randomWeights, onModel, onRandomWeights }: Props) {
+/** Chooses the model, whether its weights are trained or random, and in how many bits. */
+export function ModelPicker({
+  models,
+  model,
+  randomWeights,
+  weightBits,
+  onModel,
+  onRandomWeights,
+  onWeightBits,
+}: Props) {
   const chosen = models.find((row) => row.name === model);
   return (
     <>
@@ -40,6 +51,7 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
             ]}
           />
         )}
+        <WeightBits bits={weightBits} onBits={onWeightBits} />
       </Group>
       {chosen && (
         <Group gap={8} mt="xs">
@@ -50,6 +62,7 @@ export function ModelPicker({ models, model, randomWeights, onModel, onRandomWei
             hidden size {chosen.hidden_size}
             {' · '}
             {human(chosen.num_parameters, '').trim()} parameters · {bytes(chosen.weight_bytes)}
+            {weightBits && ` before its matrices are rounded to ${weightBits} bits`}
           </Text>
         </Group>
       )}

@@ -112,6 +112,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             randomWeights={draft.randomWeights}
             onModel={(name) => set({ model: name, randomWeights: false })}
             onRandomWeights={(randomWeights) => set({ randomWeights })}
+            weightBits={draft.weightBits}
+            onWeightBits={(weightBits) => set({ weightBits })}
           />
         </Section>
         <Section

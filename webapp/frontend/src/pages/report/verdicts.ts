@@ -38,7 +38,21 @@ export function correctLines(correctness: Correctness): string[] {
       `The error is ${error_over_rounding.toPrecision(2)} times the reference’s own rounding error.`,
     );
   }
+  if (correctness.rounded_weights) lines.push(...bitsLines(correctness.rounded_weights));
   return why ? [...lines, asSentence(why)] : lines;
+}
+
+/** What the answer lost by weights of fewer bits; all else compares with the rounded weights. */
+function bitsLines(found: NonNullable<Correctness['rounded_weights']>): string[] {
+  const { bits, tokens, differing_tokens, max_abs_error } = found;
+  const lines = [`All of this is about the weights as ${bits} bits round them, in the reference, too.`];
+  if (tokens > 0)
+    lines.push(
+      `With its own weights the model would have chosen ${differing_tokens} of ${tokens} tokens otherwise.`,
+    );
+  if (max_abs_error !== null && max_abs_error !== undefined)
+    lines.push(`The ${bits} bits moved a logit by up to ${max_abs_error.toPrecision(2)}.`);
+  return lines;
 }
 
 export function validTitle({ valid }: Fidelity): string {

@@ -49,6 +49,13 @@ describe('a draft of a run', () => {
     });
   });
 
+  it('asks for the bits of the weights, and repeats them', () => {
+    expect(toRequest(draft, model).weight_bits).toBeNull();
+    const request = toRequest({ ...draft, weightBits: 4 }, model);
+    expect(request.weight_bits).toBe(4);
+    expect(fromRequest(request).weightBits).toBe(4);
+  });
+
   it('begins with a model that answers questions, where one is here', () => {
     const answers = { ...model, name: 'answers', chats: true };
     expect(firstDraft([model, answers]).model).toBe('answers');

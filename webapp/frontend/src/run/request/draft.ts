@@ -75,6 +75,8 @@ export interface Draft {
   frozen: ClusterSpec | null;
   model: string;
   randomWeights: boolean;
+  /** Bits to which the model's matrices are rounded; null: they are as they are. */
+  weightBits: 8 | 4 | null;
   strategy: string;
   /** Parameters by strategy, kept while another strategy is selected. */
   params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -109,6 +111,7 @@ export const FIRST_DRAFT: Draft = {
   frozen: null,
   model: 'demo-lm',
   randomWeights: false,
+  weightBits: null,
   strategy: 'voltage',
   params: {},
   promptKind: 'text',
@@ -173,9 +176,9 @@ const tokenizerOf = (model: string, weights: RunRequest['weights']): string =>
   weights === 'random' ? `${model} with random weights` : model;
 
 /** The model and cluster for which strategies are checked; null while one is missing. */
-export function pairOf({ frozen, clusterId, model }: Draft) {
+export function pairOf({ frozen, clusterId, model, weightBits }: Draft) {
   if (!model || (frozen === null && clusterId === null)) return null;
-  return { model, ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }) };
+  return { model, weight_bits: weightBits, ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }) };
 }
 
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
@@ -189,6 +192,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     tags: [...draft.tags],
     model: draft.model,
     weights: weightsOf(draft, model),
+    weight_bits: draft.weightBits,
     strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
     workload: {
@@ -222,6 +226,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     frozen: request.cluster ?? null,
     model: request.model,
     randomWeights: request.weights === 'random',
+    weightBits: request.weight_bits ?? null,
     strategy: request.strategy,
     params: { [request.strategy]: request.params },
     promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',

@@ -2,6 +2,7 @@ import { Box, Group, NumberInput, SegmentedControl, Select, SimpleGrid, Text, Te
 import type { ClusterRow, ClusterSpec, ModelRow } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
 import { type Draft, readsText } from '@/run/request/draft';
+import { WeightBits } from '@/run/request/WeightBits';
 
 interface Props {
   run: Draft;
@@ -49,6 +50,9 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
         onChange={(name) => name && onRun({ model: name, randomWeights: false })}
         data-testid="design-model"
       />
+      <Box mt="xs">
+        <WeightBits bits={run.weightBits} onBits={(weightBits) => onRun({ weightBits })} />
+      </Box>
       <Workload run={run} model={model} onRun={onRun} />
     </>
   );
