@@ -89,6 +89,7 @@ class Showcase(Value):
     emulated: bool = True
     place: Place = "method"
     guide: Guide | None = None
+    answer: str = Field("", description='What the model answers, as a run has printed it; "": not kept.')
 
     @model_validator(mode="after")
     def _guide_is_of_the_cluster(self) -> Showcase:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -173,3 +174,30 @@ def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Pag
     page.get_by_test_id("plan-device").click()
     page.get_by_role("option", name="window").click()
     expect(effect).to_contain_text("% longer than its own plan")
+
+
+def test_a_slower_link_stretches_the_lanes_of_a_race_which_then_runs_for_real(page: Page) -> None:
+    """Reduced motion shows the end of both lanes at once."""
+    page.goto("/")
+    race, lanes = page.get_by_test_id("race"), [page.get_by_test_id(f"lane-time-{at}") for at in (0, 1)]
+
+    def needed_s() -> list[float]:
+        shown = [re.search(r"done in ([\d.]+) (m?)s", lane.inner_text()) for lane in lanes]
+        return [float(one[1]) * (1e-3 if one[2] else 1) if one else 0.0 for one in shown]
+
+    for lane in lanes:
+        expect(lane).to_contain_text("96 of 96 tokens")
+    before = needed_s()
+    assert before[0] < before[1] < 3 * before[0]  # 100 Mbit/s
+    slider = race.get_by_role("slider")
+    for _ in range(20):
+        slider.press("ArrowLeft")
+    expect(page.get_by_test_id("race-rate")).to_have_text("1 Mbit/s")
+    eventually(page, lambda: needed_s()[1] > 4 * needed_s()[0] > 16 * before[0], "both lanes")
+    with page.expect_request("**/api/runs") as first:
+        page.get_by_test_id("race-run-both").click()
+    asked = json.loads(first.value.post_data or "")
+    assert (asked["strategy"], asked["workload"]["new_tokens"]) == ("lime", 96)
+    assert {link["bit_per_s"] for link in asked["cluster"]["links"]} == {1e6}
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    assert page.request.get("/api/runs").json()[0]["strategy"] == "megatron"

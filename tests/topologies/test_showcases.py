@@ -6,6 +6,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import topologies.showcases as showcases_module
 from engine.domain.errors import EdgeLoomError, SpecError
@@ -159,6 +160,16 @@ def test_the_demo_goes_on_without_any_two_boards_but_its_source(demo: str) -> No
         report = predict(own.spec.model_copy(update={"scenario": Scenario(changes=drops)}))
         assert report.outcome.kind == "finished"
         assert len(report.recoveries) == 2
+
+
+def test_the_words_of_a_race_are_what_transformers_answers() -> None:
+    """Those of the model that is always here."""
+    own = shown("together")
+    tokenizer = AutoTokenizer.from_pretrained(own.spec.weights.directory)
+    model = AutoModelForCausalLM.from_pretrained(own.spec.weights.directory)
+    asked = tokenizer(own.spec.workload.prompt, return_tensors="pt")
+    given = model.generate(**asked, max_new_tokens=own.spec.workload.new_tokens, do_sample=False)
+    assert own.answer == tokenizer.decode(given[0, asked["input_ids"].shape[1] :])
 
 
 def test_every_file_is_offered_and_the_five_papers_methods_have_one() -> None:

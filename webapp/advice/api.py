@@ -59,6 +59,7 @@ class ShowcaseOut(Schema):
     place: Place
     emulated: bool
     guide: Guide | None
+    answer: str = Field(description="What the model answers, as a run has printed it, or an empty text.")
     request: dict[str, Any] = Field(description="A RunRequest, with the cluster itself.")
     others: list[OtherRunOut]
     claims: tuple[Claim, ...]
@@ -133,6 +134,7 @@ def _out(shown: Showcase, absent: str | None) -> ShowcaseOut:
         place=shown.place,
         emulated=shown.emulated,
         guide=shown.guide,
+        answer=shown.answer,
         request=_request(shown.spec, shown.title),
         others=others,
         claims=shown.claims,

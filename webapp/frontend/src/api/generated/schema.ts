@@ -2485,6 +2485,7 @@ export interface components {
             title: string;
         };
         ShowcaseOut: {
+            answer: string;
             claims: components["schemas"]["Claim"][];
             emulated: boolean;
             expected: string;

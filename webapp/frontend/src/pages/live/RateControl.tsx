@@ -3,7 +3,7 @@ import { useDebouncedCallback } from '@mantine/hooks';
 import { memo, useRef } from 'react';
 import { rate } from '@/format/units';
 import { NumberField } from './NumberField';
-import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from './rateScale';
+import { fromSlider, SLIDER_MAX, sliderMarks, toSlider } from '@/format/rateScale';
 import classes from './live.module.css';
 
 /** A slider that has not moved for this long sends its value. */

@@ -26,7 +26,7 @@ import { ScenarioForm } from './ScenarioForm';
 import { FoldedSection, Section } from './Section';
 import { ShowcasePicker } from './ShowcasePicker';
 import { BestPlanner, StrategyPicker } from './StrategyPicker';
-import { usePrediction } from './usePrediction';
+import { usePrediction } from '@/run/request/usePrediction';
 import { WhyPlan } from './WhyPlan';
 import { WorkloadForm } from './WorkloadForm';
 

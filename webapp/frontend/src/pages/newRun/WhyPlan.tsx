@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { sentence } from '@/api/client';
 import type { DeviceReason, RunReport, RunRequest } from '@/api/types';
 import { seconds } from '@/format/units';
-import { useWhy } from './usePrediction';
+import { useWhy } from '@/run/request/usePrediction';
 import classes from './newRun.module.css';
 
 /** Layers × devices up to which the reasons are asked for without a click. */

@@ -3,6 +3,7 @@ import { useRuns, useSession, useShowcases } from '@/api/queries';
 import { useDocumentTitle } from '@/components/Page';
 import { TourOffer } from '@/tour/TourOffer';
 import { demoOf } from './demo';
+import { DemoRace } from './DemoRace';
 import { ShowcaseCard } from './ShowcaseCard';
 import { Showcases } from './Showcases';
 import classes from './start.module.css';
@@ -24,6 +25,7 @@ export function StartPage() {
   return (
     <div className={classes.page}>
       <Hero />
+      <DemoRace />
       <Showcases />
     </div>
   );

@@ -9,6 +9,7 @@ import { useExperiments } from '@/experiment/data/queries';
 import { waitText } from '@/run/panels/waiting';
 import { StatusBadge } from '@/run/panels/StatusBadge';
 import { TourOffer } from '@/tour/TourOffer';
+import { DemoRace } from './DemoRace';
 import { RecentExperiments } from './RecentExperiments';
 import { RecentRuns } from './RecentRuns';
 import { Showcases } from './Showcases';
@@ -60,6 +61,7 @@ export function Workbench({ runs }: { runs: readonly RunRow[] }) {
       {!experiments.isPending && (
         <>
           <RecentExperiments rows={experiments.data ?? []} />
+          <DemoRace />
           <Showcases withDemo />
         </>
       )}

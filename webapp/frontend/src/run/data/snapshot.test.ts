@@ -15,6 +15,13 @@ describe('takeSnapshot', () => {
     expect(takeSnapshot(data, 1, 10).devices[0]!.activity.shares.compute).toBe(0);
   });
 
+  it('knows the dilation from the run’s clock, whoever chose it', () => {
+    const data = new RunData(cluster, model);
+    expect(takeSnapshot(data, 1, 1).dilation).toBeNull();
+    data.apply([{ type: 'clock', time_s: 2, wall_s: 5 }]);
+    expect(takeSnapshot(data, 1, 1).dilation).toBe(2.5);
+  });
+
   it('shows the stages of a pipeline at one instant: only one of them computes', () => {
     const data = new RunData(cluster, model);
     // a computes in (0, 0.4], b in (0.4, 0.8]; each waits for the other. What a does after 0.4 is not known yet.

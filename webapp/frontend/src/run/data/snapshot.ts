@@ -20,6 +20,8 @@ export interface Snapshot {
   stateDetail: string;
   states: readonly { state: RunState; detail: string }[];
   time_s: number;
+  /** Wall seconds per virtual second, by the newest tick of the run's clock; null before it has one. */
+  dilation: number | null;
   /** The instant whose activity `devices` have; null once the run is over. */
   instant_s: number | null;
   events: number;
@@ -80,6 +82,7 @@ function snapshotOf(
     stateDetail: data.stateDetail,
     states: [...data.states],
     time_s: data.time_s,
+    dilation: data.clock && data.clock.time_s > 0 ? data.clock.wall_s / data.clock.time_s : null,
     instant_s,
     events: data.events,
     droppedSpans: data.droppedSpans,

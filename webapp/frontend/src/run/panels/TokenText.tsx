@@ -27,6 +27,9 @@ interface FrameProps {
   children: ReactNode;
 }
 
+/** A prompt that ends a sentence stands on a line of its own. */
+const ENDS = /[.!?]\s*$/;
+
 /** The prompt, dimmed, and the generated text, token by token. */
 export function TokenText({ spec, tokens, served, live, frame: Frame }: Props) {
   const requests = requestsOf(tokens);
@@ -51,6 +54,7 @@ export function TokenText({ spec, tokens, served, live, frame: Frame }: Props) {
   const text = (
     <p className={classes.text} data-testid="generated-text" aria-live="off">
       <span className={classes.prompt}>{prompt}</span>
+      {ENDS.test(prompt) && <br />}
       {chunksOf(shown).map((tokens, at) => (
         <Chunk key={`${request} ${at}`} tokens={tokens} newest={last - at * CHUNK} />
       ))}

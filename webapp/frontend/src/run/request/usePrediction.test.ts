@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { asPredicted } from './usePrediction';
-import { FIRST_DRAFT, toRequest } from '@/run/request/draft';
+import { FIRST_DRAFT, toRequest } from './draft';
 
 const asked = (patch: object) =>
   JSON.stringify(asPredicted(toRequest({ ...FIRST_DRAFT, ...patch }, undefined)));
