@@ -9,12 +9,16 @@ in that of arrival.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import Field
 
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
+from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.ops.core import Add, Attention, Residual
 from engine.ops.layers import layers
@@ -31,6 +35,7 @@ from engine.strategies.expert_parallel.plan import (
     given_counts,
     of_experts,
 )
+from engine.strategies.expert_parallel.report import USED, ExpertsReport
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 from engine.strategies.shared.shares import named_worker
@@ -63,6 +68,7 @@ class ExpertParallel(Strategy[ExpertParallelParams, ExpertsLayout]):
     )
     Params = ExpertParallelParams
     Layout = ExpertsLayout
+    Report = ExpertsReport
 
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: ExpertParallelParams
@@ -82,6 +88,15 @@ class ExpertParallel(Strategy[ExpertParallelParams, ExpertsLayout]):
         host = plan.layout.host
         asked = [rank for rank in plan.layout.asked if rank != host]
         return frozenset([(host, rank) for rank in asked] + [(rank, host) for rank in asked])
+
+    def summarise(
+        self,
+        cluster: ClusterSpec,
+        model: ModelSpec,
+        plans: Sequence[PlanAt],
+        trace: Sequence[Span | Mark],
+    ) -> ExpertsReport | None:
+        return ExpertsReport.of(cluster, plans, trace)
 
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[ExpertsLayout]) -> PlanByHand:
         return of_experts(cluster, plan.layout)
@@ -112,26 +127,36 @@ async def _layers(ctx: Ctx, layout: ExpertsLayout, step: Step, x: Tensor) -> Ten
     model, cache = ctx.model, cache_of(step)
     if not model.num_experts:
         return await ctx.compute_layers(layers(0, model.num_layers, cache), x)
+    used = ctx.memory.get("experts_used")
+    if used is None or used[0] is not layout:
+        used = ctx.memory["experts_used"] = (layout, [0] * len(layout.group))
     for layer in range(model.num_layers):
         total = await ctx.compute(Attention(layer, 0, model.num_heads, True, cache), x)
         x = await ctx.compute(Residual(layer, "attention"), x, total)
         routed = await ctx.compute(Route(layer), x)
-        total = await _sum_of_experts(ctx, layout, step, layer, routed)
+        total = await _sum_of_experts(ctx, layout, step, layer, routed, used[1])
         x = await ctx.compute(Residual(layer, "ffn"), x, reshape(total, shape_of(x)))
     for rank in layout.asked:
         if rank != ctx.rank:
             ctx.send(narrow(x, 1, 0, 0), rank, tag(step, "rows"), (END, 0, 0))
+    ctx.mark(USED, pairs=list(used[1]))
     return x
 
 
-async def _sum_of_experts(ctx: Ctx, layout: ExpertsLayout, step: Step, layer: int, routed: Tensor) -> Tensor:
-    """What the experts of all devices, and the shared one, add to every row: [1, N, D]."""
+async def _sum_of_experts(
+    ctx: Ctx, layout: ExpertsLayout, step: Step, layer: int, routed: Tensor, used: list[int]
+) -> Tensor:
+    """What the experts of all devices, and the shared one, add to every row, [1, N, D]; counts in `used`, by
+    member, how many experts of a row that are.
+    """
     model, *_, width = ctx.model, *shape_of(routed)
     flat = reshape(routed, (1, -1, width))
     num_rows = shape_of(flat)[1]
     choices = Choices(model, layout.experts, step.start * model.num_layers + layer)
     answer = ctx.decide(tag(step, "experts", layer), choices, flat)
     calls = dict(zip(layout.group, calls_of(answer), strict=True))
+    for at, call in enumerate(calls.values()):
+        used[at] += call.pairs
     others = {rank: call for rank, call in calls.items() if call.rows and rank != ctx.rank}
     for rank, call in others.items():
         note = (layer, call.pairs, call.chosen)

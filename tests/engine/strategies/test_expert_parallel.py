@@ -8,6 +8,7 @@ import torch
 
 from engine.domain.by_hand import DeviceShare, PlanByHand
 from engine.domain.errors import PlanError
+from engine.domain.method_report import PlanAt
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.domain.workload import Workload
@@ -19,6 +20,7 @@ from engine.program.serve import serve
 from engine.runs.predict import decisions_in, prepare, simulate
 from engine.strategies.expert_parallel.choices import Choices, calls_of
 from engine.strategies.expert_parallel.plan import ExpertsLayout, placement_of
+from engine.strategies.expert_parallel.report import ExpertsReport
 from engine.strategies.registry import strategy
 from engine.worlds.calculated import CalculatedWorld
 from engine.worlds.common.source import RealSource
@@ -115,6 +117,11 @@ def test_a_simulation_with_the_choices_of_a_run_does_and_sends_the_same():
         return sorted((one.device, one.name, one.layer, one.bytes, one.flops) for one in spans)
 
     drawn, _ = simulate(prepared)
+    report = ExpertsReport.of(CLUSTER, [PlanAt(0.0, prepared.plan)], trace)
+    rows = 2 * (9 + 3)  # two requests, three of each one's four tokens fed back
+    assert sum(one.pairs for one in report.devices) == 2 * 3 * rows  # layers, experts of a row
+    assert [one.experts for one in report.devices] == [2, 2, 2, 2]
+    assert ExpertsReport.of(CLUSTER, [PlanAt(0.0, prepared.plan)], again) == report
     for kind in ("compute", "send"):
         assert facts(again, kind) == facts(trace, kind)
         assert facts(drawn, kind) != facts(trace, kind)

@@ -609,6 +609,11 @@ export interface components {
             token_s: number;
             watts: number;
         };
+        DeviceUse: {
+            device: string;
+            experts: number;
+            pairs: number;
+        };
         DiskPreset: {
             byte_per_s: number;
             name: string;
@@ -821,6 +826,12 @@ export interface components {
             host: number;
             /** @constant */
             kind: "experts";
+        };
+        ExpertsReport: {
+            devices: components["schemas"]["DeviceUse"][];
+            host: string;
+            /** @constant */
+            kind: "expert_parallel";
         };
         Factor: {
             name: string;
@@ -1402,7 +1413,7 @@ export interface components {
             package: string;
             version: string;
         };
-        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
+        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["ExpertsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         Metric: {
             about: string;
             better: ("lower" | "higher") | null;

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import type { Plan } from '@/api/types';
 import { BandsView } from './BandsView';
+import { ExpertsView } from './ExpertsView';
 import { GenericView } from './GenericView';
 import { HeadsView } from './HeadsView';
 import { PipelineView } from './PipelineView';
@@ -18,6 +19,7 @@ type Props = Omit<ViewProps, 'layout' | 'holdings'> & { plan: Plan };
  */
 export function MethodView({ plan, ...rest }: Props): ReactNode {
   const { layout, holdings } = plan;
+  const { model } = rest;
   const common = { ...rest, holdings };
   switch (layout.kind) {
     case 'single':
@@ -41,6 +43,8 @@ export function MethodView({ plan, ...rest }: Props): ReactNode {
       return <HeadsView layout={layout} {...common} />;
     case 'shares':
       return <SharesView layout={layout} {...common} />;
+    case 'experts':
+      return model.num_experts ? <ExpertsView layout={layout} {...common} /> : null;
     case 'tree':
       return <TreeView layout={layout} {...common} />;
     default:

@@ -1,0 +1,59 @@
+"""What expert parallelism did: how much of the routers' choices fell on each device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.method_report import MethodReport, PlanAt, layouts_of
+from engine.domain.trace import Mark, Span
+from engine.domain.values import Count, Value
+from engine.strategies.expert_parallel.plan import ExpertsLayout
+
+USED = "experts_used"
+"""The mark of the host after each step: so far `pairs` of a row and an expert, by member of the group."""
+
+
+class DeviceUse(Value):
+    """A device with `experts` of every layer, and the pairs of a row and an expert that it computed."""
+
+    device: str
+    experts: Count
+    pairs: Count
+
+
+class ExpertsReport(MethodReport):
+    """The use of the last plan of a run."""
+
+    kind: Literal["expert_parallel"] = "expert_parallel"
+    host: str
+    devices: tuple[DeviceUse, ...]
+
+    @classmethod
+    def of(
+        cls, cluster: ClusterSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]
+    ) -> ExpertsReport | None:
+        *_, (since_s, layout) = layouts_of(plans, ExpertsLayout)
+        marks = [item for item in trace if isinstance(item, Mark) and item.name == USED]
+        last = max(
+            (mark for mark in marks if mark.time_s >= since_s), key=lambda one: one.time_s, default=None
+        )
+        if last is None:
+            return None
+        counts = [stop - start for start, stop in zip(layout.experts, layout.experts[1:], strict=False)]
+        uses = zip(layout.group, counts, last.facts["pairs"], strict=True)
+        return cls(
+            host=cluster.devices[layout.host].name,
+            devices=tuple(
+                DeviceUse(device=cluster.devices[rank].name, experts=count, pairs=pairs)
+                for rank, count, pairs in uses
+            ),
+        )
+
+    def lines(self) -> tuple[str, ...]:
+        total = max(1, sum(one.pairs for one in self.devices))
+        shares = ", ".join(
+            f"{one.device} {one.experts} experts, {one.pairs / total:.0%} of the work" for one in self.devices
+        )
+        return (f"Experts of every layer: {shares}.",)
