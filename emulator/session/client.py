@@ -95,7 +95,13 @@ class _SessionClient:
         self.stop_heard = False
 
     def run(self, spec: RunSpec) -> RunReport:
-        self.lines.send({"spec": spec.model_dump(mode="json"), "source": source_of(spec.strategy)})
+        self.lines.send(
+            {
+                "spec": spec.model_dump(mode="json"),
+                "source": source_of(spec.strategy),
+                "memory_bytes": self.guard.limits.memory_bytes,
+            }
+        )
         try:
             self._relay()
         except KeyboardInterrupt:

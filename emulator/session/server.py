@@ -7,6 +7,7 @@ live commands. It forks devices and therefore has no threads: it uses the socket
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import sys
@@ -16,6 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emulator.host.enter import MOST_PROCESSES
 from emulator.host.priority import children_in_real_time
 from emulator.session.limits import READY_VARIABLE, number_from
 from emulator.session.wire import JsonLines, error_to_json
@@ -35,6 +37,7 @@ from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.models.reference import process as references
 from engine.runs.execute import execute
+from engine.runs.holds import Most
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source
 
@@ -84,6 +87,7 @@ class Session:
             self.should_stop,
             self.prioritise_devices,
             number_from(READY_VARIABLE, READY_S),
+            Most(first.get("memory_bytes", math.inf), MOST_PROCESSES),
         )
         self.flush()
 

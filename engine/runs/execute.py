@@ -26,6 +26,7 @@ from engine.runs.active_run import Pairs
 from engine.runs.attempts import Attempt, first_attempt, may_repeat, note_of
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
+from engine.runs.holds import NO_LIMIT, Most, check_holds
 from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
 from engine.runs.native import Simulated
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
@@ -56,15 +57,17 @@ def execute(
     should_stop: Callable[[], bool] = lambda: False,
     before_start: Callable[[], None] = lambda: None,
     ready_s: float = READY_S,
+    most: Most = NO_LIMIT,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
 
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
     `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
     the clock starts; `ready_s` is how long devices may take until then, and longer for many devices and
-    weights (`readiness.py`). Raises `SpecError`, `PlanError`, `HostError`.
+    weights (`readiness.py`); `most` is what it may take of the machine. Raises `SpecError`, `PlanError`,
+    `HostError`.
     """
-    return _Execution(spec, watch, ready_s).run(open_network, next_command, should_stop, before_start)
+    return _Execution(spec, watch, ready_s, most).run(open_network, next_command, should_stop, before_start)
 
 
 class _Ready(NamedTuple):
@@ -89,8 +92,8 @@ class _Played(NamedTuple):
 class _Execution:
     """One real run, step by step; `timings` has the wall seconds of each, of all attempts together."""
 
-    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float):
-        self.spec = spec
+    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float, most: Most):
+        self.spec, self.most = spec, most
         self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
@@ -149,6 +152,7 @@ class _Execution:
         self._state("planning")
         prepared = prepare(spec)
         spec = self.spec = prepared.spec
+        check_holds(spec, prepared.plan, self.most)
         can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
         self.watch(PlanMade.of(prepared.plan))
         undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))

@@ -13,7 +13,7 @@ from engine.domain.host_times import HostProfile
 from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
-from engine.ops.sizes import num_parameters, weight_bytes
+from engine.runs.holds import DEVICE_BYTES, SESSION_BYTES, weights_bytes
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from webapp.base import budgets
@@ -23,12 +23,8 @@ from webapp.runs.models import Run
 
 LOOK_S = 1.0
 """Seconds between two looks at whether somebody still wants a prediction."""
-DEVICE_BYTES = 60_000_000
-"""What a device's process takes besides weights and caches; it is forked, so torch is shared."""
 SIMULATE_S = 3.0
 """Wall seconds for the prediction that says how many cores a run needs: somebody waits for it."""
-SESSION_BYTES = 700_000_000
-"""The session, its supervisor and the libraries of the reference."""
 
 
 def request(spec: RunSpec, person: int) -> dict[str, Any]:
@@ -75,11 +71,9 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
     """What a run needs of a host: the weights of all devices, once more for the reference, and a cautious
     share for every process; `cores` as `cores_for` says.
     """
-    held = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
-    reference = num_parameters(spec.model) * spec.model.element_bytes
     processes = SESSION_BYTES + DEVICE_BYTES * len(spec.cluster.devices)
     return Need(
-        memory_bytes=held + reference + processes,
+        memory_bytes=weights_bytes(spec, plan) + processes,
         cores=cores,
         model=spec.weights.digest,
         model_name=spec.model.name,

@@ -85,13 +85,16 @@ def test_commands_come_in_order_and_stop_is_none_of_them() -> None:
     assert session.should_stop()
 
 
-def test_devices_have_as_long_to_get_ready_as_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_the_time_to_get_ready_and_the_memory_that_its_starter_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     given: list[tuple[object, ...]] = []
     monkeypatch.setattr(server, "execute", lambda *arguments: given.append(arguments))
     for seconds in ("", "7"):
         monkeypatch.setenv("LOOM_READY_S", seconds)
-        Session(FakeLines([{"spec": spec().model_dump(mode="json")}])).run()  # type: ignore[arg-type]
-    assert [arguments[-1] for arguments in given] == [120.0, 7.0]
+        first = {"spec": spec().model_dump(mode="json"), "memory_bytes": 5}
+        Session(FakeLines([first])).run()  # type: ignore[arg-type]
+    assert [arguments[-2:] for arguments in given] == [(120.0, (5, 8192)), (7.0, (5, 8192))]
 
 
 def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +129,7 @@ def client(*received: list[dict[str, object]], commands: tuple[dict[str, str], .
     for command in commands:
         asked.put(command)
     events: list[object] = []
-    endless = Guard(Limits(math.inf, 0), MemoryGroup(0))
+    endless = Guard(Limits(math.inf, 7), MemoryGroup(0))
     made = _SessionClient(FakeIsolated(), events.extend, asked, endless)  # type: ignore[arg-type]
     made.lines = FakeLines(*received)  # type: ignore[assignment]
     return made, events
@@ -141,7 +144,8 @@ def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -
     with pytest.raises(RunError, match=r"ended without a report: the reason\."):
         made.run(spec())
     assert events == [RUNNING]
-    assert made.lines.sent == [{"spec": spec().model_dump(mode="json"), "source": ""}, {"kind": "stop"}]
+    first = {"spec": spec().model_dump(mode="json"), "source": "", "memory_bytes": 7}
+    assert made.lines.sent == [first, {"kind": "stop"}]
     assert made.session.noted
 
 

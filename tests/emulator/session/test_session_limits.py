@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from emulator.host.memory import may_limit
-from emulator.session import limits
+from emulator.host.memory import MemoryGroup, may_limit
+from emulator.session import client, limits
 from emulator.session.client import emulate
 from emulator.session.limits import Guard, Limits, limits_here, number_from
 from engine.domain.errors import HostError, RunError
@@ -58,8 +58,12 @@ def test_a_real_emulation_that_needs_more_memory_than_it_may_have_ends_and_says_
 ) -> None:
     if not may_limit():
         pytest.skip("this machine does not let a process make control groups for memory")
-    monkeypatch.setenv("LOOM_RUN_MEMORY_GB", "0.1")
     model, weights = catalogue.resolve("tinyllama-42m", "random")  # 168 MB of weights
     spec = spec_for(star(2)).model_copy(update={"model": model, "weights": weights})
-    with pytest.raises(RunError, match=r"more than 0\.1 GB of memory"):
+    with monkeypatch.context() as foreseen:
+        foreseen.setenv("LOOM_RUN_MEMORY_GB", "0.1")
+        with pytest.raises(HostError, match=r"needs at least 8\d\d MB of memory: 2 devices .* 100 MB here"):
+            emulate(spec, lambda events: None)
+    monkeypatch.setattr(client, "MemoryGroup", lambda limit: MemoryGroup(100_000_000))  # nobody foresees this
+    with pytest.raises(RunError, match=r"more than \d+\.\d GB of memory"):
         emulate(spec, lambda events: None)
