@@ -42,7 +42,7 @@ class Case(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A first command: whether it was valid, how often it began, and its wall seconds."""
+    """A first command: whether it was valid, how often it began, and its wall seconds, also by parts."""
 
     case: Case
     status: int
@@ -50,6 +50,11 @@ class Ended(NamedTuple):
     attempts: int
     dilation: float
     wall_s: float
+    parts_s: dict[str, float]
+
+
+PARTS = ("planning", "building", "calibrating", "running", "dismantling", "judging", "verifying")
+"""Of a run's report, in their order; what is left is the command's own, its imports for the most part."""
 
 
 def measure_first(minutes: float, busy: int) -> Table:
@@ -115,6 +120,7 @@ def first_command(case: Case) -> Ended:
         next((at for at, word in enumerate(ORDINALS, 1) if f"the {word} attempt" in notes), 1),
         found.get("dilation", 0.0),
         wall_s,
+        {part: found.get("timings", {}).get(part, 0.0) for part in PARTS},
     )
 
 
@@ -139,7 +145,17 @@ def table_of(ended: Sequence[Ended], busy: int) -> Table:
         f"First commands with `--dilation auto`, each with an empty home, {beside}: every method on the "
         f"clusters of up to {MOST_DEVICES} devices with {', '.join(MODELS)}, in a fixed random order."
     )
-    columns = ("method", "runs", "valid", "exit status 0", "began again", "median D", "median wall time")
+    columns = (
+        "method",
+        "runs",
+        "valid",
+        "exit status 0",
+        "began again",
+        "median D",
+        "median wall time",
+        *(f"{part}, s" for part in PARTS),
+        "command, s",
+    )
     return Table(title, columns, tuple(rows))
 
 
@@ -153,4 +169,6 @@ def _row(name: str, ended: Sequence[Ended]) -> tuple[str, ...]:
         str(sum(one.attempts > 1 for one in ended)),
         f"{median(one.dilation for one in ended):.3g}",
         f"{median(one.wall_s for one in ended):.1f} s",
+        *(f"{median(one.parts_s[part] for one in ended):.1f}" for part in PARTS),
+        f"{median(one.wall_s - sum(one.parts_s.values()) for one in ended):.1f}",
     )
