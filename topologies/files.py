@@ -24,6 +24,9 @@ from topologies.drawn import TABLE as GROUP_TABLE
 from topologies.drawn import Drawn, parse_strictly, with_drawing, without_drawing
 from topologies.foreign import kind_of
 from topologies.foreign import parse as parse_foreign
+from topologies.foreign.build import Defaults, drawing_of
+from topologies.foreign.containerlab import graph_of, is_containerlab
+from topologies.foreign.others import known_as
 from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
 from topologies.parts import DISKS, LINKS
@@ -134,9 +137,26 @@ def parse_toml(text: str, where: str) -> ClusterSpec:
     return enabled(*parse_drawing(text, where))
 
 
-def parse_drawing(text: str, where: str, form: Format = "toml") -> Drawn:
+def _document(text: str, form: Format, where: str) -> dict[str, Any]:
+    """The keys of a cluster file. Raises `SpecError`, which names the format of another program."""
+    try:
+        data = read_text(text, form, where)
+    except SpecError as error:
+        if said := known_as(text):
+            raise SpecError(f"{where}: {said}.", error.fields) from error
+        raise
+    own = data.keys() & {"device", "source"}
+    if not own and (said := known_as(text, data)):
+        raise SpecError(f"{where}: {said}.", [(form, "is of another program")])
+    return data
+
+
+def parse_drawing(text: str, where: str, form: Format = "toml", defaults: Defaults | None = None) -> Drawn:
     """Parse a cluster file. `where` names it in errors (`SpecError`): `lab-3.toml, device[1].name: …`."""
-    data = _checked_tables(read_text(text, form, where), form, where)
+    data = _document(text, form, where)
+    if is_containerlab(data):
+        return drawing_of(graph_of(data, where), where, defaults or Defaults())
+    data = _checked_tables(data, form, where)
     plain = {key: data[key] for key in PLAIN if key in data}
     given = data.get("device", [])
     numbers = [_number(row, f"{where}, device[{i}]") for i, row in enumerate(given)]

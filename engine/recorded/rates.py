@@ -8,11 +8,13 @@
 | FCC Measuring Broadband America | CSV with unit_id, dtime, bytes_sec |
 | 5G and 4G of UCC, Cork (Raca et al., MMSys 2020) | CSV with Timestamp, DL_bitrate, UL_bitrate |
 | Lumos5G (Narayanan et al., IMC 2020) | CSV with run_num, seq_num, Throughput |
+| iperf3 --json | JSON with start, intervals, end |
 | plain | CSV with at_s, bit_per_s |
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -31,7 +33,10 @@ LEAST_BIT_PER_S = 12_000.0
 lost, so that no program takes an empty second for the end of a device.
 """
 MAX_SAMPLES = 2_000_000
-FORMATS = "Mahimahi, HSDPA, FCC, UCC 5G, Lumos5G, two columns of s and Mbit/s, or CSV of at_s and bit_per_s"
+FORMATS = (
+    "iperf3 --json, Mahimahi, HSDPA, FCC, UCC 5G, Lumos5G, two columns of s and Mbit/s, or CSV of at_s and "
+    "bit_per_s"
+)
 
 
 class RateOptions(Value):
@@ -89,6 +94,8 @@ def parse_rates(text: str, where: str, options: RateOptions) -> Rates:
 
 
 def _reader_of(text: str, where: str) -> Callable[[str, str, RateOptions], Rates]:
+    if is_iperf3(text):
+        return _iperf3
     names = set(columns_of(text))
     for needed, read in TABLES.items():
         if names.issuperset(needed):
@@ -194,6 +201,25 @@ def _ucc(text: str, where: str, options: RateOptions) -> Rates:
     return _in_time(found.values(), where, options.each_s)
 
 
+def is_iperf3(text: str) -> bool:
+    """Whether this is what `iperf3 --json` prints."""
+    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in ("start", "intervals", "end"))
+
+
+def _iperf3(text: str, where: str, options: RateOptions) -> Rates:
+    """The sum of all streams in every interval but the omitted ones."""
+    try:
+        sums = [each["sum"] for each in json.loads(text)["intervals"]]
+        found = [
+            (number, float(one["start"]), float(one["bits_per_second"]))
+            for number, one in enumerate(sums, 1)
+            if not one.get("omitted")
+        ]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise SpecError(f"{where}: has no intervals with a sum, as iperf3 --json prints them.") from error
+    return _in_time(found, where, options.each_s)
+
+
 def _plain(text: str, where: str, options: RateOptions) -> Rates:
     found = []
     for number, row in rows_of(text, where, ("at_s", "bit_per_s")):
@@ -216,7 +242,7 @@ FITS = {
     "step_s": (_mahimahi,),
     "upload": (_ucc,),
     "only": (_fcc, _lumos),
-    "each_s": (_fcc, _lumos, _ucc, _plain, _pairs),
+    "each_s": (_fcc, _lumos, _ucc, _plain, _pairs, _iperf3),
 }
 """The readers of the formats that an option is for, where it is not for all."""
 

@@ -21,7 +21,7 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Change, Scenario, SetRate
 from engine.recorded.files import columns_of, parse_name, parse_options, rows_of, text_of
-from engine.recorded.rates import LEAST_BIT_PER_S, RateOptions, Rates, parse_rates
+from engine.recorded.rates import LEAST_BIT_PER_S, RateOptions, Rates, is_iperf3, parse_rates
 
 COLUMNS = ("at_s", "link", "bit_per_s")
 DOCUMENTS = (".toml", ".json")
@@ -68,6 +68,8 @@ def parse_file(text: str, where: str, link: str = "", options: str = "") -> Scen
 
 def names_links(text: str, where: str) -> bool:
     """Whether the changes in a file say of which link they are."""
+    if is_iperf3(text):
+        return False
     return where.endswith(DOCUMENTS) or set(COLUMNS) <= set(columns_of(text))
 
 
@@ -119,6 +121,11 @@ def _in_order(scenario: Scenario) -> Scenario:
 
 def _changes(data: Any, where: str) -> Any:
     """The list of changes in a scenario file, a dumped `Scenario` or a `RunReport`."""
+    if isinstance(data, list) and data and isinstance(data[0], dict) and {"kind", "dev"} <= data[0].keys():
+        raise SpecError(
+            f"{where}: is the output of tc -j qdisc, {_qdisc_in_words(data)}: give that to a link of the "
+            "cluster; a scenario has [[change]] tables."
+        )
     if isinstance(data, dict) and isinstance(data.get("scenario"), dict):
         data = data["scenario"]
     if isinstance(data, dict):
@@ -128,3 +135,24 @@ def _changes(data: Any, where: str) -> Any:
         if not data:
             return []
     raise SpecError(f"{where}: expected a list of [[change]] tables and nothing else.")
+
+
+def _qdisc_in_words(rows: list[Any]) -> str:
+    """`dev eth0: bit_per_s = 1e+08, delay_s = 0.005, loss_frac = 0.02`."""
+    options = [
+        row["options"] for row in rows if isinstance(row, dict) and isinstance(row.get("options"), dict)
+    ]
+    stated = {
+        "bit_per_s": [8 * found for each in options if (found := _inner(each, "rate", "rate"))],
+        "delay_s": [found for each in options if (found := _inner(each, "delay", "delay"))],
+        "loss_frac": [found for each in options if (found := _inner(each, "loss-random", "loss"))],
+    }
+    said = [f"{name} = {values[0]:g}" for name, values in stated.items() if values]
+    return f"dev {str(rows[0]['dev'])[:20]}: {', '.join(said) or 'no rate, delay or loss'}"
+
+
+def _inner(options: dict[str, Any], name: str, key: str) -> float:
+    """A number of one option, which tc states alone or in an object of its own; rates are in byte/s."""
+    found = options.get(name)
+    found = found.get(key) if isinstance(found, dict) else found
+    return float(found) if isinstance(found, int | float) else 0.0

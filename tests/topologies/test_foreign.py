@@ -190,3 +190,64 @@ BOMB = '<!DOCTYPE g [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><graphml>&b;</graph
 def test_what_is_no_drawing_is_refused_with_a_reason(text: str, kind: Kind, sentence: str) -> None:
     with pytest.raises(SpecError, match=sentence):
         read(text, kind)
+
+
+CLAB = """
+name: edge
+prefix: lab
+topology:
+  kinds: {linux: {image: "debian:12"}}
+  nodes:
+    pi1: {kind: linux, cpu: 2}
+    pi2: {kind: linux}
+    br1: {kind: bridge}
+  links:
+    - endpoints: ["pi1:eth1", "br1:eth1"]
+    - {endpoints: ["pi2:eth1", "br1:eth2"], mtu: 1500}
+"""
+
+
+def test_a_topology_of_containerlab_is_a_cluster_that_says_what_was_not_read() -> None:
+    spec = topologies.parse_drawing(CLAB, "two.clab.yml", "yaml", Defaults("raspberry-pi-5", 1e9)).spec
+    assert [device.name for device in spec.devices] == ["pi1", "pi2"]
+    assert [switch.name for switch in spec.switches] == ["br1"]
+    assert [(link.name, link.bit_per_s) for link in spec.links] == [("pi1--br1", 1e9), ("pi2--br1", 1e9)]
+    assert spec.description == "Not read of two.clab: cpu of nodes; kinds; mtu of links."
+    with pytest.raises(SpecError, match=r"topology.links\[0\]: expected endpoints of two nodes"):
+        topologies.parse_drawing(CLAB.replace('["pi1:eth1", "br1:eth1"]', "[pi1]"), "x", "yaml")
+
+
+def test_what_a_miniedit_drawing_has_and_a_cluster_does_not_is_said() -> None:
+    drawing = json.loads(json.dumps(MINIEDIT))
+    drawing["hosts"][0]["opts"] |= {"cpu": 0.5, "cores": "0,1"}
+    drawing["links"][0]["opts"]["max_queue_size"] = 100
+    drawing |= {"stations": [{"opts": {"hostname": "sta1"}}], "aps": [{"opts": {"hostname": "ap1"}}]}
+    drawing["links"].append({"src": "sta1", "dest": "ap1", "opts": {}})
+    said = foreign.parse(json.dumps(drawing), "mn", "net.mn").spec.description
+    assert "1 Wi-Fi stations, to be drawn as devices" in said and "(sta1); 1 Wi-Fi access points" in said
+    assert "1 controllers (c0); 1 links of these; cpu of 1 hosts; cores of 1 hosts" in said
+    assert said.endswith("max_queue_size of 1 links.")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"project_id": "1", "topology": {"nodes": []}, "name": "x"}', "a project of GNS3"),
+        ('{"directed": false, "multigraph": false, "nodes": [], "links": []}', "node-link JSON of NetworkX"),
+        ('{"topology": {}, "instances": {}}', "the /state of exo"),
+        ('{"num_nodes": 1, "nodes": []}', "a cluster of LLMServingSim"),
+        ("provider: clab\nnodes: [r1, r2]\n", "a topology of netlab"),
+        ("services: {a: {}}\n", "a file of Fogify or Docker Compose"),
+        ('<?xml version="1.0"?>\n<scenario name="x"/>', "a scenario of CORE"),
+        ("graph net {\n a -- b\n}", "a graph in DOT"),
+        ('r1[0]="A"\nr1[1]="B"\n', "a lab of Kathará"),
+        ('{"start": {}, "intervals": [], "end": {}}', "the output of iperf3 --json"),
+        ('[{"kind": "netem", "dev": "eth0"}]', "the output of tc -j qdisc"),
+    ],
+)
+def test_a_file_of_another_program_is_refused_by_its_name_with_what_is_read(text: str, name: str) -> None:
+    form: topologies.Format = "json" if text[0] in "{[" else "yaml"
+    with pytest.raises(
+        SpecError, match=f"x: is {name}, which is no cluster here: .*; expected a cluster file"
+    ):
+        topologies.parse_drawing(text, "x", form)

@@ -51,9 +51,12 @@ class Edge(NamedTuple):
 
 
 class Graph(NamedTuple):
+    """`left_out`: what the drawing has and a cluster does not, in words."""
+
     title: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def check_size(nodes: int, edges: int, where: str) -> None:
@@ -73,12 +76,16 @@ def drawing_of(graph: Graph, where: str, defaults: Defaults) -> Drawn:
                 raise refusal(where, f"a link ends at {end[:40]}, which is no node of it")
     devices = [node for node in graph.nodes if not node.is_switch]
     if not devices:
-        raise refusal(where, f"has no device: {len(graph.nodes)} of {len(graph.nodes)} nodes are switches")
+        rest = f"; not read: {'; '.join(graph.left_out)}" if graph.left_out else ""
+        raise refusal(
+            where, f"has no device: {len(graph.nodes)} of {len(graph.nodes)} nodes are switches{rest}"
+        )
     stem = PurePath(where).stem
     spec: ClusterSpec = ClusterSpec.parse(
         {
             "name": _slug(stem),
             "title": graph.title[:200],
+            "description": f"Not read of {stem}: {'; '.join(graph.left_out)}." if graph.left_out else "",
             "source": names[devices[0].key],
             "devices": [_device(node, names[node.key], where, defaults) for node in devices],
             "switches": [{"name": names[node.key]} for node in graph.nodes if node.is_switch],

@@ -12,6 +12,14 @@ from typing import Any
 from topologies.drawn import refusal
 from topologies.foreign.build import Edge, Graph, Node
 
+NOT_READ = {
+    "stations": "Wi-Fi stations, to be drawn as devices with links of the rate that the air has",
+    "aps": "Wi-Fi access points, to be drawn as switches",
+    "controllers": "controllers",
+}
+HOST_OPTIONS = ("cpu", "cores")
+LINK_OPTIONS = ("max_queue_size", "speedup")
+
 TIMES = {"us": 1e-6, "usec": 1e-6, "usecs": 1e-6, "ms": 1e-3, "msec": 1e-3, "msecs": 1e-3} | dict.fromkeys(
     ("s", "sec", "secs"), 1.0
 )
@@ -19,8 +27,8 @@ TIME = re.compile(r"^\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*$")
 
 
 def read_miniedit(text: str, where: str) -> Graph:
-    """The cluster in a file of MiniEdit: hosts become devices, switches and routers become switches;
-    controllers are left out.
+    """The cluster in a file of MiniEdit: hosts become devices, switches and routers become switches. What
+    else there is is named as left out: controllers, what the air joins, and options that no cluster has.
     """
     try:
         data = json.loads(text)
@@ -33,8 +41,31 @@ def read_miniedit(text: str, where: str) -> Graph:
     if twice:
         raise refusal(where, f"{twice[0][:40]} is the hostname of two nodes: give one of them another")
     links = _rows(data.get("links", []), f"{where}, links")
-    edges = [_edge(link, f"{where}, links[{index}]") for index, link in enumerate(links)]
-    return Graph("", tuple(nodes), tuple(edges))
+    missing = {name for table in NOT_READ for name in _hostnames(data.get(table))}
+    wired = [link for link in links if not {link.get("src"), link.get("dest")} & missing]
+    edges = [_edge(link, f"{where}, links[{index}]") for index, link in enumerate(wired)]
+    return Graph("", tuple(nodes), tuple(edges), tuple(_left_out(data, links, len(links) - len(wired))))
+
+
+def _hostnames(rows: Any) -> list[str]:
+    """The names of the nodes in a table that is not read."""
+    found = [row["opts"] for row in rows or () if isinstance(row, dict) and isinstance(row.get("opts"), dict)]
+    return [str(opts["hostname"]) for opts in found if opts.get("hostname")]
+
+
+def _left_out(data: dict[str, Any], links: list[dict[str, Any]], unread: int) -> Iterator[str]:
+    for table, what in NOT_READ.items():
+        if isinstance(rows := data.get(table), list) and rows:
+            named = ", ".join(_hostnames(rows))
+            yield f"{len(rows)} {what} ({named[:100]})" if named else f"{len(rows)} {what}"
+    if unread:
+        yield f"{unread} links of these"
+    for rows, options, what in ((data["hosts"], HOST_OPTIONS, "hosts"), (links, LINK_OPTIONS, "links")):
+        stated = [row["opts"] for row in rows if isinstance(row.get("opts"), dict)]
+        for option in options:
+            count = sum(opts.get(option) not in (None, "", 0) for opts in stated)
+            if count:
+                yield f"{option} of {count} {what}"
 
 
 def seconds_of(value: Any, where: str) -> float:

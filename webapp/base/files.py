@@ -128,7 +128,7 @@ def _model(directory: Path, name: str) -> dict[str, Any]:
 
 def _drawing(text: str, kind: Any, where: str, defaults: foreign.Defaults) -> dict[str, Any]:
     if kind in topologies.FORMATS:
-        drawn = topologies.parse_drawing(text, where, kind)
+        drawn = topologies.parse_drawing(text, where, kind, defaults)
     else:
         drawn = foreign.parse(text, kind, where, defaults)
     return {name: part.model_dump(mode="json") for name, part in drawn._asdict().items()}

@@ -1,5 +1,6 @@
 """Files of a link's rate in every format: what they hold in all, and what is refused with its line."""
 
+import json
 import math
 from random import Random
 
@@ -161,3 +162,34 @@ def test_changes_lie_in_order_and_none_repeats_the_rate_before_it():
     made = parse_file("at_s,bit_per_s\n0,5\n1,7\n2,1e6\n3,1e6\n4,2e6\n", "x.csv", "a--b")
     assert [(c.at_s, c.bit_per_s) for c in made.changes] == [(0, LEAST_BIT_PER_S), (2, 1e6), (4, 2e6)]
     assert math.isclose(LEAST_BIT_PER_S, 8 * PACKET_BYTES)
+
+
+IPERF3 = {
+    "start": {"version": "iperf 3.16"},
+    "intervals": [
+        {"sum": {"start": 0, "end": 1.0, "bits_per_second": 5e6, "omitted": True}},
+        {"sum": {"start": 0, "end": 1.0, "bits_per_second": 94.12e6, "omitted": False}},
+        {"sum": {"start": 1.0, "end": 2.0, "bits_per_second": 47.06e6, "omitted": False}},
+    ],
+    "end": {},
+}
+
+
+def test_the_intervals_of_iperf3_are_the_rates_of_a_link():
+    found = parse_file(json.dumps(IPERF3), "wifi.json", "a--b")
+    assert [(change.at_s, change.link, change.bit_per_s) for change in found.changes] == [
+        (0.0, "a--b", 94.12e6),
+        (1.0, "a--b", 47.06e6),
+    ]
+    with pytest.raises(SpecError, match="its rates are of no link: name one behind the file: wifi.json@LINK"):
+        parse_file(json.dumps(IPERF3), "wifi.json")
+    with pytest.raises(SpecError, match="has no intervals with a sum"):
+        parse_file(json.dumps(IPERF3 | {"intervals": [{}]}), "wifi.json", "a--b")
+
+
+def test_a_qdisc_of_tc_is_refused_with_what_it_says_of_the_link():
+    """tc counts bytes per second: 12,500,000 are 100 Mbit/s."""
+    options = {"delay": {"delay": 0.005}, "loss-random": {"loss": 0.02}, "rate": {"rate": 12500000}}
+    text = json.dumps([{"kind": "netem", "dev": "eth0", "options": options}])
+    with pytest.raises(SpecError, match=r"dev eth0: bit_per_s = 1e\+08, delay_s = 0\.005, loss_frac = 0\.02"):
+        parse_file(text, "tc.json")
