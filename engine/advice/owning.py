@@ -81,7 +81,9 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     options.sort(key=lambda option: option.figure)
     best = options[0]
     unit = "per million tokens" if is_priced else "J"
-    said = f"{best.figure:.3g} per million tokens" if is_priced else human_j(best.figure)
+    joules = (_of(able, best).energy_j or 0.0) / tokens
+    energy = f"{human_j(joules)}, {1e6 * joules / 3.6e6:.3g} kWh per million tokens"
+    said = f"{best.figure:.3g} per million tokens ({energy})" if is_priced else energy
     boards = on_real_boards(best)
     what = "energy of computing and sending, "
     if prices.boards:

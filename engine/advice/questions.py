@@ -3,7 +3,7 @@
 buy       whether what is there gives so many tokens per second of a model, else which boards do
 largest   which model is the largest that these boards give at so many tokens per second
 link      which link is worth ten times its rate
-cost      what a token costs: energy, and money where prices are given
+cost      what a token and a million of them cost: energy, and money where prices are given
 """
 
 from __future__ import annotations

@@ -172,6 +172,7 @@ def test_a_million_tokens_cost_boards_over_three_years_and_energy() -> None:
     spec = base(board("a"))
     found = cost_per_token(spec, rows_of(spec), Prices(boards={"a": 100}, per_kwh=0.3))
     joules = cost_per_token(spec, rows_of(spec), NO_PRICES).options[0].figure
+    assert f"{1e6 * joules / 3.6e6:.3g} kWh per million tokens" in found.sentence
     by_hand = 1e6 * (100 / (YEARS * YEAR_S * rate(spec)) + joules / 3.6e6 * 0.3)
     assert found.options[0].figure == pytest.approx(by_hand, rel=0.02)
 
