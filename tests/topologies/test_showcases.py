@@ -144,6 +144,17 @@ def test_a_slower_link_and_a_lost_board_show_in_the_demos_next_tokens(demo: str)
     assert "window" in computing(report)
 
 
+@pytest.mark.parametrize("demo", DEMOS)
+def test_who_does_not_undo_the_slow_link_loses_only_the_board_that_he_drops(demo: str) -> None:
+    """The caches of the new plan cross the slow link in one message: its sender is not silent meanwhile."""
+    spec, guide, own_s = shown(demo).spec, shown(demo).guide, report_of(demo).latency_s
+    assert guide is not None
+    slower = SetRate(link=guide.link, bit_per_s=guide.bit_per_s, at_s=own_s / 2)
+    lost = DropDevice(device=guide.device, at_s=own_s)
+    (recovery,) = predict(spec.model_copy(update={"scenario": Scenario(changes=(slower, lost))})).recoveries
+    assert recovery.rebuild_s is not None and recovery.rebuild_s < spec.silence_s
+
+
 def test_a_guide_names_a_link_and_a_device_of_its_cluster() -> None:
     for wrong in ('link = "a--b", device = "desk"', 'link = "desk--hub", device = "nobody"'):
         with pytest.raises(SpecError, match="lab-3"):
