@@ -45,6 +45,7 @@ def main() -> int:
     from emulator.cli.main import COMMANDS, ENVIRONMENT
     from engine.cli import main as run
     from engine.cli.command import Command
+    from webapp.manual.command import MANUAL
     from webapp.operations.commands import COMMANDS as OF_THE_SERVER
     from webapp.ops import services, up
 
@@ -64,7 +65,7 @@ def main() -> int:
         *OF_THE_SERVER,
     )
     served = [command._replace(run=_with_server(command.run)) for command in own]
-    return run(sys.argv[1:], (*COMMANDS, *served), ENVIRONMENT, program="edgeloom")
+    return run(sys.argv[1:], (*COMMANDS, MANUAL, *served), ENVIRONMENT, program="edgeloom")
 
 
 def _with_server(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:

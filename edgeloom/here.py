@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import edgeloom.own_packages  # noqa: F401
 import topologies
-from edgeloom.report import Report, needed, shown
+from edgeloom.report import Report, shown
 from emulator.cli.main import ENVIRONMENT
 from emulator.session.client import emulate
 from engine.cli.experiment_command import campaign_of
@@ -18,6 +18,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.events import Event, StateChanged
 from engine.domain.experiment import Experiment
+from engine.domain.extras import naming_extras, need
 from engine.domain.model import ModelSpec
 from engine.domain.network import LoopbackNetwork
 from engine.domain.report import RunReport
@@ -82,6 +83,7 @@ def spec(
     return made
 
 
+@naming_extras()
 def predict(
     cluster: str | ClusterSpec, model: str | ModelSpec, method: str | Strategy | type[Strategy], **more: Any
 ) -> Report:
@@ -90,6 +92,7 @@ def predict(
     return shown(with_uncertainty(predict_spec(asked)))
 
 
+@naming_extras()
 def run(
     cluster: str | ClusterSpec,
     model: str | ModelSpec,
@@ -126,6 +129,7 @@ def _say_waits(events: list[Event]) -> None:
             sys.stderr.write(f"waiting: {event.detail}\n")
 
 
+@naming_extras()
 def experiment(
     what: str | Path | Experiment,
     *methods: Strategy | type[Strategy],
@@ -139,7 +143,7 @@ def experiment(
     Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or in this one
     if a method is of no file, as one of a notebook. Raises `EdgeLoomError`.
     """
-    needed("pandas")
+    need("pandas")
     added = [add(method() if isinstance(method, type) else method) for method in methods]
     described = what if isinstance(what, Experiment) else load(str(what))
     campaign = campaign_of(described, ENVIRONMENT, Path(output), only_predict)

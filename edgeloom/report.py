@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from io import StringIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import edgeloom.own_packages  # noqa: F401
-from engine.domain.command_name import to_install
-from engine.domain.errors import HostError
+from engine.domain.extras import naming_extras
 from engine.domain.report import RunReport
 from engine.experiments.results.metrics import metric, metrics_of
 from engine.reports.compare import flatten
@@ -37,10 +36,13 @@ class Report(RunReport):
             metric(name)
         return found.get(name, math.nan)
 
+    @naming_extras()
     def to_frame(self) -> pandas.DataFrame:
         """One line: cluster, model, method and its parameters, outcome, then every figure in SI units. Lines
         of several reports go together with `pandas.concat`.
         """
+        import pandas
+
         about = {
             "cluster": self.spec.cluster.name,
             "model": self.spec.model.name,
@@ -50,13 +52,15 @@ class Report(RunReport):
             "world": self.world,
             "outcome": self.outcome.kind,
         }
-        frame: pandas.DataFrame = needed("pandas").DataFrame([{**about, **metrics_of(self)}])
-        return frame
+        return pandas.DataFrame([{**about, **metrics_of(self)}])
 
+    @naming_extras()
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw how many tokens each request has at which time, into `ax` or a new figure."""
         if ax is None:
-            _, ax = needed("matplotlib.pyplot").subplots()
+            from matplotlib import pyplot
+
+            ax = pyplot.figure().subplots()
         for request in self.requests:
             times = [request.arrival_s + token_s for token_s in request.token_s]
             steps = [request.arrival_s, *times], range(len(times) + 1)
@@ -92,14 +96,3 @@ def figures_of(report: RunReport) -> dict[str, float]:
 def shown(report: RunReport) -> Report:
     """The same report with figures by name."""
     return Report.model_construct(report.model_fields_set, **dict(report))
-
-
-def needed(library: str) -> Any:
-    """A library of the extra `results`. Raises `HostError` where it is not installed."""
-    from importlib import import_module
-
-    try:
-        return import_module(library)
-    except ImportError as error:
-        name = library.partition(".")[0]
-        raise HostError(f"this needs {name}, which is not installed: {to_install('results')}.") from error

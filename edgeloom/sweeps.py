@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import edgeloom.own_packages  # noqa: F401
 from edgeloom.here import is_only_here, spec
-from edgeloom.report import needed
 from emulator.cli.main import ENVIRONMENT
 from engine.cli.experiment_command import Campaign, carry_out_tasks, times_of_host
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.experiment import Experiment
+from engine.domain.extras import need
 from engine.domain.spec import RunSpec, spec_digest
 from engine.domain.world import World
 from engine.experiments.design.expand import Point
@@ -49,7 +49,7 @@ def sweep(
     this one if a method is of no file. Raises `EdgeLoomError`; a point that cannot be run is a line that says
     why.
     """
-    needed("pandas")
+    need("pandas")
     given = points() if callable(points) else points
     every = tuple(
         _point(one, make or spec) for one in (_grid(given) if isinstance(given, Mapping) else given)

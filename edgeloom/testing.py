@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import edgeloom.own_packages  # noqa: F401
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError, PlanError, SpecError
+from engine.domain.extras import naming_extras
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -68,6 +69,7 @@ class _Case(NamedTuple):
         return f"{self.spec.model.name} on {self.spec.cluster.name}, {work.requests} {work.pattern}"
 
 
+@naming_extras()
 def check_strategy(method: Strategy | type[Strategy], params: Mapping[str, Any] | None = None) -> None:
     """Check the contract of `method`, with `params` (or lossless ones). Raises `BrokenContract` unless
 

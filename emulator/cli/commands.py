@@ -20,6 +20,7 @@ from engine.cli.present import check_writable, present, write_json
 from engine.cli.progress import RunProgress
 from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
+from engine.domain.extras import need
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,6 +38,7 @@ def doctor(args: argparse.Namespace) -> int:
 
 
 def calibrate(args: argparse.Namespace) -> int:
+    need("torch")
     for target in (args.json, args.output):
         check_writable(target)
     extent = THOROUGH if args.thorough else SHORT

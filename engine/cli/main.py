@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from engine.cli.command import Command, Environment
 from engine.domain.errors import EdgeLoomError
+from engine.domain.extras import naming_extras
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,7 +35,8 @@ def main(
     args.environment = environment
     command: Command = args.command
     try:
-        status = command.run(args)
+        with naming_extras():
+            status = command.run(args)
         sys.stdout.flush()
         return status
     except EdgeLoomError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import uuid
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -30,10 +30,10 @@ def known_kernels(file: Path | None = None) -> LinearTable | None:
     path = file or kernels_file()
     try:
         known = LinearTable.model_validate_json(path.read_text())
-    except (OSError, ValueError, SpecError):  # absent, or written by another version
+        ours = (processor(), version("torch"), library_name())
+    except (OSError, ValueError, SpecError, PackageNotFoundError):  # absent, of another version, no torch
         return None
-    ours = (known.processor, known.torch, known.row_library)
-    return known if ours == (processor(), version("torch"), library_name()) else None
+    return known if ours == (known.processor, known.torch, known.row_library) else None
 
 
 def measured_kernels() -> LinearTable:

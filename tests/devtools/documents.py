@@ -30,6 +30,7 @@ from tests.devtools.public_api import public_api
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
 from topologies import showcases
+from webapp.manual.command import MANUAL
 from webapp.operations.commands import COMMANDS as OF_THE_SERVER
 
 PICTURE = "docs/rooms.svg"
@@ -160,7 +161,8 @@ def commands_table() -> str:
     from tests.devtools.commands import COMMANDS as OF_DEVELOPMENT  # which imports this module
 
     rows = [
-        (f"`{each.name}`", each.help) for each in (*COMMANDS, *OF_MEASURING, *OF_THE_SERVER, *OF_DEVELOPMENT)
+        (f"`{each.name}`", each.help)
+        for each in (*COMMANDS, MANUAL, *OF_MEASURING, *OF_THE_SERVER, *OF_DEVELOPMENT)
     ]
     return table(("command", "what it does"), rows)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -15,10 +16,14 @@ import venv
 import zipfile
 from collections.abc import Sequence
 from email.parser import Parser
+from importlib.metadata import distribution
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from packaging.requirements import Requirement
+
+from tests.packaging.test_own_method import BLOCK, GUIDE
 
 pytestmark = pytest.mark.long(
     "pyproject.toml", "setup.py", "requirements", "edgeloom", "emulator", "engine", "topologies", "webapp"
@@ -75,6 +80,34 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site / "libraries.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     (site / "sitecustomize.py").write_text(NO_MININET)
     return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `pip install edgeloom` leaves it: the wheel, and links to what it requires without an extra."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False)
+    python = str(folder / "bin/python")
+    run([sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", str(wheel)])
+    (site,) = folder.glob("lib/python*/site-packages")
+    for name in closure(requirements("engine")):
+        found = distribution(name)
+        for top in {file.parts[0] for file in found.files or () if ".." not in file.parts}:
+            if not (site / top).exists() and top != "__pycache__":
+                (site / top).symlink_to(Path(str(found.locate_file(top))))
+    return folder / "bin"
+
+
+def closure(needed: Sequence[str]) -> set[str]:
+    """These libraries and all that they require."""
+    found: set[str] = set()
+    left = [Requirement(line) for line in needed]
+    while left:
+        one = left.pop()
+        if (one.marker is None or one.marker.evaluate({"extra": ""})) and one.name not in found:
+            found.add(one.name)
+            left += map(Requirement, distribution(one.name).requires or ())
+    return found
 
 
 def run(command: Sequence[str], directory: Path | None = None) -> str:
@@ -263,3 +296,39 @@ def test_without_the_server_up_is_refused_in_one_sentence(installed: Path, tmp_p
     assert done.stderr == (
         "edgeloom up: this needs the server, which is not installed: run pip install 'edgeloom[server]'.\n"
     )
+
+
+OTHERS = (
+    "list strategies", "list metrics", "show lab-3", "manual", "manual own-method", "doctor", "up",
+    "models list",
+    "advise lab-4 --model demo-lm --prompt-tokens 8", "run lab-4 --model demo-lm --strategy voltage",
+    "run lab-4 --model demo-lm --strategy voltage --prompt-tokens 4", "experiment predict scaling",
+    "experiment report scaling", "calibrate", "study pack scaling", "reproduce",
+    "predict lab-3 --model minilm --strategy voltage --prompt hi",
+)  # fmt: skip
+
+
+def test_with_the_engine_alone_every_command_of_the_guide_works_or_names_the_extra_that_it_needs(
+    bare: Path, tmp_path: Path
+) -> None:
+    edgeloom, wrong, lacking = str(bare / "edgeloom"), [], 0
+    commands = []
+    for block in BLOCK.finditer(GUIDE.read_text(encoding="utf-8")):
+        if block["file"]:
+            (tmp_path / block["file"]).write_text(block["text"], encoding="utf-8")
+        elif block["kind"] == "python":
+            commands.append([str(bare / "python"), "-c", block["text"]])
+        elif block["kind"] == "sh":
+            commands += [[edgeloom, *shlex.split(line)[1:]] for line in block["text"].splitlines()]
+    commands += [[edgeloom, *line.split()] for line in OTHERS]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    for command in commands:
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        said = " ".join((done.stdout + done.stderr).split())
+        is_script = command[0] != edgeloom
+        lacking += (names_extra := "run pip install 'edgeloom[" in said)
+        if (done.returncode and not names_extra) or ("Traceback" in said and not is_script):
+            wrong.append(f"{' '.join(command[1:])[:80]}: {said[-300:]}")
+    assert wrong == [] and 0 < lacking < len(commands)
