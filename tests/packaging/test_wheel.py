@@ -303,7 +303,7 @@ OTHERS = (
     "models list",
     "advise lab-4 --model demo-lm --prompt-tokens 8", "run lab-4 --model demo-lm --strategy voltage",
     "run lab-4 --model demo-lm --strategy voltage --prompt-tokens 4", "experiment predict scaling",
-    "experiment report scaling", "calibrate", "study pack scaling", "reproduce",
+    "experiment report scaling", "calibrate", "study --help",
     "predict lab-3 --model minilm --strategy voltage --prompt hi",
 )  # fmt: skip
 
