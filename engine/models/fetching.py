@@ -83,7 +83,8 @@ def _folder_beside(directory: Path) -> Iterator[Path]:
     A process that was killed has left its files there.
     """
     folder = directory.with_name(f".{directory.name}")
-    directory.parent.mkdir(parents=True, exist_ok=True)
+    state_directory().mkdir(mode=0o700, parents=True, exist_ok=True)  # a server will keep secrets there
+    directory.parent.mkdir(exist_ok=True)
     lock = os.open(directory.parent, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

