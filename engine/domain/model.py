@@ -73,6 +73,13 @@ class ModelSpec(Value):
     query_pre_attn_scalar: int | None = Field(
         default=None, gt=0, description="Scores are divided by its square root; none: by that of head_dim."
     )
+    attention_multiplier: Positive | None = Field(
+        default=None, description="Factor of the scores, in place of that root."
+    )
+    residual_multiplier: Positive = Field(
+        default=1.0, description="Factor of each part's sum before it is added to its input."
+    )
+    logits_scaling: Positive = Field(default=1.0, description="Logits are divided by it.")
     score_softcap: Positive | None = Field(
         default=None, description="Scores s become c·tanh(s/c) before the mask, c being this."
     )
@@ -164,7 +171,8 @@ class ModelSpec(Value):
         """Whether the products at the end of both parts of a layer are added as they are, without a bias or a
         norm.
         """
-        return not (self.norms_sums or self.has_output_bias or self.ffn_bias or self.num_experts)
+        bare = not (self.norms_sums or self.has_output_bias or self.ffn_bias or self.num_experts)
+        return bare and self.residual_multiplier == 1
 
     @property
     def has_llama_parts(self) -> bool:
@@ -186,7 +194,7 @@ class ModelSpec(Value):
     def score_scale(self) -> float:
         """Factor of q·k."""
         scale: float = (self.query_pre_attn_scalar or self.head_dim) ** -0.5
-        return scale
+        return self.attention_multiplier or scale
 
     @property
     def rotary_dim(self) -> int:

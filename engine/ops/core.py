@@ -25,8 +25,10 @@ from engine.ops.kernels import (
     attention_kernels,
     elementwise,
     embedding_kernels,
+    logits_kernels,
     norm_kernels,
     position_kernels,
+    residual_kernels,
     weighted,
 )
 from engine.ops.layout import kv_heads
@@ -186,9 +188,7 @@ class Residual(Operation):
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
-        rows = x.shape[0] * x.shape[1]
-        add = addition(rows, model.hidden_size, model.element_bytes)
-        return Cost((add, *norm_kernels(model, rows, "post")), x)
+        return Cost(residual_kernels(model, x.shape[0] * x.shape[1]), x)
 
 
 @lru_cache(maxsize=4096)
@@ -269,8 +269,11 @@ class Head(Operation):
         batch, hidden = inputs[0].shape[0], model.hidden_size
         logits = weighted(model, batch, hidden, model.vocab_size)
         output = Meta((batch, model.vocab_size), model.dtype)
-        cap = elementwise(batch, model.vocab_size, model.element_bytes, name="softcap")
-        kernels = (*norm_kernels(model, batch, "pre"), logits, *[cap] * (model.logit_softcap is not None))
+        kernels = (
+            *norm_kernels(model, batch, "pre"),
+            logits,
+            *logits_kernels(model, batch, model.vocab_size),
+        )
         return Cost(kernels, output, batch * hidden * model.element_bytes)
 
 

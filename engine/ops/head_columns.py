@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
-from engine.ops.kernels import elementwise, norm_kernels, weighted
+from engine.ops.kernels import elementwise, logits_kernels, norm_kernels, weighted
 from engine.ops.operation import Cost, Operation, piece_of
 from engine.ops.tensors import Meta
 
@@ -35,11 +35,10 @@ class HeadColumns(Operation):
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, size, columns = inputs[0].shape[0], model.element_bytes, self.stop - self.start
-        cap = elementwise(batch, columns, size, name="softcap")
         kernels = (
             *norm_kernels(model, batch, "pre"),
             weighted(model, batch, model.hidden_size, columns),
-            *[cap] * (model.logit_softcap is not None),
+            *logits_kernels(model, batch, columns),
         )
         return Cost(kernels, Meta((batch, columns), model.dtype), batch * model.hidden_size * size)
 

@@ -129,6 +129,19 @@ def embedding_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
     )
 
 
+def residual_kernels(model: ModelSpec, rows: int) -> tuple[Kernel, ...]:
+    """Adding a part's sum to its input, scaled and normed where the family does so."""
+    hidden, size = model.hidden_size, model.element_bytes
+    scaled = (elementwise(rows, hidden, size, name="scale"),) * (model.residual_multiplier != 1)
+    return (*scaled, addition(rows, hidden, size), *norm_kernels(model, rows, "post"))
+
+
+def logits_kernels(model: ModelSpec, batch: int, columns: int) -> tuple[Kernel, ...]:
+    """The passes over logits of `columns` tokens that the family has."""
+    names = ("scale",) * (model.logits_scaling != 1) + ("softcap",) * (model.logit_softcap is not None)
+    return tuple(elementwise(batch, columns, model.element_bytes, name=name) for name in names)
+
+
 def norm_kernels(
     model: ModelSpec, rows: int, where: Literal["pre", "post"], inside: bool = False
 ) -> tuple[Kernel, ...]:

@@ -20,7 +20,7 @@ from tests.support.small_cases import star
 
 FAMILIES = (
     *("qwen2", "mistral", "gemma", "gemma2", "gemma3", "phi3", "smollm3"),
-    *("mixtral", "qwen3-moe", "qwen2-moe"),
+    *("mixtral", "qwen3-moe", "qwen2-moe", "granite", "granite-moe-shared"),
 )
 CLUSTER = star((4e10, 1e10, 2.5e10, 6e9))
 WORKLOAD = Workload(prompt_tokens=11, new_tokens=4, requests=2, pattern="bursty")

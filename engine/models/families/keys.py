@@ -30,7 +30,7 @@ ACTIVATIONS = {
 
 LARGEST = {"num_layers": 10_000}
 LARGEST_INTEGER = 2**31 - 1
-SIGNED = ("feature_layer", "image_token")
+SIGNED = ("feature_layer", "image_token", "shared_intermediate_size")
 """Fields that may be 0 or negative."""
 
 

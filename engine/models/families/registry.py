@@ -7,6 +7,7 @@ from engine.models.families.bert import BERT
 from engine.models.families.family import Family
 from engine.models.families.gemma import GEMMA, GEMMA2, GEMMA3
 from engine.models.families.gpt2 import GPT2
+from engine.models.families.granite import GRANITE, GRANITE_MOE, GRANITE_MOE_SHARED
 from engine.models.families.llama import LLAMA, QWEN3
 from engine.models.families.llava import LLAVA
 from engine.models.families.mistral import MISTRAL
@@ -33,6 +34,9 @@ FAMILIES: tuple[Family, ...] = (
     MIXTRAL,
     QWEN3_MOE,
     QWEN2_MOE,
+    GRANITE,
+    GRANITE_MOE,
+    GRANITE_MOE_SHARED,
     VIT,
     LLAVA,
 )

@@ -199,6 +199,8 @@ def _norm(op: Norm, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: T
 def run_residual(
     op: Residual, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor, sum_BTD: Tensor
 ) -> Tensor:
+    if model.residual_multiplier != 1:
+        sum_BTD = sum_BTD * model.residual_multiplier
     if not model.norms_sums:
         return x_BTD + sum_BTD
     w = weights.get(op.slices(model)[0])
@@ -241,7 +243,10 @@ def run_head(
     last_BD = x_BTD[:, -1]
     if model.norm_position == "pre":
         last_BD = norm(model, w, last_BD)
-    return capped(linear(last_BD, w["weight"]), model.logit_softcap)
+    logits_BV = linear(last_BD, w["weight"])
+    if model.logits_scaling != 1:
+        logits_BV = logits_BV / model.logits_scaling
+    return capped(logits_BV, model.logit_softcap)
 
 
 def _final_hidden(

@@ -104,7 +104,7 @@ def _tensor_bytes(model: ModelSpec) -> dict[str, int]:
     embed = [*_stored(model, _pieces(model, "embed"))]
     listed = [*(_tower(model) if model.has_tower else ()), *embed]
     listed += _position_buffers(model, embed[0][0])
-    if model.embedding_scale is not None:
+    if model.embedding_scale is not None and model.norm_adds_one:  # Gemma's; Granite's is no buffer
         listed.append((f"{_module(embed[0][0])}.embed_scale", FLOAT32_BYTES))
     blocks = [*_stored(model, layers)]
     norm_first = "lm_head" in order and order.index("lm_head") < order.index("layers")

@@ -1459,6 +1459,7 @@ export interface components {
             /** @enum {string} */
             activation: "gelu" | "gelu_new" | "silu" | "relu" | "quick_gelu";
             attention_bias: boolean;
+            attention_multiplier: number | null;
             causal: boolean;
             /** @enum {string} */
             dtype: "float32" | "bfloat16";
@@ -1475,6 +1476,7 @@ export interface components {
             layers_without_rope: number[];
             likely_experts: number;
             logit_softcap: number | null;
+            logits_scaling: number;
             max_positions: number;
             name: string;
             /** @enum {string} */
@@ -1496,6 +1498,7 @@ export interface components {
             positions: "learned" | "rope";
             qk_norm: boolean;
             query_pre_attn_scalar: number | null;
+            residual_multiplier: number;
             rope_scaling: (components["schemas"]["Llama3Scaling"] | components["schemas"]["LinearScaling"] | components["schemas"]["YarnScaling"]) | null;
             rope_theta: number;
             score_softcap: number | null;
