@@ -50,17 +50,17 @@ def fastest_shares(
     estimate_s: Callable[[Shares], float],
     seconds: Callable[[Shares], float],
     fits: Callable[[Shares], bool],
-    rule: Sequence[Shares] = (),
+    sure: Sequence[Shares] = (),
     budget: int = BUDGET,
 ) -> Found:
     """Shares by the judge's `seconds`. `steps`: by unit, how many move at least; 0: its division stays as it
-    is. Only shares that `fits` are played, and of those the method's own `rule` in any case. Of equals those
-    come first whose ranks do in `order`.
+    is. Only shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose
+    ranks do in `order`.
     """
     search = _Search(estimate_s, seconds, order, budget)
-    for shares in rule:
+    for shares in sure:
         if fits(shares):
-            search.play(shares)
+            search.play(shares, is_sure=True)
     in_vain = 0
     for start in search.by_estimate({start for start in starts if fits(start)}):
         in_vain = 0 if search.play(start) else in_vain + 1
@@ -90,9 +90,12 @@ class _Search:
         self.best_s = inf
         self.is_over = False
 
-    def play(self, shares: Shares) -> bool:
-        """Play `shares`, unless they are known, hopeless, or beyond the budget; whether they are the best."""
-        if shares in self.known or self.estimate_s(shares) > HOPELESS * self.best_s:
+    def play(self, shares: Shares, is_sure: bool = False) -> bool:
+        """Play `shares`, unless they are known, hopeless (but `is_sure`), or beyond the budget; whether they
+        are the best.
+        """
+        hopeless = not is_sure and self.estimate_s(shares) > HOPELESS * self.best_s
+        if shares in self.known or hopeless:
             return False
         cost = OWN_COST + len(shares.group) * (len(shares.group) - 1)
         if self.known and cost > self.left:

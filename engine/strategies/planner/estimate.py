@@ -108,9 +108,10 @@ class SplitEstimate:
     def _seconds_around(self, group: Group, number: int) -> float:
         """The way of the rows from the source to the members, and of the result back."""
         source = self.cluster.source_rank
-        one = payload_bytes(hidden(self.model, self.demand.batch, 1))
+        rows = 1 if self.demand.generates else self.demand.rows
+        result = payload_bytes(hidden(self.model, self.demand.batch, rows))
         there_s = max(message_s(self.cluster, source, rank, self.rows_bytes(number)) for rank in group)
-        return there_s + (0.0 if source in group else message_s(self.cluster, group[0], source, one))
+        return there_s + (0.0 if source in group else message_s(self.cluster, group[0], source, result))
 
     def _seconds_of_part(self, rank: int, part: str, count: int, number: int) -> float:
         if self._first_alike[rank] != rank:

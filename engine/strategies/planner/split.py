@@ -40,6 +40,8 @@ COLUMN_STEPS = 108
 """Columns move in steps of this part of all."""
 STARTS = 10
 """How many of the groups that are best by estimate may be played."""
+ALONE = 3
+"""How many devices are played alone, however bad that looks."""
 REFINED = 3
 """How many of these also begin with the shares that are best by estimate."""
 EXACT_MEMBERS = 8
@@ -84,9 +86,9 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
         for group in able[:REFINED] or [order]:
             if 1 < len(group) <= EXACT_MEMBERS:
                 starts += [start for exact in self.exact(group) for start in self.with_rest(exact)]
-        found = fastest_shares(
-            starts, order, self.steps(), self.estimate_s, self.seconds, self.fits, self.rule(order)
-        )
+        alone = [start for group in able if len(group) == 1 for start in self.starts(group)][:ALONE]
+        sure = [*self.rule(order), *alone]
+        found = fastest_shares(starts, order, self.steps(), self.estimate_s, self.seconds, self.fits, sure)
         for shares in found.ranked:
             with contextlib.suppress(PlanError):
                 return self.plan_of(self.model, shares)

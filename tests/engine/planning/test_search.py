@@ -75,9 +75,10 @@ def test_the_budget_ends_the_search_and_the_answer_says_so():
     assert not long.is_over_budget
 
 
-def test_a_rule_is_played_however_bad_it_looks():
-    rule = Shares((0,), ((12,), (24,)))
-    assert rule in found(rule=[rule]).ranked
+def test_what_is_sure_is_played_however_bad_it_looks():
+    alone = Shares((0,), ((12,), (24,)))
+    hopeless = lambda shares: 1e9 if shares == alone else slowest_s(shares)  # noqa: E731
+    assert alone in found(estimate_s=hopeless, sure=[Shares((0, 1, 2), ((4, 4, 4), (8, 8, 8))), alone]).ranked
 
 
 def test_a_move_takes_from_one_what_it_gives_to_another():
