@@ -14,6 +14,13 @@ describe('a lane of a race', () => {
     expect([1.9, 2, 2.6, 99].map((time_s) => tokensAt(lane, time_s, 11))).toEqual([0, 1, 2, 11]);
   });
 
+  it('has all tokens at its end, however its times are rounded', () => {
+    for (let part = 1; part < 500; part += 1) {
+      const lane = laneOf(report([0.37 / part, 0.37 / part + 0.1031 / part]), 96)!;
+      expect(tokensAt(lane, lane.end_s, 96)).toBe(96);
+    }
+  });
+
   it('is none where no token was predicted', () => {
     expect(laneOf(report([]), 11)).toBeNull();
   });

@@ -35,7 +35,8 @@ export function laneOf(report: RunReport, newTokens: number): Lane | null {
 }
 
 /** How many of `newTokens` are there at a time. */
-export function tokensAt({ first_s, each_s }: Lane, time_s: number, newTokens: number): number {
+export function tokensAt({ first_s, each_s, end_s }: Lane, time_s: number, newTokens: number): number {
   if (time_s < first_s) return 0;
-  return Math.min(newTokens, each_s > 0 ? 1 + Math.floor((time_s - first_s) / each_s) : newTokens);
+  if (time_s >= end_s) return newTokens; // rounding would leave the last one out of some lanes
+  return Math.min(newTokens, 1 + Math.floor((time_s - first_s) / each_s));
 }
