@@ -179,6 +179,7 @@ def test_a_plan_is_edited_by_hand_and_its_effect_and_reasons_predicted(page: Pag
 def test_a_slower_link_stretches_the_lanes_of_a_race_which_then_runs_for_real(page: Page) -> None:
     """Reduced motion shows the end of both lanes at once."""
     page.goto("/")
+    page.get_by_test_id("race-place").scroll_into_view_if_needed()
     race, lanes = page.get_by_test_id("race"), [page.get_by_test_id(f"lane-time-{at}") for at in (0, 1)]
 
     def needed_s() -> list[float]:
