@@ -1,5 +1,6 @@
 """Random runs of every strategy against `transformers`, as `./loom fuzz` makes them."""
 
+import itertools
 from collections import Counter
 
 import pytest
@@ -34,11 +35,12 @@ def one_thread():
 @pytest.mark.parametrize("place", range(len(STRATEGIES)), ids=[chosen.name for chosen in STRATEGIES])
 def test_random_runs_are_equal_to_transformers_or_refused_or_end_as_stated(place):
     ends = Counter()
-    for index in range(place, ROUNDS * len(STRATEGIES), len(STRATEGIES)):
+    for index in itertools.count(place, len(STRATEGIES)):  # some methods refuse most of what is drawn
         found = check(draw_spec(SEED, index))
         assert found.end != "wrong", f"loom fuzz --seed {SEED} --case {index}: {found.sentence}"
         ends[found.end] += 1
-    assert ends["refused"] < ROUNDS, "nothing was compared"
+        if ends.total() >= ROUNDS and ends["refused"] < ends.total():
+            return
 
 
 def test_a_case_depends_on_its_seed_and_number_alone():
