@@ -186,6 +186,16 @@ def test_ours_moves_with_an_input_that_it_is_proportional_to() -> None:
     }
 
 
+def test_of_a_speed_up_what_moves_is_what_it_is_above_one() -> None:
+    one = only_bert()
+    gain = one.published[0].model_copy(update={"relation": "speedup"})
+    one = one.model_copy(update={"published": (gain,)})
+    slower = voltage({("single", 1): 1.0, ("voltage", 6): 0.9})
+    before, after = moved.ours_of(one, ROWS), moved.ours_of(one, slower)
+    expected = (1 / 0.9 - 1) / (1 / 0.75 - 1)
+    assert moved.moves(before, after) == pytest.approx({gain.id: expected}, abs=1e-4)
+
+
 def test_an_input_is_moved_on_all_workers_or_links_by_its_factor_and_nothing_else_is() -> None:
     spec = spec_of("gpipe", GPT2, star((1e10, 1e10), terminal=True))
     fields = ("flop_per_s", "disk_byte_per_s", "links.bit_per_s")
