@@ -18,6 +18,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.pages import WINDOW
+from tests.browser.service import end_runs
 from tests.ops.test_up import Up, password_in
 from tests.support.predicted_runs import Store, storing_predicted
 
@@ -117,7 +118,7 @@ def context(site: Up, browser: Browser, administrator: StorageState) -> Iterator
 @pytest.fixture
 def page(site: Up, context: BrowserContext) -> Iterator[Page]:
     """An empty page of the administrator, in whose browser no page has kept anything; nothing in it may break
-    while a test looks elsewhere.
+    while a test looks elsewhere. Runs that the test leaves behind end with it: one is emulated at a time.
     """
     opened = context.new_page()
     session = context.new_cdp_session(opened)
@@ -128,4 +129,5 @@ def page(site: Up, context: BrowserContext) -> Iterator[Page]:
     yield opened
     for each in context.pages[1:]:
         each.close()
+    end_runs(context)
     assert broken == []

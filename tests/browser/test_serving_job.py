@@ -11,6 +11,7 @@ from openai import OpenAI
 from playwright.sync_api import Page, expect
 
 from bench.service import load_generator
+from tests.browser.service import proof
 from tests.browser.test_main_job import choose_strategy, findings, open_report
 from tests.ops.test_up import Up
 from webapp.ops.setup import set_up_guidellm
@@ -29,9 +30,8 @@ PROFILES = [
 
 def secret(page: Page) -> str:
     """An API token, made over the page's session."""
-    csrf = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
     answer = page.request.post(
-        "/api/account/tokens", data={"name": "notebook", "role": "operator"}, headers={"X-CSRFToken": csrf}
+        "/api/account/tokens", data={"name": "notebook", "role": "operator"}, headers=proof(page.context)
     )
     assert answer.ok, answer.text()
     return str(answer.json()["secret"])
