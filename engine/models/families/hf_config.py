@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine.models.families.family import Family, fields_of
 from engine.models.families.keys import shown
 from engine.models.families.registry import family
 from engine.models.families.rope import rope_config
+from engine.models.families.unsupported import check_plain
 
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
@@ -20,27 +22,31 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
 
     What the library would compute in another way than the operations is refused by the name of its key.
     """
-    if "auto_map" in config:
-        raise SpecError(
-            f"{where}: auto_map asks for remote code, which is never run: "
-            "delete the key if transformers has the model's family itself."
-        )
-    if config.get("quantization_config"):
-        raise SpecError(
-            f"{where}, quantization_config: quantized weights are not supported, "
-            "expected float32, bfloat16 or float16."
-        )
     if "model_type" not in config:
         raise SpecError(f"{where}, model_type: missing, expected the name of a family.")
     kind = config["model_type"]
     if not isinstance(kind, str):
         raise SpecError(f"{where}, model_type: got {shown(kind)}, expected the name of a family.")
     row = family(kind)
+    if "auto_map" in config:
+        raise SpecError(
+            f"{where}: auto_map asks for remote code, which is never run: delete the key, because "
+            f"transformers has the family {row.name} itself."
+        )
+    check_plain(config, where)
     fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(config)}
     if fields.get("has_head", True):
         fields["has_head"] = bool(fields.get("tied_head")) or _generates(config)
-    spec: ModelSpec = ModelSpec.parse({"name": name, "family": row.name, **fields}, where)
+    try:
+        spec: ModelSpec = ModelSpec.parse({"name": name, "family": row.name, **fields}, where)
+    except SpecError as error:
+        raise SpecError(where + _with_keys(row, str(error).removeprefix(where))) from error
     return spec
+
+
+def _with_keys(row: Family, text: str) -> str:
+    """`text` with the keys of the config in place of the fields that are read from them."""
+    return re.sub(r"\b[a-z_]+\b", lambda word: row.key_of.get(word[0], word[0]), text)
 
 
 def _generates(config: Mapping[str, Any]) -> bool:

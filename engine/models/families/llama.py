@@ -32,6 +32,9 @@ VARIANTS = {
     "eos_token_id": harmless(TOKENS, None),
 }
 
+UNBIASED = {key: entry for key, entry in VARIANTS.items() if key != "attention_bias"}
+"""Those of families whose biases of attention are no setting."""
+
 LLAMA = Family(
     name="llama",
     architecture="LlamaForCausalLM",

@@ -8,7 +8,7 @@ from typing import Any
 from engine.domain.model import ModelSpec
 from engine.models.families.family import heads, padding
 from engine.models.families.keys import TOKEN, harmless, read
-from engine.models.families.llama import LLAMA, SIZES, VARIANTS
+from engine.models.families.llama import LLAMA, SIZES, UNBIASED
 from engine.models.families.rope import REFUSES, rope
 from engine.models.families.windows import FULL, LEAST_WINDOW, SLIDING, with_window
 
@@ -30,7 +30,7 @@ MISTRAL = LLAMA._replace(
     fixed={**LLAMA.fixed, "attention_bias": False, "ffn_bias": False},
     keys={
         **SIZES,
-        **{key: entry for key, entry in VARIANTS.items() if key != "attention_bias"},
+        **UNBIASED,
         "intermediate_size": read(int, 14336, "intermediate_size"),
         "num_key_value_heads": read(int, 8, "num_kv_heads"),
         "max_position_embeddings": read(int, 131072, "max_positions"),

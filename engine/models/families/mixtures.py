@@ -11,10 +11,10 @@ from typing import Any
 
 from engine.models.families.family import StoredTensor, heads, padding
 from engine.models.families.keys import NUMBER, TOKEN, harmless, only, read, refused
-from engine.models.families.llama import LLAMA, QWEN3, SIZES, VARIANTS
+from engine.models.families.llama import LLAMA, QWEN3, SIZES, UNBIASED, VARIANTS
 from engine.models.families.mistral import MISTRAL
 from engine.models.families.rope import REFUSES, rope
-from engine.models.families.windows import FULL
+from engine.models.families.windows import FULL, WINDOW_KEYS
 
 
 def _no_layer_slides(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -80,8 +80,8 @@ SPARSE_KEYS = {
     "norm_topk_prob": read(bool, False, "norm_topk_prob"),
     "decoder_sparse_step": only(int, 1),
     "mlp_only_layers": only(list[int] | None, None, []),
+    "sliding_window": WINDOW_KEYS["sliding_window"],
     "use_sliding_window": only(bool, False),
-    "sliding_window": harmless(TOKEN, 4096),
 }
 """Keys of Qwen's mixtures, whose layers are all mixtures here."""
 
@@ -121,7 +121,8 @@ QWEN2_MOE = LLAMA._replace(
     fixed={**LLAMA.fixed, "output_bias": False, "ffn_bias": False, "shared_expert_gate": True},
     keys={
         **SIZES,
-        **{key: entry for key, entry in VARIANTS.items() if key != "attention_bias"},
+        **UNBIASED,
+        **WINDOW_KEYS,
         **SPARSE_KEYS,
         "vocab_size": read(int, 151936, "vocab_size"),
         "hidden_size": read(int, 2048, "hidden_size"),
@@ -134,8 +135,6 @@ QWEN2_MOE = LLAMA._replace(
         "max_position_embeddings": read(int, 32768, "max_positions"),
         "num_experts": read(int, 60, "num_experts"),
         "num_experts_per_tok": read(int, 4, "experts_per_token"),
-        "max_window_layers": harmless(int, 28),
-        "layer_types": harmless(list[str] | None, None),
         "qkv_bias": read(bool, True, "attention_bias"),
     },
     tensors={

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.domain.model import ModelSpec
 from engine.models.families.family import StoredTensor, heads, padding, padding_config
 from engine.models.families.keys import NUMBER, TOKEN, TOKENS, Probability, harmless, read
-from engine.models.families.llama import LLAMA, SIZES, VARIANTS
+from engine.models.families.llama import LLAMA, SIZES, UNBIASED
 from engine.models.families.mistral import all_layers_slide, window_config
 from engine.models.families.rope import partial_rope, rope_config
 from engine.models.families.windows import LEAST_WINDOW
@@ -25,7 +25,7 @@ PHI3 = LLAMA._replace(
     fixed={**LLAMA.fixed, "attention_bias": False, "ffn_bias": False},
     keys={
         **SIZES,
-        **{key: entry for key, entry in VARIANTS.items() if key != "attention_bias"},
+        **UNBIASED,
         "vocab_size": read(int, 32064, "vocab_size"),
         "hidden_size": read(int, 3072, "hidden_size"),
         "intermediate_size": read(int, 8192, "intermediate_size"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine.models.families.family import heads, padding
 from engine.models.families.keys import read
-from engine.models.families.llama import LLAMA, SIZES, VARIANTS
+from engine.models.families.llama import LLAMA, SIZES, UNBIASED
 from engine.models.families.rope import REFUSES, rope
 from engine.models.families.windows import LEAST_WINDOW, WINDOW_KEYS, last_layers_config, last_layers_slide
 
@@ -14,7 +14,7 @@ QWEN2 = LLAMA._replace(
     fixed={**LLAMA.fixed, "attention_bias": True, "output_bias": False, "ffn_bias": False},
     keys={
         **SIZES,
-        **{key: entry for key, entry in VARIANTS.items() if key != "attention_bias"},
+        **UNBIASED,
         **WINDOW_KEYS,
         "vocab_size": read(int, 151936, "vocab_size"),
         "intermediate_size": read(int, 22016, "intermediate_size"),

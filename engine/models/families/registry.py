@@ -16,6 +16,7 @@ from engine.models.families.opt import OPT
 from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
 from engine.models.families.smollm3 import SMOLLM3
+from engine.models.families.unsupported import why_not
 from engine.models.families.vit import VIT
 
 FAMILIES: tuple[Family, ...] = (
@@ -50,5 +51,5 @@ if len(_BY_NAME) < len(FAMILIES):
 def family(name: str) -> Family:
     """The family called `name` (config.json's model_type). Raises `SpecError` with the known names."""
     if name not in _BY_NAME:
-        raise SpecError(f"model_type {name}: no such family, expected one of {', '.join(_BY_NAME)}.")
+        raise SpecError(f"model_type {name}: {why_not(name)}, expected one of {', '.join(_BY_NAME)}.")
     return _BY_NAME[name]

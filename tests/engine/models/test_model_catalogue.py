@@ -123,11 +123,28 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
     [
         (GPT2 | {"auto_map": {"AutoModel": "code.Model"}}, "remote code, which is never run"),
         ({"n_layer": 2}, "config.json, model_type: missing, expected the name of a family"),
-        (GPT2 | {"model_type": "mamba"}, "model_type mamba: no such family, expected one of gpt2, opt, "),
+        (GPT2 | {"model_type": "bloom"}, "model_type bloom: no such family, expected one of gpt2, opt, "),
+        (GPT2 | {"model_type": "lfm2"}, "many of its layers are short convolutions, .* expected one of gpt2"),
+        (
+            {"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}},
+            "gpt_oss: its scores have a learned sink",  # whatever its weights are stored in
+        ),
+        (
+            GPT2 | {"auto_map": {"AutoModel": "code.Model"}, "model_type": "bloom"},
+            "model_type bloom: no such family",
+        ),
         (GPT2 | {"scale_attn_by_inverse_layer_idx": True}, "inverse_layer_idx: true is not supported"),
         (GPT2 | {"activation_function": "mish"}, "activation_function: 'mish' is not one of gelu"),
         (GPT2 | {"n_layer": -1}, "n_layer: -1 is not between 1 and 10000"),
-        (GPT2 | {"quantization_config": {"bits": 4}}, "quantized"),
+        (
+            GPT2 | {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+            "of GPTQ are not read: take the model in bfloat16 with --weight-bits 4, or, for random weights",
+        ),
+        (GPT2 | {"quantization_config": {"quant_method": "fp8"}}, "of FP8 .* --weight-bits 8"),
+        (
+            GPT2 | {"quantization": {"group_size": 64, "bits": 6}},
+            "quantization: .* of MLX .*--weight-bits 8",
+        ),
         (
             LLAMA | {"rope_scaling": {"rope_type": "llama3", "factor": 8.0}},
             r"rope_scaling\.low_freq_factor: is missing",
