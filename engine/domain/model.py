@@ -54,7 +54,11 @@ class ModelSpec(Value):
     causal: bool = True
     norm: Literal["layernorm", "rmsnorm"] = "layernorm"
     norm_eps: Positive = 1e-5
-    norm_position: Literal["pre", "post"] = "pre"
+    norm_position: Literal["pre", "post", "sum"] = Field(
+        default="pre",
+        description="Before each part and once at the end; after each addition; or of each part's sum alone "
+        "(sublayer_norm) and once at the end.",
+    )
     norm_adds_one: bool = Field(default=False, description="RMS norms multiply by 1 + weight, in float32.")
     sublayer_norm: bool = Field(
         default=False, description="One more norm of each part's sum, before it is added to its input."
@@ -85,6 +89,10 @@ class ModelSpec(Value):
     )
     logit_softcap: Positive | None = Field(default=None, description="The same for the logits.")
     qk_norm: bool = Field(default=False, description="RMS norm of every query and key head.")
+    qk_norm_over_heads: bool = Field(
+        default=False,
+        description="That norm is one over all heads of a row, so that no cut between heads has it.",
+    )
     activation: Literal["gelu", "gelu_new", "silu", "relu", "quick_gelu"] = "gelu_new"
     gated_ffn: bool = False
     attention_bias: bool = True
@@ -160,6 +168,16 @@ class ModelSpec(Value):
     def has_output_bias(self) -> bool:
         """Whether the attention's output matrix has a bias."""
         return self.attention_bias and self.output_bias
+
+    @property
+    def norms_inputs(self) -> bool:
+        """Whether a norm precedes each part."""
+        return self.norm_position == "pre"
+
+    @property
+    def norms_end(self) -> bool:
+        """Whether a norm follows the last layer."""
+        return self.norm_position != "post"
 
     @property
     def norms_sums(self) -> bool:

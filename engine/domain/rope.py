@@ -59,6 +59,18 @@ class YarnScaling(Value):
     truncate: bool = True
 
 
+class LongRopeScaling(Value):
+    """LongRoPE (Ding et al., arXiv 2402.13753) for texts within the positions of the training.
+
+    The wavelength of each pair becomes its own of `factors` times as long. cos and sin are multiplied by
+    `attention_factor`.
+    """
+
+    kind: Literal["longrope"] = "longrope"
+    factors: tuple[Positive, ...] = Field(min_length=1)
+    attention_factor: Positive
+
+
 def _kind_of(scaling: Any) -> str:
     """The kind of a scaling: specs that were stored before there were others have Llama 3's
     without its name.
@@ -70,7 +82,8 @@ def _kind_of(scaling: Any) -> str:
 RopeScaling = Annotated[
     Annotated[Llama3Scaling, Tag("llama3")]
     | Annotated[LinearScaling, Tag("linear")]
-    | Annotated[YarnScaling, Tag("yarn")],
+    | Annotated[YarnScaling, Tag("yarn")]
+    | Annotated[LongRopeScaling, Tag("longrope")],
     Discriminator(_kind_of),
 ]
 
@@ -79,5 +92,5 @@ class Rope(NamedTuple):
     """Rotary positions of one layer: the first `rotary_dim` numbers of every head turn."""
 
     theta: float
-    scaling: Llama3Scaling | LinearScaling | YarnScaling | None
+    scaling: Llama3Scaling | LinearScaling | YarnScaling | LongRopeScaling | None
     rotary_dim: int

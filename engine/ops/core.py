@@ -164,7 +164,7 @@ class Norm(Operation):
     takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return (norm_piece(self.layer, self.part),) if model.norm_position == "pre" else ()
+        return (norm_piece(self.layer, self.part),) if model.norms_inputs else ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
@@ -270,7 +270,7 @@ class Head(Operation):
         logits = weighted(model, batch, hidden, model.vocab_size)
         output = Meta((batch, model.vocab_size), model.dtype)
         kernels = (
-            *norm_kernels(model, batch, "pre"),
+            *norm_kernels(model, batch, "end"),
             logits,
             *logits_kernels(model, batch, model.vocab_size),
         )
@@ -287,8 +287,8 @@ class FinalHidden(Operation):
     takes: ClassVar[str] = "B T D"
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
-        return (piece_of(-1, "lm_head"),) if model.norm_position == "pre" else ()
+        return (piece_of(-1, "lm_head"),) if model.norms_end else ()
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         x = inputs[0]
-        return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "pre"), x)
+        return Cost(norm_kernels(model, x.shape[0] * x.shape[1], "end"), x)

@@ -36,7 +36,7 @@ class HeadColumns(Operation):
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, size, columns = inputs[0].shape[0], model.element_bytes, self.stop - self.start
         kernels = (
-            *norm_kernels(model, batch, "pre"),
+            *norm_kernels(model, batch, "end"),
             weighted(model, batch, model.hidden_size, columns),
             *logits_kernels(model, batch, columns),
         )

@@ -143,10 +143,10 @@ def logits_kernels(model: ModelSpec, batch: int, columns: int) -> tuple[Kernel, 
 
 
 def norm_kernels(
-    model: ModelSpec, rows: int, where: Literal["pre", "post"], inside: bool = False
+    model: ModelSpec, rows: int, where: Literal["pre", "post", "end"], inside: bool = False
 ) -> tuple[Kernel, ...]:
-    """The norm before a part, or the one after its sum, if the family has it."""
-    if not (model.norm_position == "pre" if where == "pre" else model.norms_sums):
+    """The norm before a part, the one after its sum, or the one at the end, if the family has it."""
+    if not {"pre": model.norms_inputs, "post": model.norms_sums, "end": model.norms_end}[where]:
         return ()
     return (elementwise(rows, model.hidden_size, model.element_bytes, 1, model.norm, 0.0, inside),)
 

@@ -19,6 +19,7 @@ from engine.domain.vision import NUM_CHANNELS
 BARED = ("norm.weight", "norm.bias", "post_norm.weight", "post_norm.bias", "o.bias", "down.bias")
 ROUTERS = ("router.weight", "shared_gate.weight")
 """Matrices that weigh experts, which are never quantised: they are small, and decide much."""
+OVER_HEADS = "queries and keys are normed over all heads at once, which no cut between heads has"
 VOCABULARY_BLOCK = 1024
 """Rows of a table, or numbers of a vector, that random weights draw at once."""
 FFN_BLOCK = 64
@@ -84,6 +85,8 @@ def tensor_parts(model: ModelSpec, piece: Slice) -> tuple[TensorPart, ...]:
             f"layer {piece.layer} {piece.part}: no slice {piece.axis} {start}:{stop}, "
             f"{model.name} has {axis} 0:{size}."
         )
+    if axis == "heads" and model.qk_norm_over_heads and stop - start not in (0, size):
+        raise PlanError(f"layer {piece.layer} attention: no slice heads {start}:{stop}: {OVER_HEADS}.")
     prefix = f"layers.{piece.layer}.{piece.part}."
     if axis == "experts":
         parts = _experts(model, prefix, range(start, stop), 0, model.intermediate_size)
@@ -125,8 +128,8 @@ def _norm(model: ModelSpec, prefix: str, key: str = "norm") -> list[TensorPart]:
 
 def _part_norms(model: ModelSpec, prefix: str) -> list[TensorPart]:
     """The norms of an attention or feed-forward part: `post_norm` is that of its sum."""
-    after = _norm(model, prefix, "post_norm") if model.sublayer_norm else []
-    return [*_norm(model, prefix), *after]
+    before = _norm(model, prefix) if model.norm_position != "sum" else []
+    return [*before, *(_norm(model, prefix, "post_norm") if model.sublayer_norm else [])]
 
 
 def _embed(model: ModelSpec) -> tuple[TensorPart, ...]:
@@ -172,7 +175,7 @@ def _tower(model: ModelSpec) -> tuple[TensorPart, ...]:
 
 def _lm_head(model: ModelSpec, start: int, stop: int) -> tuple[TensorPart, ...]:
     """Rows [start, stop) of the output matrix."""
-    parts = _norm(model, "lm_head.") if model.norm_position == "pre" else []
+    parts = _norm(model, "lm_head.") if model.norms_end else []
     if model.has_head:
         name = "embed.tokens" if model.tied_head else "lm_head.weight"
         shape = (model.vocab_size, model.hidden_size)
@@ -187,8 +190,9 @@ def _lm_head(model: ModelSpec, start: int, stop: int) -> tuple[TensorPart, ...]:
 def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[TensorPart, ...]:
     hidden, wide = model.hidden_size, model.head_dim
     parts = _part_norms(model, prefix)
-    for key in ("q_norm", "k_norm") if model.qk_norm else ():  # one vector, the same for every head
-        parts.append(_whole(f"{key}.weight", f"{prefix}{key}.weight", (wide,)))
+    counts = (model.num_heads, model.num_kv_heads) if model.qk_norm_over_heads else (1, 1)
+    for key, count in zip(("q_norm", "k_norm"), counts, strict=True) if model.qk_norm else ():
+        parts.append(_whole(f"{key}.weight", f"{prefix}{key}.weight", (count * wide,)))
     for key in ("q", "k", "v"):
         first, last = (start, stop) if key == "q" else kv_heads(model, start, stop)
         outputs = wide * (model.num_heads if key == "q" else model.num_kv_heads)

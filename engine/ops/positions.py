@@ -110,7 +110,7 @@ class PositionBlock(Operation):
             kernels += ffn_cost.kernels
             ffn_scratch = ffn_cost.scratch_bytes
             kernels += residual_ffn.cost(model, (x_rows, x_rows), 0).kernels
-        scratch += batch * (seen * hidden if model.norm_position == "pre" else 0)
+        scratch += batch * (seen * hidden if model.norms_inputs else 0)
         reordered = "reorder" in (self.score_order, self.value_order)
         scratch += batch * heads * rows * (2 * wide + read + (hidden if reordered else 0))
         added = 2 * batch * seen * keys * wide * size if self.cache else 0

@@ -130,7 +130,7 @@ class Classify(Operation):
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch, hidden, size = inputs[0].shape[0], model.hidden_size, model.element_bytes
         kernels = (
-            *norm_kernels(model, batch, "pre"),
+            *norm_kernels(model, batch, "end"),
             product(batch, hidden, model.num_classes, size),
         )
         return Cost(kernels, Meta((batch, model.num_classes), model.dtype), batch * hidden * size)

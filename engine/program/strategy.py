@@ -22,6 +22,7 @@ from engine.domain.plan import Layout, Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 from engine.domain.workload import Workload
+from engine.ops.layout import OVER_HEADS
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 
@@ -113,6 +114,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """By which it plans, in one sentence, where another order of the devices, or better ones, can be slower.
     Of a method with the parameter `planner` it is the rule of planner=paper.
     """
+    splits_heads: ClassVar[bool] = False
+    """Whether several devices share the attention heads of a layer."""
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 
@@ -127,6 +130,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         """The reason in one sentence why this strategy cannot run this model or cluster; None if it can."""
+        if self.splits_heads and model.qk_norm_over_heads and len(cluster.workers) > 1:
+            return f"of {model.name} {OVER_HEADS}: choose a pipeline, or a method that divides positions."
         return None
 
     @abstractmethod

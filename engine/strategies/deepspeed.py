@@ -55,6 +55,7 @@ class EqualSearch(AllReduceSearch):
 
 class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
     name = "deepspeed"
+    splits_heads = True
     title = "Equal tensor parallel (DeepSpeed)"
     paper = "Aminabadi et al., DeepSpeed-Inference, SC 2022"
     summary = "Tensor parallelism in equal shards, one per device; all-reduces join the partial sums."
@@ -72,7 +73,7 @@ class DeepSpeed(TensorParallel[DeepSpeedParams, TensorParallelLayout]):
         if model.group_size > 1 and kv_heads % devices and devices % kv_heads:
             uneven.append(f"{kv_heads} KV heads")
         if not uneven:
-            return None
+            return super().supports(cluster, model)
         return (
             f"every device gets an equal shard, but {model.name} has {' and '.join(uneven)}, which "
             f"{devices} workers cannot share equally."

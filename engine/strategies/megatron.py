@@ -69,6 +69,7 @@ class MegatronSearch(AllReduceSearch):
 
 class Megatron(TensorParallel[MegatronParams, TensorParallelLayout]):
     name = "megatron"
+    splits_heads = True
     title = "Tensor parallel (Megatron)"
     paper = "Shoeybi et al., Megatron-LM, 2019"
     summary = "Every layer is split by heads and columns; two all-reduces per layer join the partial sums."

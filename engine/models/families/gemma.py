@@ -23,7 +23,7 @@ from engine.models.families.keys import (
     read,
     refused,
 )
-from engine.models.families.llama import LLAMA, SIZES, VARIANTS
+from engine.models.families.llama import LLAMA, QK_NORMS, SIZES, VARIANTS
 from engine.models.families.rope import REFUSES, check_pairs, rope, rope_config, scaling_of
 from engine.models.families.windows import FULL, LEAST_WINDOW, SLIDING, layer_types, types_of, with_window
 
@@ -171,9 +171,10 @@ GEMMA3 = GEMMA2._replace(
     },
     tensors={
         **GEMMA2.tensors,
-        "layers.{}.attention.q_norm": StoredTensor("layers.{}.self_attn.q_norm"),
-        "layers.{}.attention.k_norm": StoredTensor("layers.{}.self_attn.k_norm"),
+        **QK_NORMS,
     },
+    prefixes=(*GEMMA2.prefixes, "model.language_model.", "language_model.model."),
+    unused=("model.vision_tower.", "model.multi_modal_projector."),
     steps=(whole_heads, heads, padding, _scaled_embeddings, _two_rotary_bases),
     write=_two_bases_config,
     refuses=(*REFUSES, "rope_type of sliding_attention: default", LEAST_WINDOW),

@@ -9,11 +9,15 @@ from typing import Any
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.models.families.family import Family, fields_of
-from engine.models.families.keys import shown
+from engine.models.families.keys import an_object, refused, shown
 from engine.models.families.registry import family
 from engine.models.families.rope import rope_config
 from engine.models.families.unsupported import check_plain
 
+WRAPPED = {"gemma3": "gemma3_text"}
+"""Kinds of models that read pictures too, and the family of the language model in them, which is all that is
+read: text needs no more.
+"""
 GENERATES = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 
 
@@ -27,14 +31,17 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
     kind = config["model_type"]
     if not isinstance(kind, str):
         raise SpecError(f"{where}, model_type: got {shown(kind)}, expected the name of a family.")
-    row = family(kind)
+    row = family(WRAPPED.get(kind, kind))
     if "auto_map" in config:
         raise SpecError(
             f"{where}: auto_map asks for remote code, which is never run: delete the key, because "
             f"transformers has the family {row.name} itself."
         )
     check_plain(config, where)
-    fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(config)}
+    outer = config
+    if kind in WRAPPED:
+        config, where = _text_of(row, config, where)
+    fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(outer)}
     if fields.get("has_head", True):
         fields["has_head"] = bool(fields.get("tied_head")) or _generates(config)
     try:
@@ -47,6 +54,17 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
 def _with_keys(row: Family, text: str) -> str:
     """`text` with the keys of the config in place of the fields that are read from them."""
     return re.sub(r"\b[a-z_]+\b", lambda word: row.key_of.get(word[0], word[0]), text)
+
+
+def _text_of(row: Family, config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], str]:
+    """The config of the language model that a wrapper has beside its tower, and its place."""
+    text = an_object(config.get("text_config"), where, "text_config")
+    found = text.get("model_type", row.name)
+    if found != row.name:
+        raise refused(where, "text_config.model_type", found, repr(row.name))
+    if config.get("tie_word_embeddings", True) is not True:
+        raise refused(where, "tie_word_embeddings", config["tie_word_embeddings"], "true")
+    return {**text, "tie_word_embeddings": True}, f"{where}, text_config"
 
 
 def _generates(config: Mapping[str, Any]) -> bool:

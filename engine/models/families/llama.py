@@ -35,6 +35,10 @@ VARIANTS = {
 UNBIASED = {key: entry for key, entry in VARIANTS.items() if key != "attention_bias"}
 """Those of families whose biases of attention are no setting."""
 
+QK_NORMS = {
+    f"layers.{{}}.attention.{key}_norm": StoredTensor(f"layers.{{}}.self_attn.{key}_norm") for key in "qk"
+}
+
 LLAMA = Family(
     name="llama",
     architecture="LlamaForCausalLM",
@@ -84,8 +88,7 @@ QWEN3 = LLAMA._replace(
     },
     tensors={
         **LLAMA.tensors,
-        "layers.{}.attention.q_norm": StoredTensor("layers.{}.self_attn.q_norm"),
-        "layers.{}.attention.k_norm": StoredTensor("layers.{}.self_attn.k_norm"),
+        **QK_NORMS,
     },
     steps=(heads, padding, rope, last_layers_slide),
     write=last_layers_config,

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.models.families.family import StoredTensor, heads, padding
 from engine.models.families.keys import NUMBER, TOKEN, harmless, only, read, refused
-from engine.models.families.llama import LLAMA, QWEN3, SIZES, UNBIASED, VARIANTS
+from engine.models.families.llama import LLAMA, QK_NORMS, QWEN3, SIZES, UNBIASED, VARIANTS
 from engine.models.families.mistral import MISTRAL
 from engine.models.families.rope import REFUSES, rope
 from engine.models.families.windows import FULL, WINDOW_KEYS
@@ -106,8 +106,7 @@ QWEN3_MOE = QWEN3._replace(
     aliases={"num_experts": "num_local_experts"},
     tensors={
         **EXPERTS,
-        "layers.{}.attention.q_norm": StoredTensor("layers.{}.self_attn.q_norm"),
-        "layers.{}.attention.k_norm": StoredTensor("layers.{}.self_attn.k_norm"),
+        **QK_NORMS,
     },
     modules=MODULES,
     steps=(heads, padding, rope),

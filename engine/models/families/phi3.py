@@ -7,7 +7,7 @@ from engine.models.families.family import StoredTensor, heads, padding, padding_
 from engine.models.families.keys import NUMBER, TOKEN, TOKENS, Probability, harmless, read
 from engine.models.families.llama import LLAMA, SIZES, UNBIASED
 from engine.models.families.mistral import all_layers_slide, window_config
-from engine.models.families.rope import partial_rope, rope_config
+from engine.models.families.rope import ORIGINAL, partial_rope, rope_config
 from engine.models.families.windows import LEAST_WINDOW
 
 PADDING = 32000
@@ -16,7 +16,8 @@ QKV, GATE_UP = ("q", "k", "v"), ("gate", "up")
 
 def _config(model: ModelSpec) -> dict[str, object]:
     settings = {**rope_config(model), "partial_rotary_factor": model.partial_rotary_factor}
-    return {**window_config(model), **padding_config(model, PADDING), "rope_parameters": settings}
+    original = {ORIGINAL: model.max_positions} if ORIGINAL in settings else {}
+    return {**window_config(model), **padding_config(model, PADDING), **original, "rope_parameters": settings}
 
 
 PHI3 = LLAMA._replace(
@@ -30,7 +31,7 @@ PHI3 = LLAMA._replace(
         "hidden_size": read(int, 3072, "hidden_size"),
         "intermediate_size": read(int, 8192, "intermediate_size"),
         "max_position_embeddings": read(int, 4096, "max_positions"),
-        "original_max_position_embeddings": harmless(int, 4096),  # of longrope, which is refused
+        ORIGINAL: harmless(int, 4096),  # of longrope
         "partial_rotary_factor": harmless(NUMBER, 1.0),
         "rms_norm_eps": read(float, 1e-5, "norm_eps"),
         "sliding_window": harmless(TOKEN, None),
@@ -50,5 +51,5 @@ PHI3 = LLAMA._replace(
     },
     steps=(heads, padding, partial_rope, all_layers_slide),
     write=_config,
-    refuses=("rope_type: default", LEAST_WINDOW),
+    refuses=("rope_type: default, longrope up to original_max_position_embeddings", LEAST_WINDOW),
 )

@@ -12,6 +12,7 @@ from engine.models.families.llama import LLAMA, QWEN3
 from engine.models.families.llava import LLAVA
 from engine.models.families.mistral import MISTRAL
 from engine.models.families.mixtures import MIXTRAL, QWEN2_MOE, QWEN3_MOE
+from engine.models.families.olmo import OLMO2, OLMOE
 from engine.models.families.opt import OPT
 from engine.models.families.phi3 import PHI3
 from engine.models.families.qwen2 import QWEN2
@@ -35,6 +36,8 @@ FAMILIES: tuple[Family, ...] = (
     MIXTRAL,
     QWEN3_MOE,
     QWEN2_MOE,
+    OLMO2,
+    OLMOE,
     GRANITE,
     GRANITE_MOE,
     GRANITE_MOE_SHARED,

@@ -8,10 +8,10 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.rope import LinearScaling, Llama3Scaling, YarnScaling
+from engine.domain.rope import LinearScaling, Llama3Scaling, LongRopeScaling, YarnScaling
 from engine.models.families.keys import NUMBER, harmless, is_a, refused, shown, words
 
-Scaling = Llama3Scaling | LinearScaling | YarnScaling
+Scaling = Llama3Scaling | LinearScaling | YarnScaling | LongRopeScaling
 Settings = Mapping[str, Any]
 
 ROPE_KEYS = {
@@ -47,24 +47,55 @@ def rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
 
 
 def partial_rope(fields: dict[str, Any], given: Settings, where: str) -> dict[str, Any]:
-    """The rotary positions of Phi-3: a part of every head may turn. Its one scaling, longrope, is refused: a
-    pass longer than the original positions has other frequencies, and a device with some of the rows cannot
-    know its length.
+    """The rotary positions of Phi-3: a part of every head may turn. Its one scaling, longrope, is computed up
+    to the original positions, which are then all that the model has: a longer pass has other frequencies,
+    and a device with some of the rows cannot know its length.
     """
     place, settings = _settings(given, where)
     kind = settings.get("rope_type", settings.get("type", "default"))
-    if kind != "default":
-        raise refused(where, f"{place}.rope_type", kind, "'default'")
+    if kind not in ("default", "longrope"):
+        raise refused(where, f"{place}.rope_type", kind, "'default' or 'longrope'")
     for key in ("short_factor", "long_factor"):  # the library checks their lengths even then
-        if settings.get(key) is not None:
+        if kind == "default" and settings.get(key) is not None:
             raise refused(where, f"{place}.{key}", settings[key], "no such key")
     place = f"{where}, {place}"
     partial = settings.get("partial_rotary_factor", given["partial_rotary_factor"])
     if not 0 < _positive(partial, NUMBER, f"{place}.partial_rotary_factor") <= 1:
         raise refused(place, "partial_rotary_factor", partial, "at most 1")
     check_pairs(fields["head_dim"], where, partial)
-    theta, _ = scaling_of(settings, given, place, given["rope_theta"])
-    return {**fields, "rope_theta": theta, "partial_rotary_factor": partial}
+    plain = settings if kind == "default" else {"rope_theta": settings.get("rope_theta", given["rope_theta"])}
+    theta, _ = scaling_of(plain, given, place, given["rope_theta"])
+    fields = {**fields, "rope_theta": theta, "partial_rotary_factor": partial}
+    if kind == "default":
+        return fields
+    original = min(_original(settings, given, place), fields["max_positions"])
+    scaling = _longrope(settings, given, place, int(fields["head_dim"] * partial) // 2)
+    return {**fields, "max_positions": original, "rope_scaling": scaling}
+
+
+def _longrope(settings: Settings, given: Settings, where: str, pairs: int) -> LongRopeScaling:
+    """The short factors. Without an attention factor the library takes √(1 + ln factor / ln original)."""
+    lists = {key: settings.get(key) for key in ("short_factor", "long_factor")}
+    for key, found in lists.items():
+        if (
+            not isinstance(found, list)
+            or not is_a(found, list[NUMBER])
+            or len(found) != pairs
+            or not all(each > 0 for each in found)
+        ):
+            raise SpecError(f"{where}.{key}: got {shown(found)}, expected {pairs} numbers above 0.")
+    original, attention = _original(settings, given, where), settings.get("attention_factor")
+    if attention is None:
+        longest = _positive(given["max_position_embeddings"], int, f"{where}.max_position_embeddings")
+        factor = settings.get("factor")
+        factor = longest / original if factor is None else _positive(factor, NUMBER, f"{where}.factor")
+        attention = math.sqrt(1 + math.log(factor) / math.log(original)) if factor > 1 else 1.0
+    else:
+        attention = _positive(attention, NUMBER, f"{where}.attention_factor")
+    parsed: LongRopeScaling = LongRopeScaling.parse(
+        {"factors": lists["short_factor"], "attention_factor": attention}, where
+    )
+    return parsed
 
 
 def scaling_of(settings: Settings, given: Settings, where: str, theta: Any) -> tuple[Any, Scaling | None]:
@@ -181,6 +212,16 @@ def rope_config(model: ModelSpec) -> dict[str, Any]:
     scaling = model.rope_scaling
     if scaling is None:
         return {"rope_type": "default", **base}
+    if isinstance(scaling, LongRopeScaling):
+        factors = list(scaling.factors)
+        return {
+            "rope_type": scaling.kind,
+            **base,
+            "short_factor": factors,
+            "long_factor": factors,  # of positions that the model has no more
+            "attention_factor": scaling.attention_factor,
+            ORIGINAL: model.max_positions,
+        }
     settings = scaling.model_dump(exclude={"kind", "original_max_positions"})
     if not isinstance(scaling, LinearScaling):
         settings[ORIGINAL] = scaling.original_max_positions

@@ -21,22 +21,32 @@ from engine.ops.torch_kernels.rope import rotate
 
 def heads_of(h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
     """Project to `heads` heads: [B, heads, T, E]."""
-    wide = linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
-    batch, rows, _ = h_BTD.shape
+    return _by_head(linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias")), heads)
+
+
+def _by_head(wide: Tensor, heads: int) -> Tensor:
+    batch, rows, _ = wide.shape
     if rows == 1:  # the same, in one call
         return wide.view(batch, heads, 1, -1)
     return wide.view(batch, rows, heads, -1).transpose(1, 2)
 
 
+def _normed_heads(model: ModelSpec, h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int) -> Tensor:
+    """Queries ("q") or keys ("k"): projected, and each head normalised, or all of a row at once."""
+    if model.qk_norm_over_heads:
+        wide = linear(h_BTD, w[f"{key}.weight"], w.get(f"{key}.bias"))
+        return _by_head(rms_norm(model, wide, w[f"{key}_norm.weight"]), heads)
+    x_BHTE = heads_of(h_BTD, w, key, heads)
+    return rms_norm(model, x_BHTE, w[f"{key}_norm.weight"]) if model.qk_norm else x_BHTE
+
+
 def positioned_heads(
     model: ModelSpec, layer: int, h_BTD: Tensor, w: Mapping[str, Tensor], key: str, heads: int, start: int
 ) -> Tensor:
-    """Queries ("q") or keys ("k") as scores need them: projected, each head normalised and rotated where the
+    """Queries ("q") or keys ("k") as scores need them: projected, normalised and rotated where the
     layer does so. The first of the T rows is position `start`.
     """
-    x_BHTE = heads_of(h_BTD, w, key, heads)
-    if model.qk_norm:
-        x_BHTE = rms_norm(model, x_BHTE, w[f"{key}_norm.weight"])
+    x_BHTE = _normed_heads(model, h_BTD, w, key, heads)
     rope = model.rope_of(layer)
     return rotate(rope, x_BHTE, start) if rope else x_BHTE
 
@@ -53,12 +63,10 @@ def projected(
     """Queries of `heads` heads, K and V of `keys` KV heads, as `positioned_heads` and `heads_of` give them on
     a layer with `rope`; queries and keys are rotated together.
     """
-    q_BHTE, k_BKTE, v_BKTE = (
-        heads_of(h_BTD, w, key, count) for key, count in (("q", heads), ("k", keys), ("v", keys))
+    q_BHTE, k_BKTE = (
+        _normed_heads(model, h_BTD, w, key, count) for key, count in (("q", heads), ("k", keys))
     )
-    if model.qk_norm:
-        q_BHTE = rms_norm(model, q_BHTE, w["q_norm.weight"])
-        k_BKTE = rms_norm(model, k_BKTE, w["k_norm.weight"])
+    v_BKTE = heads_of(h_BTD, w, "v", keys)
     if rope is None:
         return q_BHTE, k_BKTE, v_BKTE
     q_BHTE, k_BKTE = rotate(rope, torch.cat((q_BHTE, k_BKTE), dim=1), start).split_with_sizes(

@@ -94,7 +94,7 @@ def _attention_part(op: Attention, model: ModelSpec, weights: Weights) -> Attent
     if part is None:
         w = weights.get(op.slices(model)[0])
         first, last = kv_heads(model, op.start, op.stop)
-        norms, rope = model.norm_position == "pre" and not op.normed, model.rope_of(op.layer)
+        norms, rope = model.norms_inputs and not op.normed, model.rope_of(op.layer)
         row = None
         if whole_parts() and model.has_llama_parts:
             row = row_attention(model, w, op.stop - op.start, last - first, norms, rope)
@@ -155,7 +155,7 @@ def _feed_forward_part(op: FeedForward, model: ModelSpec, weights: Weights) -> F
     part: FeedForwardPart | None = weights.found.get(key)
     if part is None:
         w = weights.get(op.slices(model)[0])
-        norms = model.norm_position == "pre" and not op.normed
+        norms = model.norms_inputs and not op.normed
         in_one_call = whole_parts() and model.has_llama_parts and not model.num_experts
         row = row_feed_forward(model, w, norms) if in_one_call else None
         part = weights.found[key] = FeedForwardPart(w, w.get("down.bias") if op.bias else None, norms, row)
@@ -241,7 +241,7 @@ def run_head(
 ) -> Tensor:
     w = weights.get(op.slices(model)[0])
     last_BD = x_BTD[:, -1]
-    if model.norm_position == "pre":
+    if model.norms_end:
         last_BD = norm(model, w, last_BD)
     logits_BV = linear(last_BD, w["weight"])
     if model.logits_scaling != 1:
@@ -252,7 +252,7 @@ def run_head(
 def _final_hidden(
     op: FinalHidden, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor
 ) -> Tensor:
-    if model.norm_position == "post":
+    if not model.norms_end:
         return x_BTD
     return norm(model, weights.get(op.slices(model)[0]), x_BTD)
 

@@ -19,7 +19,7 @@ from engine.ops.torch_kernels.storage import Caches, Weights
 
 def _route(op: Route, model: ModelSpec, weights: Weights, caches: Caches, x_BTD: Tensor) -> Tensor:
     w = weights.get(op.slices(model)[0])
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norms_inputs else x_BTD
     weight_NK, expert_NK = routed(model, w["router.weight"], h_BTD.reshape(-1, model.hidden_size))
     weight_NE = weight_NK.new_zeros(weight_NK.shape[0], model.num_experts)
     weight_NE.scatter_(1, expert_NK, weight_NK)

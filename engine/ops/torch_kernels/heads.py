@@ -56,7 +56,7 @@ def _project(op: Project, model: ModelSpec, weights: Weights, caches: Caches, x_
         return x_BTD.new_empty(x_BTD.shape[0], 0, x_BTD.shape[1], model.head_dim)
     w = weights.get(op.slices(model)[0])
     first, last = kv_heads(model, op.start, op.stop)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norms_inputs and not op.normed else x_BTD
     q_BHTE = positioned_heads(model, op.layer, h_BTD, w, "q", heads, op.first_row)
     k_BKTE = positioned_heads(model, op.layer, h_BTD, w, "k", last - first, op.first_row)
     v_BKTE = heads_of(h_BTD, w, "v", last - first)

@@ -38,7 +38,7 @@ def _position_block(
     w = weights.get(piece_of(op.layer, "attention"))
     heads, keys = model.num_heads, model.num_kv_heads
     h_BSD = x_BND[:, : op.keys_stop]
-    if model.norm_position == "pre":
+    if model.norms_inputs:
         h_BSD = norm(model, w, h_BSD)
     k_BKSE = v_BKSE = None
     if cache or op.score_order == "naive":

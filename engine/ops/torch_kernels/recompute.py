@@ -39,7 +39,7 @@ def _attention_again(
     if not heads:
         return only_bias(x_BTD, w.get("o.bias") if op.bias else None)
     first, last = kv_heads(model, op.start, op.stop)
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norms_inputs and not op.normed else x_BTD
     cache = cache_of(op.cache, op.layer, first, caches)
     assert cache is not None, "the operation names a cache"
     cache.evict(cache.rows - (op.position - old))

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.domain.rope import LinearScaling, Llama3Scaling, Rope, YarnScaling
+from engine.domain.rope import LinearScaling, Llama3Scaling, LongRopeScaling, Rope, YarnScaling
 
 
 def rotate(rope: Rope, x_BHTE: Tensor, start: int) -> Tensor:
@@ -43,7 +43,8 @@ def _rope_tables(rope: Rope, length: int, dtype: Any) -> tuple[Tensor, Tensor]:
     row gets the other one's negative.
     """
     angles = torch.outer(torch.arange(length, dtype=torch.float32), rope_frequencies(rope)).repeat(1, 2)
-    factor = rope.scaling.attention_factor if isinstance(rope.scaling, YarnScaling) else 1.0
+    scaling = rope.scaling
+    factor = scaling.attention_factor if isinstance(scaling, YarnScaling | LongRopeScaling) else 1.0
     sin = angles.sin() * factor
     sin[:, : rope.rotary_dim // 2].neg_()
     return (angles.cos() * factor).to(dtype), sin.to(dtype)
@@ -58,6 +59,8 @@ def rope_frequencies(rope: Rope) -> Tensor:
             return frequencies / factor
         case Llama3Scaling() as scaling:
             return _llama3(scaling, frequencies)
+        case LongRopeScaling(factors=factors):
+            return frequencies / torch.tensor(factors)
         case YarnScaling() as scaling:
             return _yarn(scaling, rope, frequencies)
         case None:

@@ -17,7 +17,7 @@ def _expand(op: Expand, model: ModelSpec, weights: Weights, caches: Caches, x_BT
     if op.start == op.stop:
         return x_BTD.new_empty(*x_BTD.shape[:2], 0)
     w = weights.get(op.slices(model)[0])
-    h_BTD = norm(model, w, x_BTD) if model.norm_position == "pre" and not op.normed else x_BTD
+    h_BTD = norm(model, w, x_BTD) if model.norms_inputs and not op.normed else x_BTD
     return expand(model, w, h_BTD)
 
 

@@ -81,6 +81,7 @@ class GalaxyParams(PlannedParams):
 
 class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
     name = "galaxy"
+    splits_heads = True
     title = "Tensor and sequence parallel (Galaxy)"
     paper = "Ye et al., Galaxy, INFOCOM 2024"
     summary = "Heads and columns by speed and memory; rows are added and normed apart, transfers overlapped."
@@ -193,7 +194,7 @@ class _Member:
     async def _next_input(self, layer: int, part: LayerPart, rows: Tensor | None) -> Tensor | None:
         """The rows of this member of the input of the part after `part`."""
         after: tuple[int, LayerPart] = (layer, "ffn") if part == "attention" else (layer + 1, "attention")
-        if rows is None or self.ctx.model.norm_position == "post" or after[0] == self.ctx.model.num_layers:
+        if rows is None or not self.ctx.model.norms_inputs or after[0] == self.ctx.model.num_layers:
             return rows
         return await self.ctx.compute(Norm(*after), rows)
 

@@ -47,6 +47,7 @@ class McuParams(DivisibleParams):
 
 class Mcu(Strategy[McuParams, TreeLayout]):
     name = "mcu"
+    splits_heads = True
     title = "Tensor parallel on microcontrollers"
     paper = "Bochem et al., DATE 2025"
     is_baseline = False
@@ -182,7 +183,7 @@ class Chip:
         ctx, model = self.ctx, self.ctx.model
         is_root = ctx.rank == self.root
         own = x
-        if is_root and model.norm_position == "pre":
+        if is_root and model.norms_inputs:
             own = await ctx.compute(Norm(layer, part), x)
         own = await broadcast_from_root(ctx, own, self.neighbours, tag(step, f"{part}-in", layer))
         partial = await self._partial(layer, part, share, step, own)

@@ -68,7 +68,7 @@ def end_slices(model: ModelSpec) -> tuple[Slice, ...]:
     """
     embedding, head = Slice(layer=-1, part="embed"), Slice(layer=-1, part="lm_head")
     tower = (Slice(layer=-1, part="vision"),) if model.has_tower else ()
-    has_end = model.has_head or model.norm_position == "pre"
+    has_end = model.has_head or model.norms_end
     return (*tower, embedding, head) if has_end else (*tower, embedding)
 
 

@@ -20,6 +20,7 @@ from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, chosen_
 
 class TPILLMOffload(SlidingWindow[TPIParams]):
     name = "tpi_llm_offload"
+    splits_heads = True
     title = "Tensor parallel with offloading (TPI-LLM)"
     paper = "Li et al., TPI-LLM, 2024; offloading as in Sun et al., LIME"
     summary = "Blocks stay in memory until the KV cache needs their room; from then on they stream."

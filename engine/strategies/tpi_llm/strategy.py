@@ -160,6 +160,7 @@ def chosen_bounds(
 
 class TPILLM(SlidingWindow[TPILLMParams]):
     name = "tpi_llm"
+    splits_heads = True
     title = "Streamed tensor parallel (TPI-LLM)"
     paper = "Li et al., TPI-LLM, arXiv:2410.00531, 2024"
     summary = "Tensor parallelism with a few blocks in memory: the next ones load during the all-reduces."

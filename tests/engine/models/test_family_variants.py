@@ -31,6 +31,7 @@ SIZES = {
 }
 """Odd counts; heads of eight numbers where a family does not say otherwise."""
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 6, "rope_theta": 100.0}
+LINEAR = {"rope_type": "linear", "factor": 8.0}
 FULL, SLIDING = "full_attention", "sliding_attention"
 VARIANTS = {
     "llama-linear": {"model_type": "llama", "rope_scaling": {"type": "linear", "factor": 3.0}},
@@ -89,6 +90,23 @@ VARIANTS = {
         "final_logit_softcapping": 0.2,
     },
     "phi3": {"model_type": "phi3", "sliding_window": 4},
+    "phi3-longrope": {
+        "model_type": "phi3",
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.3, 2.0, 4.0], "long_factor": [9.0] * 4},
+        "original_max_position_embeddings": 16,
+    },
+    "olmo2": {"model_type": "olmo2", "attention_bias": True, "num_attention_heads": 4, "hidden_size": 40},
+    "olmo2-heads": {"model_type": "olmo2", "num_key_value_heads": 3, "rope_parameters": YARN},
+    "olmoe": {"model_type": "olmoe", "num_experts": 5, "num_experts_per_tok": 2},
+    "gemma3-wrapped": {
+        "model_type": "gemma3",
+        "architectures": ["Gemma3ForConditionalGeneration"],
+        "text_config": SIZES | {"head_dim": 6, "sliding_window": 4, "rope_scaling": LINEAR},
+        "vision_config": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "image_size": 14}
+        | {"num_attention_heads": 1},
+        "mm_tokens_per_image": 1,
+        "image_token_index": 52,
+    },
     "phi3-partial": {"model_type": "phi3", "partial_rotary_factor": 0.75, "tie_word_embeddings": True},
     "smollm2": {"model_type": "llama", "tie_word_embeddings": True, "rope_theta": 1e5},
     "smollm3": {"model_type": "smollm3", "no_rope_layer_interval": 2, "attention_bias": True},

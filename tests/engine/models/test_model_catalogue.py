@@ -167,7 +167,14 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
             LLAMA | {"model_type": "mistral", "sliding_window": 1},
             "sliding_window: 1 is not .* at least 2 keys",
         ),
-        (PHI3 | {"rope_scaling": LONGROPE}, "rope_scaling.rope_type: 'longrope' is not supported"),
+        (
+            PHI3 | {"rope_scaling": LONGROPE | {"short_factor": [1.0] * 7}},
+            "rope_scaling.short_factor: got .*, expected 8 numbers above 0",
+        ),
+        (
+            {"model_type": "gemma3", "text_config": {"model_type": "llama"}},
+            "text_config.model_type: 'llama' is not supported, expected 'gemma3_text'",
+        ),
         (PHI3 | {"rope_scaling": LONGROPE | {"type": "yarn"}}, "rope_type: 'yarn' is not supported"),
         (
             PHI3 | {"partial_rotary_factor": 0.6},

@@ -1352,6 +1352,12 @@ export interface components {
             limit?: number;
             since?: number;
         };
+        LongRopeScaling: {
+            attention_factor: number;
+            factors: number[];
+            /** @constant */
+            kind: "longrope";
+        };
         MachineIn: {
             calibration: {
                 [key: string]: unknown;
@@ -1484,7 +1490,7 @@ export interface components {
             norm_adds_one: boolean;
             norm_eps: number;
             /** @enum {string} */
-            norm_position: "pre" | "post";
+            norm_position: "pre" | "post" | "sum";
             norm_topk_prob: boolean;
             num_classes: number;
             num_experts: number;
@@ -1497,9 +1503,10 @@ export interface components {
             /** @enum {string} */
             positions: "learned" | "rope";
             qk_norm: boolean;
+            qk_norm_over_heads: boolean;
             query_pre_attn_scalar: number | null;
             residual_multiplier: number;
-            rope_scaling: (components["schemas"]["Llama3Scaling"] | components["schemas"]["LinearScaling"] | components["schemas"]["YarnScaling"]) | null;
+            rope_scaling: (components["schemas"]["Llama3Scaling"] | components["schemas"]["LinearScaling"] | components["schemas"]["YarnScaling"] | components["schemas"]["LongRopeScaling"]) | null;
             rope_theta: number;
             score_softcap: number | null;
             shared_expert_gate: boolean;
