@@ -122,7 +122,8 @@ def test_the_models_are_of_all_text_families_and_vit_from_2_to_360_million_param
     assert min(sizes) < 3e6 and 3e8 < max(sizes) < 3.6e8
     assert all(model.dtype == "float32" for model in models)
     missing = {family.name for family in FAMILIES} - {model.family for model in models}
-    # gemma differs from gemma2 in norms alone, granite from llama in factors, olmo2 in where its norms are; llava needs pictures
+    # gemma differs from gemma2 in norms alone, granite from llama in factors, olmo2 in where it has norms;
+    # llava needs pictures
     assert missing <= {"gemma", "llava", "granite", "olmo2", *MIXTURES}
 
 
