@@ -1,12 +1,14 @@
 """The judge of plans: it plays a method's own program in the simulated world and says how long that takes.
 
 There is no other model of a method's time: what the program does is what counts. A play has no trace, and
-where all layers are alike it is one of a few layers: each further one takes as long as the last.
+where all layers are alike it is one of a few layers: each further one takes as long as the second, from the
+end of the first on. The last one may be quicker or slower, as no other follows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from math import inf
 
 from engine.domain.cluster import ClusterSpec
@@ -21,8 +23,8 @@ from engine.program.strategy import Strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import KnownPrices, SimulatedWorld
 
-PLAYED_LAYERS = 2
-"""So many layers, and one more, say how long all take where they are alike."""
+PLAYED_LAYERS = 3
+"""So many layers say how long all take where they are alike."""
 GROWTH, FEW_ROWS = 0.5, 64
 """The further tokens of an answer are played with a prompt as long as sequences are on average, if that is
 longer than the prompt by more than this part of it, and by more rows than these.
@@ -35,8 +37,8 @@ PlanOf = Callable[[ModelSpec], Plan]
 class Judge:
     """Times of one run's plans: seconds from the arrival of its requests, all at once, to the last token.
 
-    alike: whether a plan does the same in every layer, so that few layers are played. `rows` and `new_tokens`
-    are those of each of `requests` requests.
+    alike: whether a plan does the same in every layer, with all requests in one batch, so that few layers are
+    played. `rows` and `new_tokens` are those of each of `requests` requests.
     """
 
     def __init__(
@@ -51,12 +53,11 @@ class Judge:
     ):
         self.method, self.cluster, self.model = method, _of_any_host(cluster), model
         self.rows, self.new_tokens, self.requests = rows, new_tokens, requests
-        alike = alike and len(layer_kinds(model)) == 1 and model.num_layers > PLAYED_LAYERS + 1
-        few = (PLAYED_LAYERS, PLAYED_LAYERS + 1) if alike else (model.num_layers,)
-        self.models = [model.model_copy(update={"num_layers": layers}) for layers in few]
+        few = PLAYED_LAYERS if alike and len(layer_kinds(model)) == 1 else model.num_layers
+        self.played = model.model_copy(update={"num_layers": min(few, model.num_layers)})
         self.plays = 0
-        self._specs: dict[tuple[int, int, int], RunSpec] = {}
-        self._prices: dict[int, KnownPrices] = {}
+        self._specs: dict[tuple[int, int], RunSpec] = {}
+        self._prices: KnownPrices = {}
 
     def seconds(self, plan_of: PlanOf) -> float:
         """Predicted seconds under a plan; infinity where the simulated world refuses or cannot end it."""
@@ -67,28 +68,24 @@ class Judge:
         """Seconds until the first token, and of each further one on average."""
         self.plays += 1
         try:
-            times = [self._few_tokens(number, plan_of(model)) for number, model in enumerate(self.models)]
+            return self._times(plan_of(self.played))
         except EdgeLoomError:
             return inf, inf if self.new_tokens > 1 else 0.0
-        more = self.model.num_layers - self.models[0].num_layers
-        (first_s, step_s), (longer_s, longer_step_s) = times[0], times[-1]
-        return first_s + more * (longer_s - first_s), step_s + more * (longer_step_s - step_s)
 
-    def _few_tokens(self, number: int, plan: Plan) -> tuple[float, float]:
-        """Seconds until the first token, and of a further one, with as many layers as model `number`."""
+    def _times(self, plan: Plan) -> tuple[float, float]:
         if self.new_tokens < 2:
-            return self._token_s(number, plan, self.rows, self.new_tokens)[0], 0.0
+            return self._token_s(plan, self.rows, self.new_tokens)[0], 0.0
         middle = self.rows + (self.new_tokens - 1) // 2
         if middle - self.rows <= max(GROWTH * self.rows, FEW_ROWS):
-            first_s, second_s = self._token_s(number, plan, self.rows, 2)
+            first_s, second_s = self._token_s(plan, self.rows, 2)
             return first_s, second_s - first_s
-        (first_s,) = self._token_s(number, plan, self.rows, 1)
-        before_s, after_s = self._token_s(number, plan, min(middle, self.model.max_positions - 1), 2)
+        (first_s,) = self._token_s(plan, self.rows, 1)
+        before_s, after_s = self._token_s(plan, min(middle, self.model.max_positions - 1), 2)
         return first_s, after_s - before_s
 
-    def _token_s(self, number: int, plan: Plan, rows: int, new_tokens: int) -> list[float]:
+    def _token_s(self, plan: Plan, rows: int, new_tokens: int) -> list[float]:
         """When the last of the requests has each token, or the result of a model that generates none."""
-        spec = self._spec(number, plan, rows, new_tokens)
+        spec = self._spec(plan, rows, new_tokens)
         latest_s: dict[int, float] = {}
 
         def emit(item: Span | Mark) -> None:
@@ -97,7 +94,7 @@ class Judge:
                 latest_s[index] = max(item.time_s, latest_s.get(index, 0.0))
 
         world = SimulatedWorld(spec, plan, emit, batched=True, traced=False)
-        world.share_prices(self._prices.setdefault(number, {}))
+        world.share_prices(self._prices)
         source_rank, workload = self.cluster.source_rank, spec.workload
         source = SimulatedSource(world.devices[source_rank])
         requests = tuple(Request(index=index, tokens=(0,) * rows) for index in range(self.requests))
@@ -108,14 +105,21 @@ class Judge:
             )
             for rank, device in enumerate(world.devices)
         )
-        return [latest_s[index] for index in range(max(1, new_tokens))]
+        tokens = range(max(1, new_tokens))
+        more_s = accumulate(self._further_layers_s(world, token) for token in tokens)
+        return [latest_s[token] + s for token, s in zip(tokens, more_s, strict=True)]
 
-    def _spec(self, number: int, plan: Plan, rows: int, new_tokens: int) -> RunSpec:
-        key = number, rows, new_tokens
+    def _further_layers_s(self, world: SimulatedWorld, token: int) -> float:
+        """What the layers that are not played take of a token."""
+        further = self.model.num_layers - self.played.num_layers
+        return further * (world.layer_end_s(token, 1) - world.layer_end_s(token, 0)) if further else 0.0
+
+    def _spec(self, plan: Plan, rows: int, new_tokens: int) -> RunSpec:
+        key = rows, new_tokens
         if key not in self._specs:
             self._specs[key] = RunSpec(
                 cluster=self.cluster,
-                model=self.models[number],
+                model=self.played,
                 workload=Workload(
                     prompt_tokens=rows, new_tokens=new_tokens, requests=self.requests, pattern="bursty"
                 ),

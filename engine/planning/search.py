@@ -14,7 +14,7 @@ from typing import NamedTuple
 BUDGET = 600
 """What all plays may cost: each one the pairs of its members, and `OWN_COST` besides."""
 OWN_COST = 8
-CLIMBED, NEAR = 2, 1.3
+CLIMBED, NEAR = 2, 1.15
 """How many of the best starting points are improved by moves, and how many times as long as the best they may
 take.
 """
@@ -22,7 +22,7 @@ TRIED = 6
 """How many moves are played in vain before a climb ends."""
 PARTS = (4, 12, 36, 108)
 """Moves are of these parts of a unit, one after the other."""
-HOPELESS = 2.0
+HOPELESS = 1.2
 """What is estimated to take so many times as long as the best plan that was played is not played."""
 
 
@@ -31,16 +31,6 @@ class Shares(NamedTuple):
 
     group: tuple[int, ...]
     amounts: tuple[tuple[int, ...], ...]
-
-
-class Found(NamedTuple):
-    """All shares that were played and can be, with their seconds, the fastest first; `plays` in all, and
-    whether the budget ended them.
-    """
-
-    ranked: list[Shares]
-    plays: int
-    is_over_budget: bool
 
 
 def fastest_shares(
@@ -52,10 +42,12 @@ def fastest_shares(
     fits: Callable[[Shares], bool],
     sure: Sequence[Shares] = (),
     budget: int = BUDGET,
-) -> Found:
-    """Shares by the judge's `seconds`. `steps`: by unit, how many move at least; 0: its division stays as it
-    is. Only shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose
-    ranks do in `order`.
+) -> list[Shares]:
+    """All shares that were played and can be, by the judge's `seconds`, the fastest first.
+
+    The budget ends the search. `steps`: by unit, how many move at least; 0: its division stays as it is. Only
+    shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose ranks do
+    in `order`.
     """
     search = _Search(estimate_s, seconds, order, budget)
     for shares in sure:
@@ -71,7 +63,7 @@ def fastest_shares(
     ]
     for start in near[:CLIMBED]:
         _climb(search, start, steps, fits)
-    return Found(search.ranked(), len(search.known), search.is_over)
+    return search.ranked()
 
 
 class _Search:

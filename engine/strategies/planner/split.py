@@ -87,9 +87,8 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
             if 1 < len(group) <= EXACT_MEMBERS:
                 starts += [start for exact in self.exact(group) for start in self.with_rest(exact)]
         alone = [start for group in able if len(group) == 1 for start in self.starts(group)][:ALONE]
-        sure = [*self.rule(order), *alone]
-        found = fastest_shares(starts, order, self.steps(), self.estimate_s, self.seconds, self.fits, sure)
-        for shares in found.ranked:
+        steps, sure = self.steps(), [*self.rule(order), *alone]
+        for shares in fastest_shares(starts, order, steps, self.estimate_s, self.seconds, self.fits, sure):
             with contextlib.suppress(PlanError):
                 return self.plan_of(self.model, shares)
         return None

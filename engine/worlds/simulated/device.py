@@ -71,6 +71,7 @@ class SimulatedDevice(Device):
         self.passes: dict[tuple[Layers, Share | None], int] = {}  # of layers at once, not yet in `work`
         self.work_done: WorkDone | None = None
         self.last_layer = -1
+        self.layer_end_s: dict[tuple[int, int], float] = {}  # untraced: of each token in each layer
         self.compute_free_s = 0.0
         self.disk_free_s = 0.0
         self.frozen_since_s: float | None = None
@@ -143,6 +144,7 @@ class SimulatedDevice(Device):
         self.compute_free_s = end_s = start_s + price.duration_s
         name, value = op.name, price.output if result is None else result
         if not self.traced:
+            self.layer_end_s[program.token, op.layer] = end_s
             return self._finish_at(end_s, value, None, name)
         facts = price.bytes, 0, price.flops, "", program.request, program.token
         span = Span(self.name, "compute", name, op.layer, start_s, end_s, *facts)
@@ -198,6 +200,7 @@ class SimulatedDevice(Device):
             for op, price in zip(group.layers.ops, prices, strict=True):
                 start_s, at_s = at_s, at_s + price.duration_s
                 if not self.traced:
+                    self.layer_end_s[token, op.layer] = at_s
                     continue
                 facts = price.bytes, 0, price.flops, "", request, token
                 spans.append(Span(name, "compute", op.name, op.layer, start_s, at_s, *facts))

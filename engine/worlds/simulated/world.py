@@ -112,6 +112,10 @@ class SimulatedWorld:
     def now_s(self) -> float:
         return self.kernel.now_s
 
+    def layer_end_s(self, token: int, layer: int) -> float:
+        """When the last device was done with `layer`, of this token's number, in a run without a trace."""
+        return max(device.layer_end_s.get((token, layer), 0.0) for device in self.devices)
+
     def run(
         self,
         programs: Programs,
