@@ -32,7 +32,9 @@ class Refused(Exception):
 
 
 class Client:
-    """One server, with one API token. Methods raise `Refused`, and `ConnectionError` if nobody answers."""
+    """One server at `url`, with one API token. Methods raise `Refused`, and `ConnectionError` if nobody
+    answers within `timeout_s`. A `run_id`, `cluster_id` or `experiment_id` is the number that pages show.
+    """
 
     def __init__(self, url: str, token: str, timeout_s: float = 120.0):
         self.url = url.rstrip("/")
@@ -51,60 +53,68 @@ class Client:
         return answer
 
     def run(self, run_id: int) -> Run:
+        """A run that is stored already; nothing is asked of the server yet."""
         return Run(self, run_id)
 
     def runs(self, **filters: Any) -> list[dict[str, Any]]:
-        """Runs as rows, newest first. Filters: status, model, strategy, cluster, tag, search,
+        """Runs as rows, newest first. `filters`: status, model, strategy, cluster, tag, search,
         limit, offset.
         """
         rows: list[dict[str, Any]] = self.call("GET", "/api/runs?" + urlencode(filters))
         return rows
 
     def runs_frame(self, **filters: Any) -> pandas.DataFrame:
-        """`runs` as a table of pandas, with the run's number as its index and a column per figure."""
+        """`runs` with the same `filters` as a table of pandas, with the run's number as its index and a
+        column per figure.
+        """
         import pandas
 
         table = pandas.DataFrame([{**row, **row["figures"]} for row in self.runs(**filters)])
         return table.set_index("id") if len(table) else table
 
     def clusters(self) -> list[dict[str, Any]]:
+        """The stored clusters, a row for each: number, name, size, owner."""
         rows: list[dict[str, Any]] = self.call("GET", "/api/clusters")
         return rows
 
     def cluster_file(self, cluster_id: int, form: str = "toml") -> str:
-        """A stored cluster and how it is drawn, as a file in the format toml, json or yaml."""
+        """A stored cluster and how it is drawn, as a file; `form` is toml, json or yaml."""
         with self._open("GET", f"/api/clusters/{cluster_id}/{form}", None) as answer:
             text: str = answer.read().decode()
         return text
 
     def new_cluster(self, text: str, kind: str = "toml") -> int:
-        """Store the cluster of a file (toml, json, yaml) or drawing (mn, graphml, gml); its number."""
+        """Store the cluster of the `text` of a file (`kind` toml, json, yaml) or drawing (mn, graphml, gml);
+        its number.
+        """
         drawing = self.call("POST", "/api/clusters/import", {"text": text, "kind": kind})
         return int(self.call("POST", "/api/clusters", drawing)["id"])
 
     # experiments
 
     def experiments(self) -> list[dict[str, Any]]:
+        """The stored experiments, a row for each."""
         rows: list[dict[str, Any]] = self.call("GET", "/api/experiments")
         return rows
 
     def new_experiment(self, toml: str) -> Experiment:
-        """Store an experiment from the text of its file; nothing is carried out yet."""
+        """Store an experiment from the text of its file, `toml`; nothing is carried out yet."""
         return Experiment(self, int(self.call("POST", "/api/experiments", {"toml": toml})["id"]))
 
     def experiment(self, experiment_id: int) -> Experiment:
+        """A stored experiment, by the number that pages show; nothing is asked of the server yet."""
         return Experiment(self, experiment_id)
 
     # requests
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """One request to the API; the answer's JSON, None if it has none."""
+        """One request to the API at `path`, `body` as its JSON; the answer's JSON, None if it has none."""
         with self._open(method, path, body) as answer:
             data = answer.read()
         return json.loads(data) if data else None
 
     def lines(self, method: str, path: str, body: Any) -> Iterator[str]:
-        """The lines of an answer, as they come."""
+        """The lines of the answer to such a request (`path`, `body`), as they come."""
         with self._open(method, path, body) as answer:
             for line in answer:
                 yield line.decode().rstrip("\n")
@@ -135,7 +145,7 @@ def _refusal(error: HTTPError) -> Refused:
 
 
 class Run:
-    """One run on the server."""
+    """One run on the server; `run_id` is the number that pages show."""
 
     def __init__(self, client: Client, run_id: int):
         self.client = client
@@ -187,14 +197,17 @@ class Run:
             yield from page["lines"]
 
     def change(self, kind: str, **fields: Any) -> None:
-        """A live change, such as `change("set_rate", link="a--b", bit_per_s=5e6)`."""
+        """A live change, such as `change("set_rate", link="a--b", bit_per_s=5e6)`; `fields` are those of its
+        kind.
+        """
         self._call("POST", "/changes", {"command": {"kind": kind, **fields}})
 
     def cancel(self) -> None:
+        """Ask for the end of the run; `wait` tells when it is over."""
         self._call("POST", "/cancel")
 
     def ask(self, prompt: str, new_tokens: int | None = None) -> Iterator[str]:
-        """The answer of a run that serves, in pieces as they come."""
+        """The answer of a run that serves to `prompt`, in pieces as they come; at most `new_tokens`."""
         body = {"model": str(self.id), "prompt": prompt, "stream": True}
         if new_tokens is not None:
             body["max_tokens"] = new_tokens
@@ -232,7 +245,7 @@ def _ends(event: dict[str, Any]) -> bool:
 
 
 class Experiment:
-    """One experiment on the server."""
+    """One experiment on the server; `experiment_id` is the number that pages show."""
 
     def __init__(self, client: Client, experiment_id: int):
         self.client = client
@@ -251,11 +264,12 @@ class Experiment:
         self._call("POST", "/predict")
 
     def emulate(self, digests: Iterable[str] | None = None) -> None:
-        """Let these points be emulated (the column `digest` of `frame`), or all."""
+        """Let these points be emulated (`digests`, the column `digest` of `frame`), or all."""
         body = {"choose": "all"} if digests is None else {"digests": list(digests)}
         self._call("POST", "/emulate", body)
 
     def cancel(self) -> None:
+        """Let no further point be carried out."""
         self._call("POST", "/cancel")
 
     def wait(self, timeout_s: float = 3600.0) -> dict[str, Any]:

@@ -54,7 +54,8 @@ def spec(
     **more: Any,
 ) -> RunSpec:
     """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS, a
-    class or an object. `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`,
+    class or an object. `weights` names those that the model is run with, if not its own (`random` has none of
+    its text). `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`,
     `requests`, …) and of the run (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
     """
     method = method() if isinstance(method, type) else method
@@ -100,8 +101,9 @@ def run(
     world: Literal["emulated", "loopback"] = "emulated",
     **more: Any,
 ) -> Report:
-    """The report of a real run: real weights, one process per device. `emulated`: over links as they are
-    drawn, which needs the extra `emulator`; `loopback`: at this machine's own speed, without a network.
+    """The report of a real run: real weights, one process per device. In the `world` `emulated` over links as
+    they are drawn, which needs the extra `emulator`; in `loopback` at this machine's own speed, without a
+    network.
 
     `more` as for `spec`. Raises `EdgeLoomError`.
     """
@@ -138,7 +140,8 @@ def experiment(
     jobs: int | None = None,
 ) -> pandas.DataFrame:
     """Carry out what is left of an experiment (a file, a name or a value), and give its results so far: a
-    line for each point and world. `methods` are those that it names and that only this process has.
+    line for each point and world; `only_predict`: of the simulated world alone. `methods` are those that it
+    names and that only this process has.
 
     Results are kept in the folder `output`. Predictions run in `jobs` processes (all cores), or in this one
     if a method is of no file, as one of a notebook. Raises `EdgeLoomError`.

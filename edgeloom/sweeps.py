@@ -37,8 +37,8 @@ def sweep(
     output: str | Path = "results",
     jobs: int | None = None,
 ) -> pandas.DataFrame:
-    """Carry out a run at every point, and give a table: a line for each, with its arguments, how it ended,
-    and every figure in SI units.
+    """Carry out a run at every point, predicted or emulated as `world` says, and give a table: a line for
+    each, with its arguments, how it ended, and every figure in SI units.
 
     `points` is a grid, whose lists are tried in all combinations (all else is the same everywhere), or what
     gives the arguments of one run after the other: a list, a generator, a function without arguments. `make`

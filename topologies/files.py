@@ -75,8 +75,8 @@ def paper_names() -> tuple[str, ...]:
 
 
 def load(path_or_name: str | Path) -> ClusterSpec:
-    """A cluster of this folder or a pack by name, a published testbed too, or any file by path, without what
-    is switched off; raises `SpecError`.
+    """The cluster `path_or_name`: a ready one or one of a pack by name, a published testbed too, or any file
+    by path, without what is switched off; raises `SpecError`.
     """
     return enabled(*load_drawing(path_or_name))
 
@@ -133,7 +133,9 @@ def write_drawing(drawn: Drawn, path: Path) -> None:
 
 
 def parse_toml(text: str, where: str) -> ClusterSpec:
-    """The cluster of a cluster file, without what is switched off. Raises `SpecError`, as `parse_drawing`."""
+    """The cluster of the `text` of a cluster file, without what is switched off. Raises `SpecError`, as
+    `parse_drawing`.
+    """
     return enabled(*parse_drawing(text, where))
 
 

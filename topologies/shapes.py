@@ -51,7 +51,7 @@ def shape(name: str) -> Callable[[Sequence[DeviceSpec], LinkSpec], ClusterSpec]:
 
 
 def copies(preset: DeviceSpec, number: int, prefix: str = "device") -> tuple[DeviceSpec, ...]:
-    """`number` devices like `preset`, called device-1, device-2, …"""
+    """`number` devices like `preset`, called by `prefix` device-1, device-2, …"""
     return tuple(preset.model_copy(update={"name": f"{prefix}-{index + 1}"}) for index in range(number))
 
 

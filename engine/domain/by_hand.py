@@ -13,7 +13,9 @@ from pydantic import Field, field_validator, model_validator
 from engine.domain.values import Count, Name, NonNegative, Value
 
 Unit = Literal["layers", "heads", "columns", "experts", "rows", "lent_heads"]
+"""What a plan made by hand divides; `DeviceShare` says what each means."""
 StreamedPart = Literal["layer", "attention", "ffn", "nothing"]
+"""What of a layer is read from disk each time it is needed."""
 EARLIER_KINDS = ("stages", "shares", "positions")
 """Kinds of the three forms that a plan by hand had before; their shares have the same keys."""
 
@@ -40,6 +42,7 @@ class DeviceShare(Value):
     streams: tuple[StreamedPart, ...] | None = None
 
     def amount(self, unit: Unit) -> float:
+        """How much of `unit` the device gets."""
         value: float = getattr(self, unit)
         return value
 
@@ -95,7 +98,9 @@ class PlanByHand(Value):
 
 
 class UnitSize(Value):
-    """A unit that a plan divides: how many there are (None: as many as one likes), in steps of `step`."""
+    """A unit that a plan divides: how many there are in the `whole` (None: as many as one likes), in steps of
+    `step`.
+    """
 
     name: Unit
     whole: Count | None

@@ -40,7 +40,10 @@ ComputeModel = Literal["roofline", "serial", "measured", "flops"]
 
 
 class DeviceSpec(Value):
-    """One edge device. Rates are per second, sizes in bytes; `source` says where the numbers are from."""
+    """One edge device: a worker computes, a terminal only asks (`role`). `compute_model` is how its times are
+    worked out: flops, roofline, serial, or measured ones of this host. Rates are per second, sizes in bytes;
+    `source` says where the numbers are from.
+    """
 
     name: Name
     title: str = ""
@@ -137,7 +140,7 @@ class DeviceSpec(Value):
         return next((row for row in self.format_rates if row.bits == bits), None)
 
     def rate_of(self, weight_bits: float) -> FormatRate | None:
-        """The rates of products with weights that take so many bits each, assumed where this device states
+        """The rates of products with weights of `weight_bits` bits each, assumed where this device states
         none for quantised ones; None: its own numbers.
         """
         bits = format_bits(weight_bits)
@@ -186,7 +189,8 @@ class SwitchSpec(Value):
 
 
 class ClusterSpec(Value):
-    """A whole cluster. `source` is the device that holds the prompt and receives the result.
+    """A whole cluster. `source` is the device that holds the prompt and receives the result; `description` is
+    for people.
 
     Raises `ValueError` (pydantic) on duplicate names, unknown ends, links to the same node, two links of one
     name, or a device that cannot reach the others; `complaints` lists all of these.
@@ -234,6 +238,7 @@ class ClusterSpec(Value):
 
     @property
     def source_rank(self) -> int:
+        """Rank of the device that holds the prompt and receives the result."""
         return self.rank(self.source)
 
     def rank(self, name: str) -> int:
@@ -274,7 +279,9 @@ class ClusterSpec(Value):
         return self._routes.next_hop(at, goal)
 
     def carries(self, link: int, forward: bool) -> bool:
-        """Whether routes use this direction of a link: all but slower ones of parallel links do."""
+        """Whether routes use this direction of a link (`forward`: a→b): all but slower ones of parallel links
+        do.
+        """
         spec = self.links[link]
         src, dst = (spec.a, spec.b) if forward else (spec.b, spec.a)
         return self.next_hop(src, dst)[1] == Hop(link=link, forward=forward)

@@ -58,10 +58,10 @@ class LinkSpec(Value):
     loss_frac: Fraction = 0.0
     reverse_delay_s: NonNegative | None = Field(default=None, description="Delay b→a, s; empty: the same.")
     reverse_loss_frac: Fraction | None = Field(default=None, description="Loss b→a; empty: the same.")
-    j_per_byte: NonNegative = 0.0
+    j_per_byte: NonNegative = Field(default=0.0, description="Energy of a byte on the link, J.")
 
     def routed_s(self, forward: bool) -> float:
-        """Seconds until a message of `ROUTED_BYTES` is at the other end."""
+        """Seconds until a message of `ROUTED_BYTES` is at the other end, `forward` from a to b."""
         return self.delay(forward) + 8 * ROUTED_BYTES / self.rate(forward)
 
     @property

@@ -16,7 +16,9 @@ OneLayout = TypeVar("OneLayout", bound=Layout)
 
 
 class MethodReport(Kinded):
-    """Base of the reports of all methods."""
+    """Base of the reports of all methods, what `summarise` returns: JSON, shown as the fields of a layout
+    are. `family` is what messages call such a value.
+    """
 
     family: ClassVar[str] = "method report"
 

@@ -30,10 +30,18 @@ QuantisedBits = Literal[8, 4]
 
 
 class ModelSpec(Value):
-    """One model. A family sets the fields after `dtype` (`engine/models/families/`).
+    """One model, in the names of `transformers`. A family sets the fields after `dtype`.
 
     Shapes everywhere: B batch, T new tokens, S all tokens, D hidden_size, H num_heads, K num_kv_heads,
-    E head_dim, F intermediate_size, V vocab_size.
+    E head_dim, F intermediate_size, V vocab_size. There are `num_layers` layers of an attention and a
+    feed-forward part each, and positions up to `max_positions`.
+
+    `causal`: rows see only those before them (a decoder). `norm`, with `norm_eps`, is before a part
+    (`norm_position` pre) or after its sum (post). `positions` are rows of a table (learned), or rotary with
+    `rope_theta` and `rope_scaling`; some layers may have a `sliding_window`. A `gated_ffn` has two first
+    matrices, of which one goes through `activation`. `attention_bias`, `ffn_bias`: whether its products have
+    biases. `token_types` and `embedding_norm` are BERT's. `has_head`: whether there is an output matrix;
+    `tied_head`: it is the table of embeddings. `vision`: what sees pictures.
     """
 
     name: str
@@ -240,14 +248,17 @@ class ModelSpec(Value):
 
     @property
     def element_bytes(self) -> int:
+        """Bytes of a number of its dtype."""
         return DTYPE_BYTES[self.dtype]
 
     @property
     def reads_text(self) -> bool:
+        """Whether its input are tokens: all models but those that classify pictures."""
         return self.vocab_size > 0
 
     @property
     def has_tower(self) -> bool:
+        """Whether a tower of its own reads pictures, besides the layers."""
         return self.vision is not None and self.vision.tower is not None
 
     @property

@@ -17,9 +17,13 @@ from engine.domain.model import ModelSpec
 from engine.domain.values import Count, Value
 
 Part = Literal["embed", "vision", "attention", "ffn", "lm_head"]
+"""A part of a layer, `attention` or `ffn`; or of the model's ends, whose layer is -1."""
 Axis = Literal["all", "heads", "columns", "experts", "positions"]
+"""What a `Slice` counts: nothing (the whole part), query heads, feed-forward columns or rows of the
+vocabulary, experts, or rows of the input, for which the whole weights are needed."""
 Phase = Literal["both", "prefill", "decode"]
 Bits = Literal[0, 4, 8]
+"""Bits per number of quantised matrices; 0: the model's own numbers."""
 
 
 class Slice(Value):
@@ -43,7 +47,10 @@ class Slice(Value):
 
 
 class HeldSlice(Value):
-    """A slice whose weights `device` (rank) holds. Held slices may overlap: replicas and backups."""
+    """A slice whose weights `device` (rank) holds. Held slices may overlap: replicas and backups. `home`: in
+    memory from the start (resident, backup of another device's slice), or on disk until it is loaded
+    (offloaded).
+    """
 
     device: Count
     slice: Slice
@@ -61,7 +68,9 @@ class ComputedSlice(Value):
 class Layout(Kinded):
     """What a strategy's own program and view need of its plan, beside the holdings and the work.
 
-    The front end chooses the view that draws a plan by the layout's kind.
+    The front end chooses the view that draws a plan by the layout's kind. Fields whose names end with `rank`
+    or `device` are shown with the device's name, those that end with `_s` or `_bytes` with their unit.
+    `family` is what messages call such a value.
     """
 
     family: ClassVar[str] = "layout"
@@ -90,7 +99,9 @@ class Placement(Value):
 
 
 class Plan(Placement, Generic[LayoutT]):
-    """A strategy's decision. `version` counts the plans of one run: 0 is the first, 1 the first replan."""
+    """A strategy's decision, with the `layout` that its own program reads. `version` counts the plans of one
+    run: 0 is the first, 1 the first replan.
+    """
 
     version: Count = 0
     layout: SerializeAsAny[LayoutT]
@@ -101,7 +112,8 @@ class Plan(Placement, Generic[LayoutT]):
         return Layout.of_kind(value, info)
 
     def validate_cover(self, model: ModelSpec, num_positions: int, generates: bool) -> None:
-        """Check that each part of each layer is computed once per phase, by a device that has its weights.
+        """Check that each part of each layer is computed once per phase, by a device that has its weights,
+        for `num_positions` rows of the prompt.
 
         Raises `PlanError` with the first violation.
         """

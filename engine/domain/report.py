@@ -16,6 +16,10 @@ from engine.domain.world import World
 
 
 class DeviceReport(Value):
+    """What one device did: how long it computed and waited, and of `memory_bytes` the most that it used.
+    `flops` are those of its operations, `energy_j` by the rates of its preset.
+    """
+
     name: str
     busy_s: float
     wait_s: float
@@ -97,7 +101,7 @@ class Percentiles(Value):
 
 
 class LoadReport(Value):
-    """What users see whose requests wait in a queue (`engine/reports/load.py`).
+    """What users see whose requests wait in a queue.
 
     `within_objectives` of the answered requests kept the objectives of the workload, all if it has none;
     goodput counts only those. `mean_queue` is the mean number of waiting requests over time.
@@ -181,7 +185,7 @@ class Correctness(Value):
 
 
 class NativePart(Value):
-    """One part of a native run's time, predicted for its host and measured (`engine/runs/native.py`)."""
+    """One part of a native run's time, predicted for its host and measured."""
 
     name: Literal["compute", "runtime", "link", "disk", "wait"]
     predicted_s: float
@@ -248,7 +252,7 @@ class Outcome(Value):
 
 
 class Recovery(Value):
-    """A device that failed or joined, and how the run continued (`reports/recoveries.py` defines the times).
+    """A device that failed or joined, and how the run continued (times as in the guide to failures).
 
     `replanned` is False where the strategy continued by itself or nothing had to change; `rebuild_s` is None
     if no token came after it, or the next recovery began before one.
@@ -317,6 +321,16 @@ class Uncertainty(Value):
 
 
 class RunReport(Value):
+    """The result of a run: what was asked (`spec`, with the changes of its `scenario`), what was decided, and
+    what was measured. All times are virtual seconds.
+
+    `world` says where it ran: predicted, calculated, emulated or native; one virtual second took `dilation`
+    wall seconds. `latency_s` is from the first arrival to the last token, `ttft_s` the mean of all requests'
+    first tokens, `tpot_s` that of the times between tokens. `output_tokens` and `text` are the first
+    request's. `recoveries`: failed and new devices. `versions` are those of EdgeLoom and of the libraries
+    that computed.
+    """
+
     spec: RunSpec
     plan: Plan | None
     world: World

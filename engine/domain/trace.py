@@ -26,6 +26,8 @@ class Span:
     load, store: the disk reads or writes weights or rows of a KV cache ("kv_rows").
     bytes counts a message's payload and frame header, `payload_bytes` the payload alone; for compute
     `bytes` is what the operation reads and writes in memory.
+    `request` and `token`, -1 where it is of none, are those of the step; `flops` of compute, else 0.
+    `type` tells spans from marks in JSON.
     `message` numbers the messages of one (src, dst) pair, so that a recv can be matched with its send.
     """
 
@@ -47,7 +49,9 @@ class Span:
 
 @dataclass(slots=True)
 class Mark:
-    """One moment. `name` is past tense: token_emitted, link_changed, device_lost, plan_changed…"""
+    """One moment. `name` is past tense: token_emitted, link_changed, device_lost, plan_changed… `facts` are
+    what `ctx.mark` was given, JSON. `type` tells marks from spans.
+    """
 
     time_s: float
     name: str

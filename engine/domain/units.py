@@ -4,6 +4,7 @@ from __future__ import annotations
 
 KILO, MEGA, GIGA, TERA = 1e3, 1e6, 1e9, 1e12
 BITS_PER_BYTE = 8
+"""Rates of links are in bits, sizes in bytes."""
 ROUNDS_UP = 0.9995  # rounded to three digits, 999.5 of a unit is 1 of the next larger one
 
 DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "uint8": 1}
@@ -16,8 +17,10 @@ UNITS_OF_FIELDS = (
     ("j_per_memory_byte", "J/B"),
     ("j_per_disk_byte", "J/B"),
     ("j_per_byte", "J/B"),
-    ("_bytes", "B"),
+    ("bytes", "B"),
     ("_frac", "fraction"),
+    ("_j_s", "J·s"),
+    ("_j", "J"),
     ("watts", "W"),
     ("_s", "s"),
 )
@@ -35,7 +38,9 @@ def transfer_s(size_bytes: float, bit_per_s: float) -> float:
 
 
 def human(value: float, unit: str, digits: int = 3) -> str:
-    """`human(5e8, "bit/s")` → `"500 Mbit/s"`; significant digits, decimal prefixes."""
+    """A `value` for people, in `digits` significant digits with decimal prefixes: `human(5e8, "bit/s")` →
+    `"500 Mbit/s"`.
+    """
     rounds_up = 1 - 0.5 * 10**-digits
     for factor, prefix in ((TERA, "T"), (GIGA, "G"), (MEGA, "M"), (KILO, "k")):
         if abs(value) >= factor * rounds_up:
@@ -61,13 +66,15 @@ def between(low: str, high: str) -> str:
 
 
 def needs_and_has(need_bytes: float, have_bytes: float, what: str = "") -> str:
-    """`needs_and_has(2e6, 1e6, " for its weights")` → `"needs 2 MB for its weights and has 1 MB"`."""
+    """Say need and have, for refusals; `what` follows the need: `needs_and_has(2e6, 1e6, " for its weights")`
+    → `"needs 2 MB for its weights and has 1 MB"`.
+    """
     need, have = human_apart(need_bytes, have_bytes, "B")
     return f"needs {need}{what} and has {have}"
 
 
 def human_j(joules: float) -> str:
-    """`human_j(0.000377)` → `"377 µJ"`."""
+    """An amount of `joules` for people: `human_j(0.000377)` → `"377 µJ"`."""
     for factor, prefix in ((1.0, ""), (1e-3, "m"), (1e-6, "µ")):
         if joules == 0 or joules >= factor * ROUNDS_UP:
             return human(joules / factor, f"{prefix}J")
@@ -75,7 +82,7 @@ def human_j(joules: float) -> str:
 
 
 def human_s(seconds: float) -> str:
-    """`human_s(0.00123)` → `"1.23 ms"`."""
+    """A time in `seconds` for people: `human_s(0.00123)` → `"1.23 ms"`."""
     if seconds >= 1e3:
         return f"{seconds:.0f} s"
     if seconds == 0 or seconds >= ROUNDS_UP:

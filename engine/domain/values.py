@@ -20,9 +20,13 @@ def _of_size(number: float) -> float:
 
 
 Positive = Annotated[float, Field(gt=0), AfterValidator(_of_size)]
+"""A number above 0, from 1e-30 to 1e30; in the unit that the field's name ends with."""
 NonNegative = Annotated[float, Field(ge=0), AfterValidator(_of_size)]
+"""The same, or 0."""
 Fraction = Annotated[float, Field(ge=0, le=1)]
+"""A share, from 0 to 1."""
 Count = Annotated[int, Field(ge=0)]
+"""A whole number from 0 on; a rank, a layer, an amount."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")]
 
 
@@ -33,7 +37,7 @@ class Value(BaseModel):
 
     @classmethod
     def parse(cls, data: Any, where: str) -> Self:
-        """Validate plain data; raises `SpecError` whose sentence names the field.
+        """Validate plain `data`, as JSON or TOML have it; raises `SpecError` whose sentence names the field.
 
         `where` names the source of the data in messages: a file name, "request body", …
         """

@@ -44,6 +44,7 @@ class Workload(Value):
 
     A vision model gets `image` with every request, or a random image with each.
 
+    `pattern` says when they come:
     sporadic: one request at a time, the next arrives when the last is answered.
     bursty: all arrive at time 0 (LIME, section V: as many as there are devices).
     poisson: they arrive at random, `rate_per_s` a second on average, whether or not others are answered.

@@ -61,7 +61,8 @@ def op_time_s(
     profile: HostProfile | None = None,
     override: ComputeModel | None = None,
 ) -> float:
-    """Virtual seconds of an operation on `device`; kernels without work take none.
+    """Virtual seconds of an operation on `device`; kernels without work take none. `override` is a compute
+    model in place of the device's.
 
     Raises `SpecError` if the model is "measured" and no profile is given.
     """

@@ -25,6 +25,7 @@ class Layers:
         object.__setattr__(self, "caches", caches)
 
     def has_layer(self, layer: int) -> bool:
+        """Whether `layer` is among them."""
         return self.ops[0].layer <= layer <= self.ops[-1].layer
 
 

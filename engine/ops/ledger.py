@@ -55,6 +55,7 @@ class Ledger:
 
     @property
     def resident_bytes(self) -> int:
+        """Weights, KV caches and what a strategy keeps, in bytes."""
         return self.weights_bytes + self.kv_bytes + self.reserved_bytes
 
     def load(self, piece: Slice) -> int:
@@ -82,6 +83,7 @@ class Ledger:
         return table_bytes(self.model, rows)
 
     def evict(self, piece: Slice) -> None:
+        """Remove `piece` from memory."""
         self._met_until[piece.layer] = (piece, self._met.pop(piece.layer, set()))
         if self._met_together:
             away = [one for one in self._met_together if one.has_layer(piece.layer)]
@@ -111,11 +113,11 @@ class Ledger:
         return self.cached.get((op.cache, op.layer), (0, 0))[0] if op.cache else 0
 
     def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
-        """Account for one run of `op`: its working set while it runs, and its new KV rows."""
+        """Account for one run of `op`, of this `cost`: its working set while it runs, its new KV rows."""
         self.enter(op, working_bytes(inputs, cost), cost.kv_rows, cost.kv_bytes)
 
     def enter(self, op: Op, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
-        """`run` an operation whose sizes are known already."""
+        """`run` an operation whose sizes are known already: it adds `kv_rows` to its cache."""
         self.need(op)
         if op.cache:
             key = (op.cache, op.layer)
@@ -140,8 +142,8 @@ class Ledger:
         return found.pop()[0] if len(found) == 1 and not self.dropped else None
 
     def enter_all(self, layers: Layers, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
-        """`enter` one operation after the other, all with the same sizes and the same rows so far. What does
-        not fit is found, but the error is about the last operation.
+        """`enter` one operation after the other, all with the same sizes, `kv_rows` and rows so far. What
+        does not fit is found, but the error is about the last operation.
         """
         if layers not in self._met_together:
             for op in layers.ops:

@@ -19,6 +19,7 @@ from engine.ops.kernels import Kernel
 from engine.ops.tensors import Meta
 
 LayerPart = Literal["attention", "ffn"]
+"""A part of a layer."""
 
 
 class Cost(NamedTuple):
@@ -39,13 +40,19 @@ class Op(Protocol):
     """An operation of a device. `layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the trace calls it."""
+        ...
 
     @property
-    def layer(self) -> int: ...
+    def layer(self) -> int:
+        """Number of its layer; -1 outside the layers."""
+        ...
 
     @property
-    def cache(self) -> str | None: ...
+    def cache(self) -> str | None:
+        """Name of the KV cache that it reads and appends to; None: it has none."""
+        ...
 
     def __hash__(self) -> int: ...
 
@@ -88,6 +95,7 @@ class Operation:
         return {}
 
     def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        """Weights that must be resident on the device; none unless the operation says so."""
         return ()
 
     def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
@@ -109,7 +117,9 @@ def share_of(op: Op, model: ModelSpec, inputs: Sequence[Meta]) -> Share | None:
 def piece_of(
     layer: int, part: Part, axis: Axis = "all", start: int = 0, stop: int = 0, bare: bool = False
 ) -> Slice:
-    """A slice from a cache, because operations need the same few in every step."""
+    """The slice with these fields (`bare`: without norm and output bias), from a cache: operations need the
+    same few in every step.
+    """
     return Slice(layer=layer, part=part, axis=axis, start=start, stop=stop, bare=bare)
 
 

@@ -16,6 +16,7 @@ from engine.ops.operation import Cost, Operation, Share, piece_of, whole_share
 from engine.ops.tensors import Meta
 
 Order = Literal["naive", "reorder"]
+"""In which order three matrices are multiplied (Voltage, Table 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,9 @@ class PositionBlock(Operation):
         return piece_of(self.layer, "attention"), piece_of(self.layer, "ffn")
 
     def check(self, model: ModelSpec, num_positions: int, cached: int) -> None:
-        """Check that rows, orders and cache go together; raises `PlanError`."""
+        """Check that rows, orders and cache go together for an input of `num_positions` rows; raises
+        `PlanError`.
+        """
         where = f"position_block of layer {self.layer}, rows {self.start}:{self.stop}"
         if not 0 <= self.start <= self.stop <= self.keys_stop <= num_positions:
             raise PlanError(

@@ -72,7 +72,9 @@ def _in_bits(model: ModelSpec, bits: float) -> ModelSpec:
 
 @lru_cache(maxsize=1024)
 def quantised_layers(num_layers: int, bits: Bits, cache: str | None, speed: float) -> Layers:
-    """The first `num_layers` layers; the same object for the same arguments."""
+    """The first `num_layers` layers as `QuantisedBlock` in `bits` bits, `speed` times as fast; the same
+    object for the same arguments.
+    """
     return Layers(tuple(QuantisedBlock(layer, bits, cache, speed) for layer in range(num_layers)))
 
 

@@ -42,7 +42,7 @@ def table_bytes(model: ModelSpec, rows: int) -> int:
 
 
 def part_bytes(model: ModelSpec, part: TensorPart, bits: Bits) -> int:
-    """Bytes of a tensor, as `bits_of` its piece says."""
+    """Bytes of a tensor of the weights, `part` with its shape, as `bits_of` its piece says."""
     if not part.is_matrix:
         return model.element_bytes * part.num_elements
     if bits:

@@ -15,16 +15,18 @@ from engine.domain.units import DTYPE_BYTES
 
 
 class Meta(NamedTuple):
-    """A tensor's shape and dtype, without elements."""
+    """A tensor's `shape` and `dtype` ("float32", "bfloat16", "int64", …), without elements."""
 
     shape: tuple[int, ...]
     dtype: str = "float32"
 
 
-Tensor = Any  # torch.Tensor in the real world, Meta in the simulated one
+Tensor = Any
+"""A `torch.Tensor` in the real world, a `Meta` in the simulated one. Both have `shape`."""
 
 
 def shape_of(x: Tensor) -> tuple[int, ...]:
+    """The shape of `x`, as plain numbers in both worlds."""
     return tuple(x.shape)
 
 
@@ -37,12 +39,12 @@ def meta_of(x: Tensor) -> Meta:
 
 
 def payload_bytes(x: Tensor) -> int:
-    """Bytes of the elements, without a message's header."""
+    """Bytes of the elements of `x`, of any shape, without a message's header."""
     return int(prod(x.shape)) * DTYPE_BYTES[dtype_of(x)]
 
 
 def narrow(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
-    """`x[..., start:stop, ...]` along `dim` (half-open)."""
+    """`x[..., start:stop, ...]` along `dim` (half-open); what is out of bounds is refused."""
     if not isinstance(x, Meta):
         return x.narrow(dim, start, stop - start)
     size = _size(x, dim, "narrow")
@@ -68,7 +70,9 @@ def take(x: Tensor, dim: int, indices: Sequence[int]) -> Tensor:
 
 
 def spread(x: Tensor, dim: int, indices: Sequence[int], size: int) -> Tensor:
-    """Zeros of `size` along `dim` with `x` at these `indices`; `x` itself if that is all of it."""
+    """Zeros of the shape of `x`, but of `size` along `dim`, with `x` at these `indices`; `x` itself if that
+    is all of it.
+    """
     if len(indices) == size:
         return x
     shape = shape_of(x)
@@ -81,7 +85,7 @@ def spread(x: Tensor, dim: int, indices: Sequence[int], size: int) -> Tensor:
 
 
 def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
-    """Parts one after the other along `dim`; all other dimensions equal."""
+    """`parts` one after the other along `dim`; their shapes are equal in all other dimensions."""
     if not parts:
         raise _wrong("concat", "no parts")
     first = parts[0]
@@ -97,7 +101,7 @@ def concat(parts: Sequence[Tensor], dim: int) -> Tensor:
 
 
 def zeros(shape: tuple[int, ...], like: Tensor, dtype: str) -> Tensor:
-    """Zeros of `shape`: a `Meta` if `like` is one, else a torch tensor."""
+    """Zeros of `shape` and `dtype` ("float32", …): a `Meta` if `like` is one, else a torch tensor."""
     if isinstance(like, Meta):
         if min(shape, default=0) < 0:
             raise _wrong("zeros", f"the shape {_text(Meta(shape))}")
@@ -108,7 +112,7 @@ def zeros(shape: tuple[int, ...], like: Tensor, dtype: str) -> Tensor:
 
 
 def flatten(x: Tensor) -> Tensor:
-    """All elements in one dimension."""
+    """All elements of `x`, of any shape, in one dimension."""
     return Meta((prod(x.shape),), x.dtype) if isinstance(x, Meta) else x.reshape(-1)
 
 

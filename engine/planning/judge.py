@@ -60,12 +60,14 @@ class Judge:
         self._prices: KnownPrices = {}
 
     def seconds(self, plan_of: PlanOf) -> float:
-        """Predicted seconds under a plan; infinity where the simulated world refuses or cannot end it."""
+        """Predicted seconds under the plan that `plan_of` gives for a model; infinity where the simulated
+        world refuses or cannot end it.
+        """
         first_s, step_s = self.times(plan_of)
         return first_s + max(0, self.new_tokens - 1) * step_s
 
     def times(self, plan_of: PlanOf) -> tuple[float, float]:
-        """Seconds until the first token, and of each further one on average."""
+        """Seconds until the first token, and of each further one on average, under the plan of `plan_of`."""
         self.plays += 1
         try:
             return self._times(plan_of(self.played))

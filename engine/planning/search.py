@@ -27,7 +27,7 @@ HOPELESS = 1.2
 
 
 class Shares(NamedTuple):
-    """What each member of `group` (ranks) gets: by unit, then by member."""
+    """What each member of `group` (ranks) gets: `amounts` by unit, then by member."""
 
     group: tuple[int, ...]
     amounts: tuple[tuple[int, ...], ...]
@@ -45,7 +45,7 @@ def fastest_shares(
 ) -> list[Shares]:
     """All shares that were played and can be, by the judge's `seconds`, the fastest first.
 
-    The budget ends the search. `steps`: by unit, how many move at least; 0: its division stays as it is. Only
+    The `budget` ends the search. `steps`: by unit, how many move at least; 0: its division stays as it is. Only
     shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose ranks do
     in `order`.
     """

@@ -18,9 +18,11 @@ from engine.ops.tensors import Tensor, concat, flatten, narrow, reshape, shape_o
 from engine.program.ctx import Ctx
 
 AllReduce = Literal["ring", "direct", "tree", "star"]
+"""How `all_reduce` adds up."""
 AllGather = Literal["direct", "ring"]
 ReduceScatter = Literal["ring", "direct"]
 Group = tuple[int, ...]
+"""Ranks of the members of a collective, in order: the sums' order, too."""
 Rows = Callable[[int], Awaitable[Tensor]]
 """Gives the addend of this member for the rows of member i, computed already or from the call on."""
 
@@ -75,7 +77,7 @@ async def reduce_scatter(
 
 
 def rows_in(x: Tensor, sizes: Sequence[int], dim: int = 1) -> Rows:
-    """The members' rows of `x`, one after the other along `dim`."""
+    """The members' rows of `x`, in turn along `dim` ([B, T, D] along 1): member i has `sizes[i]`."""
     bounds = tuple(accumulate(sizes, initial=0))
     return lambda member: _Ready(narrow(x, dim, bounds[member], bounds[member + 1]))
 
@@ -92,7 +94,9 @@ class _Ready:
 
 
 async def broadcast(ctx: Ctx, x: Tensor | None, root: int, group: Group, tag: str) -> Tensor:
-    """`root`'s `x` on every member. The root need not be one; it sends z to each other member in turn."""
+    """`root`'s `x`, of any shape, on every member; others give None. The root need not be one; it sends z to
+    each other member in turn.
+    """
     if ctx.rank != root:
         return await ctx.recv(root, tag)
     for peer in group:
@@ -104,7 +108,8 @@ async def broadcast(ctx: Ctx, x: Tensor | None, root: int, group: Group, tag: st
 async def gather(
     ctx: Ctx, shard: Tensor | None, sizes: Sequence[int], root: int, group: Group, tag: str, dim: int = 1
 ) -> Tensor | None:
-    """All members' shards one after the other along `dim`, on `root` alone, which need not be a member.
+    """All members' shards ([B, T, D] along 1) one after the other along `dim`, on `root` alone, which need
+    not be a member.
 
     Each other member with rows sends its shard once; they return None.
     """
@@ -122,7 +127,9 @@ async def gather(
 
 
 def chunk_bounds(elements: int, chunks: int) -> tuple[int, ...]:
-    """Half-open bounds of `chunks` pieces that differ by one element at most; some may be empty."""
+    """Half-open bounds of `chunks` pieces of `elements` that differ by one element at most; some may be
+    empty.
+    """
     return tuple(elements * index // chunks for index in range(chunks + 1))
 
 
@@ -222,7 +229,9 @@ async def ring_gather(
     tag: str,
     arrived: Callable[[int, Tensor], None],
 ) -> None:
-    """Pass all members' shards around the ring; calls `arrived(i, shard)` for each, the own one first."""
+    """Pass all members' shards [B, rows, D] around the ring; calls `arrived(i, shard)` for each, the own one
+    first.
+    """
     size, me = len(group), group.index(ctx.rank)
     right, left = group[(me + 1) % size], group[(me - 1) % size]
     for step in range(size):

@@ -67,7 +67,7 @@ class ManagedMemory(Protocol):
 
 
 class Ctx(Protocol):
-    """One device's view of a run.
+    """One device's view of a run: it is number `rank` of `world_size`.
 
     Awaiting a message from a peer that has failed raises `PeerFailed` (its `device` is the peer's name). A
     strategy may catch it and continue; otherwise the run re-plans over the remaining devices. A message to a
@@ -101,16 +101,19 @@ class Ctx(Protocol):
         """Virtual time of the event that last resumed this device's program."""
 
     def compute(self, op: Op, *inputs: Tensor) -> Handle:
-        """Run `op` on this device's compute resource → its output tensor.
+        """Run `op` on this device's compute resource, on `inputs` of the shapes that it takes → its output.
 
         Raises `OutOfMemory` when the ledger overflows, `PlanError` when its weights are not resident.
         """
 
     async def compute_layers(self, layers: Layers, x: Tensor) -> Tensor:
-        """The result of all operations of `layers`, each computed when the one before has ended."""
+        """The result of all operations of `layers` on hidden rows `x` [B, T, D], each computed when the one
+        before has ended: [B, T, D].
+        """
 
     def send(self, tensor: Tensor, dst: int, tag: str, note: Note = ()) -> Handle:
-        """Send to rank `dst`; done when the last byte is sent. A device cannot send to itself.
+        """Send `tensor`, of any shape, to rank `dst`; done when the last byte is sent. A device cannot send
+        to itself.
 
         `note` costs 8 bytes per integer (64 bits, signed).
         """
@@ -137,8 +140,9 @@ class Ctx(Protocol):
         """Make a data-dependent choice; takes no virtual time. All such choices must go through it.
 
         The real world calls `choice(*inputs)` and records the answer. The simulated world answers from the
-        record of the same run, or with `choice.prior(*inputs)`. A strategy accounts for the cost of a choice
-        by computing operations before it. `name` is unique within a run of one device.
+        record of the same run, or with `choice.prior(*inputs)`; `inputs` have any shape. A strategy accounts
+        for the cost of a choice by computing operations before it. `name` is unique within a run of one
+        device.
         """
 
     def keep_logits(self, requests: Sequence[int], index: int, start: int, logits: Tensor) -> None:
@@ -156,4 +160,4 @@ class Ctx(Protocol):
         """Attribute the spans of the calling program to this request and token from now on."""
 
     def mark(self, name: str, **facts: Any) -> None:
-        """Add an event to the trace, at `now_s`."""
+        """Add an event to the trace, at `now_s`; its `facts` are JSON."""

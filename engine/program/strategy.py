@@ -70,7 +70,8 @@ class DivisibleParams(Params):
 
 
 class Step(Value):
-    """One forward pass of a batch: the same value on every device.
+    """One forward pass of a batch: the same value on every device. In the `phase` prefill the rows are those
+    of the prompt, in decode the newest token of each sequence.
 
     `cache` names the KV cache ("" for an encoder), `start` is the number of rows already in it,
     `rows` the number T of new rows, `batch` the number B of sequences, `index` the token's number
@@ -91,11 +92,13 @@ Done = Callable[[Step, Tensor], None]
 
 
 ParamsT = TypeVar("ParamsT", bound=Params, default=Any)
+"""The type of a method's parameters, for bases that leave it open."""
 LayoutT = TypeVar("LayoutT", bound=Layout, default=Any)
 
 
 class Strategy(ABC, Generic[ParamsT, LayoutT]):
-    """SPMD: every device runs `forward` with the same plan and step.
+    """A method: its names, `Params`, `Layout`, plan and program. SPMD: every device runs `forward` with the
+    same plan and step.
 
     The device `cluster.source` gives `tokens` (token ids [B, T]; None elsewhere) and gets back the
     logits [B, V] of the last row (or the ids [B] of the next tokens, if they are chosen elsewhere), or for
@@ -218,7 +221,9 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     async def forward(
         self, ctx: Ctx, plan: Plan[LayoutT], step: Step, tokens: Tensor | None
     ) -> Tensor | None:
-        """One step on this device; the result at the source, None elsewhere."""
+        """One step on this device, from `tokens` (ids [B, T] at the source, None elsewhere); the result at
+        the source, None elsewhere.
+        """
 
     async def forward_all(
         self,

@@ -28,7 +28,8 @@ class Metric(Value):
 
     `better` is None where neither more nor less is better. `short` is its title where there is little space.
     `traced` computes it when a run ends, where the trace is needed; the report keeps it. `trust`: it says how
-    far a run is to be trusted, so that runs that are not valid count, too.
+    far a run is to be trusted, so that runs that are not valid count, too. `shown` names the pages that have
+    it besides tables, `about` says more of it there.
     """
 
     name: str
@@ -52,13 +53,18 @@ def of_run(
     compute: Callable[[RunReport], float | bool | None],
     **more: Any,
 ) -> Metric:
+    """A figure that `compute` works out of a run's report; `better` says whether less or more of it is.
+    `more` are further fields of `Metric`.
+    """
     return Metric(name=name, title=title, unit=unit, better=better, compute=compute, **more)
 
 
 def of_trace(
     name: str, title: str, unit: str, better: Better | None, compute: OfTrace, **more: Any
 ) -> Metric:
-    """A figure of a run that is more than its report has: of the report and the trace, when the run ends."""
+    """A figure of a run that is more than its report has: `compute` works it out of the report and the trace,
+    when the run ends. `better` and `more` as for `of_run`.
+    """
     return Metric(
         name=name,
         title=title,

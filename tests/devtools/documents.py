@@ -1,23 +1,23 @@
-"""The parts of the documents that are written by `./loom docs`: the picture of the rooms, and tables.
+"""The parts of the documents that are written by `./loom docs`: the picture of the rooms, tables, and the
+entries of the programming interface.
 
-A table stands between two lines, `<!-- table NAME -->` and `<!-- end NAME -->`; what stands between them is
-replaced. Everything else in the file is written by people and stays.
+Such a part stands between two lines, `<!-- table NAME -->` and `<!-- end NAME -->`; what stands between them
+is replaced. Everything else in the file is written by people and stays.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 
 import topologies
 from bench.commands import COMMANDS as OF_MEASURING
 from emulator.cli.main import COMMANDS
 from engine.domain.rates import IN_WORDS, WITHIN
+from engine.domain.report import RunReport
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.models.families.family import restrictions
@@ -27,6 +27,8 @@ from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.registry import BUILT_IN
 from tests.devtools.public_api import FILE as PUBLIC_NAMES
 from tests.devtools.public_api import public_api
+from tests.devtools.reference import common_table, parts_reference, reference
+from tests.devtools.reference_operations import operations_table
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
 from topologies import showcases
@@ -176,19 +178,6 @@ def metrics_table() -> str:
     return table(("name", "of a", "what it is", "unit", "better is"), rows)
 
 
-def public_table(module: str) -> str:
-    """The functions and types of a public module, each with the first sentence of what it says of itself."""
-    found = import_module(module)
-    named = [(name, getattr(found, name)) for name in found.__all__]
-    kept = [(name, one) for name, one in named if inspect.isfunction(one) or inspect.isclass(one)]
-    rows = [(f"`{name}`", _first_sentence(inspect.getdoc(one) or "")) for name, one in kept]
-    return table(("name", "what it is or gives"), rows)
-
-
-def _first_sentence(text: str) -> str:
-    return re.split(r"(?<=\w)\.(?:\s|$)", " ".join(text.split("\n\n")[0].split()))[0].rstrip(".")
-
-
 TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "metrics": ("docs/reference/metrics.md", metrics_table),
     "strategies": ("docs/reference/strategies.md", strategies_table),
@@ -200,8 +189,19 @@ TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
     "links": ("docs/results/boards.md", links_table),
     "disks": ("docs/results/boards.md", disks_table),
     "clusters": ("docs/reference/catalogue.md", clusters_table),
-    "planning": ("docs/reference/planning.md", partial(public_table, "edgeloom.method.planning")),
-    "demand": ("docs/reference/planning.md", partial(public_table, "edgeloom.method.demand")),
+    "planning": ("docs/reference/planning.md", partial(reference, "edgeloom.method.planning")),
+    "demand": ("docs/reference/planning.md", partial(reference, "edgeloom.method.demand")),
+    "arguments": ("docs/reference/method.md", common_table),
+    "method": ("docs/reference/method.md", partial(reference, "edgeloom.method")),
+    "costs": ("docs/reference/operations.md", operations_table),
+    "operations": ("docs/reference/operations.md", partial(reference, "edgeloom.method.operations")),
+    "running": ("docs/reference/running.md", partial(reference, "edgeloom.method.running")),
+    "collectives": ("docs/reference/running.md", partial(reference, "edgeloom.method.collectives")),
+    "python": ("docs/reference/python.md", partial(reference, "edgeloom")),
+    "cluster": ("docs/reference/python.md", partial(reference, "edgeloom.cluster")),
+    "metric": ("docs/reference/python.md", partial(reference, "edgeloom.metric")),
+    "report": ("docs/reference/python.md", partial(parts_reference, RunReport)),
+    "testing": ("docs/reference/python.md", partial(reference, "edgeloom.testing")),
     "showcase-claims": ("docs/results/showcases.md", showcases_table),
 }
 """Name of a table → the file it stands in, and what writes it."""

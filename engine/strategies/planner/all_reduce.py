@@ -25,7 +25,9 @@ WAYS: tuple[AllReduce, ...] = ("ring", "direct")
 
 
 class AllReduceSearch(SplitSearch[TensorParallelLayout]):
-    """The search for one run; of a group, the algorithms are those that are best with its first shares."""
+    """The search for one run, whose head is cut too if it `splits_head`; of a group, the algorithms are those
+    that are best with its first shares.
+    """
 
     def __init__(
         self,

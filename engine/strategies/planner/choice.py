@@ -14,10 +14,13 @@ from pydantic import model_validator
 from engine.program.strategy import DivisibleParams
 
 PlannerChoice = Literal["paper", "best"]
+"""The parameter `planner` of methods that have a paper's rule and our search."""
+
 PLANNER_HELP = (
     "best: of all plans that the method allows the one with the shortest predicted request; it may leave "
     "devices out. paper: {rule}."
 )
+"""Description of the parameter `planner`; `format(rule=…)` says the paper's rule."""
 
 
 WORTH_NAMING = 1.02

@@ -53,6 +53,7 @@ class SplitEstimate:
         self.ring_s, self.direct_s = cache(self._ring), cache(self._direct)
 
     def request_s(self, shares: Shares) -> float:
+        """Seconds of a whole request: all layers of all its passes, and the ways to and from the source."""
         return sum(
             phase.times
             * (self.model.num_layers * self.layer_s(shares, number) + self._around_s(shares.group, number))
@@ -65,7 +66,7 @@ class SplitEstimate:
         return sum(self.slowest_s(shares, number)) + 2 * (rest_s + self._sum_s(shares.group, number))
 
     def slowest_s(self, shares: Shares, number: int) -> tuple[float, float]:
-        """Seconds of the slowest member's heads, and of the slowest member's columns."""
+        """Seconds of the slowest member's heads, and of its columns, in a pass of phase `number`."""
         group, (heads, columns, *_) = shares
         return (
             max(self.part_s(rank, "heads", mine, number) for rank, mine in zip(group, heads, strict=True)),
@@ -75,7 +76,7 @@ class SplitEstimate:
         )
 
     def in_all_s(self, rank: int, part: str, count: int) -> float:
-        """Seconds of so many heads, or columns, of a layer in the whole request."""
+        """Seconds of `count` heads, or columns, of a layer in the whole request."""
         return sum(p.times * self.part_s(rank, part, count, n) for n, p in enumerate(self.phases))
 
     def rows_bytes(self, number: int) -> int:
@@ -97,7 +98,7 @@ class SplitEstimate:
         return self.at_once_s(tuple(permutations(group, 2)), self.rows_bytes(number))
 
     def at_once_s(self, pairs: Sequence[tuple[int, int]], size_bytes: float) -> float:
-        """Seconds until a message of this size has arrived from each first to each second rank."""
+        """Seconds until a message of this size has arrived from each first to each second rank of `pairs`."""
         crossing = Counter(hop for pair in pairs for hop in self.cluster.path(*pair))
         loads_s = (
             count * transfer_s(framed_bytes(size_bytes), self.cluster.links[hop.link].rate(hop.forward))

@@ -16,6 +16,7 @@ from math import inf
 Table = Sequence[Sequence[float]]
 """Seconds by member and number of units, from 0 on; more units never take less."""
 UnitShares = tuple[tuple[int, ...], tuple[int, ...]]
+"""Head units of each member, and granules of columns of each."""
 
 
 def best_shares(mha_s: Table, mlp_s: Table, most: Sequence[Sequence[int]]) -> UnitShares | None:

@@ -19,7 +19,10 @@ from engine.program.collectives import AllReduce, chunk_bounds
 from engine.program.frames import framed_bytes
 
 Floats = NDArray[np.float64]
+"""Numbers of all devices, or of all pairs of them [K, K]."""
+
 Flags = NDArray[np.bool_]
+"""Yes or no for all pairs of devices [K, K]."""
 
 
 class Exchange:
@@ -78,7 +81,7 @@ class Exchange:
         return arrived_s, np.where(used, drained_s, free_s)
 
     def ring_s(self, start_s: Floats, message_bytes: Floats) -> Floats:
-        """When each device has all shards that are passed around the ring (`program/collectives.py`)."""
+        """When each device has all shards that are passed around the ring."""
         size = len(start_s)
         ring = self._ring
         has_s, free_s = start_s.copy(), start_s.copy()
@@ -92,8 +95,8 @@ class Exchange:
     def all_reduce_s(
         self, how: AllReduce, start_s: Floats, size_bytes: int, elements: int, add_s: Floats
     ) -> Floats:
-        """When each device has the sum of `size_bytes`, by ring or direct (`program/collectives.py`); adding
-        another's whole tensor takes `add_s`.
+        """When each device has the sum of `size_bytes`, by ring or direct, as `all_reduce`; adding
+        another's whole tensor, of so many `elements`, takes `add_s`.
         """
         size = len(start_s)
         if size == 1:

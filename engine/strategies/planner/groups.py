@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 Group = tuple[int, ...]
+"""Ranks of devices that compute together, in order."""
+
 EVERY_GROUP = 5
 """The most devices of which every group is tried."""
 TRIED = 120

@@ -46,7 +46,9 @@ def best_pipelines(
     time_of: Callable[[Demand], PipelineTime],
     first_layer: FirstLayer = "anywhere",
 ) -> list[Found]:
-    """Stages by the predicted time of all requests, the best first. Raises `PlanError` if memory is short."""
+    """Stages by the predicted time of all requests, the best first; `first_layer` says whether the source
+    must have the first one. Raises `PlanError` if memory is short.
+    """
     found: list[Found] = []
     refusal: PlanError | None = None
     for batch in batches(demand.sequences):
@@ -88,7 +90,7 @@ def does_fit(plan: Callable[[], object]) -> bool:
 
 
 def batches(sequences: int) -> list[int]:
-    """Sizes of micro-batches, from one request to all: those that divide a burst."""
+    """Sizes of micro-batches, from one request to all: those that divide a burst of so many `sequences`."""
     return [size for size in range(1, sequences + 1) if sequences % size == 0]
 
 

@@ -98,6 +98,7 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
         return []
 
     def seconds(self, shares: Shares) -> float:
+        """Seconds of the request with these shares, by the judge."""
         return self.judge.seconds(lambda model: self.plan_of(model, shares))
 
     def starts(self, group: Group) -> list[Shares]:

@@ -16,6 +16,7 @@ ALL_REDUCE_HELP = (
     "How partial sums are added up: ring has the fewest bytes, direct one hop, star and tree few messages; "
     "auto takes ring or direct, for prompts and for tokens the faster one."
 )
+"""Description of the parameter `all_reduce`."""
 
 HOP_S = 100e-6
 """The least that a message costs beside its bytes and the links' delay, also where a device states no cost

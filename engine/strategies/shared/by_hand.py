@@ -105,8 +105,8 @@ def bounds_by_hand(
     order: Sequence[int] = (),
     head_step: int = 1,
 ) -> Bounds:
-    """Heads and columns of each named device, in this `order` of ranks, else in that of the plan. Raises
-    `PlanError`.
+    """Heads and columns of each named device, in this `order` of ranks, else in that of the plan; heads come
+    in multiples of `head_step`. Raises `PlanError`.
     """
     check_whole(name, model, plan.devices, "heads", head_step)
     check_whole(name, model, plan.devices, "columns")
@@ -176,7 +176,7 @@ def of_stages(cluster: ClusterSpec, stages: Sequence[Stage]) -> PlanByHand:
 def of_shares(
     cluster: ClusterSpec, layout: ShareLayout, row_weights: Sequence[float] | None = None
 ) -> PlanByHand:
-    """Heads and columns of a group's members, and their weights for dividing rows."""
+    """Heads and columns of a group's members, and their `row_weights` for dividing rows."""
     shares = [
         DeviceShare(
             device=cluster.devices[rank].name,

@@ -77,6 +77,7 @@ class Demand(NamedTuple):
 
     @property
     def generates(self) -> bool:
+        """Whether there are decode steps."""
         return self.new_tokens > 0
 
     @property
@@ -124,8 +125,9 @@ def _on_layer(one: SizedOp, layer: int) -> SizedOp:
 
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
-    """What a strategy plans for: the sizes of `workload` as `model` computes it, the answer as long as the
-    workload assumes. Raises `SpecError` if it has no token count yet or asks for what `model` cannot do.
+    """What a strategy plans for: the sizes of `workload` as `model` computes it, all requests of a burst as
+    one batch if the method `batches_bursts`, the answer as long as the workload assumes. Raises `SpecError`
+    if it has no token count yet or asks for what `model` cannot do.
     """
     if workload.prompt_tokens is None:
         raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
@@ -169,7 +171,7 @@ def _assuming(known: Demand, length: int) -> Demand:
 
 
 def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:
-    """Hidden states [B, T, D]."""
+    """The shape of hidden states: [B, T, D]."""
     return Meta((batch, rows, model.hidden_size), model.dtype)
 
 
@@ -274,7 +276,8 @@ def check_memory(
 ) -> None:
     """Check weights, KV caches at their largest and working sets against each device's memory.
 
-    `kv_bytes` and `ops` are by rank. Raises `PlanError` with every device that lacks memory.
+    `kv_bytes` and `ops` are by rank. Raises `PlanError` with every device that lacks memory; `remedy` ends
+    its sentence: what a person may do.
     """
     short = []
     for rank in sorted({holding.device for holding in plan.holdings}):

@@ -15,10 +15,14 @@ from engine.strategies.shared.demand import Demand, SizedOp, hidden, prompt_ops
 from engine.strategies.shared.messages import message_s
 
 EmbeddingChoice = Literal["source", "members", "auto"]
+"""The parameter `embedding`: who embeds tokens."""
+
 EMBEDDING_HELP = (
     "Which devices embed tokens: the source, which sends hidden rows, or all members, which hold the table "
     "and get ids of 8 bytes; auto takes members where a token's rows take long to send and the table fits."
 )
+"""Description of the parameter `embedding`."""
+
 TABLE = Slice(layer=-1, part="embed")
 
 

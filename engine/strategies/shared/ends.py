@@ -26,8 +26,8 @@ def tag(step: Step, purpose: str, layer: int = -1) -> str:
 
 
 async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
-    """Embed token ids [B, T], and the picture of an `ImagePrompt`, into hidden rows [B, T, D]. Only the
-    source calls this.
+    """Embed `prompt`, token ids [B, T] and the picture of an `ImagePrompt`, into hidden rows [B, T, D]. Only
+    the source calls this.
     """
     if not isinstance(prompt, ImagePrompt):
         return await ctx.compute(Embed(step.start), prompt)
@@ -38,8 +38,8 @@ async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
 
 
 async def finish(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
-    """Logits [B, V] of the last row, class scores [B, C] of a classifier, or hidden states [B, T, D] of an
-    encoder. Only the source calls this.
+    """The result, from the `hidden` rows that `wanted_rows` gives: logits [B, V] of the last row, class
+    scores [B, C] of a classifier, or hidden states [B, T, D] of an encoder. Only the source calls this.
     """
     return await ctx.compute(result_op(ctx.model, bool(step.cache)), wanted_rows(step, hidden))
 
@@ -52,7 +52,9 @@ def result_op(model: ModelSpec, generates: bool) -> Op:
 
 
 def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
-    """The rows of the last layer that the source needs: the last row when generating, else all rows."""
+    """The rows of the last layer, `hidden` [B, T, D], that the source needs: the last one [B, 1, D] when
+    generating, else all.
+    """
     rows = shape_of(hidden)[1]
     return narrow(hidden, 1, rows - 1, rows) if step.cache else hidden
 
@@ -73,6 +75,7 @@ def end_slices(model: ModelSpec) -> tuple[Slice, ...]:
 
 
 def end_holdings(cluster: ClusterSpec, model: ModelSpec) -> tuple[HeldSlice, ...]:
+    """What the source holds besides layers."""
     return tuple(HeldSlice(device=cluster.source_rank, slice=piece) for piece in end_slices(model))
 
 

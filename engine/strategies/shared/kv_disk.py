@@ -46,7 +46,7 @@ class DiskRows:
         self._fetch(self.layers.start)
 
     async def compute(self, op: Op, *inputs: Tensor) -> Tensor:
-        """Run `op` once all rows of its KV cache are in memory."""
+        """Run `op` on `inputs` of the shapes that it takes, once all rows of its KV cache are in memory."""
         if not self.active or op.cache is None:
             return await self._compute(op, *inputs)
         await self.settle()
@@ -73,6 +73,8 @@ class DiskRows:
 def disk_rows(
     ctx: Ctx, plan: Plan[KVLayout], step: Step, heads: tuple[int, int], compute: Compute | None = None
 ) -> DiskRows:
-    """`DiskRows` of a device with query heads [start, stop) of every layer; without heads it has no rows."""
+    """`DiskRows` of a device with query heads [start, stop) of every layer, none without heads. `compute`
+    runs an operation, `ctx.compute` if it is None.
+    """
     start, stop = heads
     return DiskRows(ctx, plan, step, range(ctx.model.num_layers if start < stop else 0), compute)

@@ -27,12 +27,15 @@ from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
 
 KVPressure = Literal["oom", "recompute", "offload_kv"]
+"""The parameter `kv_pressure`: what happens when KV caches outgrow memory."""
+
 CANDIDATES = 32
 KV_PRESSURE_HELP = (
     "When the KV cache outgrows memory: oom refuses the plan; recompute evicts the oldest tokens "
     "and computes their keys and values again in every step; offload_kv has the oldest rows on disk "
     "and reads them back in every step."
 )
+"""Description of the parameter `kv_pressure`."""
 
 KVLayoutT = TypeVar("KVLayoutT", bound=KVLayout)
 
@@ -146,7 +149,9 @@ def attention_op(
 
 
 async def run_block(rows: DiskRows, plan: Plan[KVLayout], step: Step, layer: int, x: Tensor) -> Tensor:
-    """Run a whole layer over the rows of `step` in parts, because KV rows are evicted or on disk."""
+    """Run a whole layer over the rows `x` [B, T, D] of `step` in parts, because KV rows are evicted or on
+    disk; gives [B, T, D].
+    """
     ctx, model = rows.ctx, rows.ctx.model
     total = await rows.compute(attention_op(plan, step, layer, 0, model.num_heads, True), x)
     x = await ctx.compute(Residual(layer, "attention"), x, total)

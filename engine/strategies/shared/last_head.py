@@ -19,15 +19,21 @@ from engine.strategies.shared.demand import Demand, SizedOp, hidden
 from engine.strategies.shared.ends import wanted_rows
 
 HeadPlace = Literal["source", "last"]
+"""The parameter `head`: who computes logits."""
+
 HEAD_HELP = (
     "Which device computes logits: the source, to which the last stage sends a hidden row, or the last "
     "stage, which sends the chosen token's id of 8 bytes and keeps the logits for the comparison."
 )
+"""Description of the parameter `head`."""
+
 HEAD = Slice(layer=-1, part="lm_head")
 
 
 async def choose_and_send(ctx: Ctx, step: Step, x: Tensor, dst: int, tag: str) -> None:
-    """Send ids [B] of the next tokens, from the last layer's rows, to rank `dst`; then keep the logits."""
+    """Send ids [B] of the next tokens, from the last layer's rows `x` [B, T, D], to rank `dst`; then keep the
+    logits.
+    """
     logits = await ctx.compute(Head(), wanted_rows(step, x))
     ctx.send(await ctx.compute(Greedy(), logits), dst, tag)
     ctx.keep_logits(step.requests, step.index, 0, logits)

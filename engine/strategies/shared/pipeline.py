@@ -118,6 +118,7 @@ class StageLayers:
         self.rows.begin()
 
     async def run(self, step: Step, x: Tensor) -> Tensor:
+        """Hidden rows `x` [B, T, D] through the layers: [B, T, D]."""
         if self.plan.layout.evicted_rows(step) or self.rows.active:
             for layer in self.layers:
                 x = await run_block(self.rows, self.plan, step, layer, x)
@@ -139,6 +140,7 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
         return plan.layout.micro_batch
 
     def stage_layers(self, ctx: Ctx, plan: Plan[StagesLayoutT], layers: range) -> StageLayers:
+        """What runs the stage of this device; a method whose layers are not all resident has its own."""
         return StageLayers(ctx, plan, layers)
 
     def chooses_last(self, plan: Plan[StagesLayoutT]) -> bool:
@@ -153,8 +155,9 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
         tokens: Sequence[Tensor | None],
         done: Done,
     ) -> None:
-        """Every device processes the micro-batches in order. At the source one more program per step receives
-        its result, so that a result is handed over even while the source computes its own stage.
+        """Every device processes the micro-batches in order, from `tokens` [B, T] of each at the source. At
+        the source one more program per step receives its result, so that a result is handed over even while
+        the source computes its own stage.
         """
         source = ctx.cluster.source_rank
         stages = plan.layout.stages

@@ -30,7 +30,8 @@ def largest_remainder(total: int, weights: Sequence[float]) -> tuple[int, ...]:
 
 
 def head_shares(model: ModelSpec, weights: Sequence[float]) -> tuple[int, ...]:
-    """Query heads per device: whole KV groups if every device can have one, otherwise single heads.
+    """Query heads per device, in proportion to `weights`: whole KV groups if every device can have one,
+    otherwise single heads.
 
     If several devices have heads of one group, each of them has a copy of the group's KV head.
     """

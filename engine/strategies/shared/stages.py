@@ -25,6 +25,7 @@ from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_s
 
 StagesBy = Literal["memory", "flops", "even"]
+"""In proportion to what stages are cut: memory, speed, or none: as equal as layers allow."""
 
 
 class Stage(Value):
@@ -36,6 +37,7 @@ class Stage(Value):
 
     @property
     def num_layers(self) -> int:
+        """How many layers it has."""
         return self.stop - self.start
 
 
@@ -136,7 +138,7 @@ def layer_bytes(model: ModelSpec, demand: Demand) -> int:
 
 
 def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
-    """Reduce each size to its cap; the excess goes to entries below their cap, lowest index first."""
+    """Reduce sizes to their `caps`; the excess goes to entries below their cap, lowest index first."""
     filled = [min(size, cap) for size, cap in zip(sizes, caps, strict=True)]
     excess = sum(sizes) - sum(filled)
     for index, cap in enumerate(caps):
@@ -149,6 +151,7 @@ def fill(sizes: Sequence[int], caps: Sequence[int]) -> tuple[int, ...]:
 def too_small(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, strategy: str, rooms: Sequence[Room]
 ) -> PlanError:
+    """The refusal of a model for which these `rooms` together are too little: with need and have."""
     have = ", ".join(
         f"{cluster.devices[room.rank].name} has {human(cluster.devices[room.rank].usable_bytes, 'B')} "
         f"for {room.layers}"

@@ -65,10 +65,12 @@ class ShareLayout(KVLayout):
     columns: tuple[Count, ...]
 
     def heads_of(self, rank: int) -> tuple[int, int]:
+        """Query heads [start, stop) of a member."""
         me = self.group.index(rank)
         return self.heads[me], self.heads[me + 1]
 
     def columns_of(self, rank: int) -> tuple[int, int]:
+        """Feed-forward columns [start, stop) of a member."""
         me = self.group.index(rank)
         return self.columns[me], self.columns[me + 1]
 
@@ -88,6 +90,7 @@ class AllReduceLayout(ShareLayout):
     """Every member has the table and gets token ids; else the source embeds and sends hidden rows."""
 
     def all_reduce_of(self, step: Step) -> AllReduce:
+        """The algorithm of the sums in `step`."""
         decodes = step.phase == "decode" and self.decode_all_reduce is not None
         return self.decode_all_reduce or self.all_reduce if decodes else self.all_reduce
 
@@ -113,7 +116,9 @@ class TensorParallel(Strategy[ParamsT, AllReduceLayoutT]):
 async def split_pass(
     ctx: Ctx, plan: Plan[AllReduceLayout], step: Step, tokens: Tensor | None, partial_sum: PartialSum
 ) -> Tensor | None:
-    """One step on this device; the result at the source, None elsewhere."""
+    """One step on this device, from `tokens` [B, T] at the source; the result there, None elsewhere. Every
+    share of a layer is computed by `partial_sum`, which is `ctx.compute` or loads the weights before.
+    """
     group, source = plan.layout.group, ctx.cluster.source_rank
     rows = None
     if ctx.rank in group:
@@ -158,7 +163,9 @@ def split_plan(
     splits_head: bool = False,
     embedding: EmbeddingChoice = "source",
 ) -> Plan[TensorParallelLayout]:
-    """The workers' shares (heads and columns of each) as a plan; raises `PlanError` if memory is short."""
+    """The workers' shares (heads and columns of each, of the head too if it `splits_head`) as a plan; raises
+    `PlanError` if memory is short.
+    """
     bounds = Bounds(cluster.workers, bounds_of(heads), bounds_of(columns))
     return bounds_plan(name, cluster, model, demand, bounds, how, splits_head, embedding)
 
