@@ -255,11 +255,30 @@ def constructor(kind: type) -> str:
     return signature(kind).removesuffix(" -> None")
 
 
+class _Written:
+    """An annotation that is shown as it is written, without the quotes of a text."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
 def signature(function: Any) -> str:
     """As it is written: annotations are text already."""
     found = inspect.signature(function)
-    kept = [one for one in found.parameters.values() if one.name not in ("self", "cls")]
-    return str(found.replace(parameters=kept)).replace("'", "")
+    kept = [
+        one.replace(annotation=_written(one.annotation))
+        for one in found.parameters.values()
+        if one.name not in ("self", "cls")
+    ]
+    shown = found.replace(parameters=kept, return_annotation=_written(found.return_annotation))
+    return str(shown).replace("'", '"')
+
+
+def _written(annotation: Any) -> Any:
+    return _Written(annotation) if isinstance(annotation, str) else annotation
 
 
 def code(line: str) -> str:
@@ -304,7 +323,9 @@ def assigned(module: str, name: str) -> tuple[str, str]:
         if isinstance(node, ast.ImportFrom) and node.module and any(one.name == name for one in node.names):
             return assigned(node.module, name) if node.module.startswith(OURS) else (node.module, "")
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return ast.unparse(node.value), attribute_docs(module)[""].get(name, "")
+            value = ast.unparse(node.value)
+            value = value if '"' in value else value.replace("'", '"')
+            return value, attribute_docs(module)[""].get(name, "")
     raise LookupError(f"{module} assigns no {name}: import it from where it is assigned.")
 
 
