@@ -46,8 +46,8 @@ def fastest_shares(
     """All shares that were played and can be, by the judge's `seconds`, the fastest first.
 
     The `budget` ends the search. `steps`: by unit, how many move at least; 0: its division stays as it is.
-    Only shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose ranks
-    do in `order`.
+    Only shares that `fits` are played, and of those `sure` in any case. Of equals those come first whose
+    ranks do in `order`.
     """
     search = _Search(estimate_s, seconds, order, budget)
     for shares in sure:
