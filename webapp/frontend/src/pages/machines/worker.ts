@@ -51,8 +51,8 @@ export function calibrationNow(worker: FleetWorker): { text: string; share: numb
   return { text: `${times}: ${now.what}`, share: Math.min(0.99, now.elapsed_s / now.about_s) };
 }
 
-/** Another program that emulates on a worker's machine, and whether the worker waits for it. */
+/** Another program that emulates on a worker's machine, and whether runs wait for it. */
 export function besideText(holder: Holder): string {
   const who = holderText(holder);
-  return holder.counts ? `Waits for ${who}.` : `Beside it: ${who}, for which nobody waits.`;
+  return holder.counts ? `In use by ${who}; runs wait for it.` : `Beside it: ${who}, for which nobody waits.`;
 }
