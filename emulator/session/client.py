@@ -21,6 +21,7 @@ from emulator.session.turns import Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
+from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
@@ -42,9 +43,13 @@ def expect_emulations(many: bool = False) -> None:
 
 
 def emulate(
-    spec: RunSpec, on_events: OnEvents, commands: queue.Queue[LiveCommand] | None = None
+    spec: RunSpec,
+    on_events: OnEvents,
+    commands: queue.Queue[LiveCommand] | None = None,
+    plan: Plan | None = None,
 ) -> RunReport:
-    """Run `spec` on an emulated network; its report, which is also the last event.
+    """Run `spec` on an emulated network; its report, which is also the last event. `plan`: the one that was
+    made of it before, if any.
 
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
@@ -69,7 +74,7 @@ def emulate(
         MemoryGroup(limits.memory_bytes) as group,
         Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
     ):
-        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec))
+        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec), plan)
 
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
@@ -94,10 +99,11 @@ class _SessionClient:
         self.stop_sent_s: float | None = None
         self.stop_heard = False
 
-    def run(self, spec: RunSpec) -> RunReport:
+    def run(self, spec: RunSpec, plan: Plan | None) -> RunReport:
         self.lines.send(
             {
                 "spec": spec.model_dump(mode="json"),
+                "plan": plan.model_dump(mode="json") if plan else None,
                 "source": source_of(spec.strategy),
                 "memory_bytes": self.guard.limits.memory_bytes,
             }

@@ -39,7 +39,7 @@ from engine.models.reference import process as references
 from engine.runs.execute import execute
 from engine.runs.holds import Most
 from engine.runs.readiness import READY_S
-from engine.strategies.registry import add_source
+from engine.strategies.registry import add_source, plan_from_json
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
     from emulator.network.mininet_network import MininetNetwork
@@ -79,6 +79,7 @@ class Session:
         if spec.method is not None and first["source"]:
             add_source(first["source"], spec.method)
         self.paced = spec.dilation != "native"
+        plan = plan_from_json(first["plan"]) if first.get("plan") else None
         execute(
             spec,
             self.open_network,
@@ -88,6 +89,7 @@ class Session:
             self.prioritise_devices,
             number_from(READY_VARIABLE, READY_S),
             Most(first.get("memory_bytes", math.inf), MOST_PROCESSES),
+            plan,
         )
         self.flush()
 

@@ -13,6 +13,7 @@ from engine.domain.errors import SpecError
 from engine.domain.events import AttemptBegun, PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
 from engine.domain.network import LinkMeasurement, Network
+from engine.domain.plan import Plan
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
 from engine.domain.spec import RunSpec
@@ -58,16 +59,18 @@ def execute(
     before_start: Callable[[], None] = lambda: None,
     ready_s: float = READY_S,
     most: Most = NO_LIMIT,
+    plan: Plan | None = None,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
 
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
     `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
     the clock starts; `ready_s` is how long devices may take until then, and longer for many devices and
-    weights (`readiness.py`); `most` is what it may take of the machine. Raises `SpecError`, `PlanError`,
-    `HostError`.
+    weights (`readiness.py`); `most` is what it may take of the machine; `plan` as for `prepare`. Raises
+    `SpecError`, `PlanError`, `HostError`.
     """
-    return _Execution(spec, watch, ready_s, most).run(open_network, next_command, should_stop, before_start)
+    execution = _Execution(spec, watch, ready_s, most, plan)
+    return execution.run(open_network, next_command, should_stop, before_start)
 
 
 class _Ready(NamedTuple):
@@ -92,8 +95,8 @@ class _Played(NamedTuple):
 class _Execution:
     """One real run, step by step; `timings` has the wall seconds of each, of all attempts together."""
 
-    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float, most: Most):
-        self.spec, self.most = spec, most
+    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float, most: Most, plan: Plan | None):
+        self.spec, self.most, self.plan = spec, most, plan
         self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
@@ -150,7 +153,7 @@ class _Execution:
                 "take weight_bits 8 or 4, which runs compute with, or leave it out."
             )
         self._state("planning")
-        prepared = prepare(spec)
+        prepared = prepare(spec, self.plan)
         spec = self.spec = prepared.spec
         check_holds(spec, prepared.plan, self.most)
         can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it

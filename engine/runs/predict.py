@@ -56,13 +56,14 @@ class Prepared(NamedTuple):
     plan: Plan
 
 
-def prepare(spec: RunSpec) -> Prepared:
+def prepare(spec: RunSpec, plan: Plan | None = None) -> Prepared:
     """The run of `spec` with its requests and its plan; all times of its scenario are in seconds.
 
-    Raises `SpecError` and `PlanError`.
+    `plan`: the one that was made of this spec before; it is checked, and none is made. Raises `SpecError` and
+    `PlanError`.
     """
     requests = requests_of(spec)
-    prepared = Prepared(spec, requests, plan_of(spec, requests))
+    prepared = Prepared(spec, requests, plan_of(spec, requests, plan))
     return _with_times(prepared) if spec.scenario.is_relative else prepared
 
 
@@ -80,9 +81,9 @@ def _with_times(prepared: Prepared) -> Prepared:
     return prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
 
 
-def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
-    """The plan of the run's strategy. Raises `SpecError` for bad parameters, `PlanError` when the strategy
-    cannot or finds no plan.
+def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = None) -> Plan:
+    """The plan of the run's strategy: `made` if there is one and it is a plan of this run. Raises `SpecError`
+    for bad parameters, `PlanError` when the strategy cannot or finds no plan.
     """
     chosen = strategy_of(spec)
     params = chosen.Params.parse(spec.params, f"parameters of {spec.strategy}")
@@ -95,7 +96,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...]) -> Plan:
     num_positions = max(len(request.tokens) for request in requests)
     workload = spec.workload.model_copy(update={"prompt_tokens": num_positions})
     with errors_of(chosen, "`plan` raised"):
-        plan = chosen.plan(cluster, spec.model, workload, params)
+        plan = made or chosen.plan(cluster, spec.model, workload, params)
     if (
         not isinstance(plan, Plan)
         or plan.strategy != chosen.name
@@ -143,13 +144,14 @@ def predict(
     watch: Watch = _nobody,
     should_stop: Callable[[], bool] = lambda: False,
     reached: Reached = lambda tokens: None,
+    plan: Plan | None = None,
 ) -> RunReport:
     """The simulated world's report. Loads no torch, needs no root.
 
-    `reached` gets, now and then, about how many tokens have been simulated. Raises `SpecError` and
-    `PlanError`; a run that cannot finish is an outcome in the report.
+    `reached` gets, now and then, about how many tokens have been simulated. `plan` as for `prepare`. Raises
+    `SpecError` and `PlanError`; a run that cannot finish is an outcome in the report.
     """
-    prepared = prepare(spec)
+    prepared = prepare(spec, plan)
     spec = prepared.spec
     watch(PlanMade.of(prepared.plan))
     with no_search_for_cycles():

@@ -11,10 +11,11 @@ from django.dispatch import Signal
 from django.http import Http404
 
 from engine.domain.host_times import HostProfile
+from engine.domain.plan import Plan
 from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read_spec, to_document
+from engine.domain.stored import read_plan, read_spec, to_document
 from engine.domain.values import Value
 from engine.runs.predict import prepare
 from webapp.accounts import rights
@@ -107,6 +108,13 @@ def store(request: RunRequest, spec: RunSpec, planned: Planned | None, owner: Us
         model=request.model,
         strategy=request.strategy,
     )
+
+
+def plan_of(run: Run) -> Plan | None:
+    """The plan that was made when the run was asked for: its prediction and its emulation take that one. None
+    if there is none, or none that this version of the program reads; then they make one.
+    """
+    return read_plan(run.plan, f"The plan of {run}").value if run.plan else None
 
 
 def listed_params(request: RunRequest) -> dict[str, Any]:

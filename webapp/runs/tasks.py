@@ -89,7 +89,8 @@ def predict_run(run_id: int) -> None:
     why = ""
     try:
         unwanted = predictions.Unwanted(run_id)
-        report = with_uncertainty(predict(spec_to_predict(run), should_stop=unwanted), unwanted)
+        predicted = predict(spec_to_predict(run), should_stop=unwanted, plan=services.plan_of(run))
+        report = with_uncertainty(predicted, unwanted)
         report = with_best_planner(report)
     except EdgeLoomError as error:
         why = str(error)
@@ -155,7 +156,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         try:
             with commands, stopped_with_the_worker(run_id, commands):
                 spec = with_local_weights(read_spec(run.spec, f"The spec of {run}").needed())
-                report = emulate(spec, watch, commands.queue)
+                report = emulate(spec, watch, commands.queue, services.plan_of(run))
             recording.keep(owner, publisher, without_place(report))
         except lease.Lost as lost:
             logger.warning("%s", lost)

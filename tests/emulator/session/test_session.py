@@ -1,5 +1,6 @@
 """What a session sends and takes between the calls of the engine, without a network or a process."""
 
+import json
 import math
 import os
 import socket
@@ -20,6 +21,7 @@ from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
 from engine.models.reference import process
 from engine.models.reference.process import run_apart
+from engine.runs.predict import prepare
 from tests.support.one_device import spec_of
 
 TICK = ClockTicked(time_s=1.0, wall_s=2.0)
@@ -94,7 +96,18 @@ def test_a_run_has_the_time_to_get_ready_and_the_memory_that_its_starter_says(
         monkeypatch.setenv("LOOM_READY_S", seconds)
         first = {"spec": spec().model_dump(mode="json"), "memory_bytes": 5}
         Session(FakeLines([first])).run()  # type: ignore[arg-type]
-    assert [arguments[-2:] for arguments in given] == [(120.0, (5, 8192)), (7.0, (5, 8192))]
+    assert [arguments[-3:] for arguments in given] == [(120.0, (5, 8192), None), (7.0, (5, 8192), None)]
+
+
+def test_a_run_that_was_planned_before_takes_that_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[object, ...]] = []
+    monkeypatch.setattr(server, "execute", lambda *arguments: given.append(arguments))
+    made, _ = client()
+    plan = prepare(spec()).plan
+    with pytest.raises(RunError):
+        made.run(spec(), plan)
+    Session(FakeLines(json.loads(json.dumps(made.lines.sent)))).run()  # type: ignore[arg-type]
+    assert given[0][-1] == plan and type(given[0][-1].layout) is type(plan.layout)  # type: ignore[attr-defined]
 
 
 def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,9 +155,9 @@ def spec() -> RunSpec:
 def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -> None:
     made, events = client([{"events": to_json([RUNNING])}], commands=({"kind": "stop"},))
     with pytest.raises(RunError, match=r"ended without a report: the reason\."):
-        made.run(spec())
+        made.run(spec(), None)
     assert events == [RUNNING]
-    first = {"spec": spec().model_dump(mode="json"), "source": "", "memory_bytes": 7}
+    first = {"spec": spec().model_dump(mode="json"), "plan": None, "source": "", "memory_bytes": 7}
     assert made.lines.sent == [first, {"kind": "stop"}]
     assert made.session.noted
 
@@ -152,7 +165,7 @@ def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -
 def test_an_error_of_the_session_keeps_its_class_and_carries_what_the_process_wrote() -> None:
     made, _ = client([{"error": {"kind": "PlanError", "message": "no plan"}}])
     with pytest.raises(PlanError, match="no plan") as caught:
-        made.run(spec())
+        made.run(spec(), None)
     assert caught.value.__notes__ == ["Traceback\nthe reason"]
 
 
@@ -177,14 +190,14 @@ def test_a_session_that_ignores_a_stop_is_killed() -> None:
     """Leaving the block of `Isolated` kills it; a report cannot come any more."""
     made, _ = patient(1.0, *[[]] * 100)
     with pytest.raises(Cancelled, match="did not react for 5 s and was killed"):
-        made.run(spec())
+        made.run(spec(), None)
     assert len(made.lines.waiting) > 80
 
 
 def test_a_session_that_has_heard_a_stop_may_take_its_time() -> None:
     made, events = patient(1.0, [], [{"stopping": True}], *[[]] * 100, [{"events": to_json([RUNNING])}])
     with pytest.raises(RunError, match="ended without a report"):
-        made.run(spec())
+        made.run(spec(), None)
     assert events == [RUNNING]
 
 

@@ -8,9 +8,13 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError
+from engine.domain.plan import Plan
+from engine.domain.report import RunReport
 from engine.domain.scenario import Scenario, SlowDevice
+from engine.domain.spec import RunSpec
 from engine.domain.stored import read_spec
 from engine.runs.predict import predict
+from engine.strategies.registry import strategy
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, request_body
 from webapp.jobs import lease, workers
@@ -52,6 +56,32 @@ def test_a_prediction_that_meets_a_limit_says_so_on_the_page_of_its_run(
     tasks.predict_run(run.pk)
     answer = alice.get(f"/runs/{run.pk}").json()
     assert answer["prediction"]["outcome"]["kind"] == "finished" and answer["problems"] == []
+
+
+def test_a_run_is_predicted_and_emulated_with_the_plan_that_was_made_when_it_was_asked_for(
+    live_redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = RunRequest.parse(request_body(strategy="single"), "test")
+    planned = services.planned(spec := spec_of(request))
+    run, made = services.store(request, spec, planned, None), planned.plan
+
+    def never(*given: Any) -> None:
+        raise AssertionError("planned again")
+
+    monkeypatch.setattr(type(strategy("single")), "plan", never)
+    tasks.predict_run(run.pk)
+    run.refresh_from_db()
+    assert run.prediction is not None and run.prediction["plan"] == made.model_dump(mode="json")
+    given: list[Any] = []
+
+    def emulated(spec: RunSpec, watch: Any, commands: Any, plan: Plan | None) -> RunReport:
+        given.append(plan)
+        return predict(spec, plan=plan)
+
+    monkeypatch.setattr(tasks, "emulate", emulated)
+    Run.objects.filter(pk=run.pk).update(status="planning", worker=str(ME))
+    tasks.emulate_run(Run.objects.get(pk=run.pk), ME)
+    assert given == [made] and Run.objects.get(pk=run.pk).status == "finished"
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
