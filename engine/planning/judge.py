@@ -114,7 +114,7 @@ class Judge:
     def _further_layers_s(self, world: SimulatedWorld, token: int) -> float:
         """What the layers that are not played take of a token."""
         further = self.model.num_layers - self.played.num_layers
-        return further * (world.layer_end_s(token, 1) - world.layer_end_s(token, 0)) if further else 0.0
+        return further * world.layer_s(token, 1) if further else 0.0
 
     def _spec(self, plan: Plan, rows: int, new_tokens: int) -> RunSpec:
         key = rows, new_tokens

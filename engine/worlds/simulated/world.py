@@ -112,9 +112,13 @@ class SimulatedWorld:
     def now_s(self) -> float:
         return self.kernel.now_s
 
-    def layer_end_s(self, token: int, layer: int) -> float:
-        """When the last device was done with `layer`, of this token's number, in a run without a trace."""
-        return max(device.layer_end_s.get((token, layer), 0.0) for device in self.devices)
+    def layer_s(self, token: int, layer: int) -> float:
+        """Seconds of `layer` in a run without a trace, in the pass of this token: on the device that ends it
+        last, from the end of the layer before. Others may still make up for a late start.
+        """
+        ends = (device.layer_end_s for device in self.devices if (token, layer) in device.layer_end_s)
+        last = max(ends, key=lambda end_s: end_s[token, layer])
+        return last[token, layer] - last[token, layer - 1]
 
     def run(
         self,
