@@ -59,7 +59,7 @@ PROCESSOR_FLOP_PER_BYTE = 15.0
 Of the presets only the Jetson Nano and the A100, whose FLOP/s leave its tensor cores out, are mistaken so.
 """
 PROCESSOR_FRACS: dict[FormatBits, float] = {8: 0.929, 4: 0.689}
-GRAPHICS_FRACS: dict[FormatBits, float] = {8: 0.929, 4: 0.911}
+GRAPHICS_FRACS: dict[FormatBits, float] = {8: 0.929, 4: 0.896}
 """The share of their memory rate at which boards of the kind read quantised weights, in the median of those
 with published rates (`topologies/format_rates.toml`).
 """

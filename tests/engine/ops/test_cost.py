@@ -151,7 +151,7 @@ def test_a_device_with_rates_of_a_format_reads_such_weights_as_they_are_stored()
     assert op_time_s(fast_memory, [STORED]) == pytest.approx(0.512 + 0.5)
 
 
-@pytest.mark.parametrize(("flop_per_s", "frac"), [(1000.0, 0.689), (2000.0, 0.911)])
+@pytest.mark.parametrize(("flop_per_s", "frac"), [(1000.0, 0.689), (2000.0, 0.896)])
 def test_a_device_without_rates_of_the_format_reads_it_as_boards_of_its_kind_do(flop_per_s, frac):
     of_8_bits = QUARTER.model_copy(update={"bits": 8})
     drawn = DEVICE.model_copy(update={"flop_per_s": flop_per_s})
