@@ -1,0 +1,80 @@
+"""No plan one move away from a best plan is faster by more than 2 %, in the full simulation."""
+
+from itertools import pairwise
+
+import pytest
+
+from bench.strategies.plans import METHODS, draw
+from engine.domain.by_hand import PlanByHand
+from engine.domain.errors import EdgeLoomError
+from engine.planning.search import Shares, moves
+from engine.runs.predict import predict, prepare
+from engine.strategies.planner.split import COLUMN_STEPS
+from tests.support.parameter_cases import with_params
+
+BEATEN = 0.98
+UNITS = ("heads", "columns", "rows")
+FINEST = 10**9
+CASES = 2
+
+
+def shares_of(layout):
+    bounds = [getattr(layout, unit) for unit in UNITS if hasattr(layout, unit)]
+    return Shares(layout.group, tuple(tuple(b - a for a, b in pairwise(cuts)) for cuts in bounds))
+
+
+def other_shares(spec, shares):
+    """A head, the least columns, or the least rows (a 32nd) of one member for another, or two of them."""
+    model, rows = spec.model, spec.workload.prompt_tokens
+    least = (model.group_size, model.intermediate_size // COLUMN_STEPS, max(1, rows // 32))
+    return set(moves(shares, least[: len(shares.amounts)], FINEST)) - {shares}
+
+
+def other_groups(spec, shares):
+    """One device more, less, or another, with equal shares, as DeepSpeed has them."""
+    group, workers = shares.group, spec.cluster.workers
+    others = [rank for rank in workers if rank not in group]
+    found = [tuple(kept for kept in group if kept != gone) for gone in group]
+    found += [(*group, rank) for rank in others]
+    found += [tuple(rank if kept == gone else kept for kept in group) for gone in group for rank in others]
+    whole = [sum(unit) for unit in shares.amounts]
+    return [
+        Shares(some, tuple((size // len(some),) * len(some) for size in whole))
+        for some in found
+        if some and all(size % len(some) == 0 for size in whole)
+    ]
+
+
+def latency_s(spec, shares):
+    """Predicted seconds of these shares; infinity where they have no room."""
+    devices = [
+        {"device": spec.cluster.devices[rank].name, **dict(zip(UNITS, amounts, strict=False))}
+        for rank, amounts in zip(shares.group, zip(*shares.amounts, strict=True), strict=True)
+    ]
+    by_hand = PlanByHand.model_validate({"devices": devices}).model_dump()
+    try:
+        return predict(with_params(spec, planner="best", plan=by_hand)).latency_s
+    except EdgeLoomError:
+        return float("inf")
+
+
+@pytest.mark.parametrize(
+    ("name", "neighbours"),
+    [("megatron", other_shares), ("galaxy", other_shares), ("deepspeed", other_groups)],
+)
+def test_no_best_plan_is_beaten_by_one_that_is_one_move_away(name, neighbours):
+    compared, index = 0, METHODS.index(name)
+    while compared < CASES:
+        spec, index = with_params(draw(index)[0], planner="best"), index + len(METHODS)
+        if not 1 < len(spec.cluster.workers) < 4:
+            continue
+        try:
+            best = shares_of(prepare(spec).plan.layout)
+        except EdgeLoomError:
+            continue
+        if len(best.group) == 1:
+            continue
+        limit_s = BEATEN * latency_s(spec, best)
+        beaten_by = [other for other in neighbours(spec, best) if latency_s(spec, other) < limit_s]
+        assert not beaten_by, f"{spec.name}: {best} is beaten by {beaten_by}"
+        compared += 1
