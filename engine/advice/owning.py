@@ -1,12 +1,18 @@
-"""Which link is worth ten times its rate, and what a token costs, of a cluster that there is. Pure."""
+"""Of a cluster that there is: which link is worth ten times its rate, what a token costs, how long a context
+its memory holds, and how long weights take to its boards. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import inf
 
 from engine.advice.candidates import Candidate, with_link
 from engine.advice.changes import best_of, change_of, specs_to_try
 from engine.advice.replies import (
+    METHODS,
     MOST_OPTIONS,
     Asker,
     Option,
@@ -17,9 +23,15 @@ from engine.advice.replies import (
     on_real_boards,
 )
 from engine.advice.values import Assessment, Objective
-from engine.domain.errors import SpecError
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import ModelSpec, QuantisedBits, in_bits
+from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
-from engine.domain.units import human, human_j
+from engine.domain.token_bucket import FRAME_BYTES, SEGMENT_BYTES
+from engine.domain.units import between, human, human_j, human_s
+from engine.domain.workload import Workload
+from engine.ops.ledger import Ledger
+from engine.strategies.registry import strategy
 
 TIMES = 10.0
 """How many times its rate an upgraded link has: from Fast Ethernet to Gigabit, from there to 10 Gigabit."""
@@ -111,3 +123,124 @@ def _money(
 
 def _of(rows: Sequence[Assessment], option: Option) -> Assessment:
     return next(row for row in rows if row.strategy == option.strategy)
+
+
+# What fits ----------------------------------------------------------------------------------------
+BITS: tuple[QuantisedBits | None, ...] = (4, 8, None)
+MOST_TOGETHER = 1024
+
+
+def longest_context(base: RunSpec) -> Reply:
+    """The longest context of one request, and the most requests of the workload's length at once, for which
+    the methods that boards are tried with have a plan. Raises `SpecError`.
+    """
+    check_tokens(base)
+    plain = base.model.model_copy(update={"weight_bits": 0.0})
+    tokens = (base.workload.prompt_tokens or 1) + base.workload.new_tokens
+    options, said = [], []
+    for bits in BITS:
+        model = in_bits(plain, bits)
+        found = [(*_sizes_that_fit(base, model, name), name) for name in METHODS]
+        longest, _, method = max(found, key=lambda each: each[0])
+        together = max(many for _, many, _ in found)
+        words = f"in {bits or 8 * model.element_bytes} bits"
+        many = f"{together:,}{' or more' if together == MOST_TOGETHER else ''}"
+        said.append(
+            f"{longest:,} tokens {words} ({method}; or {many} at once)" if longest else f"none {words}"
+        )
+        options.append(Option(words=words, strategy=method if longest else "none", figure=longest))
+    text = (
+        f"The longest context of {plain.name} for which {base.cluster.name} has memory: {', '.join(said)}; "
+    )
+    text += f"at once are requests of {tokens:,} tokens, and the model has {plain.max_positions:,} positions."
+    return Reply(question="context", sentence=text, unit="tokens", options=tuple(options))
+
+
+def _sizes_that_fit(base: RunSpec, model: ModelSpec, name: str) -> tuple[int, int]:
+    """The longest context of one request, and the most requests at once, of a method."""
+    work, new = base.workload, base.workload.new_tokens
+    longest = _longest(
+        range(new + 1, model.max_positions + 1),
+        lambda length: _has_plan(base, model, name, length - new, 1),
+    )
+    prompt = work.prompt_tokens or 1
+    together = _longest(
+        range(1, MOST_TOGETHER + 1), lambda count: _has_plan(base, model, name, prompt, count)
+    )
+    return longest, together
+
+
+def _longest(numbers: range, fits: Callable[[int], bool]) -> int:
+    """The largest of ascending `numbers` that fits, as all smaller ones do; 0 if none."""
+    count = bisect_left(numbers, True, key=lambda number: not fits(number))
+    return numbers[count - 1] if count else 0
+
+
+def _has_plan(base: RunSpec, model: ModelSpec, name: str, prompt_tokens: int, together: int) -> bool:
+    work = Workload(
+        prompt_tokens=prompt_tokens,
+        new_tokens=base.workload.new_tokens,
+        requests=together,
+        pattern="bursty" if together > 1 else "sporadic",
+    )
+    try:
+        return _planned(base, model, name, work) is not None
+    except PlanError:
+        return False
+
+
+def _planned(base: RunSpec, model: ModelSpec, name: str, workload: Workload) -> Plan | None:
+    """A plan by the method's own rule: a faster one takes longer to find and no less memory. None: the
+    method does not run this model here.
+    """
+    chosen = strategy(name)
+    if chosen.supports(base.cluster, model):
+        return None
+    params = {"planner": "paper"} if "planner" in chosen.Params.model_fields else {}
+    return chosen.plan(base.cluster, model, workload, chosen.Params.parse(params, name))
+
+
+# The start ----------------------------------------------------------------------------------------
+def time_to_start(base: RunSpec, rows: Sequence[Assessment], objective: Objective) -> Reply:
+    """How long the weights of the best strategy's plan take from the source to their boards: all at once, and
+    one board after another, by TCP in full frames.
+    """
+    best, cluster = best_of(rows, objective), base.cluster
+    plan = _planned(base, base.model, best.strategy, base.workload) if best else None
+    if best is None or plan is None:
+        text = f"No strategy has a plan for {base.model.name} on {cluster.name}."
+        return Reply(question="start", sentence=text, unit="s")
+    sent = {rank: _held_bytes(base.model, plan, rank) for rank in cluster.workers}
+    sent = {rank: size for rank, size in sent.items() if size and rank != cluster.source_rank}
+    if not sent:
+        text = f"No time: with {best.strategy} all weights of {base.model.name} stay on {cluster.source}."
+        return Reply(question="start", sentence=text, unit="s")
+    bits_per_byte = 8 * FRAME_BYTES / SEGMENT_BYTES
+    crossing: Counter[tuple[str, float]] = Counter()
+    options = []
+    for rank, size in sent.items():
+        rates = []
+        for hop in cluster.path(cluster.source_rank, rank):
+            link = cluster.links[hop.link]
+            rates.append(link.rate(hop.forward))
+            crossing[f"{link.name} {hop.forward}", rates[-1]] += size
+        words = f"{human(size, 'B')} to {cluster.devices[rank].name}"
+        options.append(Option(words=words, strategy=best.strategy, figure=size * bits_per_byte / min(rates)))
+    (busiest, _), at_once_s = max(
+        (((name, rate), size * bits_per_byte / rate) for (name, rate), size in crossing.items()),
+        key=lambda each: each[1],
+    )
+    in_turn_s = sum(option.figure for option in options)
+    options.sort(key=lambda option: -option.figure)
+    text = f"The weights of {base.model.name} for {best.strategy}, {human(sum(sent.values()), 'B')}, take "
+    text += f"{between(human_s(at_once_s), human_s(in_turn_s))} from {cluster.source} to the boards: all at "
+    text += f"once, when {busiest.split()[0]} is busiest, or one board after another."
+    return Reply(question="start", sentence=text, unit="s", options=tuple(options[:MOST_OPTIONS]))
+
+
+def _held_bytes(model: ModelSpec, plan: Plan, rank: int) -> int:
+    """Bytes of all weights that a device has, on its disk too."""
+    ledger = Ledger("", inf, model)
+    for piece in {holding.slice: None for holding in plan.holdings if holding.device == rank}:
+        ledger.load(piece)
+    return ledger.weights_bytes

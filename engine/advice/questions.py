@@ -1,9 +1,11 @@
-"""Four questions of somebody who builds a cluster, each answered in one sentence from predictions. Pure.
+"""Six questions of somebody who builds a cluster, each answered in one sentence from predictions. Pure.
 
 buy       whether what is there gives so many tokens per second of a model, else which boards do
 largest   which model is the largest that these boards give at so many tokens per second
 link      which link is worth ten times its rate
 cost      what a token and a million of them cost: energy, and money where prices are given
+context   the longest context, and the most requests at once, that there is memory for in 4, 8 and 16 bits
+start     how long the weights take from the source to the boards, over the cluster's network
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from engine.advice.buying import largest_model, to_buy
-from engine.advice.owning import cost_per_token, link_to_upgrade
+from engine.advice.owning import cost_per_token, link_to_upgrade, longest_context, time_to_start
 from engine.advice.replies import Asker, Prices, Question, Rank, Reply
 from engine.advice.values import Assessment, Objective
 from engine.domain.cluster import DeviceSpec
@@ -35,7 +37,7 @@ class Asked(Value):
     @property
     def is_about_strategies(self) -> bool:
         """Whether its answer begins with an assessment of every strategy on the cluster."""
-        return self.question in ("link", "cost")
+        return self.question in ("link", "cost", "start")
 
 
 class Supply(NamedTuple):
@@ -58,3 +60,7 @@ def reply_to(asked: Asked, base: RunSpec, rows: Sequence[Assessment], supply: Su
             return link_to_upgrade(base, rows, asked.by, asker)
         case "cost":
             return cost_per_token(base, rows, asked.prices)
+        case "context":
+            return longest_context(base)
+        case "start":
+            return time_to_start(base, rows, asked.by)

@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.units import between
 from engine.domain.values import NonNegative, Value
 
-Question = Literal["buy", "largest", "link", "cost"]
+Question = Literal["buy", "largest", "link", "cost", "context", "start"]
 Rank = Literal["price", "power", "number"]
 """What is to be least of boards to buy: their price, the power that they draw, or their number."""
 AssessAll = Callable[[Sequence[RunSpec]], Sequence[Assessment]]

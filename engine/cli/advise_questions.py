@@ -23,7 +23,8 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
         "--ask",
         choices=get_args(Question),
         help="answer this instead: what to buy for --tokens-per-s, the largest model at that rate, which "
-        "link to upgrade, or what a token costs",
+        "link to upgrade, what a token costs, the longest context and most requests that fit, or how long "
+        "weights take to the boards at the start",
     )
     parser.add_argument(
         "--tokens-per-s", type=float, default=TOKENS_PER_S, help="tokens per second that are wanted (1)"

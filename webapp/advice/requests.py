@@ -32,7 +32,7 @@ class AdviceRequest(Value):
 
 
 class QuestionRequest(AdviceRequest):
-    """One of the four questions; `tokens_per_s` are wanted by `buy` and `largest`, and `rank` is of `buy`."""
+    """One of the questions; `tokens_per_s` are wanted by `buy` and `largest`, and `rank` is of `buy`."""
 
     question: Question
     tokens_per_s: Positive = 1.0

@@ -14,6 +14,7 @@ from pydantic import Field
 import topologies
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.errors import EdgeLoomError, SpecError
+from engine.domain.model import QuantisedBits
 from engine.domain.values import NonNegative, Positive
 from topologies.foreign import Defaults
 from topologies.formats import MEDIA_TYPES, Format
@@ -76,6 +77,7 @@ class ValidationIn(Schema):
     spec: dict[str, Any]
     layout: CanvasLayout = CanvasLayout()
     model: str | None = None
+    weight_bits: QuantisedBits | None = None
     strategy: str | None = None
 
 
@@ -140,16 +142,18 @@ def validate_cluster(request: UserRequest, body: ValidationIn) -> Validation:
     plan for that, a planning worker answers.
     """
     if body.model is None or body.strategy is None:
-        return validate(body.spec, body.layout, body.model, None)
+        return validate(body.spec, body.layout, body.model, None, body.weight_bits)
     drawn = validate(body.spec, body.layout, None, None)
     if drawn.problems:
         return drawn
-    arguments = [body.spec, body.layout.model_dump(mode="json"), body.model, body.strategy]
+    arguments = [body.spec, body.layout.model_dump(mode="json"), body.model, body.strategy, body.weight_bits]
     try:
         large = budgets.is_large(len(body.spec["devices"]))  # it is a cluster: it has no problems
         answer = answers.ask("plan.validate", arguments, request.auth.pk, large)
     except EdgeLoomError as error:  # nobody plans, or it takes too long: the drawing itself is in order
-        fits = Fits(model=body.model, strategy=body.strategy, sentence=str(error))
+        fits = Fits(
+            model=body.model, weight_bits=body.weight_bits, strategy=body.strategy, sentence=str(error)
+        )
         return Validation(problems=(), fits=fits)
     return Validation.parse(answer["validation"], "validation")
 

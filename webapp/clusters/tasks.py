@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, QuantisedBits
 from engine.domain.spec import WeightsRef
 from engine.recorded.prompts import listed_prompts, traced
 from topologies.layout import CanvasLayout
@@ -17,10 +17,14 @@ LIMIT_S = 20
 
 @answers.question("plan.validate", LIMIT_S)
 def validate_drawing(
-    spec: dict[str, Any], layout: dict[str, Any], model: str, strategy: str
+    spec: dict[str, Any],
+    layout: dict[str, Any],
+    model: str,
+    strategy: str,
+    weight_bits: QuantisedBits | None = None,
 ) -> dict[str, Any]:
     """The `Validation` of a drawing."""
-    checked = validate(spec, CanvasLayout.parse(layout, "layout"), model, strategy)
+    checked = validate(spec, CanvasLayout.parse(layout, "layout"), model, strategy, weight_bits)
     return {"validation": checked.model_dump(mode="json")}
 
 

@@ -10,7 +10,7 @@ from pydantic import model_validator
 
 from engine.domain.cluster import ClusterSpec, complaints
 from engine.domain.errors import EdgeLoomError, SpecError
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, QuantisedBits, computed_bits
 from engine.domain.plan import Plan
 from engine.domain.units import human
 from engine.domain.values import Value
@@ -44,6 +44,7 @@ class Fits(Value):
     """
 
     model: str = ""
+    weight_bits: QuantisedBits | None = None
     strategy: str = ""
     model_bytes: int = 0
     fits: bool | None = None
@@ -76,7 +77,11 @@ def about(path: str, message: str, rest: ClusterSpec, draft: ClusterSpec) -> Pro
 
 
 def validate(
-    spec: dict[str, Any], layout: CanvasLayout, model: str | None, strategy: str | None
+    spec: dict[str, Any],
+    layout: CanvasLayout,
+    model: str | None,
+    strategy: str | None,
+    weight_bits: QuantisedBits | None = None,
 ) -> Validation:
     try:
         draft = Draft.parse(spec, "cluster")
@@ -91,13 +96,19 @@ def validate(
     if model is None:
         return Validation(problems=(), fits=Fits())
     try:
-        resolved, _ = resolve_model(model, "random")
+        resolved, _ = resolve_model(model, "random", weight_bits)
         return Validation(problems=(), fits=fits_of(cluster, resolved, strategy))
     except EdgeLoomError as error:
         path = "strategy" if strategy else "model"
         return Validation(
             problems=problems_of(error, path),
-            fits=Fits(model=model, strategy=strategy or "", fits=False, sentence=str(error)),
+            fits=Fits(
+                model=model,
+                weight_bits=weight_bits,
+                strategy=strategy or "",
+                fits=False,
+                sentence=str(error),
+            ),
         )
 
 
@@ -112,20 +123,27 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     """Whether a model fits a cluster: with a strategy by its plan for a short prompt, device by device;
     without, total against total.
     """
-    total = model_bytes(model)
+    total, bits = model_bytes(model), computed_bits(model)
     if strategy is None:
         memory = sum(cluster.devices[rank].usable_bytes for rank in cluster.workers)
         fits = total <= memory
         sentence = (
-            f"{model.name} has {human(total, 'B')} of weights, "
+            f"{model.name} has {human(total, 'B')} of weights{f' in {bits} bits' if bits else ''}, "
             f"the workers together {human(memory, 'B')} of memory."
         )
-        return Fits(model=model.name, model_bytes=total, fits=fits, sentence=sentence)
+        return Fits(model=model.name, weight_bits=bits, model_bytes=total, fits=fits, sentence=sentence)
     chosen = find_strategy(strategy)
     reason = chosen.supports(cluster, model)
     if reason:
         sentence = f"{chosen.title} cannot run {model.name} here: {reason}"
-        return Fits(model=model.name, strategy=strategy, model_bytes=total, fits=False, sentence=sentence)
+        return Fits(
+            model=model.name,
+            weight_bits=bits,
+            strategy=strategy,
+            model_bytes=total,
+            fits=False,
+            sentence=sentence,
+        )
     rows = model.image_rows + (16 if model.reads_text else 0)
     workload = Workload(prompt_tokens=rows, new_tokens=16 if model.has_head else 0)
     plan = chosen.plan(cluster, model, workload, chosen.Params())
@@ -136,6 +154,7 @@ def fits_of(cluster: ClusterSpec, model: ModelSpec, strategy: str | None) -> Fit
     short = [name for name, fit in devices.items() if not fit.fits]
     return Fits(
         model=model.name,
+        weight_bits=bits,
         strategy=strategy,
         model_bytes=total,
         fits=not short,

@@ -1,4 +1,4 @@
-"""The four questions: each answer holds by whole predictions, and the next cheaper one does not."""
+"""The questions: each answer holds by whole predictions, and the next cheaper one does not."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ import pytest
 from engine.advice.assess import assess, assess_with_interval
 from engine.advice.buying import largest_model, to_buy
 from engine.advice.changes import ranked, told_once
-from engine.advice.owning import YEAR_S, YEARS, cost_per_token, link_to_upgrade
+from engine.advice.owning import (
+    YEAR_S,
+    YEARS,
+    cost_per_token,
+    link_to_upgrade,
+    longest_context,
+    time_to_start,
+)
 from engine.advice.replies import METHODS, Asker, Prices
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec, DeviceSpec
-from engine.domain.errors import SpecError
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import in_bits
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
@@ -181,3 +189,59 @@ def test_a_device_without_a_price_is_an_error_where_another_has_one() -> None:
     spec = base(board("a"))
     with pytest.raises(SpecError, match="prices: a has none"):
         cost_per_token(spec, rows_of(spec), Prices(boards={"b": 1}))
+
+
+def with_sizes(spec: RunSpec, name: str, prompt_tokens: int, together: int = 1) -> RunSpec:
+    pattern = {"requests": together, "pattern": "bursty"} if together > 1 else {}
+    work = Workload(prompt_tokens=prompt_tokens, new_tokens=spec.workload.new_tokens, **pattern)
+    params = {"planner": "paper"} if name == "megatron" else {}
+    return spec.model_copy(update={"strategy": name, "params": params, "workload": work})
+
+
+def has_prediction(spec: RunSpec) -> bool:
+    try:
+        return predict(spec).latency_s > 0
+    except PlanError:
+        return False
+
+
+def test_the_longest_context_and_the_most_requests_have_a_plan_and_one_more_has_none() -> None:
+    short = base(board("one", memory_bytes=model_bytes(MODEL) + 1e6))
+    reply = longest_context(short)
+    longest = round(reply.options[-1].figure)
+    together = int(reply.sentence.split("; or ")[-1].split()[0].replace(",", ""))
+    assert reply.sentence.count("at once)") == 3 and 12 < longest < MODEL.max_positions
+    for sizes, more in (((longest - 12,), (longest - 11,)), ((8, together), (8, together + 1))):
+        for name in METHODS:
+            with pytest.raises(PlanError, match="needs"):
+                predict(with_sizes(short, name, *more))
+        assert any(has_prediction(with_sizes(short, name, *sizes)) for name in METHODS)
+
+
+def test_fewer_bits_leave_room_for_a_longer_context() -> None:
+    room = model_bytes(in_bits(MODEL, 8)) + 1e6
+    figures = [one.figure for one in longest_context(base(board("one", memory_bytes=room))).options]
+    assert figures[0] > figures[1] > figures[2] == 0
+
+
+def test_weights_start_between_all_at_once_and_one_board_after_another() -> None:
+    """Three equal links of 100 Mbit/s: the source sends both boards' weights over its own one."""
+    half = base(
+        *(board(name, memory_bytes=0.6 * model_bytes(MODEL)) for name in "abc"), rates=(1e8, 1e8, 5e7)
+    )
+    reply = time_to_start(half, rows_of(half), "tokens_per_s")
+    times = sorted(one.figure for one in reply.options)
+    sizes = [one.words.split(" to ") for one in reply.options]
+    assert {name for _, name in sizes} <= {"b", "c"}
+    for one in reply.options:
+        size, name = one.words.split(" to ")
+        number, unit = size.split()
+        by_hand = float(number) * {"kB": 1e3, "MB": 1e6}[unit] * 8 * 1514 / 1448 / {"b": 1e8, "c": 5e7}[name]
+        assert one.figure == pytest.approx(by_hand, rel=0.01)
+    assert reply.sentence.endswith("is busiest, or one board after another.")
+    assert sum(times) >= times[-1]
+
+
+def test_a_board_that_holds_all_waits_for_nothing() -> None:
+    alone = base(board("one"))
+    assert time_to_start(alone, rows_of(alone), "tokens_per_s").sentence.startswith("No time: ")

@@ -277,6 +277,17 @@ def test_validation_without_a_strategy_compares_totals(victor: Browser) -> None:
     assert answer["fits"]["model_bytes"] > 10e9
 
 
+def test_whether_a_model_fits_is_asked_with_the_bits_of_its_weights(victor: Browser) -> None:
+    """Llama 2 13B in 16 bits has 26 GB; in 4 bits and scales of groups of 128, 4.125 / 16 of its matrices."""
+    body = {"spec": drawing()["spec"], "model": "llama-2-13b"}
+    whole, few = (
+        victor.post("/clusters/validate", body | bits).json()["fits"] for bits in ({}, {"weight_bits": 4})
+    )
+    assert few["model_bytes"] == pytest.approx(whole["model_bytes"] * 4.125 / 16, rel=0.01)
+    assert (whole["weight_bits"], few["weight_bits"]) == (None, 4)
+    assert "of weights in 4 bits, " in few["sentence"]
+
+
 def test_validation_of_an_unknown_model_says_which_there_are(victor: Browser) -> None:
     answer = victor.post("/clusters/validate", {"spec": drawing()["spec"], "model": "gpt-9"}).json()
     assert answer["problems"][0]["path"] == "model"

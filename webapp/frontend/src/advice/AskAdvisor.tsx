@@ -13,6 +13,8 @@ const QUESTIONS: readonly { value: QuestionKind; label: string }[] = [
   { value: 'largest', label: 'Which is the largest model at …?' },
   { value: 'link', label: 'Which link is worth an upgrade?' },
   { value: 'cost', label: 'What does a token cost?' },
+  { value: 'context', label: 'How long a context, how many at once?' },
+  { value: 'start', label: 'How long do the weights take to the boards?' },
 ];
 
 const RANKS: readonly { value: NonNullable<Ask['rank']>; label: string }[] = [
@@ -30,7 +32,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const [rank, setRank] = useState<Ask['rank']>(null);
   const presets = useCatalogue().data?.presets ?? [];
   const workers = base?.cluster?.devices.filter(({ role }) => role !== 'terminal') ?? [];
-  const boards = { buy: presets, cost: workers, largest: [], link: [] }[kind];
+  const boards = { buy: presets, cost: workers, largest: [], link: [], context: [], start: [] }[kind];
   const { ask, stop, asked, reply, error, waiting } = useQuestion();
   return (
     <div data-testid="questions">

@@ -986,6 +986,7 @@ export interface components {
             model_bytes: number;
             sentence: string;
             strategy: string;
+            weight_bits: (8 | 4) | null;
         };
         FleetOut: {
             elsewhere: string[];
@@ -1964,7 +1965,7 @@ export interface components {
             model: string;
             prices?: components["schemas"]["Prices"];
             /** @enum {string} */
-            question: "buy" | "largest" | "link" | "cost";
+            question: "buy" | "largest" | "link" | "cost" | "context" | "start";
             rank?: ("price" | "power" | "number") | null;
             tokens_per_s?: number;
             weight_bits?: (8 | 4) | null;
@@ -2022,7 +2023,7 @@ export interface components {
         Reply: {
             options: components["schemas"]["Option"][];
             /** @enum {string} */
-            question: "buy" | "largest" | "link" | "cost";
+            question: "buy" | "largest" | "link" | "cost" | "context" | "start";
             sentence: string;
             unit: string;
         };
@@ -2895,6 +2896,7 @@ export interface components {
                 [key: string]: unknown;
             };
             strategy?: string | null;
+            weight_bits?: (8 | 4) | null;
         };
         Verdict: {
             found: string;

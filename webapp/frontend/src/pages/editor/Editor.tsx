@@ -42,7 +42,11 @@ function Workbench({ onReload }: { onReload: () => void }) {
   const readOnly = !useMayWrite();
   const unsaved = useUnsaved();
   const flow = useReactFlow();
-  const [question, setQuestion] = useState<FitQuestion>({ model: null, strategy: null });
+  const [question, setQuestion] = useState<FitQuestion>({
+    model: null,
+    weight_bits: null,
+    strategy: null,
+  });
   const [dialog, setDialog] = useState<'shape' | 'import' | null>(null);
   const { problems, marks, empty, validation } = useValidation(question);
   const saving = useSave();

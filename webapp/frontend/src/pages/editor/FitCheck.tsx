@@ -4,6 +4,7 @@ import { useCatalogue } from '@/api/queries';
 import { activeSpec } from '@/cluster/drawing';
 import type { Validation } from '@/api/types';
 import { bytes } from '@/format/units';
+import { type Bits, WeightBits } from '@/run/request/WeightBits';
 import classes from './editor.module.css';
 import { useDrawing } from './editorStore';
 import type { FitQuestion } from './useValidation';
@@ -17,9 +18,11 @@ interface Props {
 /** Whether a model fits on this cluster; checked with every validation. */
 export function FitCheck({ question, onQuestion, validation }: Props) {
   const { data } = useCatalogue();
-  // The answer about another model is none about this one.
-  const fits = validation?.fits.model === question.model ? validation?.fits : undefined;
-  const cannot = useReasonsAgainst(question.model);
+  // The answer about another model, or other bits, is none about this one.
+  const answered = validation?.fits;
+  const isThis = answered?.model === question.model && answered?.weight_bits === question.weight_bits;
+  const fits = isThis ? answered : undefined;
+  const cannot = useReasonsAgainst(question.model, question.weight_bits);
   return (
     <div className={classes.section}>
       <span className="overline">Does a model fit?</span>
@@ -33,6 +36,13 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
         data={data?.models.map((model) => model.name) ?? []}
         onChange={(model) => onQuestion({ ...question, model })}
       />
+      {question.model && (
+        <WeightBits
+          size="xs"
+          bits={question.weight_bits}
+          onBits={(weight_bits) => onQuestion({ ...question, weight_bits })}
+        />
+      )}
       <Select
         size="xs"
         placeholder="Any strategy"
@@ -84,14 +94,16 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
 }
 
 /** Strategy → why it has no plan for this model on the cluster that takes part in runs. */
-function useReasonsAgainst(name: string | null): ReadonlyMap<string, string> {
+function useReasonsAgainst(name: string | null, weight_bits: Bits): ReadonlyMap<string, string> {
   const spec = activeSpec(useDrawing());
   const model = useCatalogue().data?.models.find((row) => row.name === name);
   const workload = {
     prompt_tokens: model?.reads_text ? 16 : null,
     new_tokens: model?.has_head ? 16 : 0,
   };
-  const { advice, stale } = useAdvice(spec && model ? { cluster: spec, model: model.name, workload } : null);
+  const { advice, stale } = useAdvice(
+    spec && model ? { cluster: spec, model: model.name, weight_bits, workload } : null,
+  );
   const rows = (stale || !advice?.finished ? undefined : advice.rows) ?? [];
   return new Map(rows.filter((row) => row.total_s === null).map((row) => [row.strategy, row.reason]));
 }

@@ -3,12 +3,14 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { api } from '@/api/client';
 import type { Validation } from '@/api/types';
+import type { Bits } from '@/run/request/WeightBits';
 import { useDrawing } from './editorStore';
 import { byItem, place } from './problems';
 
 /** Also check whether this model fits, split by this strategy. Empty: no check. */
 export interface FitQuestion {
   model: string | null;
+  weight_bits: Bits;
   strategy: string | null;
 }
 

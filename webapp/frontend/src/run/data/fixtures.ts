@@ -61,6 +61,7 @@ export const model: ModelSpec = {
   score_softcap: null,
   logit_softcap: null,
   qk_norm: false,
+  qk_norm_over_heads: false,
   activation: 'gelu_new',
   gated_ffn: false,
   attention_bias: true,
