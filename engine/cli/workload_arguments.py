@@ -10,7 +10,7 @@ from typing import Any, get_args
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import WeightsRef
-from engine.domain.workload import Pattern
+from engine.domain.workload import Pattern, SchedulerName
 from engine.models.inputs.pictures import encoded
 from engine.recorded.prompts import read_prompts, traced
 from engine.recorded.requests import read_requests
@@ -23,6 +23,8 @@ GIVEN = (
     "users",
     "think_s",
     "max_batch",
+    "scheduler",
+    "chunk_tokens",
     "slo_first_token_s",
     "slo_per_token_s",
 )
@@ -83,7 +85,16 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-batch",
         type=int,
         metavar="N",
-        help="waiting requests of one length that are served together, at most (1)",
+        help="requests in work at once, at most (1); with --scheduler fcfs they are of one length",
+    )
+    parser.add_argument(
+        "--scheduler",
+        choices=get_args(SchedulerName),
+        help="who is admitted when: one batch after the other (fcfs, the default), between two tokens of "
+        "others (continuous), or so with prompts in parts (chunked)",
+    )
+    parser.add_argument(
+        "--chunk-tokens", type=int, metavar="N", help="rows of a step at most, with --scheduler chunked (64)"
     )
     parser.add_argument(
         "--slo-first-token",

@@ -8,8 +8,10 @@ from pydantic import Field, model_validator
 
 from engine.domain.values import Count, NonNegative, Positive, Value
 
+SchedulerName = Literal["fcfs", "continuous", "chunked"]
 Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
+CHUNK_TOKENS = 64
 LONGEST_SERVICE_S = 86_400.0
 OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "users": "users"}
 """The field without which a pattern is not complete, and which no other pattern has (but see `serve`)."""
@@ -60,7 +62,7 @@ class Workload(Value):
 
     With the last four patterns requests wait in a queue, first come first served; with `serve` people take
     turns. When the cluster is free it takes the first, and further ones that wait and are as long,
-    `max_batch` together.
+    `max_batch` together. Another `scheduler` admits them while others are answered.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
     """
 
@@ -85,7 +87,13 @@ class Workload(Value):
     trace: tuple[TracedRequest, ...] = Field(default=(), description="When requests arrive, and their size.")
     users: int | None = Field(default=None, gt=0, description="How many send one request after another.")
     think_s: NonNegative = Field(default=0.0, description="From an answer to the user's next request.")
-    max_batch: int = Field(default=1, gt=0, description="Waiting requests that are served together, at most.")
+    max_batch: int = Field(default=1, gt=0, description="Requests in work at once, at most.")
+    scheduler: SchedulerName = Field(
+        default="fcfs",
+        description="Who is admitted when: fcfs answers one batch after the other; continuous lets requests "
+        "join between two tokens; chunked also divides prompts, so that nobody's tokens wait for them.",
+    )
+    chunk_tokens: int = Field(default=CHUNK_TOKENS, gt=0, description="Rows of a step at most (chunked).")
     queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")
     idle_wall_s: Positive = Field(
         default=600.0,
@@ -135,6 +143,13 @@ class Workload(Value):
             raise ValueError("think_s is given, and this is not the pattern users")
         if self.max_batch > 1 and not self.is_queued:
             raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
+        if self.scheduler != "fcfs" and (self.is_open or not self.is_queued or not self.new_tokens):
+            raise ValueError(
+                f"scheduler is {self.scheduler}: it needs requests that get tokens and arrive by the pattern "
+                "poisson, trace or users: else choose fcfs"
+            )
+        if self.chunk_tokens != CHUNK_TOKENS and self.scheduler != "chunked":
+            raise ValueError("chunk_tokens is given, and only the scheduler chunked divides prompts")
         if self.is_open and (self.prompt_tokens is None or not self.new_tokens or self.image is not None):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
         if self.chat and self.prompt is None:
@@ -155,6 +170,11 @@ class Workload(Value):
                 f"trace: has {len(self.trace)} requests of up to {longest[0]} and {longest[1]} tokens: give "
                 "the same or leave out requests, prompt_tokens and new_tokens"
             )
+
+    @property
+    def chunk_rows(self) -> int:
+        """Rows of a step at most; 0: prompts are not divided."""
+        return self.chunk_tokens if self.scheduler == "chunked" else 0
 
     def follows(self, request: int) -> int:
         """The request whose answer its user waits for before `request`; negative for a user's first."""

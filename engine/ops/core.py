@@ -34,14 +34,18 @@ from engine.ops.kernels import (
 from engine.ops.layout import kv_heads
 from engine.ops.mixture import mixture_cost
 from engine.ops.operation import ALIKE, Cost, LayerPart, Operation, Share, norm_piece, piece_of, whole_share
+from engine.ops.ragged import CacheName, Piece, Ragged
 from engine.ops.tensors import Meta
 
 
 @dataclass(frozen=True, slots=True)
 class Embed(Operation):
-    """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them."""
+    """Token ids [B, T] → hidden rows at positions `start`…, with all that the family adds to them. Those of a
+    `ragged` batch are at the positions of its sequences.
+    """
 
     start: int
+    ragged: Ragged | None = None
     name: ClassVar[str] = "embed"
     layer: ClassVar[int] = -1
     cache: ClassVar[None] = None
@@ -68,7 +72,7 @@ class Attention(Operation):
     start: int
     stop: int
     bias: bool
-    cache: str | None = None
+    cache: CacheName | None = None
     normed: bool = False
     name: ClassVar[str] = "attention"
     takes: ClassVar[str] = "B T D"
@@ -85,8 +89,10 @@ class Attention(Operation):
         if not heads:
             return Cost((), x)
         first, last = kv_heads(model, self.start, self.stop)
-        keys, seen = last - first, cached + rows
-        read = seen - model.first_key(self.layer, cached)
+        keys = last - first
+        one = Piece("", cached, rows)
+        pieces = self.cache.pieces if isinstance(self.cache, Ragged) else (one,)
+        scores = max((end - at) * (end - model.first_key(self.layer, at)) for _, at, end in _spans(pieces))
         whole = _in_one_call(model, batch * rows) and heads == keys * model.group_size
         norms = () if self.normed else norm_kernels(model, batch * rows, "pre", whole)
         kernels = [
@@ -94,10 +100,15 @@ class Attention(Operation):
             weighted(model, batch * rows, hidden, heads * wide, 1, whole),
             *[weighted(model, batch * rows, hidden, keys * wide, 1, whole)] * 2,
             *position_kernels(model, self.layer, batch * rows, heads, keys, whole),
-            *attention_kernels(model, self.layer, range(cached, seen), seen, batch * heads, whole),
+            *(
+                kernel
+                for _, at, end in _spans(pieces)
+                for kernel in attention_kernels(model, self.layer, range(at, end), end, batch * heads, whole)
+            ),
             weighted(model, batch * rows, heads * wide, hidden, 1, whole),
         ]
-        scratch = batch * rows * (len(norms) * hidden + (2 * heads + 2 * keys) * wide + heads * read)
+        per_row = len(norms) * hidden + (2 * heads + 2 * keys) * wide
+        scratch = batch * (rows * per_row + heads * scores)
         added = 2 * batch * rows * keys * wide * size if self.cache else 0
         return Cost(tuple(kernels), x, scratch * size, added, rows if self.cache else 0)
 
@@ -148,6 +159,11 @@ class FeedForward(Operation):
         return 0, prod(inputs[0].shape[:2]) * (self.stop - self.start) * model.hidden_size
 
 
+def _spans(pieces: Sequence[Piece]) -> list[tuple[str, int, int]]:
+    """The KV cache of each piece, its first new row and the number of rows that it has in the end."""
+    return [(piece.cache, piece.start, piece.start + piece.rows) for piece in pieces]
+
+
 def _in_one_call(model: ModelSpec, rows: int) -> bool:
     """Whether so many rows go through a part of a layer in one call, where the host has such a call."""
     return rows == 1 and model.has_llama_parts
@@ -193,7 +209,7 @@ class Residual(Operation):
 
 @lru_cache(maxsize=4096)
 def _whole_layer(
-    layer: int, cache: str | None, heads: int, columns: int
+    layer: int, cache: CacheName | None, heads: int, columns: int
 ) -> tuple[Attention, Residual, FeedForward, Residual]:
     """The parts of a layer, cached, because every step needs the same."""
     return (
@@ -209,7 +225,7 @@ class Block(Operation):
     """A whole layer in one operation: attention and feed-forward part, each followed by its residual."""
 
     layer: int
-    cache: str | None = None
+    cache: CacheName | None = None
     name: ClassVar[str] = "block"
     takes: ClassVar[str] = "B T D"
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from engine.ops.core import Block
 from engine.ops.operation import Op
+from engine.ops.ragged import CacheName, Ragged
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,11 +19,13 @@ class Layers:
 
     ops: tuple[Op, ...]
     caches: tuple[tuple[str, int], ...] = field(init=False)
-    """(KV cache, layer) of the operations that have one."""
+    """(KV cache, layer) of the operations that have one; none of ragged batches."""
+    is_ragged: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        caches = tuple((op.cache, op.layer) for op in self.ops if op.cache)
+        caches = tuple((op.cache, op.layer) for op in self.ops if isinstance(op.cache, str))
         object.__setattr__(self, "caches", caches)
+        object.__setattr__(self, "is_ragged", any(isinstance(op.cache, Ragged) for op in self.ops))
 
     def has_layer(self, layer: int) -> bool:
         """Whether `layer` is among them."""
@@ -30,6 +33,6 @@ class Layers:
 
 
 @lru_cache(maxsize=4096)
-def layers(start: int, stop: int, cache: str | None) -> Layers:
+def layers(start: int, stop: int, cache: CacheName | None) -> Layers:
     """The whole layers [start, stop); the same object for the same arguments."""
     return Layers(tuple(Block(layer, cache) for layer in range(start, stop)))

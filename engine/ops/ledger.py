@@ -15,6 +15,7 @@ from engine.domain.plan import Slice, covers
 from engine.domain.units import human
 from engine.ops.layers import Layers
 from engine.ops.operation import Cost, Op
+from engine.ops.ragged import Piece, Ragged
 from engine.ops.sizes import table_bytes, weight_bytes
 from engine.ops.tensors import Meta, payload_bytes
 
@@ -106,11 +107,12 @@ class Ledger:
                     f"{self.device}: {op.name} of layer {op.layer} needs {need.part} {need.axis} "
                     f"{need.start}:{need.stop}, which is not resident: the plan must place or load it."
                 )
-        met.add(op)
+        if not isinstance(op.cache, Ragged):  # no two steps have the same sequences and rows
+            met.add(op)
 
     def rows(self, op: Op) -> int:
         """Rows already in the KV cache that `op` names."""
-        return self.cached.get((op.cache, op.layer), (0, 0))[0] if op.cache else 0
+        return self.cached.get((op.cache, op.layer), (0, 0))[0] if isinstance(op.cache, str) else 0
 
     def run(self, op: Op, inputs: Sequence[Meta], cost: Cost) -> None:
         """Account for one run of `op`, of this `cost`: its working set while it runs, its new KV rows."""
@@ -119,7 +121,9 @@ class Ledger:
     def enter(self, op: Op, working_bytes: int, kv_rows: int, kv_bytes: int) -> None:
         """`run` an operation whose sizes are known already: it adds `kv_rows` to its cache."""
         self.need(op)
-        if op.cache:
+        if isinstance(op.cache, Ragged):
+            self._enter_ragged(op, op.cache.pieces, kv_bytes)
+        elif op.cache:
             key = (op.cache, op.layer)
             if key in self.dropped:
                 raise PlanError(
@@ -132,6 +136,19 @@ class Ledger:
         need_bytes = self.weights_bytes + self.kv_bytes + self.reserved_bytes + working_bytes
         if need_bytes > self.peak_bytes:
             self._check(working_bytes, f"{op.name} of layer {op.layer}" if op.layer >= 0 else op.name)
+
+    def _enter_ragged(self, op: Op, pieces: Sequence[Piece], kv_bytes: int) -> None:
+        """Add the new rows of every sequence to its own KV cache, `kv_bytes` in all."""
+        row_bytes = kv_bytes // sum(piece.rows for piece in pieces)
+        for cache, start, new in pieces:
+            rows, size = self.cached.get((cache, op.layer), NOTHING_CACHED)
+            if rows != start:
+                raise PlanError(
+                    f"{self.device}: {op.name} of layer {op.layer} adds rows {start}:{start + new} to the KV "
+                    f"cache {cache}, which has {rows}: each sequence passes through a layer row after row."
+                )
+            self.cached[cache, op.layer] = (rows + new, size + new * row_bytes)
+        self.kv_bytes += kv_bytes
 
     def rows_of_all(self, layers: Layers) -> int | None:
         """Rows already in each KV cache of `layers`; None if they differ."""

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 from engine.domain.model import ModelSpec, first_alike
 from engine.domain.plan import Axis, Part, Slice
 from engine.ops.kernels import Kernel
+from engine.ops.ragged import CacheName
 from engine.ops.tensors import Meta
 
 LayerPart = Literal["attention", "ffn"]
@@ -37,7 +38,7 @@ class Cost(NamedTuple):
 
 
 class Op(Protocol):
-    """An operation of a device. `layer` is -1 outside the layers. `cache` is the KV cache's name or None."""
+    """An operation of a device. `layer` is -1 outside the layers. `cache` names its KV cache or caches."""
 
     @property
     def name(self) -> str:
@@ -50,8 +51,8 @@ class Op(Protocol):
         ...
 
     @property
-    def cache(self) -> str | None:
-        """Name of the KV cache that it reads and appends to; None: it has none."""
+    def cache(self) -> CacheName | None:
+        """Name of the KV cache that it reads and appends to, or those of a ragged batch; None: it has none."""
         ...
 
     def __hash__(self) -> int: ...
@@ -130,13 +131,13 @@ def norm_piece(layer: int, part: LayerPart) -> Slice:
 
 def alike_in_cost(op: Op, model: ModelSpec) -> Op:
     """One operation for all that cost the same whatever their inputs: on the first layer of its kind, with a
-    KV cache of any name.
+    KV cache of any name. A ragged batch stays as it is: what it costs depends on its sequences.
     """
     own = getattr(op, "__dataclass_fields__", {})
     changed: dict[str, Any] = {}
     if op.layer >= 0 and "layer" in own:
         changed["layer"] = first_alike(model, op.layer)
-    if op.cache and "cache" in own:
+    if isinstance(op.cache, str) and "cache" in own:
         changed["cache"] = "any"
     alike: Any = op
     return replace(alike, **changed) if changed else op

@@ -16,6 +16,7 @@ from engine.ops.layers import Layers
 from engine.ops.layout import tensor_parts
 from engine.ops.mixture import chosen_experts
 from engine.ops.operation import Cost, Operation, Share, whole_share
+from engine.ops.ragged import CacheName
 from engine.ops.sizes import STORED_BITS
 from engine.ops.tensors import Meta
 
@@ -30,7 +31,7 @@ class QuantisedBlock(Operation):
 
     layer: int
     bits: Bits
-    cache: str | None = None
+    cache: CacheName | None = None
     speed: float = 1.0
     name: ClassVar[str] = "block"
     takes: ClassVar[str] = "B T D"
@@ -71,7 +72,7 @@ def _in_bits(model: ModelSpec, bits: float) -> ModelSpec:
 
 
 @lru_cache(maxsize=1024)
-def quantised_layers(num_layers: int, bits: Bits, cache: str | None, speed: float) -> Layers:
+def quantised_layers(num_layers: int, bits: Bits, cache: CacheName | None, speed: float) -> Layers:
     """The first `num_layers` layers as `QuantisedBlock` in `bits` bits, `speed` times as fast; the same
     object for the same arguments.
     """

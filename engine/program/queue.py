@@ -16,6 +16,7 @@ from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx
 from engine.program.strategy import Strategy
 from engine.program.wave import SourceIO, answer, batches_of, shape_of
+from engine.schedulers.scheduler import Job, Scheduler, View
 
 
 async def serve_queue(
@@ -25,11 +26,12 @@ async def serve_queue(
     workload: Workload,
     requests: Sequence[Request],
     source: SourceIO | None,
+    scheduler: Scheduler,
 ) -> None:
     """Answer `requests` in their order, each not before it has arrived."""
     others = others_of(ctx, strategy, plan)
     if source is not None:
-        ctx.spawn(_arrivals(ctx, requests, source))
+        ctx.spawn(arrivals(ctx, requests, source))
     elif ctx.rank not in others:
         return
     waiting = list(requests)
@@ -37,7 +39,7 @@ async def serve_queue(
         if len(waiting) < len(requests):
             await strategy.between_waves(ctx, plan)
         ctx.at(waiting[0].index, waiting[0].emitted)
-        count = await _admitted(ctx, alike(waiting[: workload.max_batch]), others, source)
+        count = await _admitted(ctx, alike(waiting[: workload.max_batch]), others, source, scheduler)
         taken, waiting = tuple(waiting[:count]), waiting[count:]
         wave = batches_of(taken, strategy.together(plan))
         new_tokens = taken[0].new_tokens
@@ -79,7 +81,7 @@ def in_turn(queue: Sequence[Request], last_turn: Mapping[str, int]) -> list[Requ
     return [queue[place] for _, _, place in sorted(order)]
 
 
-async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
+async def arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
     """Mark every request at the time of its arrival, as far as the times are known beforehand."""
     known = [(request.arrival_s, request) for request in requests if request.arrival_s is not None]
     for arrival_s, request in sorted(known, key=lambda one: one[0]):
@@ -87,8 +89,19 @@ async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> 
         source.arrive([request])
 
 
+def job_of(request: Request, arrived_s: float, new_tokens: int = 0) -> Job:
+    """A request that waits, as a scheduler sees it; `new_tokens` are those of the workload."""
+    wanted = new_tokens if request.new_tokens is None else request.new_tokens
+    left = wanted - request.emitted
+    return Job(request.index, len(request.tokens), 0, left, arrived_s, shape_of(request))
+
+
 async def _admitted(
-    ctx: Ctx, alike: Sequence[Request], others: Sequence[int], source: SourceIO | None
+    ctx: Ctx,
+    alike: Sequence[Request],
+    others: Sequence[int],
+    source: SourceIO | None,
+    scheduler: Scheduler,
 ) -> int:
     """How many of `alike`, the first in the queue, are served next: at least one, once it has arrived."""
     if source is None:
@@ -100,8 +113,13 @@ async def _admitted(
     if first_s is None:
         raise RunError(f"request {alike[0].index} follows an answer that nobody computes: it never arrives.")
     await ctx.until(first_s)
-    arrivals_s = map(source.arrival_s, alike)
-    count = sum(1 for _ in takewhile(lambda time_s: time_s is not None and time_s <= ctx.now_s, arrivals_s))
+    known = ((source.arrival_s(request), request) for request in alike)
+    jobs = [
+        job_of(request, time_s)
+        for time_s, request in takewhile(lambda one: one[0] is not None and one[0] <= ctx.now_s, known)
+        if time_s is not None
+    ]
+    count = len(scheduler.next(View(ctx.now_s, tuple(jobs), (), len(alike))).chunks)
     if len(alike) > 1:
         for rank in others:
             ctx.send(source.nothing(), rank, "admitted", (count,))

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from engine.domain.plan import Plan, Slice
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx
+from engine.program.iterations import serve_iterations
 from engine.program.open_queue import serve_open
 from engine.program.queue import serve_queue
 from engine.program.strategy import Strategy
 from engine.program.wave import Batch, SourceIO, answer, batches_of
+from engine.schedulers.registry import scheduler
 
 
 async def serve(
@@ -26,7 +28,9 @@ async def serve(
         await serve_open(ctx, strategy, plan, workload, requests, source)
         return
     if workload.is_queued:
-        await serve_queue(ctx, strategy, plan, workload, requests, source)
+        chosen = scheduler(workload.scheduler)
+        serve_in_time = serve_queue if chosen.answers_whole else serve_iterations
+        await serve_in_time(ctx, strategy, plan, workload, requests, source, chosen)
         return
     for number, wave in enumerate(waves(strategy.together(plan), workload, requests)):
         if number:

@@ -23,6 +23,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 from engine.domain.workload import Workload
 from engine.ops.layout import OVER_HEADS
+from engine.ops.ragged import Piece, Ragged
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 
@@ -69,6 +70,20 @@ class DivisibleParams(Params):
         return self.model_copy(update={"plan": None})
 
 
+class SequenceRows(Value):
+    """The rows of one request in a ragged step: `rows` new ones after `start` in its KV cache `cache`.
+
+    With the last of its tokens so far (`answers`) comes its token number `index`.
+    """
+
+    request: int
+    cache: str
+    start: int
+    rows: int
+    index: int
+    answers: bool
+
+
 class Step(Value):
     """One forward pass of a batch: the same value on every device. In the `phase` prefill the rows are those
     of the prompt, in decode the newest token of each sequence.
@@ -76,6 +91,9 @@ class Step(Value):
     `cache` names the KV cache ("" for an encoder), `start` is the number of rows already in it,
     `rows` the number T of new rows, `batch` the number B of sequences, `index` the token's number
     (0: prefill).
+
+    A ragged step has rows of several sequences one after the other in a tensor of batch 1, or a part of a
+    prompt: `sequences` says whose, and `cache`, `start` and `index` mean the first one's.
     """
 
     phase: Literal["prefill", "decode"]
@@ -85,6 +103,41 @@ class Step(Value):
     rows: int
     index: int
     requests: tuple[int, ...]
+    sequences: tuple[SequenceRows, ...] = ()
+
+    @property
+    def ragged(self) -> Ragged | None:
+        """The KV caches of a step with rows of several sequences; None: `cache` is the only one."""
+        if len(self.sequences) < 2:
+            return None
+        return Ragged(tuple(Piece(one.cache, one.start, one.rows) for one in self.sequences))
+
+    @property
+    def answered(self) -> tuple[tuple[int, int], ...]:
+        """The requests that get a token, each with its number, in the order of the rows of the result."""
+        if not self.sequences:
+            return tuple((request, self.index) for request in self.requests)
+        return tuple((one.request, one.index) for one in self.sequences if one.answers)
+
+    @property
+    def each(self) -> tuple[Step, ...]:
+        """The steps of the sequences of a ragged one; else only this one."""
+        return tuple(step_of_rows([one]) for one in self.sequences) or (self,)
+
+
+def step_of_rows(sequences: Sequence[SequenceRows]) -> Step:
+    """The step of these rows: a plain one, if they are of one sequence and give its next token."""
+    first = sequences[0]
+    return Step(
+        phase="decode" if all(one.start and one.rows == 1 for one in sequences) else "prefill",
+        cache=first.cache,
+        batch=1,
+        start=first.start,
+        rows=sum(one.rows for one in sequences),
+        index=first.index,
+        requests=tuple(one.request for one in sequences),
+        sequences=() if len(sequences) == 1 and first.answers else tuple(sequences),
+    )
 
 
 Done = Callable[[Step, Tensor], None]
@@ -196,6 +249,12 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     def together(self, plan: Plan[LayoutT]) -> int | None:
         """How many requests of a burst form one batch of `plan`; None: all."""
         return None if self.batches_bursts else 1
+
+    def why_not_ragged(self, plan: Plan[LayoutT]) -> str | None:
+        """Why a device's program cannot take steps with rows of several sequences at positions of their own
+        (`Step.sequences`), in one sentence; None if it can. Continuous batching needs them.
+        """
+        return f"{self.name} does not say that its program takes sequences at positions of their own."
 
     def summarise(
         self,

@@ -45,6 +45,12 @@ class SourceIO(Protocol):
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         """Logits [B, V], or ids [B] chosen already, → token ids [B, 1]; marks them as emitted."""
 
+    def begin(self, requests: Sequence[Request]) -> None:
+        """Mark `requests` as arrived and begun, once each; their tokens are given by `tokens_of` then."""
+
+    def tokens_of(self, step: Step) -> Tensor:
+        """Token ids [1, T] of the rows of a step whose requests have begun, prompts and answers so far."""
+
     def hidden(self, step: Step, hidden: Tensor) -> None:
         """Take an encoder's result [B, T, D]."""
 
@@ -165,4 +171,9 @@ def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
 
 
 def cache_name(batch: Batch) -> str:
-    return f"r{batch[0].index}"
+    return cache_of_request(batch[0].index)
+
+
+def cache_of_request(request: int) -> str:
+    """The name of the KV cache of a batch by the index of its first request."""
+    return f"r{request}"

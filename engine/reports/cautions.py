@@ -17,6 +17,8 @@ SIZES = {
     "rate_per_s": "requests a second",
     "users": "users",
     "max_batch": "requests served together",
+    "scheduler": "scheduler",
+    "chunk_tokens": "rows of a step",
 }
 
 

@@ -51,6 +51,15 @@ def _load(field: str) -> Callable[[RunReport], float | None]:
     return lambda report: None if report.load is None else getattr(report.load, field)
 
 
+def _attained_frac(report: RunReport) -> float | None:
+    """The share of the requests that kept the objectives of the workload; None if it has none."""
+    workload, load = report.spec.workload, report.load
+    has_objectives = workload.slo_first_token_s is not None or workload.slo_per_token_s is not None
+    if load is None or not load.arrived or not has_objectives:
+        return None
+    return load.within_objectives / load.arrived
+
+
 def _over_requests(field: str, percentile: str) -> Callable[[RunReport], float | None]:
     """A percentile over requests; None for a workload without a queue."""
 
@@ -240,6 +249,14 @@ BUILT_IN: tuple[Metric, ...] = (
         _load("goodput_per_s"),
         shown=("list",),
         short="Goodput",
+    ),
+    of_run(
+        "attained_frac",
+        "Requests within objectives",
+        "fraction",
+        "higher",
+        _attained_frac,
+        about="of all that arrived; 0.95 means that the objectives hold at the 95th percentile",
     ),
     of_run("mean_queue", "Mean queue", "", "lower", _load("mean_queue")),
     of_run("longest_queue", "Longest queue", "", "lower", _load("longest_queue")),

@@ -38,6 +38,8 @@ NOUNS = MappingProxyType(
         "workload.rate_per_s": "requests a second",
         "workload.users": "users",
         "workload.max_batch": "requests served together",
+        "workload.scheduler": "scheduler",
+        "workload.chunk_tokens": "rows of a step",
         "workload.pattern": "arrivals",
         "workload.think_s": "pause of users",
         "workload.assumed_tokens": "length that plans assume",

@@ -18,6 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
+from engine.program.iterations import check_scheduler
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
 from engine.reports.fold import fold
@@ -107,6 +108,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = No
             f"{chosen.Layout.__name__}."
         )
     plan.validate_cover(spec.model, num_positions, generates=spec.workload.new_tokens > 0)
+    check_scheduler(chosen, plan, spec.workload)
     return plan
 
 

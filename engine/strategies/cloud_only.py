@@ -122,6 +122,9 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
     def hand_steps(self, model: ModelSpec, params: CloudOnlyParams) -> Mapping[Unit, int]:
         return {"layers": model.num_layers}
 
+    def why_not_ragged(self, plan: Plan[CloudLayout]) -> str | None:
+        return None
+
     async def forward(
         self, ctx: Ctx, plan: Plan[CloudLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:
@@ -136,7 +139,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
         x = await embed(ctx, step, tokens)
         x = await ctx.compute_layers(layers(0, ctx.model.num_layers, cache_of(step)), x)
         result = await finish(ctx, step, x)
-        if step.cache:
+        if step.cache and step.answered:
             result = await ctx.compute(Greedy(), result)
         if source == server:
             return result

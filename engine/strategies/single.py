@@ -88,6 +88,9 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
     def hand_steps(self, model: ModelSpec, params: ParamsT) -> Mapping[Unit, int]:
         return {"layers": model.num_layers}
 
+    def why_not_ragged(self, plan: Plan[OneDeviceLayoutT]) -> str | None:
+        return None
+
     async def forward(
         self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

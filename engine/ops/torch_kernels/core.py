@@ -28,6 +28,7 @@ from engine.ops.core import (
 )
 from engine.ops.head_columns import HeadColumns
 from engine.ops.layout import kv_heads
+from engine.ops.ragged import Ragged
 from engine.ops.torch_kernels.attention import (
     attend,
     capped,
@@ -37,6 +38,7 @@ from engine.ops.torch_kernels.attention import (
 )
 from engine.ops.torch_kernels.linear import linear, whole_parts
 from engine.ops.torch_kernels.mixture import mixture
+from engine.ops.torch_kernels.rope import rotate
 from engine.ops.torch_kernels.row_layer import (
     RowAttention,
     RowFeedForward,
@@ -60,8 +62,12 @@ def run_embed(op: Embed, model: ModelSpec, weights: Weights, caches: Caches, tok
     if model.embedding_scale is not None:  # rounded to the model's dtype, as the library does
         x_BTD = x_BTD * torch.tensor(model.embedding_scale).to(x_BTD.dtype)
     if "positions" in w:
-        first = model.position_offset + op.start
-        x_BTD = x_BTD + w["positions"][first : first + tokens_BT.shape[1]]
+        spans = [(op.start, tokens_BT.shape[1])]
+        if op.ragged is not None:
+            spans = [(start, rows) for _, start, rows in op.ragged.pieces]
+        table, offset = w["positions"], model.position_offset
+        positions = [table[offset + start : offset + start + rows] for start, rows in spans]
+        x_BTD = x_BTD + (positions[0] if len(positions) == 1 else torch.cat(positions))
     if "types" in w:
         x_BTD = x_BTD + w["types"][0]
     return norm(model, w, x_BTD) if model.embedding_norm else x_BTD
@@ -127,6 +133,8 @@ def run_attention(
     w = part.w
     if not part.heads:
         return only_bias(x_BTD, part.bias)
+    if isinstance(op.cache, Ragged):
+        return _ragged_attention(op, op.cache, part, model, caches, x_BTD, onto_D)
     cache = cache_of(op.cache, op.layer, part.first_key, caches)
     seen = cache.rows if cache else 0
     if part.row and cache and is_row(model, x_BTD):
@@ -138,6 +146,32 @@ def run_attention(
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
     context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, part.offset, seen)
     return linear(merge(context_BHTE), w["o.weight"], part.bias if onto_D is None else onto_D)
+
+
+def _ragged_attention(
+    op: Attention,
+    ragged: Ragged,
+    part: AttentionPart,
+    model: ModelSpec,
+    caches: Caches,
+    x_1TD: Tensor,
+    onto_D: Tensor | None,
+) -> Tensor:
+    """`run_attention` on rows of several sequences: one product for all of them, then each on its own."""
+    h_1TD = norm(model, part.w, x_1TD) if part.norms else x_1TD
+    q_1HTE, k_1KTE, v_1KTE = projected(model, None, h_1TD, part.w, part.heads, part.keys, 0)
+    contexts, at = [], 0
+    for name, start, rows in ragged.pieces:
+        q, k, v = (x.narrow(2, at, rows) for x in (q_1HTE, k_1KTE, v_1KTE))
+        if part.rope is not None:
+            q, k = (rotate(part.rope, x, start) for x in (q, k))
+        cache = cache_of(name, op.layer, part.first_key, caches)
+        assert cache is not None, "a sequence of a ragged batch has a KV cache"
+        k, v = cache.append(k, v)
+        contexts.append(attend(model, op.layer, q, k, v, part.offset, start))
+        at += rows
+    context_1TC = merge(torch.cat(contexts, dim=2))
+    return linear(context_1TC, part.w["o.weight"], part.bias if onto_D is None else onto_D)
 
 
 class FeedForwardPart(NamedTuple):

@@ -119,6 +119,9 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
         names = {end: cluster.devices[rank].name for end, rank in ends.items() if rank != cluster.source_rank}
         return of_stages(cluster, plan.layout.stages).model_copy(update=names)
 
+    def why_not_ragged(self, plan: Plan[DeviceMapLayout]) -> str | None:
+        return None
+
     async def forward(
         self, ctx: Ctx, plan: Plan[DeviceMapLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

@@ -199,6 +199,11 @@ class AdaptLink(Overlapping[AdaptLinkParams, SharesLayout]):
         """
         return True
 
+    def why_not_ragged(self, plan: Plan[SharesLayout]) -> str | None:
+        return (
+            "adaptlink takes up a step again after a failure, which is written for a batch at one position."
+        )
+
     async def forward_all(
         self,
         ctx: Ctx,

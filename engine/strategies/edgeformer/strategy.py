@@ -127,6 +127,11 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
             state.idle_periods += 1
             ctx.decide(f"reclustered.v{state.version}.{state.idle_periods}", Recluster(state.tables))
 
+    def why_not_ragged(self, plan: Plan[HeadsLayout]) -> str | None:
+        return (
+            "edgeformer computes heads apart from their layer, at positions that sequences of a step share."
+        )
+
     async def forward(
         self, ctx: Ctx, plan: Plan[HeadsLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

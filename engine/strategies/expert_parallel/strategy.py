@@ -101,6 +101,11 @@ class ExpertParallel(Strategy[ExpertParallelParams, ExpertsLayout]):
     def by_hand(self, cluster: ClusterSpec, model: ModelSpec, plan: Plan[ExpertsLayout]) -> PlanByHand:
         return of_experts(cluster, plan.layout)
 
+    def why_not_ragged(self, plan: Plan[ExpertsLayout]) -> str | None:
+        if not any(plan.layout.experts):
+            return None
+        return "expert_parallel records which experts a token asks, and parts of prompts have no token."
+
     async def forward(
         self, ctx: Ctx, plan: Plan[ExpertsLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

@@ -128,6 +128,9 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
     ) -> GalaxyReport:
         return GalaxyReport.of(cluster, plans)
 
+    def why_not_ragged(self, plan: Plan[GalaxyLayout]) -> str | None:
+        return "galaxy projects rows at positions that follow each other, as those of one sequence do."
+
     async def forward(
         self, ctx: Ctx, plan: Plan[GalaxyLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

@@ -90,6 +90,9 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     def continuous(self, plan: Plan[SegmentsLayout]) -> bool:
         return True
 
+    def why_not_ragged(self, plan: Plan[SegmentsLayout]) -> str | None:
+        return "lime overlaps requests by itself and moves rows of caches by positions that a batch shares."
+
     async def forward_all(
         self,
         ctx: Ctx,

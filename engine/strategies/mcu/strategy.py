@@ -99,6 +99,9 @@ class Mcu(Strategy[McuParams, TreeLayout]):
     ) -> McuReport:
         return McuReport.of(cluster, model, plans)
 
+    def why_not_ragged(self, plan: Plan[TreeLayout]) -> str | None:
+        return "mcu has a KV cache for each tile of heads, which is named after a batch at one position."
+
     async def forward(
         self, ctx: Ctx, plan: Plan[TreeLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

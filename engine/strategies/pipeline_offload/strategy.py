@@ -95,6 +95,9 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
     Params = PipelineOffloadParams
     Layout = PipelineOffloadLayout
 
+    def why_not_ragged(self, plan: Plan[PipelineOffloadLayout]) -> str | None:
+        return "pipeline_offload has slots of weights by the rows that all sequences of a step have cached."
+
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams
     ) -> Plan[PipelineOffloadLayout]:

@@ -6,12 +6,15 @@ scores or hidden states from the last layer's output. Strategies differ only in 
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import ComputedSlice, HeldSlice, Slice
 from engine.ops.core import Embed, FinalHidden, Head
 from engine.ops.operation import Op
-from engine.ops.tensors import Tensor, narrow, shape_of
+from engine.ops.ragged import CacheName
+from engine.ops.tensors import Tensor, narrow, reshape, shape_of, take
 from engine.ops.vision import Classify, EmbedPrompt, ImagePrompt, image_ops
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
@@ -30,7 +33,7 @@ async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
     the source calls this.
     """
     if not isinstance(prompt, ImagePrompt):
-        return await ctx.compute(Embed(step.start), prompt)
+        return await ctx.compute(Embed(step.start, step.ragged), prompt)
     x = prompt.pixels
     for op in image_ops(ctx.model):
         x = await ctx.compute(op, x)
@@ -41,7 +44,18 @@ async def finish(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
     """The result, from the `hidden` rows that `wanted_rows` gives: logits [B, V] of the last row, class
     scores [B, C] of a classifier, or hidden states [B, T, D] of an encoder. Only the source calls this.
     """
-    return await ctx.compute(result_op(ctx.model, bool(step.cache)), wanted_rows(step, hidden))
+    rows = wanted_rows(step, hidden)
+    if not step.answered:  # parts of prompts only
+        return rows
+    return await ctx.compute(result_op(ctx.model, bool(step.cache)), rows)
+
+
+def keep_logits(ctx: Ctx, step: Step, start: int, logits: Tensor) -> None:
+    """Keep logits [B, n] of the tokens from `start` on, of every request that gets one in `step`."""
+    if not step.sequences:
+        ctx.keep_logits(step.requests, step.index, start, logits)
+    for row, (request, index) in enumerate(step.answered if step.sequences else ()):
+        ctx.keep_logits([request], index, start, narrow(logits, 0, row, row + 1))
 
 
 def result_op(model: ModelSpec, generates: bool) -> Op:
@@ -53,15 +67,21 @@ def result_op(model: ModelSpec, generates: bool) -> Op:
 
 def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
     """The rows of the last layer, `hidden` [B, T, D], that the source needs: the last one [B, 1, D] when
-    generating, else all.
+    generating, else all. Of a ragged step [k, 1, D], the last rows of the sequences that get a token.
     """
     rows = shape_of(hidden)[1]
-    return narrow(hidden, 1, rows - 1, rows) if step.cache else hidden
+    if not step.sequences:
+        return narrow(hidden, 1, rows - 1, rows) if step.cache else hidden
+    if rows != step.rows:  # another device has taken them
+        return hidden
+    ends = accumulate(one.rows for one in step.sequences)
+    last = [end - 1 for end, one in zip(ends, step.sequences, strict=True) if one.answers]
+    return reshape(take(hidden, 1, last), (len(last), 1, shape_of(hidden)[2]))
 
 
-def cache_of(step: Step) -> str | None:
-    """Name of the KV cache for the operations of this step; None for an encoder."""
-    return step.cache or None
+def cache_of(step: Step) -> CacheName | None:
+    """The KV cache for the operations of this step, or those of a ragged one; None for an encoder."""
+    return step.ragged or step.cache or None
 
 
 def end_slices(model: ModelSpec) -> tuple[Slice, ...]:

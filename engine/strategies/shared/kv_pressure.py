@@ -125,6 +125,18 @@ def _with_fewest(
     return plan.model_copy(update={"layout": layout})
 
 
+def rows_kept_elsewhere(name: str, plan: Plan[KVLayout]) -> str | None:
+    """Why a plan takes no steps of sequences at positions of their own: it keeps no whole KV caches. None if
+    it does.
+    """
+    if plan.layout.kv_rows is None and plan.layout.kv_memory_rows is None:
+        return None
+    return (
+        f"in this plan of {name} the oldest rows of a KV cache are computed again or on disk: as many of "
+        "each sequence of a step."
+    )
+
+
 async def embed_rows(ctx: Ctx, plan: Plan[KVLayout], step: Step, tokens: Tensor) -> Tensor:
     """Embed the rows that pass through the layers, [B, E + T, D] with E evicted ones. Only the source calls
     this.

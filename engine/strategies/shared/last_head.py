@@ -16,7 +16,7 @@ from engine.ops.tokens import Greedy
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
-from engine.strategies.shared.ends import wanted_rows
+from engine.strategies.shared.ends import keep_logits, wanted_rows
 
 HeadPlace = Literal["source", "last"]
 """The parameter `head`: who computes logits."""
@@ -34,9 +34,13 @@ async def choose_and_send(ctx: Ctx, step: Step, x: Tensor, dst: int, tag: str) -
     """Send ids [B] of the next tokens, from the last layer's rows `x` [B, T, D], to rank `dst`; then keep the
     logits.
     """
-    logits = await ctx.compute(Head(), wanted_rows(step, x))
+    rows = wanted_rows(step, x)
+    if not step.answered:  # parts of prompts only
+        ctx.send(rows, dst, tag)
+        return
+    logits = await ctx.compute(Head(), rows)
     ctx.send(await ctx.compute(Greedy(), logits), dst, tag)
-    ctx.keep_logits(step.requests, step.index, 0, logits)
+    keep_logits(ctx, step, 0, logits)
 
 
 def with_last_head(placement: Placement, rank: int) -> Placement:

@@ -31,7 +31,7 @@ from engine.strategies.shared.ends import (
 )
 from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
-from engine.strategies.shared.kv_pressure import embed_rows, run_block
+from engine.strategies.shared.kv_pressure import embed_rows, rows_kept_elsewhere, run_block
 from engine.strategies.shared.last_head import choose_and_send
 from engine.strategies.shared.stages import Stage
 
@@ -142,6 +142,9 @@ class Pipeline(Overlapping[ParamsT, StagesLayoutT]):
     def stage_layers(self, ctx: Ctx, plan: Plan[StagesLayoutT], layers: range) -> StageLayers:
         """What runs the stage of this device; a method whose layers are not all resident has its own."""
         return StageLayers(ctx, plan, layers)
+
+    def why_not_ragged(self, plan: Plan[StagesLayoutT]) -> str | None:
+        return rows_kept_elsewhere(self.name, plan)
 
     def chooses_last(self, plan: Plan[StagesLayoutT]) -> bool:
         """Whether the last stage, which is not the source's, has the output matrix."""

@@ -13,7 +13,7 @@ from engine.ops.tensors import Meta, Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
-from engine.strategies.shared.ends import tag, wanted_rows
+from engine.strategies.shared.ends import keep_logits, tag, wanted_rows
 
 
 async def finish_split(
@@ -23,12 +23,14 @@ async def finish_split(
     [bounds[i], bounds[i + 1]) and gives `last`, the last layer's rows; the source need not be a member.
     """
     source, mine = ctx.cluster.source_rank, None
+    if not step.answered:  # parts of prompts only
+        return last if ctx.rank == source else None
     group, bounds = _members(group, bounds)
     if ctx.rank in group:
         me = group.index(ctx.rank)
         start, stop = bounds[me], bounds[me + 1]
         logits = await ctx.compute(HeadColumns(start, stop), wanted_rows(step, last))
-        ctx.keep_logits(step.requests, step.index, start, logits)
+        keep_logits(ctx, step, start, logits)
         mine = await ctx.compute(Best(start), logits)
     if ctx.rank != source:
         if mine is not None:

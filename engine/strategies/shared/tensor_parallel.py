@@ -45,7 +45,7 @@ from engine.strategies.shared.embedding import (
 from engine.strategies.shared.ends import end_holdings, end_work, finish, tag, wanted_rows
 from engine.strategies.shared.kv_disk import disk_rows
 from engine.strategies.shared.kv_layout import KVLayout
-from engine.strategies.shared.kv_pressure import attention_op, embed_rows
+from engine.strategies.shared.kv_pressure import attention_op, embed_rows, rows_kept_elsewhere
 from engine.strategies.shared.shares import bounds_of, largest_remainder
 from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_ops
 
@@ -106,6 +106,9 @@ AllReduceLayoutT = TypeVar("AllReduceLayoutT", bound=AllReduceLayout, default=An
 
 class TensorParallel(Strategy[ParamsT, AllReduceLayoutT]):
     """Runs `group`, `heads`, `columns` and `all_reduce` of a plan's layout."""
+
+    def why_not_ragged(self, plan: Plan[AllReduceLayoutT]) -> str | None:
+        return rows_kept_elsewhere(self.name, plan)
 
     async def forward(
         self, ctx: Ctx, plan: Plan[AllReduceLayoutT], step: Step, tokens: Tensor | None

@@ -112,6 +112,9 @@ class SlidingWindow(TensorParallel[TPIParamsT, SlidingWindowLayout]):
         """All steps of a request at once: weights for the next token load before this one is sampled."""
         return True
 
+    def why_not_ragged(self, plan: Plan[SlidingWindowLayout]) -> str | None:
+        return f"{self.name} streams weights by how many rows all sequences of a step have in their caches."
+
     async def forward_all(
         self,
         ctx: Ctx,

@@ -72,6 +72,9 @@ class Positions(Strategy[ParamsT, PositionsLayout]):
         """
         return plan.layout.decode == "recompute"
 
+    def why_not_ragged(self, plan: Plan[PositionsLayout]) -> str | None:
+        return "voltage divides a prompt among the devices by positions, which all sequences of a step share."
+
     async def forward(
         self, ctx: Ctx, plan: Plan[PositionsLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:

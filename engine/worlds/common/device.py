@@ -20,6 +20,7 @@ from engine.ops.cost import KernelTime, op_time, runtime_s
 from engine.ops.layers import Layers
 from engine.ops.ledger import Ledger, working_bytes
 from engine.ops.operation import Cost, Op, Share, alike_in_cost, costs_of, share_of
+from engine.ops.ragged import Ragged
 from engine.ops.shapes import check_shapes
 from engine.ops.tensors import Meta, Tensor, meta_of, payload_bytes
 from engine.program.ctx import Note
@@ -106,6 +107,7 @@ class Device(ABC):
         self.due_sequences: Sequences = defaultdict(count)  # of messages to come, by sender and tag
         self.prices: dict[OnShapes, Prices] = {}  # of one operation for all alike
         self._prices_of: dict[OnShapes, Prices] = {}
+        self._of_step: tuple[Ragged | None, dict[OnShapes, Prices]] = (None, {})
         self.arrived: Mailbox = defaultdict(deque)
         self.expected: dict[tuple[int, str], deque[Receipt]] = defaultdict(deque)
         for piece in plan.held_by(rank):
@@ -134,6 +136,7 @@ class Device(ABC):
         each.
         """
         self.prices, self._prices_of = alike, each
+        self._of_step = (None, {})
 
     def halt(self) -> None:
         """Drop the messages and KV caches of all programs; weights stay."""
@@ -260,6 +263,8 @@ class Device(ABC):
     def price(self, op: Op, inputs: tuple[Tensor, ...]) -> Price:
         """The cost of `op` and its virtual seconds on this device now. Enters `op` in the memory ledger."""
         metas = tuple([x if type(x) is Meta else meta_of(x) for x in inputs])
+        if isinstance(op.cache, Ragged):
+            return self.enter(op, metas, self.prices_of(op, metas))
         prices = self._prices_of.get((op, metas))
         if prices is None:
             prices = self._prices_of[op, metas] = self.prices_of(op, metas)
@@ -269,10 +274,17 @@ class Device(ABC):
         """The known prices of `op` and all that are alike on inputs of these shapes."""
         check_shapes(op, self.model, metas, self.device.name)
         key = alike_in_cost(op, self.model), metas
-        prices = self.prices.get(key)
+        known = self._known(op.cache) if isinstance(op.cache, Ragged) else self.prices
+        prices = known.get(key)
         if prices is None:
-            prices = self.prices[key] = Prices(costs_of(key[0], self.model, metas))
+            prices = known[key] = Prices(costs_of(key[0], self.model, metas))
         return prices
+
+    def _known(self, ragged: Ragged) -> dict[OnShapes, Prices]:
+        """The prices of a ragged batch, kept for the layers of one step: no other step has the same rows."""
+        if self._of_step[0] != ragged:
+            self._of_step = ragged, {}
+        return self._of_step[1]
 
     def enter(self, op: Op, metas: tuple[Meta, ...], prices: Prices) -> Price:
         """The price of `op` with the rows in its KV cache now. Enters `op` in the memory ledger."""

@@ -125,13 +125,11 @@ class _Source:
     def emit(self, step: Step, tokens: Sequence[int | None]) -> None:
         """Mark the new token of every sequence, with the time since the one before."""
         now_s = self.device.now_s
-        for request, token in zip(step.requests, tokens, strict=True):
+        for (request, index), token in zip(step.answered, tokens, strict=True):
             if self.has_ended(request):
                 continue
             latency_s, self.last_s[request] = now_s - self.last_s[request], now_s
-            self.device.mark(
-                "token_emitted", request=request, index=step.index, token=token, latency_s=latency_s
-            )
+            self.device.mark("token_emitted", request=request, index=index, token=token, latency_s=latency_s)
 
 
 class SimulatedSource(_Source):
@@ -156,9 +154,14 @@ class SimulatedSource(_Source):
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
         self.device.result_came(step)
-        self.emit(step, [None] * step.batch)
-        self.device.occupy(self.device.device.token_s)
-        return Meta((step.batch, 1), "int64")
+        answered = len(step.answered)
+        self.emit(step, [None] * answered)
+        if answered:
+            self.device.occupy(self.device.device.token_s)
+        return Meta((answered, 1), "int64")
+
+    def tokens_of(self, step: Step) -> Tensor:
+        return Meta((1, step.rows), "int64")
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
         self.device.result_came(step)
@@ -176,6 +179,18 @@ class RealSource(_Source):
         self.states: dict[int, torch.Tensor] = {}
         self.chosen: dict[int, list[torch.Tensor]] = {}
         self.stop_tokens: dict[int, tuple[int, ...]] = {}
+        self.texts: dict[int, list[int]] = {}
+
+    def begin(self, requests: Sequence[Request]) -> None:
+        super().begin(requests)
+        self.stop_tokens |= {request.index: request.stop_tokens for request in requests}
+        self.texts |= {request.index: list(request.tokens) for request in requests}
+
+    def tokens_of(self, step: Step) -> Tensor:
+        import torch
+
+        spans = [self.texts[part.requests[0]][part.start : part.start + part.rows] for part in step.each]
+        return torch.tensor([[token for span in spans for token in span]], dtype=torch.int64)
 
     def handle(self, message: dict[str, Any], time_s: float) -> None:
         """Act on a message of the supervisor about an open workload, at virtual time `time_s`."""
@@ -201,7 +216,6 @@ class RealSource(_Source):
         import torch
 
         self.begin(requests)
-        self.stop_tokens |= {request.index: request.stop_tokens for request in requests}
         tokens = torch.tensor([request.tokens for request in requests], dtype=torch.int64)
         spec = self.device.spec
         if not spec.model.vision:
@@ -217,13 +231,15 @@ class RealSource(_Source):
         ids = tokens[:, 0].tolist()
         self.emit(step, ids)
         kept = self.chosen if elsewhere else self.logits
-        for row, request in enumerate(step.requests):
+        for row, (request, _) in enumerate(step.answered):
             if self.has_ended(request):
                 continue
+            self.texts[request].append(ids[row])
             kept.setdefault(request, []).append(logits[row])
             if ids[row] in self.stop_tokens.get(request, ()):
                 self.finish(request)
-        self.device.occupy(self.device.device.token_s)
+        if ids:
+            self.device.occupy(self.device.device.token_s)
         return tokens
 
     def hidden(self, step: Step, hidden: Tensor) -> None:

@@ -189,14 +189,20 @@ class SimulatedDevice(Device):
         """Start all operations of `layers`; their spans are emitted when the last one ends."""
         groups = self._groups.get((layers, x))
         if groups is None:
-            groups = self._groups[layers, x] = self._groups_of(layers, (x,))
+            groups = self._groups_of(layers, (x,))
+            if not layers.is_ragged:  # whose sequences are those of one step
+                self._groups[layers, x] = groups
         program, name, spans = self.current, self.name, []
         request, token = program.request, program.token
         at_s = max(program.now_s, self.compute_free_s)
         for group in groups:
             prices = self._enter_group(group, (x,))
-            passed = group.layers, prices[0].share
-            self.passes[passed] = self.passes.get(passed, 0) + 1
+            if layers.is_ragged:
+                for op in group.layers.ops:
+                    self._count(op.layer, prices[0].share)
+            else:
+                passed = group.layers, prices[0].share
+                self.passes[passed] = self.passes.get(passed, 0) + 1
             for op, price in zip(group.layers.ops, prices, strict=True):
                 start_s, at_s = at_s, at_s + price.duration_s
                 if not self.traced:
@@ -220,7 +226,8 @@ class SimulatedDevice(Device):
 
     def _enter_group(self, group: Group, metas: tuple[Meta, ...]) -> Sequence[Price]:
         """The prices of the operations of `group`. Enters all in the memory ledger."""
-        ops, rows = group.layers.ops, self.ledger.rows_of_all(group.layers)
+        ops = group.layers.ops
+        rows = None if group.layers.is_ragged else self.ledger.rows_of_all(group.layers)
         if rows is None:
             return [self.enter(op, metas, group.prices) for op in ops]
         price = self.price_at(ops[0], metas, group.prices, rows)

@@ -54,14 +54,18 @@ class WorkDone:
         """Check at the result of `step` that each layer saw all rows, and has all in its KV cache if it has
         one. Most steps are counted only: what one leaves out is missing ever after. Raises `WrongProgram`.
         """
-        if not self.knows_all:
-            return
+        for one in step.each if self.knows_all else ():
+            self._check_one(one, source, is_last)
+
+    def _check_one(self, step: Step, source: str, is_last: bool) -> None:
+        """`check` the rows of one sequence, or of a batch at one position."""
         if not step.start:
             self.caches[step.cache] = any(map(any, self._cached_whole(step) or self._cached(step)))
         cached = self.caches.get(step.cache)
         rows = step.start + step.rows if cached is False else step.rows
         self.rows += step.batch * rows
-        self.last_rows += step.batch * (rows if self.model.answer_row is None else 1)
+        answered = len(step.answered)
+        self.last_rows += step.batch * rows if self.model.answer_row is None else answered
         if not is_last and step.index & (step.index - 1):
             return
         at = f"at request {step.requests[0]}, token {step.index}"

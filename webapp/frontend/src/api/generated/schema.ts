@@ -3011,6 +3011,7 @@ export interface components {
         Workload: {
             assumed_tokens: number;
             chat?: boolean | null;
+            chunk_tokens: number;
             idle_wall_s: number;
             image: string | null;
             max_batch: number;
@@ -3022,6 +3023,8 @@ export interface components {
             queue_limit: number;
             rate_per_s: number | null;
             requests: number;
+            /** @enum {string} */
+            scheduler: "fcfs" | "continuous" | "chunked";
             serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;

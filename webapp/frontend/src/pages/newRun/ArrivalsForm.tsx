@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { api } from '@/api/client';
 import type { ModelRow, RecordedRequests } from '@/api/types';
 import { seconds } from '@/format/units';
-import { type Arrivals, type Draft, isQueued, weightsOf, whoseTokens } from '@/run/request/draft';
+import { type Arrivals, type Draft, isChunked, isQueued, weightsOf, whoseTokens } from '@/run/request/draft';
 import { RecordedFile } from './RecordedFile';
 
 interface Props {
@@ -20,6 +20,12 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
   { value: 'users', label: 'From users who wait for their answers' },
   { value: 'trace', label: 'As in a file (trace, prompts)' },
   { value: 'serve', label: 'Serve: from people and programs, while it runs' },
+];
+
+const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
+  { value: 'fcfs', label: 'One batch after the other (first come, first served)' },
+  { value: 'continuous', label: 'Between two tokens of others (continuous batching)' },
+  { value: 'chunked', label: 'So too, with prompts in parts (chunked prefill)' },
 ];
 
 /** A service for one request would be of little use. */
@@ -82,6 +88,27 @@ export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
             error={errorOf('workload.max_batch')}
             onChange={(value) => value && change({ maxBatch: value })}
           />
+          {arrivals.pattern !== 'serve' && (
+            <Select
+              label="Admitted"
+              data={SCHEDULERS}
+              allowDeselect={false}
+              value={arrivals.scheduler}
+              error={errorOf('workload.scheduler')}
+              comboboxProps={{ width: 340, position: 'bottom-start' }}
+              onChange={(scheduler) => scheduler && change({ scheduler: scheduler as Arrivals['scheduler'] })}
+              data-testid="scheduler"
+            />
+          )}
+          {isChunked(arrivals) && (
+            <Figure
+              label="Rows of a step, at most"
+              whole
+              value={arrivals.chunkTokens}
+              error={errorOf('workload.chunk_tokens')}
+              onChange={(value) => value && change({ chunkTokens: value })}
+            />
+          )}
           <Figure
             label="Objective: first token"
             suffix=" s"

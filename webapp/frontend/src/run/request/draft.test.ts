@@ -152,6 +152,10 @@ describe('a draft of a run', () => {
       { ...FIRST_ARRIVALS, pattern: 'users', users: 2, think_s: 1, maxBatch: 1, firstToken_s: 0.5 },
       { pattern: 'users', users: 2, think_s: 1, max_batch: 1, slo_first_token_s: 0.5 },
     ],
+    [
+      { ...FIRST_ARRIVALS, pattern: 'poisson', scheduler: 'chunked', chunkTokens: 32 },
+      { pattern: 'poisson', scheduler: 'chunked', chunk_tokens: 32 },
+    ],
   ])('asks for arrivals %o', (arrivals, fields) => {
     const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
     expect(workload).toMatchObject(fields);

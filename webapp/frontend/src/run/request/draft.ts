@@ -16,6 +16,9 @@ export interface Arrivals {
   users: number;
   think_s: number;
   maxBatch: number;
+  /** Who is admitted when, and the rows of a step at most where prompts pass in parts. */
+  scheduler: NonNullable<Workload['scheduler']>;
+  chunkTokens: number;
   trace: NonNullable<Workload['trace']>;
   /** Whose tokens the prompts of the trace are (`whoseTokens`); null: the seed decides them. */
   tokensOf: string | null;
@@ -30,6 +33,8 @@ export const FIRST_ARRIVALS: Arrivals = {
   users: 4,
   think_s: 0,
   maxBatch: 4,
+  scheduler: 'fcfs',
+  chunkTokens: 64,
   trace: [],
   tokensOf: null,
   firstToken_s: null,
@@ -39,6 +44,9 @@ export const FIRST_ARRIVALS: Arrivals = {
 /** Whether requests may wait for others that came before. */
 export const isQueued = ({ pattern }: Arrivals) => pattern !== 'sporadic' && pattern !== 'bursty';
 
+/** Whether prompts pass in parts. */
+export const isChunked = ({ pattern, scheduler }: Arrivals) => pattern !== 'serve' && scheduler === 'chunked';
+
 /** The fields of a workload that say when its requests arrive. */
 function arrivalFields(arrivals: Arrivals): Partial<Workload> {
   const { pattern } = arrivals;
@@ -46,6 +54,8 @@ function arrivalFields(arrivals: Arrivals): Partial<Workload> {
   return {
     pattern,
     max_batch: arrivals.maxBatch,
+    ...(pattern !== 'serve' && { scheduler: arrivals.scheduler }),
+    ...(isChunked(arrivals) && { chunk_tokens: arrivals.chunkTokens }),
     slo_first_token_s: arrivals.firstToken_s,
     slo_per_token_s: arrivals.perToken_s,
     ...(pattern === 'poisson' && { rate_per_s: arrivals.ratePerSecond }),
@@ -62,6 +72,8 @@ function arrivalsOf({ workload, model, weights }: RunRequest): Arrivals {
     users: workload.users ?? FIRST_ARRIVALS.users,
     think_s: workload.think_s ?? 0,
     maxBatch: workload.max_batch ?? FIRST_ARRIVALS.maxBatch,
+    scheduler: workload.scheduler ?? FIRST_ARRIVALS.scheduler,
+    chunkTokens: workload.chunk_tokens ?? FIRST_ARRIVALS.chunkTokens,
     trace: workload.trace ?? [],
     tokensOf: told ? tokenizerOf(model, weights) : null,
     firstToken_s: workload.slo_first_token_s ?? null,

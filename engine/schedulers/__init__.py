@@ -1,0 +1,1 @@
+"""Which requests are admitted when, and whose rows run together: one file per scheduler."""
