@@ -37,7 +37,7 @@ from engine.strategies.shared.demand import (
     end_ops,
     hidden,
 )
-from engine.strategies.shared.ends import cache_of, embed, end_holdings, end_work, finish, layer_slices, tag
+from engine.strategies.shared.ends import caches_of, embed, end_holdings, end_work, finish, layer_slices, tag
 from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import op_s
 
@@ -137,7 +137,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
         if source != server:
             tokens = await _prompt(ctx, step, source, plan.layout.upload_bytes)
         x = await embed(ctx, step, tokens)
-        x = await ctx.compute_layers(layers(0, ctx.model.num_layers, cache_of(step)), x)
+        x = await ctx.compute_layers(layers(0, ctx.model.num_layers, caches_of(step)), x)
         result = await finish(ctx, step, x)
         if step.cache and step.answered:
             result = await ctx.compute(Greedy(), result)

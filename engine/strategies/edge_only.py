@@ -27,7 +27,7 @@ from engine.strategies.adaptlink.roles import primary_of
 from engine.strategies.adaptlink.time import RequestTime
 from engine.strategies.shared.by_hand import wanted_device
 from engine.strategies.shared.demand import Demand, demand_of, needed_bytes
-from engine.strategies.shared.ends import cache_of
+from engine.strategies.shared.ends import caches_of
 from engine.strategies.single import (
     OneDevice,
     OneDeviceLayout,
@@ -110,8 +110,8 @@ class EdgeOnly(OneDevice[EdgeOnlyParams, QuantisedLayout]):
     def layers(self, model: ModelSpec, plan: Plan[QuantisedLayout], step: Step) -> Layers:
         bits = plan.layout.bits
         if not bits:
-            return layers(0, model.num_layers, cache_of(step))
-        return quantised_layers(model.num_layers, bits, cache_of(step), plan.layout.speed)
+            return layers(0, model.num_layers, caches_of(step))
+        return quantised_layers(model.num_layers, bits, caches_of(step), plan.layout.speed)
 
     def _as_block(self, bits: Bits, speed: float) -> Callable[[Block], Op]:
         return lambda op: QuantisedBlock(op.layer, bits, op.cache, speed) if bits else op

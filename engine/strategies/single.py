@@ -38,7 +38,7 @@ from engine.strategies.shared.demand import (
     hidden,
 )
 from engine.strategies.shared.ends import (
-    cache_of,
+    caches_of,
     embed,
     end_holdings,
     end_work,
@@ -128,7 +128,7 @@ class Single(OneDevice[SingleParams, SingleLayout]):
         return placement.with_layout(SingleLayout(device=rank))
 
     def layers(self, model: ModelSpec, plan: Plan[SingleLayout], step: Step) -> Layers:
-        return layers(0, model.num_layers, cache_of(step))
+        return layers(0, model.num_layers, caches_of(step))
 
 
 class WholeModel(NamedTuple):

@@ -34,7 +34,7 @@ from engine.strategies.accelerate.modules import ModuleTree, module_tree
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand, workers_of
 from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
 from engine.strategies.shared.ends import (
-    cache_of,
+    caches_of,
     embed,
     end_slices,
     finish,
@@ -133,7 +133,7 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
         for stage in layout.stages:
             x = await _moved(ctx, x, at, stage.device, purpose)
             if ctx.rank == stage.device:
-                x = await ctx.compute_layers(layers(stage.start, stage.stop, cache_of(step)), x)
+                x = await ctx.compute_layers(layers(stage.start, stage.stop, caches_of(step)), x)
             at, purpose = stage.device, tag(step, "hidden", stage.stop - 1)
         if ctx.rank == at != layout.head:
             x = wanted_rows(step, x)

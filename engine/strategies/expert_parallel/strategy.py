@@ -37,7 +37,7 @@ from engine.strategies.expert_parallel.plan import (
 )
 from engine.strategies.expert_parallel.report import USED, ExpertsReport
 from engine.strategies.shared.demand import demand_of
-from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
+from engine.strategies.shared.ends import caches_of, embed, finish, tag, wanted_rows
 from engine.strategies.shared.shares import named_worker
 from engine.strategies.single import by_request_time, first_that_fits
 
@@ -129,7 +129,7 @@ class ExpertParallel(Strategy[ExpertParallelParams, ExpertsLayout]):
 
 async def _layers(ctx: Ctx, layout: ExpertsLayout, step: Step, x: Tensor) -> Tensor:
     """All layers, on the host."""
-    model, cache = ctx.model, cache_of(step)
+    model, cache = ctx.model, caches_of(step)
     if not model.num_experts:
         return await ctx.compute_layers(layers(0, model.num_layers, cache), x)
     used = ctx.memory.get("experts_used")

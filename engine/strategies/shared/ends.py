@@ -79,9 +79,14 @@ def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
     return reshape(take(hidden, 1, last), (len(last), 1, shape_of(hidden)[2]))
 
 
-def cache_of(step: Step) -> CacheName | None:
-    """The KV cache for the operations of this step, or those of a ragged one; None for an encoder."""
-    return step.ragged or step.cache or None
+def cache_of(step: Step) -> str | None:
+    """Name of the KV cache for the operations of this step; None for an encoder."""
+    return step.cache or None
+
+
+def caches_of(step: Step) -> CacheName | None:
+    """`cache_of` a step that may be ragged: then the KV caches of all its sequences."""
+    return step.ragged or cache_of(step)
 
 
 def end_slices(model: ModelSpec) -> tuple[Slice, ...]:

@@ -47,7 +47,7 @@ class DiskRows:
 
     async def compute(self, op: Op, *inputs: Tensor) -> Tensor:
         """Run `op` on `inputs` of the shapes that it takes, once all rows of its KV cache are in memory."""
-        if not self.active or op.cache is None:
+        if not self.active or not isinstance(op.cache, str):
             return await self._compute(op, *inputs)
         await self.settle()
         if op.layer in self.fetching:

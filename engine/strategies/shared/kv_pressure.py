@@ -22,7 +22,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand
-from engine.strategies.shared.ends import cache_of, embed
+from engine.strategies.shared.ends import caches_of, embed
 from engine.strategies.shared.kv_disk import DiskRows
 from engine.strategies.shared.kv_layout import KVLayout
 
@@ -155,7 +155,7 @@ def attention_op(
     """The attention of query heads [start, stop) in `step`: with recomputed rows if some are evicted."""
     evicted = plan.layout.evicted_rows(step)
     if not evicted:
-        return Attention(layer, start, stop, bias, cache_of(step), normed)
+        return Attention(layer, start, stop, bias, caches_of(step), normed)
     position = max(step.start, evicted)
     return AttentionAgain(layer, start, stop, bias, step.cache, evicted, position, normed)
 

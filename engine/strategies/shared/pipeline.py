@@ -21,7 +21,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Done, Overlapping, ParamsT, Step
 from engine.strategies.shared.ends import (
-    cache_of,
+    caches_of,
     end_holdings,
     end_work,
     finish,
@@ -123,7 +123,7 @@ class StageLayers:
             for layer in self.layers:
                 x = await run_block(self.rows, self.plan, step, layer, x)
         else:
-            x = await self.ctx.compute_layers(layers(self.layers.start, self.layers.stop, cache_of(step)), x)
+            x = await self.ctx.compute_layers(layers(self.layers.start, self.layers.stop, caches_of(step)), x)
         await self.rows.settle()
         return x
 
