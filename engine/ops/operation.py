@@ -52,7 +52,7 @@ class Op(Protocol):
 
     @property
     def cache(self) -> CacheName | None:
-        """Name of the KV cache that it reads and appends to, or those of a ragged batch; None: it has none."""
+        """The KV cache that it reads and appends to, or those of a ragged batch; None: it has none."""
         ...
 
     def __hash__(self) -> int: ...
