@@ -237,7 +237,8 @@ def _type_text(annotation: Any) -> str:
 def methods(kind: type) -> dict[str, Any]:
     """Public methods and properties, by name; those of other libraries' bases are theirs."""
     found: dict[str, Any] = {}
-    for base in reversed([base for base in kind.__mro__ if base.__module__.startswith(OURS)]):
+    ours = [base for base in kind.__mro__ if base.__module__.startswith(OURS) and base is not Kinded]
+    for base in reversed(ours):
         for name, value in vars(base).items():
             function = getattr(value, "__func__", value)
             if not name.startswith("_") and (inspect.isfunction(function) or isinstance(value, property)):
