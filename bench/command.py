@@ -30,6 +30,7 @@ from bench.service.first_run import measure_first_run
 from bench.service.idle import measure_idle
 from bench.service.load import measure_service
 from bench.service.machines import measure_machines
+from bench.service.many_devices import measure_many_devices
 from bench.service.serving import measure_serving
 from bench.strategies.accuracy import measure_accuracy
 from bench.strategies.decision import measure_decision
@@ -58,7 +59,8 @@ class Bench(NamedTuple):
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.
     asks: it gets a model's directory and a file of questions.
-    beside: it gets how many busy processes are to compute beside it.
+    beside: it gets how many busy processes are to compute beside it; its figures beside some have
+    a section of their own.
     keeps: it compares with what it has kept before, and gets whether to keep what it finds instead.
     rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
     of their own.
@@ -75,9 +77,10 @@ class Bench(NamedTuple):
     beside: bool = False
     keeps: bool = False
 
-    @property
-    def section(self) -> str:
+    def section(self, busy: int = 0) -> str:
         """The name of its section in the document."""
+        if self.beside and busy:
+            return f"{self.name}-busy"
         return f"{self.name}-user" if self.rights and not is_machine_root() else self.name
 
 
@@ -95,6 +98,13 @@ BENCHES: tuple[Bench, ...] = (
         "the server with workers on two machines",
         measure_machines,
         "server",
+    ),
+    Bench(
+        "many-devices",
+        "runs of up to 256 devices while pages are asked for",
+        measure_many_devices,
+        "server",
+        beside=True,
     ),
     Bench("browser", "pages in a real browser, against their budgets", measure_browser, "server"),
     Bench("first-run", "from a clone to the first token", measure_first_run, "server", repeats=True),
@@ -168,7 +178,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="keep the plans of `plans`, for later comparisons"
     )
-    words = "how many processes compute all the time beside `first` (default: %(default)d)"
+    words = "how many processes compute all the time beside `first` and `many-devices` (default: %(default)d)"
     parser.add_argument("--busy", type=int, default=0, metavar="N", help=words)
     words = (
         "how often `native` starts every system, 7 minutes each, and `first-run` installs one, "
@@ -214,7 +224,7 @@ def run(args: argparse.Namespace) -> int:
                 sys.stdout.write(as_text(table) + "\n")
         sys.stdout.flush()
         if args.write:
-            write(DOCUMENTS, bench.document, bench.section, result)
+            write(DOCUMENTS, bench.document, bench.section(args.busy), result)
     return 0
 
 

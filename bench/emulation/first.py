@@ -12,12 +12,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 import topologies
+from bench.fuzz.busy import busy_machine
 from bench.tables.rows import Table
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
@@ -60,7 +60,7 @@ PARTS = ("planning", "building", "calibrating", "running", "dismantling", "judgi
 def measure_first(minutes: float, busy: int) -> Table:
     """First commands for so many minutes, beside `busy` processes that compute all the time."""
     until_s, ended = time.monotonic() + 60 * minutes, list[Ended]()
-    with busy_processes(busy):
+    with busy_machine(busy):
         for case in cases():
             if time.monotonic() > until_s:
                 break
@@ -122,17 +122,6 @@ def first_command(case: Case) -> Ended:
         wall_s,
         {part: found.get("timings", {}).get(part, 0.0) for part in PARTS},
     )
-
-
-@contextmanager
-def busy_processes(number: int) -> Iterator[None]:
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
 
 
 def table_of(ended: Sequence[Ended], busy: int) -> Table:

@@ -48,13 +48,14 @@ def measure_idle() -> Table:
 
 
 @contextmanager
-def started(state: str) -> Iterator[int]:
-    """The process id of `./loom up` of this checkout, once it is ready; `state` is a directory of its own.
+def started(state: str, *options: str, port: int = 0) -> Iterator[int]:
+    """The process id of `./loom up` of this checkout, once it is ready; `state` is a directory of its own,
+    `port` 0 any that is free.
 
     Raises `OpsError` if it ends before.
     """
     with subprocess.Popen(
-        (str(ROOT / "loom"), "up", "--port", str(free_port())),
+        (str(ROOT / "loom"), "up", "--port", str(port or free_port()), *options),
         cwd=ROOT,
         env={**os.environ, "LOOM_STATE_DIR": state},
         stdin=subprocess.DEVNULL,

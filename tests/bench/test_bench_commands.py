@@ -17,7 +17,8 @@ ENVIRONMENT = Environment(load_cluster=lambda name: None, cluster_names=lambda: 
 def test_every_benchmark_has_its_place_in_its_document() -> None:
     for bench in BENCHES:
         text = (DOCUMENTS / f"{bench.document}.md").read_text(encoding="utf-8")
-        for section in (bench.name, f"{bench.name}-user")[: 1 + bench.rights]:
+        kinds = {"": True, "-user": bench.rights, "-busy": bench.beside}
+        for section in (bench.name + kind for kind, has in kinds.items() if has):
             assert f"<!-- bench {section} -->" in text
             assert f"<!-- end {section} -->" in text
 
@@ -26,7 +27,7 @@ def test_an_ordinary_users_figures_have_a_section_of_their_own_where_rights_deci
     for root, section in ((True, "messages"), (False, "messages-user")):
         monkeypatch.setattr("bench.command.is_machine_root", lambda root=root: root)
         (messages,), (matrix,) = chosen_benches(["messages"]), chosen_benches(["matrix"])
-        assert (messages.section, matrix.section) == (section, "matrix")
+        assert (messages.section(), matrix.section()) == (section, "matrix")
 
 
 def test_an_unknown_benchmark_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
