@@ -29,6 +29,7 @@ from engine.ops.mixture import Experts, Route, SharedExpert
 from engine.ops.operation import LayerPart, Op, Operation, Share, cost_of, norm_piece, piece_of
 from engine.ops.positions import Order, PositionBlock
 from engine.ops.quantised import QuantisedBlock, quantised_layers, quantised_slices
+from engine.ops.ragged import CacheName, Piece, Ragged
 from engine.ops.recompute import AttentionAgain, EmbedAgain
 from engine.ops.sizes import bits_of, kv_bytes_per_row, part_bytes, weight_bytes
 from engine.ops.summa import SummaActivate, SummaDown, SummaUp
@@ -43,6 +44,7 @@ __all__ = [
     "AttentionAgain",
     "Best",
     "Block",
+    "CacheName",
     "Choose",
     "Classify",
     "Contract",
@@ -70,10 +72,12 @@ __all__ = [
     "Op",
     "Operation",
     "Order",
+    "Piece",
     "PositionBlock",
     "Project",
     "PutRows",
     "QuantisedBlock",
+    "Ragged",
     "Recall",
     "Regroup",
     "Residual",

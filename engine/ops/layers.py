@@ -21,6 +21,7 @@ class Layers:
     caches: tuple[tuple[str, int], ...] = field(init=False)
     """(KV cache, layer) of the operations that have one; none of ragged batches."""
     is_ragged: bool = field(init=False)
+    """Whether their rows are of several sequences, each with a KV cache of its own."""
 
     def __post_init__(self) -> None:
         caches = tuple((op.cache, op.layer) for op in self.ops if isinstance(op.cache, str))

@@ -27,6 +27,7 @@ class Ragged:
 
     @property
     def rows(self) -> int:
+        """ΣT, the rows of the tensor."""
         return sum(piece.rows for piece in self.pieces)
 
 

@@ -185,7 +185,7 @@ def fields_table(rows: Sequence[Field]) -> str:
         "type": [f"`{row.type}`" for row in rows],
         "default": [row.default for row in rows],
         "unit": [unit_of_field(row.name) or "" for row in rows],
-        "what it is": [row.said for row in rows],
+        "what it is": [row.said or COMMON.get(row.name, "") for row in rows],
     }
     kept = {head: cells for head, cells in columns.items() if any(cells)}
     lines = [tuple(kept), ("---",) * len(kept), *zip(*kept.values(), strict=True)]
