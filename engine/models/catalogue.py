@@ -16,7 +16,7 @@ from engine.domain.units import human
 from engine.domain.values import Value
 from engine.models.families.hf_config import spec_of_config
 from engine.models.families.registry import FAMILIES
-from engine.models.fetching import Packaged, fetched_directory
+from engine.models.fetching import Packaged, fetched_directory, restored
 from engine.models.weights.directory import SINGLE, read_spec
 from engine.models.weights.headers import check_weights
 from engine.ops.sizes import model_bytes, num_parameters
@@ -184,25 +184,35 @@ def smallest_models() -> tuple[str, ...]:
     return tuple(smallest[family.name].name for family in FAMILIES if family.name in smallest)
 
 
-def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSpec, WeightsRef]:
-    """A catalogue name or a model directory → its spec and where its weights are.
+def _model_directory(path: Path) -> Path | None:
+    """`path`, or the directory that a GGUF file is restored to; None if it is neither."""
+    if path.suffix == ".gguf" and path.is_file():
+        return restored(path)
+    return path if path.is_dir() else None
 
-    `weights` is "random", a directory, or None: the model's own trained weights if it has some, else
-    random. Raises `SpecError` for an unknown name, a bad directory, or weights of another shape.
+
+def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSpec, WeightsRef]:
+    """A catalogue name, a model directory or a GGUF file → its spec and where its weights are.
+
+    `weights` is "random", a directory or GGUF file, or None: the model's own trained weights if it has
+    some, else random. Raises `SpecError` for an unknown name, a bad directory, or weights of another shape.
     """
     row = _table().get(name_or_directory)
     if row is None:
-        directory = Path(name_or_directory).expanduser()
-        if not directory.is_dir():
+        given = Path(name_or_directory).expanduser().resolve()
+        own: Path | None = _model_directory(given)
+        if own is None:
             known = ", ".join(_table())
-            raise SpecError(f"model {name_or_directory}: is neither a directory nor one of {known}.")
-        own: Path | None = directory.resolve()
-        spec = read_spec(directory.resolve(), directory.resolve().name)
+            raise SpecError(
+                f"model {name_or_directory}: is neither a directory, a GGUF file nor one of {known}."
+            )
+        spec = read_spec(own, given.stem if given.is_file() else given.name)
     else:
         spec, own = _spec(row), _directory(row)
     if weights == "random" or (weights is None and own is None):
         return spec, WeightsRef(kind="random", directory=str(own or ""))
-    chosen = own if weights is None else Path(weights).expanduser().resolve()
+    asked = None if weights is None else Path(weights).expanduser().resolve()
+    chosen = own if asked is None else _model_directory(asked) or asked
     assert chosen is not None
     stored = read_spec(chosen, spec.name)
     for field in SAME:

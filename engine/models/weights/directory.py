@@ -28,6 +28,9 @@ def read_spec(directory: Path, name: str) -> ModelSpec:
     """The ModelSpec in `directory`'s config.json. Raises `SpecError` with the file and the reason."""
     if not directory.is_dir():
         raise SpecError(f"{directory}: no such model directory: give one with config.json and safetensors.")
+    files = sorted(path.name for path in directory.glob("*.gguf"))
+    if files and not (directory / CONFIG).exists():
+        raise SpecError(f"{directory}: has {files[0]} and no {CONFIG}: give that file as the model.")
     spec = spec_of_config(name, read_json(directory / CONFIG), str(directory / CONFIG))
     file = next((directory / name for name in FILES if (directory / name).is_file()), None)
     if spec.vision is None or file is None:

@@ -25,7 +25,10 @@ def write_directory(file: Path, directory: Path) -> None:
     )
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()]
-        raise HostError(f"{file.name} cannot be restored: {said[-1] if said else done.returncode}.")
+        reason = said[-1].rstrip(".") if said else done.returncode
+        raise HostError(
+            f"{file.name} cannot be restored: {reason}: give the directory of the model's safetensors files."
+        )
 
 
 def _write(file: Path, directory: Path) -> None:

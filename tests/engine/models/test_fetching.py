@@ -165,6 +165,29 @@ def test_a_fetched_model_has_the_weights_that_the_library_restores_from_the_file
     )
 
 
+def test_a_gguf_file_is_a_model_as_its_restored_directory_is(fetched, shelf):
+    """The same config, weights and tokens as those of the fetched directory, which the library restored."""
+    file = shelf.parent / "small.gguf"
+    spec, whole = spec_of(file), spec_of(fetched)
+    assert spec.model.model_copy(update={"name": whole.model.name}) == whole.model
+    assert spec.model.name == "small"
+    assert requests_of(spec)[0].tokens == requests_of(whole)[0].tokens
+    for piece in whole_model(spec.model):
+        ours, theirs = (load(one.model, one.weights, piece, 0) for one in (spec, whole))
+        assert all(torch.equal(ours[key], theirs[key]) for key in theirs)
+    assert spec_of(file).weights == spec.weights  # restored once
+
+
+def test_a_folder_of_gguf_files_and_a_file_that_is_none_say_what_to_give(shelf, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOM_STATE_DIR", str(tmp_path / "state"))
+    with pytest.raises(SpecError, match=r"has small\.gguf and no config\.json: give that file"):
+        spec_of(shelf.parent)
+    (tmp_path / "none.gguf").write_bytes(b"GGUF")
+    with pytest.raises(HostError, match=r"none\.gguf cannot be restored: .*: give the directory of"):
+        spec_of(tmp_path / "none.gguf")
+    assert list((tmp_path / "state" / "models").iterdir()) == []
+
+
 def test_a_prompt_is_a_message_of_a_chat_unless_the_text_itself_is_asked_for(fetched):
     from transformers import AutoTokenizer
 

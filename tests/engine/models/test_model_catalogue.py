@@ -99,7 +99,7 @@ def test_a_name_with_a_directory_of_weights_uses_them(tmp_path):
 
 
 def test_unknown_names_and_missing_directories_say_what_there_is(tmp_path):
-    with pytest.raises(SpecError, match=r"neither a directory nor one of .*demo-lm.*gpt2"):
+    with pytest.raises(SpecError, match=r"neither a directory, a GGUF file nor one of .*demo-lm.*gpt2"):
         catalogue.resolve("gpt-17")
     with pytest.raises(SpecError, match="no such model directory"):
         catalogue.resolve("gpt2", str(tmp_path / "nowhere"))
