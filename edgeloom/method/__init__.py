@@ -38,7 +38,16 @@ from engine.ops.tensors import (
     zeros,
 )
 from engine.program.ctx import Ctx, Handle, Note
-from engine.program.strategy import DivisibleParams, Done, Overlapping, Params, ParamsT, Step, Strategy
+from engine.program.strategy import (
+    DivisibleParams,
+    Done,
+    Overlapping,
+    Params,
+    ParamsT,
+    SequenceRows,
+    Step,
+    Strategy,
+)
 from engine.strategies.shared.only_plans import DividesLayers, PlacesLayers
 from engine.strategies.voltage.positions_program import DividesRows
 
@@ -81,6 +90,7 @@ __all__ = [
     "PlanError",
     "Positive",
     "RunError",
+    "SequenceRows",
     "Slice",
     "Span",
     "SpecError",
