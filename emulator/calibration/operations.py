@@ -137,7 +137,12 @@ def time_sequence(
         numbers = {x: _tensor(x) for step in steps for x in step.inputs}
         recent = {x: deque([_tensor(x), _tensor(x)], maxlen=2) for x in numbers}
         for step in steps:
-            if cached and step.op.cache and not caches.get((step.op.cache, step.op.layer)):
+            if (
+                cached
+                and step.op.cache
+                and isinstance(step.op.cache, str)
+                and not caches.get((step.op.cache, step.op.layer))
+            ):
                 x = _tensor(Meta((1, cached, model.hidden_size), model.dtype))
                 arithmetic.run(step.op, model, store, caches, (x,))
         turns, end_s = 0, time.perf_counter() + extent.sequence_s
@@ -147,7 +152,7 @@ def time_sequence(
                 caches.clear()
             for step in steps:
                 inputs = _newest(recent, step.inputs)
-                if cached and step.op.cache:
+                if cached and step.op.cache and isinstance(step.op.cache, str):
                     caches[step.op.cache, step.op.layer].rows = cached
                 if before is not None:
                     before()
