@@ -20,7 +20,8 @@ export function FitCheck({ question, onQuestion, validation }: Props) {
   const { data } = useCatalogue();
   // The answer about another model, or other bits, is none about this one.
   const answered = validation?.fits;
-  const isThis = answered?.model === question.model && answered?.weight_bits === question.weight_bits;
+  const isThis =
+    answered?.model === question.model && (answered?.weight_bits ?? null) === question.weight_bits;
   const fits = isThis ? answered : undefined;
   const cannot = useReasonsAgainst(question.model, question.weight_bits);
   return (
