@@ -53,7 +53,7 @@ def told_once(rows: Iterable[Assessment]) -> tuple[Assessment, ...]:
         like = ""
         if row.total_s is not None:
             times = (row.first_token_s, row.per_token_s, row.total_s)
-            key = computation(row.devices, (*times, *row.peak_bytes, row.link_bytes, row.energy_j))
+            key = computation(row.devices, (*times, row.link_bytes, row.energy_j), row.peak_bytes)
             like = first.setdefault((key, row.lossless), row.strategy)
         found.append(row.model_copy(update={"like": "" if like == row.strategy else like}))
     return tuple(found)

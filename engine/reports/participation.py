@@ -5,7 +5,7 @@ and whether runs of several methods are one computation.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.domain.links import link_name, named_words
 from engine.domain.report import RunReport
@@ -61,11 +61,14 @@ def unfelt_text(report: RunReport) -> str:
     )
 
 
-def computation(devices: Iterable[str], figures: Iterable[float | None]) -> str:
-    """A digest by which runs on one cluster are one computation by several names: the same devices compute,
-    and all predicted figures have the same six digits.
+def computation(devices: Sequence[str], figures: Iterable[float | None], peaks_bytes: Iterable[float]) -> str:
+    """A digest by which runs on one cluster are one computation by several names: the same `devices` compute,
+    and all predicted figures have the same six digits; peaks of memory, too, unless one device computes
+    alone: methods cut its weights into other pieces, which is some kB more or less.
     """
     told = [*devices, *("" if one is None else f"{one:.6g}" for one in figures)]
+    if len(devices) > 1:
+        told += [f"{one:.6g}" for one in peaks_bytes]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()[:16]
 
 

@@ -94,20 +94,20 @@ class Row(Value):
         differs every time. "" where it is not known.
         """
         latency_s = self.metrics.get("predicted_latency_s" if self.world in MEASURED else "latency_s")
-        parts = [f"{name}={value:.6g}" for name, value in sorted(self.metrics.items()) if _is_work(name)]
-        if not self.finished or latency_s is None or not parts:
+        operations, peaks_bytes, payloads = (
+            [(name, value) for name, value in sorted(self.metrics.items()) if name.startswith(start)]
+            for start in ("flops[", "peak_memory_bytes[", "payload_bytes[")
+        )
+        devices = [f"{name}={value:.6g}" for name, value in operations if value]
+        if not self.finished or latency_s is None or not devices:
             return ""
-        return computation(parts, [latency_s])
+        figures = [latency_s, *(value for _, value in payloads)]
+        return computation(devices, figures, [value for _, value in peaks_bytes])
 
     def flat(self) -> dict[str, Any]:
         """One level: coordinates, then what is known of the run, then metrics."""
         about = self.model_dump(mode="json", exclude={"coordinates", "metrics"})
         return {**self.coordinates, **about, "computation": self.computation, **self.metrics}
-
-
-def _is_work(name: str) -> bool:
-    """Whether a metric of a device or link is the same in both worlds: operations, memory, payload."""
-    return name.startswith(("flops[", "peak_memory_bytes[", "payload_bytes["))
 
 
 def result_of(report: RunReport, digest: str, world: World, **about: Any) -> Result:

@@ -115,6 +115,15 @@ def test_a_level_whose_best_points_alone_were_measured_stands_for_the_others_sti
         assert found == (drawn or [("single", ""), ("gpipe", ""), ("gpipe", "")])
 
 
+def test_some_memory_more_or_less_tells_only_runs_on_several_devices_apart() -> None:
+    several = {"flops[b]": 5.0}
+    for work, is_one in (({}, True), (several, False)):
+        one, other = (row("gpipe", 1e6, 2.0, **work), row("single", 1e6, 2.0, **work))
+        assert one.computation == other.computation
+        more = other.model_copy(update={"metrics": other.metrics | {"peak_memory_bytes[a]": 7.007}})
+        assert (one.computation == more.computation) is is_one
+
+
 def test_levels_that_differ_at_one_place_are_two_lines() -> None:
     rows = measured()
     rows[4] = row("gpipe", 1e7, 2.002, "emulated", **{"flops[b]": 1.0})
