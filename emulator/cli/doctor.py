@@ -79,6 +79,10 @@ def _calibration() -> str:
     )
 
 
+TOLD = 1.05
+"""A kernel that is so many times as fast as torch's default is named."""
+
+
 def _kernels() -> str:
     """A sentence about the kernels that the probe has chosen for products with weights."""
     file = session_cache() / kernels_file().name
@@ -89,7 +93,7 @@ def _kernels() -> str:
         f"{choice.kernel} for {choice.dtype}, {choice.rows} rows, {choice.side} wide "
         f"({choice.seconds['default'] / choice.seconds[choice.kernel]:.1f} times as fast)"
         for choice in known.choices
-        if choice.kernel != "default"
+        if choice.kernel != "default" and choice.seconds["default"] > TOLD * choice.seconds[choice.kernel]
     ]
     named = "; ".join(others) or "the default is fastest for all"
     return f"Kernels of products, where torch's default is not the fastest: {named} ({file}). {_rows(known)}"

@@ -54,7 +54,7 @@ def _close(directory: Path) -> None:
     if directory.stat().st_uid != os.geteuid():
         return  # its owner has closed it: the root worker of docker-compose.yml leaves files for the others
     os.umask(OTHERS)
-    if _is_open(directory):
+    if _is_open(directory) and any(directory.iterdir()):
         sys.stderr.write(
             f"{directory} was open to other users of this machine, who may have read password hashes and "
             "sessions there: it is closed now, so change the passwords.\n"

@@ -76,6 +76,8 @@ class RunEvents(AsyncWebsocketConsumer):
             await self.close(4404, f"run {run_id} was deleted")
         except REDIS_ERRORS:
             await self.close(1013, "Redis does not answer, or refuses")
+        except OSError:
+            logger.debug("the viewer of run %s has gone", run_id)
         except Exception:
             logger.exception("the feed of run %s broke", run_id)
             await self.close(1011, "the feed broke")

@@ -190,7 +190,10 @@ def prepare_database(environment: Mapping[str, str]) -> list[str]:
             )
     if prepares.returncode:
         raise OpsError(f"The database cannot be prepared: {last_line(log)!r}; read {shown(log)}.")
-    stamp.write_text(_prepared_now())
+    try:
+        stamp.write_text(_prepared_now())
+    except OSError as error:
+        raise OpsError(f"{shown(stamp)} cannot be written: {error.strerror}: make room there.") from error
     return lines
 
 

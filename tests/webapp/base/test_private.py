@@ -46,6 +46,8 @@ def test_a_start_closes_an_open_directory_says_so_and_makes_only_private_files(
     assert made < {path.name for path in found}
     assert [str(path) for path in found if is_open(path)] == []
     assert "was open" not in begin(state)
+    (empty := tmp_path / "new").mkdir()
+    assert begin(empty) == "" and not is_open(empty), "nobody could read anything there"
 
 
 def begin(directory: Path) -> str:
