@@ -180,7 +180,10 @@ def test_an_experiment_file_names_recorded_rates_requests_and_prompts(tmp_path: 
 
 
 REFUSED = [
-    (("show", "nowhere"), "file, or one of experts-by-rate, latency-load, methods-by-rate, scaling, schedulers-by-rate"),
+    (
+        ("show", "nowhere"),
+        "file, or one of experts-by-rate, latency-load, methods-by-rate, scaling, schedulers-by-rate",
+    ),
     (("report", "scaling"), "has no results of scaling: run `./loom experiment predict` first"),
     (("predict", "scaling", "--jobs", "0"), "is no whole number of at least 1"),
 ]
