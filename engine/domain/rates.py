@@ -36,10 +36,9 @@ WITHIN: dict[Basis, float] = {
     "published measurement": 1.6,
     "data sheet": 2.0,
 }
-"""The factor within which a board's times are expected (`docs/results/boards.md`). Fitted: 72 of 78 published
-rates that took no part in the fit are within it. Derived: 74 of 74 rates of decoding and 40 of 46 of prompts;
-the others are of graphics cards with units for matrices, which a data sheet's fp32 leaves out. Data sheets:
-with 16 bits 20 of 20 and 15 of 18, likewise. The others are estimates.
+"""The factor within which a board's times are expected, by what its rates are from: `docs/results/boards.md`
+compares with published rates that took no part in a fit, and with those of other boards of the kind. A data sheet's
+fp32 leaves out units for matrices, which graphics cards compute prompts with.
 """
 IN_WORDS: dict[Basis, str] = {
     "calibrated": "measured here",
