@@ -36,8 +36,8 @@ WITHIN: dict[Basis, float] = {
     "published measurement": 1.6,
     "data sheet": 2.0,
 }
-"""The factor within which a board's times are expected, by what its rates are from: `docs/results/boards.md`
-compares with published rates that took no part in a fit, and with those of other boards of the kind. A data sheet's
+"""The factor within which a board's times are expected, by what its rates are from. `docs/results/boards.md`
+compares with published rates that took no part in a fit, and by other boards of the kind. A data sheet's
 fp32 leaves out units for matrices, which graphics cards compute prompts with.
 """
 IN_WORDS: dict[Basis, str] = {
