@@ -19,6 +19,7 @@ from edgeloom.method import Params, PlacesLayers
 from engine.domain.errors import SpecError
 from engine.experiments.execution import campaign
 from engine.reports.metrics import metrics_of_a
+from engine.strategies import registry
 from tests.devtools.rooms import ROOT
 from tests.support.small_cases import star
 
@@ -70,8 +71,12 @@ def test_what_is_there_is_not_computed_again_and_a_point_that_cannot_be_run_says
         edgeloom.sweep(SMALL | {"method": []}, output=tmp_path)
 
 
-def test_a_class_that_is_typed_anew_is_planned_anew_also_where_results_are_kept(tmp_path: Path) -> None:
+def test_a_class_that_is_typed_anew_is_planned_anew_also_where_results_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As a cell of a notebook that is run again: a module without a file."""
+    for known in ("_BY_NAME", "_OUTSIDE"):
+        monkeypatch.setattr(registry, known, dict(getattr(registry, known)))
     found = []
     for share in (1.0, 0.5):
         text = f"""

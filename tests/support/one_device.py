@@ -16,6 +16,8 @@ from engine.ops.torch_kernels import dispatch as arithmetic
 
 TINY = tuple(name for name in catalogue.smallest_models() if catalogue.resolve(name)[0].vision is None)
 """The smallest model of every family that reads text alone."""
+HEADS_APART = tuple(name for name in TINY if not catalogue.resolve(name)[0].qk_norm_over_heads)
+"""Of these, those whose heads can be computed apart."""
 CAUSAL = tuple(name for name in TINY if catalogue.resolve(name)[0].causal)
 LAPTOP = ClusterSpec(
     name="alone",

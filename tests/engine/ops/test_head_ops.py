@@ -28,9 +28,10 @@ from engine.ops.heads import (
 from engine.ops.layout import kv_heads
 from engine.ops.tensors import meta_of
 from engine.ops.tokens import Greedy
-from tests.support.one_device import TINY, hidden_states, model_of, relative_error, run, store_of
+from tests.support.one_device import HEADS_APART, TINY, hidden_states, model_of, relative_error, run, store_of
 
 NAMES = (*TINY, "grouped")
+APART = (*HEADS_APART, "grouped")
 CAUSAL = ("tiny-gpt2", "tiny-llama", "grouped")
 ROWS = 9
 
@@ -48,7 +49,7 @@ def keys_values(model, kv, stored):
     return kv[:, at]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", APART)
 def test_project_attend_and_join_of_a_range_are_its_attention(name):
     store, model = store_of(name), model_of(name)
     x = hidden_states(store, rows=ROWS)
@@ -177,7 +178,7 @@ def with_inputs(model, x, q, kv):
     yield Mix(0, heads, kv_every), (weights, keys)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", APART)
 def test_products_shapes_and_caches_are_what_torch_does(name):
     store, model = store_of(name), model_of(name)
     x = hidden_states(store, rows=ROWS)
@@ -194,7 +195,7 @@ def test_products_shapes_and_caches_are_what_torch_does(name):
         assert cost.kv_bytes == (8 * cache.keys[:, :, : cache.rows].numel() if cache else 0), op
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", APART)
 def test_only_project_and_join_need_weights_and_only_those_they_name(name):
     full, model = store_of(name), model_of(name)
     x = hidden_states(full, rows=ROWS)

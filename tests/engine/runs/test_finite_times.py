@@ -18,6 +18,7 @@ from engine.runs import predict as predictions
 from engine.runs.failover import first_tokens
 from engine.runs.predict import predict
 from engine.runs.replan import recover, with_arrivals
+from engine.schedulers.fcfs import Fcfs
 from tests.support.small_cases import GPT2, star
 
 CLUSTER = star([2e9, 1e9, 1e9])
@@ -90,6 +91,6 @@ def test_a_request_that_would_never_arrive_is_an_error_and_not_the_end_of_time()
         def arrival_s(self, request):
             return None
 
-    waiting = _admitted(None, [Request(index=4, tokens=(1,), arrival_s=None)], [], Source())
+    waiting = _admitted(None, [Request(index=4, tokens=(1,), arrival_s=None)], [], Source(), Fcfs())
     with pytest.raises(RunError, match="request 4 follows an answer that nobody computes"):
         waiting.send(None)
