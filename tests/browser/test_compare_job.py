@@ -148,7 +148,9 @@ def test_the_address_keeps_the_figure_and_the_arrow_keys_read_it(page: Page, ids
     page.keyboard.press("Escape")
     expect(page.locator("[data-lit]")).to_have_count(0)
     page.get_by_test_id(f"group-{ids[0]}").hover()
-    expect(page.locator("[data-testid='mark'][aria-selected='true']")).to_have_attribute("data-x", "voltage")
+    expect(page.locator("[data-testid='mark'][aria-selected='true']")).to_have_attribute(
+        "data-x", "voltage (6 runs)"
+    )
 
 
 def test_the_latency_of_the_runs_that_are_pointed_at_stands_out(page: Page, ids: list[int]) -> None:
