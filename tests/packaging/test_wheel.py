@@ -177,10 +177,12 @@ def test_the_metadata_declares_the_requirements_files(wheel: Path) -> None:
     declared = metadata.get_all("Requires-Dist") or []
     engine = [line for line in declared if "extra ==" not in line]
     assert sorted(engine) == sorted(requirements("engine"))
-    assert set(metadata.get_all("Provides-Extra") or []) == {"torch", "emulator", "results", "s3", "server"}
+    extras = {"torch", "emulator", "results", "drawings", "pictures", "s3", "server"}
+    assert set(metadata.get_all("Provides-Extra") or []) == extras
     assert not [line for line in engine if line.startswith(("torch", "mininet", "Django"))]
     is_server = [line for line in declared if "extra == 'server'" in line.replace('"', "'")]
-    assert len(is_server) == sum(map(len, map(requirements, ("torch", "emulator", "results", "web"))))
+    of_server = ("drawings", "pictures", "torch", "emulator", "results", "web")
+    assert len(is_server) == sum(map(len, map(requirements, of_server)))
 
 
 def requirements(name: str) -> list[str]:
