@@ -12,7 +12,7 @@ from engine.domain.values import Count, Value
 from engine.strategies.expert_parallel.plan import ExpertsLayout
 
 USED = "experts_used"
-"""The mark of the host after each step: so far `pairs` of a row and an expert, by member of the group."""
+"""The host marks after each step the `pairs` of a row and an expert so far, by member of `group` (ranks)."""
 
 
 class DeviceUse(Value):
@@ -35,10 +35,15 @@ class ExpertsReport(MethodReport):
         cls, cluster: ClusterSpec, plans: Sequence[PlanAt], trace: Sequence[Span | Mark]
     ) -> ExpertsReport | None:
         *_, (since_s, layout) = layouts_of(plans, ExpertsLayout)
-        marks = [item for item in trace if isinstance(item, Mark) and item.name == USED]
-        last = max(
-            (mark for mark in marks if mark.time_s >= since_s), key=lambda one: one.time_s, default=None
-        )
+        marks = [
+            item
+            for item in trace
+            if isinstance(item, Mark)
+            and item.name == USED
+            and item.time_s >= since_s
+            and tuple(item.facts["group"]) == layout.group  # a device may hear late of a new plan
+        ]
+        last = max(marks, key=lambda one: one.time_s, default=None)
         if last is None:
             return None
         counts = [stop - start for start, stop in zip(layout.experts, layout.experts[1:], strict=False)]

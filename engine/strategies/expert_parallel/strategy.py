@@ -144,7 +144,7 @@ async def _layers(ctx: Ctx, layout: ExpertsLayout, step: Step, x: Tensor) -> Ten
     for rank in layout.asked:
         if rank != ctx.rank:
             ctx.send(narrow(x, 1, 0, 0), rank, tag(step, "rows"), (END, 0, 0))
-    ctx.mark(USED, pairs=list(used[1]))
+    ctx.mark(USED, group=list(layout.group), pairs=list(used[1]))
     return x
 
 

@@ -10,7 +10,7 @@ from engine.domain.by_hand import DeviceShare, PlanByHand
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
 from engine.domain.spec import RunSpec
-from engine.domain.trace import Span
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
@@ -170,3 +170,10 @@ def test_a_dense_model_is_on_its_host_alone():
         strategy("expert_parallel").Params(host="d2"),
     )
     assert (plan.layout.host, plan.layout.asked) == (2, ())
+
+
+def test_a_mark_of_the_plan_before_that_comes_late_is_not_taken_for_the_new_one():
+    plans = [PlanAt(0.0, prepare(spec_of()).plan)]
+    late = Mark(0.5, "experts_used", "device-1", {"group": [1], "pairs": [3]})
+    assert plans[0].plan.layout.group != (1,)
+    assert ExpertsReport.of(CLUSTER, plans, [late]) is None
