@@ -158,7 +158,9 @@ async def _sum_of_experts(
     flat = reshape(routed, (1, -1, width))
     num_rows = shape_of(flat)[1]
     choices = Choices(model, layout.experts, step.start * model.num_layers + layer)
-    answer = ctx.decide(tag(step, "experts", layer), choices, flat)
+    # After a failure the same token is computed again, from other rows and by another group.
+    here = "-".join(map(str, (*layout.group, *layout.experts, step.start, num_rows)))
+    answer = ctx.decide(f"{tag(step, 'experts', layer)} {here}", choices, flat)
     calls = dict(zip(layout.group, calls_of(answer), strict=True))
     for at, call in enumerate(calls.values()):
         used[at] += call.pairs
