@@ -55,7 +55,6 @@ class Judge:
         self.rows, self.new_tokens, self.requests = rows, new_tokens, requests
         few = PLAYED_LAYERS if alike and len(layer_kinds(model)) == 1 else model.num_layers
         self.played = model.model_copy(update={"num_layers": min(few, model.num_layers)})
-        self.plays = 0
         self._specs: dict[tuple[int, int], RunSpec] = {}
         self._prices: KnownPrices = {}
 
@@ -68,7 +67,6 @@ class Judge:
 
     def times(self, plan_of: PlanOf) -> tuple[float, float]:
         """Seconds until the first token, and of each further one on average, under the plan of `plan_of`."""
-        self.plays += 1
         try:
             return self._times(plan_of(self.played))
         except EdgeLoomError:

@@ -9,6 +9,7 @@ import torch
 from engine.domain.by_hand import DeviceShare, PlanByHand
 from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
+from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
@@ -177,3 +178,17 @@ def test_a_mark_of_the_plan_before_that_comes_late_is_not_taken_for_the_new_one(
     late = Mark(0.5, "experts_used", "device-1", {"group": [1], "pairs": [3]})
     assert plans[0].plan.layout.group != (1,)
     assert ExpertsReport.of(CLUSTER, plans, [late]) is None
+
+
+def test_a_run_that_lost_a_device_is_played_again_with_the_choices_of_each_group():
+    calm, _ = simulate(prepare(spec_of()))
+    half_s = max(one.end_s for one in calm if isinstance(one, Span)) / 2
+    lost = Scenario(changes=(DropDevice(at_s=half_s, device=CLUSTER.devices[-1].name),))
+    prepared = prepare(spec_of().model_copy(update={"scenario": lost}))
+    trace, outcome = simulate(prepared)
+    assert outcome.kind == "finished" and any(one.name == "replanned" for one in trace)
+    again, outcome = simulate(prepared, decisions=decisions_in(trace))
+    assert outcome.kind == "finished"
+    assert max(one.end_s for one in again if isinstance(one, Span)) == max(
+        one.end_s for one in trace if isinstance(one, Span)
+    )
