@@ -167,20 +167,27 @@ STRANGER = 65534
 @pytest.fixture
 def squatter(name: str) -> Iterator[Callable[..., None]]:
     """`squatter(user, *names)`: a process of this user that takes such names in the queue."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
     processes: list[int] = []
 
     def squat(user: int, *names: str) -> None:
         read, write = os.pipe()
         pid = os.fork()
         if pid == 0:
-            os.setgroups([])
-            os.setresgid(user, user, user)
-            os.setresuid(user, user, user)
-            kept = [hold(f"{name}/{one}") for one in names]
-            os.write(write, b"x" if all(kept) else b"-")
-            signal.pause()
+            try:
+                os.setgroups([])
+                os.setresgid(user, user, user)
+                os.setresuid(user, user, user)
+                kept = [hold(f"{name}/{one}") for one in names]
+                os.write(write, b"x" if all(kept) else b"-")
+                signal.pause()
+            finally:  # what fails here must not go on as a second process of tests
+                os._exit(1)
+        os.close(write)
         processes.append(pid)
         assert os.read(read, 1) == b"x"
+        os.close(read)
 
     yield squat
     for pid in processes:
