@@ -26,6 +26,8 @@ NICENESS = -20
 SCRATCH = "/run"
 """The directory of a session's temporary files, in a memory file system, which the kernel removes with it."""
 
+MOST_FILES = 8192
+"""No more: Mininet's `mnexec` closes every number that is allowed, one by one, for each node."""
 MOST_PROCESSES = 8192
 """Processes and threads of one session; a device of a run has up to ten. A kernel before 5.14 counts all of
 the user's.
@@ -103,6 +105,7 @@ def enter(room: Room) -> None:
         own_users() if room.identity is None else become(room.identity)
     die_with(room.parent)  # a change of user has cancelled it
     limit_processes()
+    raise_open_files()
     call("unshare", NEWNS | NEWIPC | NEWPID | NEWNET)
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     alive, mine = os.pipe()
@@ -149,6 +152,15 @@ def raise_priority() -> None:
             if os.getsid(0) == os.getpid():
                 Path("/proc/self/autogroup").write_text(str(niceness))
             return
+
+
+def raise_open_files() -> None:
+    """Let each process of this session open `MOST_FILES`, as far as it may: a run of 256 devices needs some
+    1,500, and most shells allow 1,024.
+    """
+    present, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(present, most), hard))
 
 
 def limit_processes() -> None:

@@ -16,7 +16,7 @@ from emulator.network.impairments import Impairments
 from emulator.network.layout import Interface, NetworkLayout, network_layout
 from emulator.network.measure import LinkTransfer, measure_links
 from emulator.network.measured_rates import MeasuredRates
-from emulator.network.nodes import build_nodes, end_nodes, join_nodes
+from emulator.network.nodes import build_nodes, close_shells, end_nodes, join_nodes
 from emulator.network.probe import Capabilities, probe
 from emulator.network.relays import tap_lines
 from emulator.network.shaping import apply_shapes, change_shapes, piece_limit
@@ -104,7 +104,11 @@ class MininetNetwork:
     # what device processes need
 
     def enter(self, rank: int) -> None:
+        """Move this process, which was forked for device `rank`, into that device's namespace."""
         enter(self.pid(rank))
+        assert self._mininet is not None and self._counters is not None, "the network stands"
+        close_shells(self._mininet)
+        self._counters.close()
 
     def pid(self, rank: int) -> int:
         """A process in the network namespace of device `rank`."""

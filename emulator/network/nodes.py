@@ -58,6 +58,16 @@ def join_nodes(layout: NetworkLayout, pids: dict[str, int], without: frozenset[i
         raise HostError(f"Making the links failed: {done.stderr.strip()}: run {COMMAND} doctor.")
 
 
+def close_shells(network: Mininet) -> None:
+    """Close the terminals of all shells in a process that was forked from the one that started them.
+
+    A device beside hundreds of others has hundreds of sockets, and `select` takes no number from 1,024 on.
+    """
+    for node in network.hosts:
+        node.stdin.close()
+        os.close(node.slave)
+
+
 def end_nodes(network: Mininet) -> None:
     """End the processes that keep the namespaces; the kernel deletes the links with them."""
     for node in network.hosts:

@@ -115,7 +115,9 @@ def _has_ended(pid: int, timeout_s: float) -> bool:
         return True
     ending = os.pidfd_open(pid)
     try:
-        return bool(select.select([ending], [], [], timeout_s)[0])
+        waiting = select.poll()  # unlike `select` it takes any number, and the parent of many has high ones
+        waiting.register(ending, select.POLLIN)
+        return bool(waiting.poll(1000 * timeout_s))
     finally:
         os.close(ending)
 

@@ -1,15 +1,18 @@
 """What the network tests do inside private namespaces. Arguments and results are JSON."""
 
 import json
+import os
 import select
 import socket
 import struct
 import subprocess
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from emulator.calibration.children import at_once
 from emulator.host.namespaces import inside
 from emulator.network.counters import sent_bytes
 from emulator.network.measure import LinkTransfer, connect, fill, waiting_bytes
@@ -36,6 +39,17 @@ def dilated(spec: dict[str, Any], dilation: float) -> tuple[list[Any], float, li
         network.measure()
         network.dilate(dilation)
         return _shapes(network), _timer_s(network), network.measure()
+
+
+def files_of_devices(spec: dict[str, Any]) -> list[int]:
+    """How many files are open in a process that was forked for the first device."""
+
+    def count(network: MininetNetwork) -> int:
+        network.enter(0)
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+
+    with opened(spec) as network:
+        return at_once([partial(count, network)])
 
 
 def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:

@@ -28,6 +28,10 @@ def test_every_direction_has_a_token_bucket_with_the_rate_of_the_spec(dilation: 
         assert frame_bit_per_s * 1448 / 1514 == pytest.approx(asked, rel=1e-3)
 
 
+def test_a_device_has_no_more_files_open_however_many_there_are() -> None:
+    assert call(bodies.files_of_devices, plain(star(12))) == call(bodies.files_of_devices, plain(star(2)))
+
+
 @pytest.mark.alone
 def test_a_network_that_is_dilated_later_is_as_one_that_was_built_so() -> None:
     cluster = star(2, 80e6)

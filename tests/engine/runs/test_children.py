@@ -1,10 +1,12 @@
 """How device processes end, as the run says it."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -28,6 +30,17 @@ def test_the_ending_of_a_process_is_said_and_still_there_for_who_waits_for_it(se
     assert ending_of(process.pid, PATIENCE_S) == sentence
     assert process.wait() != 0
     assert ending_of(process.pid) == "", "nobody's child any more"
+
+
+def test_the_ending_is_said_by_a_parent_that_has_more_files_open_than_select_takes():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    process = subprocess.Popen(["sleep", "0.2"])
+    with ExitStack() as many:
+        for _ in range(1100):
+            many.enter_context(open(os.devnull))  # noqa: PTH123
+        assert ending_of(process.pid, PATIENCE_S) == "its process ended with status 0"
+    process.wait()
 
 
 @pytest.fixture
