@@ -9,8 +9,10 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from django.views.decorators.csrf import ensure_csrf_cookie
 from django.views.decorators.http import require_safe
+from ninja.errors import HttpError
 
 from webapp.base.front_end import why_no_pages
+from webapp.serving.openai_form import error_response
 
 
 @require_safe
@@ -62,7 +64,9 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def refused(request: HttpRequest, status: int, detail: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """An error in the API's form below /api/ and /v1/, else as Django's page."""
-    if not request.path.startswith(("/api/", "/v1/")):
-        return page()
-    return JsonResponse({"detail": detail, "fields": []}, status=status)
+    """An error in the form of the API below /api/, in OpenAI's below /v1/, else as Django's page."""
+    if request.path.startswith("/v1/"):
+        return error_response(HttpError(status, detail))
+    if request.path.startswith("/api/"):
+        return JsonResponse({"detail": detail, "fields": []}, status=status)
+    return page()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from engine.domain.complaints import field_path
 from engine.domain.errors import SpecError
-from engine.domain.values import field_path
 from webapp.base import budgets
-from webapp.base.bodies import check_value
+from webapp.base.bodies import checked_json
 from webapp.serving.neutral import check_neutral, refusal, shown
 
 MOST_MESSAGES = 1000
@@ -202,11 +201,7 @@ EXPECTED = {
 
 def parse(kind: type[Body], data: bytes) -> Body:
     """Read a body of OpenAI's API. Raises `SpecError` whose first field is the one to blame."""
-    try:
-        asked = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise SpecError(f"The body of the request is no JSON: {error}.") from error
-    check_value(asked)
+    asked = checked_json(data)
     if not isinstance(asked, dict):
         raise SpecError("The body of the request is no JSON object, as OpenAI's API has it.")
     check_neutral(asked, frozenset(kind.model_fields))

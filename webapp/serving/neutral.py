@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from engine.domain.errors import SpecError
 
 SHOWN_CHARS = 40
+GREEDY_BELOW = 1e-5
+"""vLLM's `_SAMPLING_EPS`, `vllm/sampling_params.py`."""
 
 
 class Neutral(NamedTuple):
@@ -20,6 +22,9 @@ class Neutral(NamedTuple):
 _GREEDY = "a run always takes the most likely token, once"
 _TEXT_ALONE = "a run answers with text alone"
 _NO_TOOLS = "a run knows no tools"
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+"""A model that knows no efforts answers as always, and no run's chat template is told of them: as in vLLM."""
 
 NEUTRAL = {
     "n": Neutral((1,), _GREEDY),
@@ -37,6 +42,13 @@ NEUTRAL = {
     "min_tokens": Neutral((0,), "an answer ends where the model ends it, unless ignore_eos is true"),
     "stop_token_ids": Neutral(([],), "an answer ends at the tokens that the model ends texts with"),
     "include_stop_str_in_output": Neutral((False,), "an answer ends before a stop text"),
+    "bad_words": Neutral(([],), "a run keeps no token back"),
+    "skip_special_tokens": Neutral((True,), "tokens that mark something are not part of the text"),
+    "spaces_between_special_tokens": Neutral((True,), "tokens that mark something are not part of the text"),
+    "add_generation_prompt": Neutral((True,), "an answer is the assistant's next turn"),
+    "continue_final_message": Neutral((False,), "an answer is the assistant's next turn"),
+    "chat_template_kwargs": Neutral(({},), "a chat template is told nothing but the messages"),
+    "reasoning_effort": Neutral(EFFORTS, "no run thinks more or less than its model does"),
     "logprobs": Neutral((False,), _TEXT_ALONE),
     "top_logprobs": Neutral((0,), _TEXT_ALONE),
     "echo": Neutral((False,), _TEXT_ALONE),
@@ -66,11 +78,13 @@ OF_SAMPLING = ("top_p", "top_k", "min_p")
 
 def check_neutral(asked: dict[str, Any], understood: frozenset[str]) -> None:
     """Check that no field besides those `understood` asks for another answer. Raises `SpecError`."""
-    greedy = _same(asked.get("temperature"), 0)
+    greedy = is_greedy(asked.get("temperature"))
     for name, value in asked.items():
         if value is None or name in understood or name in LABELS:
             continue
         if name in OF_SAMPLING and greedy and isinstance(value, int | float):
+            continue
+        if name == "temperature" and greedy:
             continue
         if name == "min_tokens" and asked.get("ignore_eos") is True:
             continue
@@ -80,6 +94,12 @@ def check_neutral(asked: dict[str, Any], understood: frozenset[str]) -> None:
         if not any(_same(value, one) for one in neutral.values):
             choices = " or ".join(shown(one) for one in neutral.values)
             raise refusal(name, f"{shown(value)} is given, but {neutral.why}: give {choices} or leave it out")
+
+
+def is_greedy(temperature: Any) -> bool:
+    """Whether a temperature leaves nothing to chance: 0, or so little that vLLM takes it as 0."""
+    number = isinstance(temperature, int | float) and not isinstance(temperature, bool)
+    return number and 0 <= temperature < GREEDY_BELOW
 
 
 def _same(value: Any, other: Any) -> bool:

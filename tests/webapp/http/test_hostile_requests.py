@@ -39,6 +39,13 @@ def test_an_address_with_a_nul_is_refused_in_a_sentence_whoever_asks(path: str, 
     assert (answer.status_code, b"NUL character" in answer.content) == (400, True)
 
 
+def test_a_refusal_below_v1_has_openai_s_form() -> None:
+    answer = Client().get("/v1/models/%00")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["type"]) == (400, "invalid_request_error")
+    assert "NUL character" in error["message"]
+
+
 @pytest.mark.parametrize("path", ["/login", "/runs", "/clusters"])
 def test_a_body_with_a_nul_is_refused_in_a_sentence(alice: Browser, path: str) -> None:
     answer = alice.post(path, {"username": "a\0", "password": "\0"})
