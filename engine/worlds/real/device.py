@@ -136,12 +136,17 @@ class RealDevice(DeviceLoop):
             self.epoch % EPOCHS,
             sequence,
         )
-        handle = Handle("send")
+        handle, leaves_s = Handle("send"), self.departed_s.get(dst, 0.0)
 
         def done(at_s: float) -> None:
-            end_s = max(sent_s, self.clock.virtual(at_s))
+            # the kernel has it at once if its buffer has room, but the model of device and link needs longer
+            is_modelled = self.paced and header.sent_s > self.paths.changed_s
+            end_s = max(sent_s, self.clock.virtual(at_s), leaves_s if is_modelled else 0.0)
             self.record(self._sent, dst, header, sent_s, end_s)
-            self.finish(handle, None, end_s)
+            if self.paced:
+                self.finish_at(handle, end_s)
+            else:
+                self.finish(handle, None, end_s)
 
         if dst in self.failed or not self._reachable(dst):
             handle.done, handle.time_s = True, sent_s

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
+from math import inf
 from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
@@ -270,10 +271,9 @@ class DeviceLoop(Device):
             self.finish(handle, None, time_s)
         if not self.live:
             return
-        timeout_s = CHECK_PERIOD_S
-        for waiting in (self.due, self.alarms):
-            if waiting:
-                timeout_s = min(timeout_s, max(0.0, waiting[0][0] - LEAD_S - time.monotonic()))
+        awaited_s = [alarm_s for alarm_s, _, _, handle in self.alarms if handle.waiters]
+        next_s = min([due_s for due_s, _, _ in self.due[:1]] + awaited_s, default=inf)
+        timeout_s = min(CHECK_PERIOD_S, max(0.0, next_s - LEAD_S - time.monotonic()))
         arrived, closed = self._wait(0.0 if self.done or self.early else timeout_s)
         self.early += arrived
         self._accept_all()

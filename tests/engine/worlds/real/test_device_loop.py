@@ -1,6 +1,7 @@
 """A real device without a supervisor process: its clock, the messages it handles and those it sends."""
 
 import pytest
+import torch
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import SetDelay, SetRate, SlowDevice
@@ -194,6 +195,38 @@ def test_waiting_for_a_message_of_the_supervisor_returns_it(make):
     device = make()
     device.control.orders.append({"type": "exit"})
     assert device.wait_for_message() == {"type": "exit"}
+
+
+class TakesAtOnce:
+    """The kernel's end of a connection whose buffer always has room; `headers` are those of its messages."""
+
+    def __init__(self):
+        self.headers = []
+
+    def write(self, header, note, payload, done):
+        self.headers.append(header)
+        done(header.sent_s)
+
+
+async def sends_to_both(device):
+    for peer in (1, 2):
+        await device.send(torch.zeros(800, dtype=torch.uint8), peer, "x")
+
+
+@pytest.mark.parametrize(("changed_s", "takes_s"), [(0.0, 0.5 + (FRAME_HEADER_BYTES + 800) * 8 / 1e8), (101, 0)]
+)
+def test_a_paced_sender_goes_on_when_its_message_has_left_by_the_model_of_device_and_link(
+    make, monkeypatch, changed_s, takes_s
+):
+    cluster = small_spec().cluster
+    costly = cluster.devices[0].model_copy(update={"message_overhead_s": 0.5})
+    device = make(cluster=cluster.model_copy(update={"devices": (costly, *cluster.devices[1:])}))
+    device.paths.changed_s = changed_s  # a message that was under way then counts from when the kernel took it
+    device.connections.sending = {1: TakesAtOnce(), 2: TakesAtOnce()}
+    device.start(Program(0, sends_to_both(device), 0.0))
+    learns_when(device, monkeypatch, 110.0)
+    (second,) = device.connections.sending[2].headers
+    assert second.sent_s == pytest.approx(100.0 + 4 * takes_s)
 
 
 def test_what_a_message_costs_to_stage_is_virtual_time(make):
