@@ -213,7 +213,8 @@ async def sends_to_both(device):
         await device.send(torch.zeros(800, dtype=torch.uint8), peer, "x")
 
 
-@pytest.mark.parametrize(("changed_s", "takes_s"), [(0.0, 0.5 + (FRAME_HEADER_BYTES + 800) * 8 / 1e8), (101, 0)]
+@pytest.mark.parametrize(
+    ("changed_s", "takes_s"), [(0.0, 0.5 + (FRAME_HEADER_BYTES + 800) * 8 / 1e8), (101, 0)]
 )
 def test_a_paced_sender_goes_on_when_its_message_has_left_by_the_model_of_device_and_link(
     make, monkeypatch, changed_s, takes_s
@@ -221,7 +222,7 @@ def test_a_paced_sender_goes_on_when_its_message_has_left_by_the_model_of_device
     cluster = small_spec().cluster
     costly = cluster.devices[0].model_copy(update={"message_overhead_s": 0.5})
     device = make(cluster=cluster.model_copy(update={"devices": (costly, *cluster.devices[1:])}))
-    device.paths.changed_s = changed_s  # a message that was under way then counts from when the kernel took it
+    device.paths.changed_s = changed_s  # what was under way then has left when the kernel has it
     device.connections.sending = {1: TakesAtOnce(), 2: TakesAtOnce()}
     device.start(Program(0, sends_to_both(device), 0.0))
     learns_when(device, monkeypatch, 110.0)
