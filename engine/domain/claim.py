@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from engine.domain.quantity import Coordinate, Coordinates, Quantity
 from engine.domain.values import NonNegative, Value
-from engine.domain.world import with_present_world
 
-Selection = Annotated[dict[str, Coordinate | tuple[Coordinate, ...]], BeforeValidator(with_present_world)]
+Selection = dict[str, Coordinate | tuple[Coordinate, ...]]
 """Factor name → the value, or the values, at which a claim is checked; factors left out: at all of theirs."""
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from engine.domain.quantity import Coordinates, Quantity, present_name
 from engine.domain.values import Value
-from engine.domain.world import World, with_present_world_in_text
+from engine.domain.world import World
 
 ExperimentName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,60}$")]
 
@@ -19,7 +19,7 @@ class Presented(Value):
     name: ExperimentName
     title: str = ""
     worlds: tuple[World, ...] = ()
-    where: tuple[Annotated[str, BeforeValidator(with_present_world_in_text)], ...] = ()
+    where: tuple[str, ...] = ()
 
 
 class Figure(Quantity, Presented):

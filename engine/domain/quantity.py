@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from engine.domain.values import Value
-from engine.domain.world import with_present_world
 
 Coordinate = Annotated[StrictBool | StrictInt | StrictFloat | StrictStr, Field(union_mode="left_to_right")]
-Coordinates = Annotated[dict[str, Coordinate], BeforeValidator(with_present_world)]
+Coordinates = dict[str, Coordinate]
 """Factor name → value of one of its levels (or its label)."""
 
 FORMER_NAMES: Mapping[str, str] = MappingProxyType(

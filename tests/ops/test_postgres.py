@@ -97,7 +97,6 @@ ANY_REQUEST = "openapi/test_any_request.py::test_no_request_that_the_document_al
 FILES = (
     "jobs/test_lease.py",
     "accounts/test_tokens.py",
-    "test_migrations.py",
     "clusters/test_clusters.py",
     "accounts/test_access.py",
     "runs/test_quotas.py",

@@ -91,7 +91,7 @@ def last_added(run_id: int) -> int:
 
 def batch_of(entry: tuple[str, dict[str, str]]) -> Batch:
     entry_id, fields = entry
-    text = upgrade_events_text(fields["events"], int(fields.get("schema", 1)))
+    text = upgrade_events_text(fields["events"], int(fields["schema"]))
     return Batch(int(entry_id.partition("-")[0]), text)
 
 

@@ -7,7 +7,7 @@ import pytest
 from engine.domain import stored
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
-from engine.domain.stored import Stored, read, read_spec, to_document, upgrade_event, upgrade_events_text
+from engine.domain.stored import Stored, read, read_spec, to_document, upgrade_events_text
 from tests.support.small_cases import GPT2, spec_of, star
 
 SPEC = spec_of("gpipe", GPT2, star((1e9, 1e9)))
@@ -20,9 +20,18 @@ def test_a_document_says_its_version_and_is_read_as_what_it_was() -> None:
     assert read_spec(document, "the spec") == Stored(SPEC, "")
 
 
-def test_a_document_without_a_version_is_of_the_first() -> None:
+def test_a_document_without_a_version_is_read() -> None:
     spec = spec_of("single", GPT2, star((1e9, 1e9)))
     assert read_spec(spec.model_dump(mode="json"), "the spec") == Stored(spec, "")
+
+
+def test_a_document_of_a_version_that_is_read_no_more_says_so() -> None:
+    document = to_document(SPEC) | {"schema": stored.OLDEST - 1}
+    assert read_spec(document, "The spec") == Stored(
+        None,
+        f"The spec was stored by an older version of EdgeLoom (document version {stored.OLDEST - 1}; this "
+        f"program reads {stored.OLDEST} and {stored.SCHEMA}): read it with the version that stored it.",
+    )
 
 
 def test_unknown_keys_are_ignored_wherever_they_stand() -> None:
@@ -44,11 +53,10 @@ def test_what_cannot_be_read_is_a_sentence() -> None:
         read_one.needed()
 
 
-@pytest.mark.parametrize("wrong", [{"strategy": {"name": "gpipe"}}, {"strategy": ["gpipe"]}, {"schema": 0}])
+@pytest.mark.parametrize("wrong", [{"name": "gpipe"}, ["gpipe"]])
 def test_what_no_step_expects_is_left_to_the_reader(wrong) -> None:
-    document = {**SPEC.model_dump(mode="json"), **wrong}
-    said = "" if "schema" in wrong else "run.json, strategy: Input should be a valid string."
-    assert read_spec(document, "run.json").problem == said
+    document = {**SPEC.model_dump(mode="json"), "strategy": wrong}
+    assert read_spec(document, "run.json").problem == "run.json, strategy: Input should be a valid string."
 
 
 def test_a_newer_document_is_read_as_far_as_it_can_be_and_says_so() -> None:
@@ -67,52 +75,6 @@ def test_a_newer_document_that_cannot_be_read_says_that_it_is_newer() -> None:
     assert answer.problem.endswith("and cannot be read here.")
 
 
-def test_a_chain_takes_one_step_per_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    def append(text):
-        return lambda document: {**document, "name": document["name"] + text}
-
-    monkeypatch.setattr(stored, "SCHEMA", 4)
-    monkeypatch.setattr(stored, "_SPEC_STEPS", {1: append("a"), 2: append("b"), 3: append("c")})
-    for schema, name in ((1, "abc"), (2, "bc"), (3, "c"), (4, ""), (9, "")):
-        old = {"schema": schema, "name": ""}
-        assert stored.upgrade_spec(old)["name"] == name
-        assert old == {"schema": schema, "name": ""}, "the document itself stays as it was"
-
-
-OLD_PLAN = {
-    "strategy": "gpipe",
-    "holdings": [],
-    "work": [],
-    "version": 1,
-    "extra": {"stages": [], "view": "x"},
-}
-PLAN = {
-    "strategy": "gpipe",
-    "holdings": [],
-    "work": [],
-    "version": 1,
-    "layout": {"kind": "pipeline", "stages": []},
-}
-
-
-@pytest.mark.parametrize(
-    ("strategy", "old", "new"),
-    [
-        ("gpipe", {"by": "flops"}, {"planner": "paper", "by": "flops"}),
-        ("megatron", {}, {"planner": "paper"}),
-        ("galaxy", {"planner": "balance"}, {"planner": "paper", "division": "balance"}),
-        ("galaxy", {}, {}),
-        ("voltage", {"ratio": "search"}, {"planner": "best", "last_layer_rows": "all"}),
-        ("voltage", {"ratio": "proportional"}, {"ratio": "proportional"}),
-        ("single", {}, {}),
-    ],
-)
-def test_a_run_of_version_3_is_planned_as_it_was(strategy, old, new) -> None:
-    spec = {"strategy": strategy, "params": old}
-    assert stored.upgrade_spec({"schema": 3, **spec})["params"] == new
-    assert stored.upgrade_report({"schema": 3, "spec": spec})["spec"]["params"] == new
-
-
 def test_the_length_that_lime_assumed_becomes_one_of_the_workload() -> None:
     old = {"strategy": "lime", "params": {"assumed_tokens": 160, "mode": "dp"}, "workload": {"new_tokens": 9}}
     new = {
@@ -125,52 +87,17 @@ def test_the_length_that_lime_assumed_becomes_one_of_the_workload() -> None:
     assert stored.upgrade_report({"schema": 5, "spec": old}) == {"spec": new} | schema
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"type": "plan", **OLD_PLAN}, {"type": "plan", **PLAN}),
-        ({"type": "report", "plan": OLD_PLAN, "seed": 3}, {"type": "report", "plan": PLAN, "seed": 3}),
-        ({"type": "report", "plan": None}, {"type": "report", "plan": None}),
-        (
-            {"type": "mark", "name": "replanned", "time_s": 1.0, "facts": {"reason": "x", "plan": OLD_PLAN}},
-            {"type": "mark", "name": "replanned", "time_s": 1.0, "facts": {"reason": "x", "plan": PLAN}},
-        ),
-        ({"type": "clock", "time_s": 1.0}, {"type": "clock", "time_s": 1.0}),
-    ],
-)
-def test_plans_inside_events_of_version_1_get_a_layout(old, new, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "SCHEMA", 2)
-    before = json.dumps(old)
-    assert upgrade_event(old, schema=1) == new
-    assert json.loads(upgrade_events_text(json.dumps([old]), schema=1)) == [new]
-    assert json.dumps(old) == before
+def test_reports_inside_events_take_the_step_of_reports() -> None:
+    spec = {"strategy": "lime", "params": {"assumed_tokens": 160}, "workload": {"new_tokens": 9}}
+    now = {"strategy": "lime", "params": {}, "workload": {"assumed_tokens": 160, "new_tokens": 9}}
+    clock = {"type": "clock", "time_s": 1.0}
+    text = json.dumps([{"type": "report", "spec": spec, "seed": 3}, clock])
+    assert json.loads(upgrade_events_text(text, schema=5)) == [
+        {"type": "report", "spec": now, "seed": 3},
+        clock,
+    ]
 
 
 def test_events_of_the_present_or_a_newer_version_pass_as_they_are() -> None:
     for schema in (stored.SCHEMA, NEWER):
         assert upgrade_events_text("[ {} ]", schema) == "[ {} ]"
-
-
-def test_what_a_plan_of_version_1_says_stays_and_what_it_does_not_say_gets_its_old_value() -> None:
-    old = {"strategy": "voltage", "extra": {"order": "reorder", "causal_trim": True}}
-    layout = stored.upgrade_plan(old)["layout"]
-    assert (layout["order"], layout["causal_trim"]) == ("reorder", True)
-    assert (layout["last_layer_rows"], layout["repartition"]) == ("all", False)
-
-
-def test_parameters_of_version_2_get_their_present_names_and_idle_ones_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(stored.PARAMS_2_TO_3, "gpipe", {"old": "new", "idle": None})
-    monkeypatch.setitem(stored.ADDED_DURING_VERSION_2, "pipeline", {"added": 7, "kept": 0})
-    spec = {"schema": 2, "strategy": "gpipe", "params": {"old": 1, "idle": 2, "same": 3}}
-    assert stored.upgrade_spec(spec)["params"] == {"planner": "paper", "new": 1, "same": 3}
-    assert stored.upgrade_spec({**spec, "strategy": "single"})["params"] == spec["params"]
-    plan = {"schema": 2, "strategy": "gpipe", "layout": {"kind": "pipeline", "kept": 1}}
-    layout = {"kind": "pipeline", "kept": 1, "added": 7}
-    assert stored.upgrade_plan(plan)["layout"] == layout
-    report = stored.upgrade_report({"schema": 2, "spec": spec, "plan": plan})
-    assert (report["spec"]["params"], report["plan"]["layout"]) == (
-        {"planner": "paper", "new": 1, "same": 3},
-        layout,
-    )

@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Layout, Plan
-from engine.domain.stored import ADDED_DURING_VERSION_1, LAYOUT_KINDS_OF_VERSION_1, read_plan
 from engine.strategies.registry import STRATEGIES, layout_types, plan_from_json
 from engine.strategies.shared.pipeline import PipelineLayout, check_stages, ends_placement, stages_placement
 from engine.strategies.shared.stages import Stage
@@ -76,35 +75,6 @@ def test_strategies_keep_nothing_between_runs(name):
     before = dict(vars(chosen))
     play(spec_of(name, GPT2, star([4e10, 1e10])))
     assert vars(chosen) == before == {"given": {}}
-
-
-@pytest.mark.parametrize("name", LAYOUT_KINDS_OF_VERSION_1)
-def test_the_extra_of_a_stored_plan_becomes_the_layout_of_its_strategy(name):
-    """Apart from `view`, version 1 had the same keys without a kind; limits of the KV cache only if there
-    were any.
-    """
-    plan = plan_of(spec_of(name, GPT2, star([4e10, 1e10])))
-    layout = plan.model_dump(mode="json")["layout"]
-    extra = {key: value for key, value in layout.items() if key not in ("kind", "kv_rows", "kv_memory_rows")}
-    document = {key: value for key, value in plan.model_dump(mode="json").items() if key != "layout"}
-    assert read_plan({**document, "extra": {**extra, "view": "x"}}, "the plan") == (plan, "")
-    first = {key: extra[key] for key in extra if key not in ADDED_DURING_VERSION_1.get(layout["kind"], ())}
-    read = read_plan({**document, "extra": first}, "the plan").needed()
-    assert set(read.layout.model_dump(mode="json")) == set(layout)
-
-
-def test_the_table_of_stored_plans_names_the_kinds_that_strategies_have():
-    kinds = {one.name: one.Layout.model_fields["kind"].default for one in STRATEGIES}
-    present = LAYOUT_KINDS_OF_VERSION_1 | {"accelerate": "device_map"}  # since version 3
-    assert {name: kinds[name] for name in LAYOUT_KINDS_OF_VERSION_1} == present
-
-
-def test_a_stored_plan_of_accelerate_had_embedding_and_head_on_the_source():
-    plan = plan_of(spec_of("accelerate", GPT2, star([4e10, 1e10], source=1)))
-    document = plan.model_dump(mode="json")
-    before = {"kind": "pipeline", "stages": document["layout"]["stages"]}
-    assert plan.layout.embed == 1
-    assert read_plan({**document, "layout": before, "schema": 2}, "the plan") == (plan, "")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Runs of every earlier version, kept as they were stored, read through the present API.
+"""Runs of the version before, kept as they were stored, read through the present API.
 
 `stored/vN` has runs as version N stored them: request, spec, plan, prediction, report and events of each.
 `gpipe` is a real run, `voltage` lost a device and was planned again; `plans.json` has one plan per strategy.
@@ -15,7 +15,7 @@ import pytest
 
 from engine.domain.events import EVENTS
 from engine.domain.plan import Plan
-from engine.domain.stored import SCHEMA, read_plan, to_document
+from engine.domain.stored import OLDEST, SCHEMA, read_plan, to_document
 from engine.strategies.registry import STRATEGIES
 from tests.support.web import Browser, run_spec
 from webapp.clusters.models import Cluster
@@ -25,21 +25,15 @@ from webapp.runs.models import Run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 STORED = Path(__file__).parent / "stored"
-VERSIONS = sorted(int(folder.name[1:]) for folder in STORED.iterdir())
-RUNS = [(version, name) for version in VERSIONS for name in ("gpipe", "voltage", "edgeformer")] + [
-    (5, "lime")
-]
-WORLDS = {"simulated": "predicted", "real": "emulated"}
-"""What versions 1 to 4 called worlds → their present names."""
-every_stored_run = pytest.mark.parametrize(("version", "name"), RUNS)
+every_stored_run = pytest.mark.parametrize("name", ["gpipe", "voltage", "edgeformer", "lime"])
 
 
-def stored(version: int, name: str) -> dict[str, Any]:
-    documents: dict[str, Any] = json.loads((STORED / f"v{version}" / f"{name}.json").read_text())
+def stored(name: str) -> dict[str, Any]:
+    documents: dict[str, Any] = json.loads((STORED / f"v{OLDEST}" / f"{name}.json").read_text())
     return documents
 
 
-def put(documents: dict[str, Any], schema: int) -> Run:
+def put(documents: dict[str, Any]) -> Run:
     """A finished run in the database, as a worker of that version left it."""
     run = Run.objects.create(
         status="finished",
@@ -52,18 +46,14 @@ def put(documents: dict[str, Any], schema: int) -> Run:
     )
     lines = [json.dumps(documents["events"][at : at + 50]) for at in range(0, len(documents["events"]), 50)]
     text = gzip.compress("\n".join(lines).encode())
-    EventSegment.objects.create(run=run, first=1, last=len(lines), batches=text, schema=schema)
+    EventSegment.objects.create(run=run, first=1, last=len(lines), batches=text, schema=OLDEST)
     return run
 
 
-def test_every_version_before_the_present_one_is_kept() -> None:
-    assert set(range(1, SCHEMA)) <= set(VERSIONS)
-
-
 @every_stored_run
-def test_the_page_of_an_old_run_has_everything(version: int, name: str, alice: Browser) -> None:
-    documents = stored(version, name)
-    run = put(documents, version)
+def test_the_page_of_an_old_run_has_everything(name: str, alice: Browser) -> None:
+    documents = stored(name)
+    run = put(documents)
     answer = alice.get(f"/runs/{run.pk}")
     assert answer.status_code == 200, answer.content
     page = answer.json()
@@ -76,16 +66,15 @@ def test_the_page_of_an_old_run_has_everything(version: int, name: str, alice: B
     assert page["spec"]["cluster"] == then
     for request, before in zip(page["report"]["requests"], documents["report"]["requests"], strict=True):
         assert request == {"queue_s": None, "answered_s": None} | before, "what came later is not known"
-    world = documents["report"]["world"]
-    assert page["report"]["world"] == WORLDS.get(world, world)
+    assert page["report"]["world"] == documents["report"]["world"]
     assert page["prediction"]["world"] == "predicted"
     assert page["report"]["plan"] == page["plan"]
     known = page["report"]["predictions"]["with_all_changes_known"]
-    report = documents["report"]  # versions 1 to 3 had one prediction
-    kept = report["prediction"] if version < 4 else report["predictions"]["with_all_changes_known"]
+    report = documents["report"]
+    kept = report["predictions"]["with_all_changes_known"]
     assert (known is None) == (kept is None)
     assert not kept or all(known[key] == kept[key] for key in kept if key != "attribution")
-    before = report.get("predictions", {}).get("before_the_start")  # kept since version 4, of real runs
+    before = report["predictions"]["before_the_start"]
     now = page["report"]["predictions"]["before_the_start"]
     assert now == before if before is None else now["latency_s"] == before["latency_s"]
     assert page["prediction"]["latency_s"] == documents["prediction"]["latency_s"]
@@ -94,17 +83,17 @@ def test_the_page_of_an_old_run_has_everything(version: int, name: str, alice: B
 
 
 def test_a_run_of_lime_says_by_its_workload_for_which_length_it_was_planned(alice: Browser) -> None:
-    documents = stored(5, "lime")
+    documents = stored("lime")
     assert documents["spec"]["params"] == {"assumed_tokens": 9, "mode": "dp"}
-    page = alice.get(f"/runs/{put(documents, 5).pk}").json()
+    page = alice.get(f"/runs/{put(documents).pk}").json()
     assert page["spec"]["workload"]["assumed_tokens"] == page["request"]["workload"]["assumed_tokens"] == 9
     assert page["spec"]["params"] == page["request"]["params"] == {"mode": "dp"}
 
 
 @every_stored_run
-def test_the_events_of_an_old_run_are_read_as_present_ones(version: int, name: str, alice: Browser) -> None:
-    documents = stored(version, name)
-    run = put(documents, version)
+def test_the_events_of_an_old_run_are_read_as_present_ones(name: str, alice: Browser) -> None:
+    documents = stored(name)
+    run = put(documents)
     events = alice.get(f"/runs/{run.pk}/events").json()["events"]
     parsed = EVENTS.validate_python(events)
     assert [event.type for event in parsed] == [event["type"] for event in documents["events"]]
@@ -115,11 +104,9 @@ def test_the_events_of_an_old_run_are_read_as_present_ones(version: int, name: s
 
 
 @every_stored_run
-def test_an_old_run_is_exported_compared_and_asked_for_again(
-    version: int, name: str, alice: Browser, live_redis
-) -> None:
-    documents = stored(version, name)
-    run = put(documents, version)
+def test_an_old_run_is_exported_compared_and_asked_for_again(name: str, alice: Browser, live_redis) -> None:
+    documents = stored(name)
+    run = put(documents)
     report = alice.get(f"/runs/{run.pk}/report.json").json()
     assert report["schema"] == SCHEMA
     assert report["latency_s"] == documents["report"]["latency_s"]
@@ -128,16 +115,15 @@ def test_an_old_run_is_exported_compared_and_asked_for_again(
     spans = [event for event in documents["events"] if event["type"] == "span"]
     trace = alice.get(f"/runs/{run.pk}/trace.json").json()["traceEvents"]
     assert sum(event["ph"] == "X" for event in trace) == len(spans)
-    other = put(documents, version)
+    other = put(documents)
     assert alice.get("/compare", ids=f"{run.pk},{other.pk}").status_code == 200
     again = alice.post(f"/runs/{run.pk}/replay", {})
     assert again.status_code == 201, again.content
     assert alice.get(f"/runs/{again.json()['id']}").json()["spec"]["scenario"] == report["scenario"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_stored_plan_of_every_strategy_is_read(version: int) -> None:
-    plans = stored(version, "plans")
+def test_a_stored_plan_of_every_strategy_is_read() -> None:
+    plans = stored("plans")
     assert len(plans) >= 17
     assert set(plans) <= {strategy.name for strategy in STRATEGIES}
     for name, plan in plans.items():
