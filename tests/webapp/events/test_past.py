@@ -125,7 +125,7 @@ def test_what_follows_a_gap_is_left_to_the_feed(alice: Browser, live_redis) -> N
 
 @pytest.mark.django_db
 def test_old_events_are_read_as_present_ones(alice: Browser) -> None:
-    run = put(stored(1, "voltage"), 1)
+    run = put(stored("voltage"))
     _, found, whole = read(alice, run.pk)
     then = alice.get(f"/runs/{run.pk}/events").json()["events"]
     assert whole and [event["type"] for event in found] == [event["type"] for event in then]
@@ -136,7 +136,7 @@ def test_old_events_are_read_as_present_ones(alice: Browser) -> None:
 
 @pytest.mark.django_db
 def test_the_past_comes_compressed_for_whoever_takes_that(alice: Browser) -> None:
-    run = put(stored(2, "voltage"), 2)
+    run = put(stored("voltage"))
     path = f"/api/runs/{run.pk}/past"
     plain = alice.client.get(path)
     small = alice.client.get(path, headers={"accept-encoding": "gzip, deflate, br"})
