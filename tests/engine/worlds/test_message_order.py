@@ -6,10 +6,11 @@ import math
 import time
 from collections import defaultdict, deque
 from itertools import count
+from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.domain.cluster import ClusterSpec
@@ -24,7 +25,7 @@ from engine.worlds.real import native
 from engine.worlds.real.connections import Incoming
 from engine.worlds.real.device import RealDevice
 from engine.worlds.real.native import NativeDevice
-from engine.worlds.real.tasks import Clock
+from engine.worlds.real.tasks import Clock, run_task
 from tests.support import message_programs
 from tests.support.fake_devices import small_spec
 
@@ -33,21 +34,27 @@ LINKS = [{"a": f"d{i}", "b": "s1", "bit_per_s": 1e8, "delay_s": 0.01} for i in r
 BYTE_S = 1e-6
 """What a receiver spends on a byte (virtual): a large message takes longer to be usable than a small one."""
 
+SCHEDULES = 40
+"""Drawn schedules of each kind of device."""
+
 DILATION = 1e-4
 """Whatever is due in virtual time is due at once."""
 
 
 class Wire:
     """The connections of a device to which `coming` is sent. Each look at them finds a drawn number of
-    messages of each peer, from the front; no second look in turn finds nothing.
+    messages of each peer, from the front; no second look in turn finds nothing. There is no compute thread:
+    what it would do is done at a look.
     """
 
     has_peers, is_writing, is_moving_much = True, False, False
 
     def __init__(self, coming, random):
-        self.coming, self.random, self.was_empty = coming, random, False
+        self.coming, self.random, self.was_empty, self.device = coming, random, False, None
 
     def poll(self):
+        while self.device is not None and not self.device.compute_tasks.empty():
+            self.device.done.append(run_task(self.device.compute_tasks.get()))
         left = [peer for peer, messages in self.coming.items() if messages]
         least = int(self.was_empty and bool(left))
         found = []
@@ -105,7 +112,7 @@ def device_of(kind, held, connections, control):
     device = kind(
         0, prepared.spec, prepared.plan, lambda item: None, None, paced, links, connections, control
     )
-    device.ledger.memory_bytes = 4e9
+    device.ledger.memory_bytes, connections.device = 4e9, device
     device.polls = True
     device.set_clock(Clock(time.monotonic(), DILATION))
     return device
@@ -139,29 +146,33 @@ async def several(ctx, shares, random, got):
         await item
 
 
+def drawn(seed):
+    """What is sent (peer, tag, rows) by the schedule `seed`, and the rest of its chance.
+
+    Not by hypothesis: the wall clock takes part in a schedule, so that not every failure comes again, which
+    hypothesis would call flaky in place of saying it.
+    """
+    random = Random(seed)
+    number = random.randint(1, 24)
+    sent = [(random.choice(PEERS), random.choice(TAGS), random.randint(1, 2000)) for _ in range(number)]
+    return sent, random
+
+
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("kind", [NativeDevice, RealDevice])
-@settings(max_examples=40)
-@given(
-    sent=st.lists(
-        st.tuples(st.sampled_from(PEERS), st.sampled_from(TAGS), st.integers(1, 2000)),
-        min_size=1,
-        max_size=24,
-    ),
-    alone=st.booleans(),
-    random=st.randoms(use_true_random=False),
-)
-def test_a_real_device_takes_messages_in_their_order(kind, held, sent, alone, random):
-    coming, numbers, shares = {peer: deque() for peer in PEERS}, defaultdict(count), [[], []]
-    for peer, tag, rows in sent:
-        coming[peer].append(incoming(peer, tag, next(numbers[peer, tag]), rows))
-        shares[0 if alone else TAGS.index(tag)].append((peer, tag))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "TURN_S", 0.0)  # a program that computes always looks
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_real_device_takes_messages_in_their_order(kind, held, alone, monkeypatch):
+    monkeypatch.setattr(native, "TURN_S", 0.0)  # a program that computes always looks
+    for seed in range(SCHEDULES):
+        sent, random = drawn(seed)
+        coming, numbers, shares = {peer: deque() for peer in PEERS}, defaultdict(count), [[], []]
+        for peer, tag, rows in sent:
+            coming[peer].append(incoming(peer, tag, next(numbers[peer, tag]), rows))
+            shares[0 if alone else TAGS.index(tag)].append((peer, tag))
         device, got = device_of(kind, held, Wire(coming, random), Changing(random)), defaultdict(list)
-        assert device.run(several(device, shares, random, got), time.monotonic()) == "finished"
-    assert sum(map(len, got.values())) == len(sent)
-    assert all(found == list(range(len(found))) for found in got.values())
+        assert device.run(several(device, shares, random, got), time.monotonic()) == "finished", seed
+        assert sum(map(len, got.values())) == len(sent), seed
+        assert all(found == list(range(len(found))) for found in got.values()), seed
 
 
 @given(
