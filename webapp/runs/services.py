@@ -57,7 +57,7 @@ def owned(run_id: int, user: User) -> Run:
 def create(request: RunRequest, owner: User) -> Run:
     """Check, plan, store and queue a run. Raises `SpecError`, `PlanError`, `TooMany`, `Unavailable`.
 
-    Without Redis or a planning worker the run is stored as failed, so that its request is kept.
+    Whoever is told that it cannot be started has no run: without Redis or a planning worker none is kept.
     """
     spec = spec_of(request)
     # The cluster is frozen into the request: asking for the same again must not follow later edits. A picture
@@ -67,19 +67,18 @@ def create(request: RunRequest, owner: User) -> Run:
     )
     budgets.check_emulation(spec)
     quotas.check_new_run(owner)
-    run: Run | None = None
+    planned = predictions.plan(spec, owner.pk)
+    with transaction.atomic(), quotas.one_at_a_time(owner):
+        quotas.check_new_run(owner)  # again: others of this person's may have been stored meanwhile
+        run = store(frozen, spec, planned, owner)
     try:
-        planned = predictions.plan(spec, owner.pk)
-        with transaction.atomic(), quotas.one_at_a_time(owner):
-            quotas.check_new_run(owner)  # again: others of this person's may have been stored meanwhile
-            run = store(frozen, spec, planned, owner)
         with redis_needed():
             queue(run.pk)
     except Unavailable as error:
-        run = run or store(frozen, spec, None, owner)
-        closing.end_queued(run.pk, Outcome(kind="failed", sentence=str(error)))
-        raise
-    return run
+        if closing.end_queued(run.pk, Outcome(kind="failed", sentence=str(error))):
+            delete(run)
+            raise
+    return run  # also if a worker that looked for forgotten runs has it already
 
 
 def planned(spec: RunSpec, profile: HostProfile | None = None) -> Planned:

@@ -46,6 +46,7 @@ def test_people_log_in_and_cancel_and_what_cannot_be_done_is_a_sentence(
         assert eve.log_in("eve").status_code == 200
         started = eve.post("/runs", request_body())
         assert started.status_code == 503 and f"refuses: {refusal}" in started.json()["detail"]
+        assert Run.objects.get() == run, "who is refused has no run"
         change = {"command": {"kind": "drop_device", "device": run.spec["cluster"]["devices"][1]["name"]}}
         assert alice.post(f"/runs/{run.pk}/changes", change).status_code == 503
         assert alice.post(f"/runs/{run.pk}/cancel").status_code == 202
