@@ -48,6 +48,7 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
   const [viewport] = useState(() => new Viewport(false));
   const now = useCallback(() => data.time_s, [data]);
   const tokens = useMemo(() => data.tokens.toArray(), [data]);
+  const prefill = data.layers.prefill();
   if (data.events === 0 || data.time_s === 0) {
     return (
       <Text size="sm" c="dimmed">
@@ -57,9 +58,9 @@ function Charts({ run, data }: { run: RunDetail; data: RunData }) {
   }
   return (
     <>
-      <div className={tokens.length > 0 ? classes.halves : undefined}>
+      <div className={tokens.length > 0 && prefill ? classes.halves : undefined}>
         {tokens.length > 0 && <LatencyPanel tokens={tokens} injections={data.injections} />}
-        <LayerPanel prefill={data.layers.prefill()} newest={data.layers.newest()} />
+        {prefill && <LayerPanel prefill={prefill} newest={data.layers.newest()} />}
       </div>
       <Panel
         title="Timeline"
