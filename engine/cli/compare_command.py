@@ -22,6 +22,7 @@ from engine.reports.compare import Comparison, MetricRow, compare
 
 SPARKS = "▁▂▃▄▅▆▇█"
 SPARK_CELLS = 48
+STYLES = {"better": "green", "worse": "red"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -87,9 +88,8 @@ def _metric_cell(row: MetricRow, index: int, is_baseline: bool) -> Text:
     text = Text(shown(value, row.unit))
     if is_baseline or delta is None:
         return text
-    good = row.better and delta != 0 and (delta < 0) == (row.better == "lower")
-    style = "" if not row.better or delta == 0 else "green" if good else "red"
-    return text.append(f"  {delta:+.1%}", style=style)
+    verdict = row.cells[index].verdict
+    return text.append(f"  {delta:+.1%}", style=STYLES.get(verdict or "", ""))
 
 
 def _params_table(comparison: Comparison) -> Table | Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from engine.domain.errors import SpecError
 from engine.domain.report import RunReport
@@ -16,9 +16,13 @@ from engine.reports.metric import Better, Metric
 from engine.reports.metrics import metrics_of_a
 from engine.reports.parameters import ParamRow, Repeats, parameters_of, repeats_of, telling
 
+Verdict = Literal["better", "worse", "same", "unclear"]
+
 FEWEST, MOST = 2, 50
 NOTHING = 0.0005
 """The fraction below which differences are none."""
+TIMED = frozenset({"s", "1/s", "J", "J s"})
+"""Units of figures that change with the time that things take, so from one run to the next of the same."""
 
 
 class RunColumn(Value):
@@ -46,13 +50,13 @@ class ComparedColumn(Value):
 class ComparedCell(Value):
     """What a column has of a figure; `average` is None where no run of it has a value. `delta` is its
     difference from the baseline's column as a fraction of that; None where this is undefined. `verdict` is
-    None where neither direction is better, or the runs differ in what decides the figures; unclear: the
-    intervals overlap, so that chance alone may make the difference.
+    None where neither direction is better, or the runs differ in what decides the figures; unclear: chance
+    alone may make the difference.
     """
 
     average: Average | None = None
     delta: float | None = None
-    verdict: Literal["better", "worse", "same", "unclear"] | None = None
+    verdict: Verdict | None = None
 
 
 class MetricRow(Value):
@@ -91,6 +95,26 @@ class Comparison(Value):
     series: tuple[LatencySeries, ...]
 
 
+class _Chance(NamedTuple):
+    """What is known of differences without a reason: the runs that repeat the baseline, itself included, and
+    each run's error as `_error_of` has it.
+    """
+
+    again: Repeats
+    errors: tuple[float, ...]
+
+    def may_make(
+        self, delta: float, average: Average, base: Average, column: ComparedColumn, metric: Metric
+    ) -> bool:
+        """Whether a difference of `delta`, a fraction, need not have a reason."""
+        if set(column.runs) <= set(self.again):
+            return True
+        if average.margin is not None or base.margin is not None:
+            return abs(average.mean - base.mean) <= (average.margin or 0) + (base.margin or 0)
+        error = max(self.errors[run] for run in self.again) + max(self.errors[run] for run in column.runs)
+        return metric.unit in TIMED and abs(delta) <= error
+
+
 def check_number(runs: int) -> None:
     """Check that one comparison may have so many runs; raises `SpecError`."""
     if not FEWEST <= runs <= MOST:
@@ -123,7 +147,9 @@ def compare(reports: Sequence[RunReport], baseline: int = 0, grouped: bool | Non
         for report in reports
     )
     columns = _columns(runs, params, repeats if grouped else None, baseline)
-    rows = [_metric_row(metric, reports, baseline, columns) for metric in metrics_of_a("run")]
+    again = next(group for group in repeats if baseline in group)
+    chance = _Chance(again, tuple(map(_error_of, reports)))
+    rows = [_metric_row(metric, reports, baseline, columns, chance) for metric in metrics_of_a("run")]
     return Comparison(
         baseline=baseline,
         runs=runs,
@@ -227,7 +253,11 @@ def _label(item: Any) -> str:
 
 
 def _metric_row(
-    metric: Metric, reports: Sequence[RunReport], baseline: int, columns: Sequence[ComparedColumn]
+    metric: Metric,
+    reports: Sequence[RunReport],
+    baseline: int,
+    columns: Sequence[ComparedColumn],
+    chance: _Chance,
 ) -> MetricRow:
     values = tuple(None if (value := metric.compute(r)) is None else float(value) for r in reports)
     averages = [
@@ -243,34 +273,36 @@ def _metric_row(
         values=values,
         deltas=tuple(_delta(value, values[baseline]) for value in values),
         cells=tuple(
-            _cell(average, base, column, metric.better)
+            _cell(average, base, column, metric, chance)
             for average, column in zip(averages, columns, strict=True)
         ),
     )
 
 
+def _error_of(report: RunReport) -> float:
+    """How far a paced run's latency is from its own prediction, which has no chance, as a fraction. At native
+    speed most of that is the prediction's.
+    """
+    return 0.0 if report.fidelity.latency_limit is None else abs(report.fidelity.latency_error or 0.0)
+
+
 def _cell(
-    average: Average | None, base: Average | None, column: ComparedColumn, better: Better | None
+    average: Average | None, base: Average | None, column: ComparedColumn, metric: Metric, chance: _Chance
 ) -> ComparedCell:
     if average is None or base is None or column.is_base:
         return ComparedCell(average=average)
     delta = _delta(average.mean, base.mean)
-    return ComparedCell(average=average, delta=delta, verdict=_verdict(delta, average, base, column, better))
-
-
-def _verdict(
-    delta: float | None, average: Average, base: Average, column: ComparedColumn, better: Better | None
-) -> Literal["better", "worse", "same", "unclear"] | None:
     if delta is None:
-        return None
+        return ComparedCell(average=average)
     if abs(delta) < NOTHING:
-        return "same"
-    if better is None or any(caution.decides for caution in column.cautions):
-        return None
-    has_interval = average.margin is not None or base.margin is not None
-    if has_interval and abs(average.mean - base.mean) <= (average.margin or 0) + (base.margin or 0):
-        return "unclear"
-    return "better" if (delta < 0) == (better == "lower") else "worse"
+        verdict: Verdict | None = "same"
+    elif metric.better is None or any(caution.decides for caution in column.cautions):
+        verdict = None
+    elif chance.may_make(delta, average, base, column, metric):
+        verdict = "unclear"
+    else:
+        verdict = "better" if (delta < 0) == (metric.better == "lower") else "worse"
+    return ComparedCell(average=average, delta=delta, verdict=verdict)
 
 
 def _delta(value: float | None, base: float | None) -> float | None:

@@ -270,6 +270,37 @@ def test_no_difference_within_the_intervals_is_better_or_worse(second: list[floa
     assert groups(second)[1].cells[1].verdict == verdict
 
 
+def measured(latency_s: float, error: float, limit: float | None = 0.05, **spec: Any) -> RunReport:
+    """An emulated run whose latency is `error` off its prediction, as a fraction."""
+    fidelity = Fidelity(valid=True, latency_error=error, latency_limit=limit)
+    return report(latency_s, **spec).model_copy(update={"world": "emulated", "fidelity": fidelity})
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"),
+    [
+        (measured(1.02, 0.02), "unclear"),  # the same once more
+        (measured(1.02, 0.02, seed=1), "unclear"),
+        (measured(1.02, 0.015, strategy="voltage"), "unclear"),  # 0.01 + 0.015 is more than 0.02
+        (measured(0.98, 0.005, strategy="voltage"), "better"),  # 0.01 + 0.005 is less
+        (measured(0.98, 0.5, limit=None, strategy="voltage"), "better"),  # its prediction is not that good
+    ],
+)
+def test_no_difference_that_runs_of_the_same_may_have_is_better_or_worse(
+    second: RunReport, verdict: str
+) -> None:
+    rows = {row.name: row for row in compare([measured(1.0, -0.01), second]).metrics}
+    assert rows["latency_s"].cells[1].verdict == verdict
+    assert rows["link_bytes"].cells[1].verdict == "same"
+
+
+def test_what_no_time_changes_is_judged_exactly() -> None:
+    more = measured(1.0, 0.5, strategy="voltage")
+    links = tuple(link.model_copy(update={"bytes": 101}) for link in more.links)
+    rows = compare([measured(1.0, 0.5), more.model_copy(update={"links": links})]).metrics
+    assert next(row for row in rows if row.name == "link_bytes").cells[1].verdict == "worse"
+
+
 def test_nothing_is_judged_that_was_asked_for_something_else() -> None:
     comparison, row = groups([19.0, 20.0, 21.0], workload=Workload(prompt_tokens=4, new_tokens=48))
     assert row.cells[1].verdict is None and row.cells[1].delta == 9

@@ -176,7 +176,7 @@ interface ValueProps {
 }
 
 const VERDICT_TITLES = {
-  unclear: 'The 95 % intervals overlap: chance alone may make the difference.',
+  unclear: 'Chance alone may make this difference: runs of the same differ as much.',
 } as const;
 
 function Value({ row, column, at }: ValueProps) {
