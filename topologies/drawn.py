@@ -67,12 +67,12 @@ def parse_strictly(kind: type[Parsed], data: Row, where: str) -> Parsed:
     try:
         return kind.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise_spec_error(error, where)
+        raise_spec_error(error, where, data)
 
 
 def _as_in_file(text: str) -> str:
-    """`groups[0].members: … a valid array` → `group[0].members: … a valid list`: what a file calls them."""
-    return text.replace("groups", "group").replace("a valid array", "a valid list")
+    """`groups[0].members` → `group[0].members`: what a file calls them."""
+    return text.replace("groups", "group")
 
 
 def with_drawing(tables: Tables, layout: CanvasLayout) -> Tables:

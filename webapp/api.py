@@ -20,12 +20,12 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.operation import Operation
 
+from engine.domain.complaints import problems
 from engine.domain.errors import EdgeLoomError, PlanError, SpecError
-from engine.domain.values import field_path
 from webapp.accounts.access import viewer
 from webapp.accounts.api import router as accounts
 from webapp.advice.api import router as advice
-from webapp.base.bodies import CheckedParser
+from webapp.base.bodies import CheckedParser, checked_json
 from webapp.base.errors import TooMany, Unavailable
 from webapp.clusters.api import router as clusters
 from webapp.clusters.catalogue import router as catalogue
@@ -106,14 +106,21 @@ def on_edgeloom_error(request: HttpRequest, error: EdgeLoomError) -> HttpRespons
 def on_validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
     """Answer a request of a wrong form. Paths are relative to its body: `spec.links[2].bit_per_s`."""
     fields = []
-    for item in error.errors:
-        where, location = item["loc"][0], item["loc"][1:]
-        if where == "body":
-            location = location[1:]  # the name of the view's argument
-        fields.append((field_path(location), item["msg"].removeprefix("Value error, ")))
+    for where in dict.fromkeys(item["loc"][0] for item in error.errors):
+        skipped = 2 if where == "body" else 1  # also the name of the view's argument
+        items = [item | {"loc": item["loc"][skipped:]} for item in error.errors if item["loc"][0] == where]
+        fields += problems(items, _sent(request, where))
     path, message = fields[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     return refusal(request, 422, f"{path}: {message}{more}." if path else f"{message}{more}.", fields)
+
+
+def _sent(request: HttpRequest, where: str) -> Any:
+    """What the request has in its body, its query, …, where pydantic found it wrong; None: nobody knows."""
+    if where == "body":
+        return checked_json(request.body)
+    values = {"query": request.GET, "form": request.POST}.get(where)
+    return None if values is None else dict(values.items())
 
 
 @api.exception_handler(AuthenticationError)

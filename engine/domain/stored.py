@@ -92,13 +92,15 @@ def read(
     try:
         value = kind.model_validate(current, extra="ignore", context={"extra": "ignore"})
     except ValidationError as error:
-        return Stored(None, f"{newer} and cannot be read here." if newer else _complaint(error, where))
+        return Stored(
+            None, f"{newer} and cannot be read here." if newer else _complaint(error, where, current)
+        )
     return Stored(value, f"{newer}: what is new in it is not shown." if newer else "")
 
 
-def _complaint(error: ValidationError, where: str) -> str:
+def _complaint(error: ValidationError, where: str, data: Document) -> str:
     try:
-        raise_spec_error(error, where)
+        raise_spec_error(error, where, data)
     except SpecError as sentence:
         return str(sentence)
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, NoReturn, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from engine.domain.complaints import field_path, problems
 from engine.domain.errors import SpecError
 
 LEAST, MOST = 1e-30, 1e30
@@ -44,46 +45,16 @@ class Value(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise_spec_error(error, where)
+            raise_spec_error(error, where, data)
 
 
-def raise_spec_error(error: ValidationError, where: str) -> NoReturn:
-    """Turn pydantic's list of problems into one sentence about the first, keeping all as paths."""
-    items = error.errors()
-    deeper = [item["loc"] for item in items]
-    fields = [
-        (field_path(item["loc"]), complaint(item))
-        for item in items
-        # pydantic also calls a list "too short" once it has removed wrong items: no second problem
-        if item["type"] != "too_short"
-        or not any(loc[: len(item["loc"])] == item["loc"] != loc for loc in deeper)
-    ]
+def raise_spec_error(error: ValidationError, where: str, data: Any) -> NoReturn:
+    """Turn pydantic's problems with `data` into one sentence about the first, keeping all as paths."""
+    fields = problems(error.errors(), data)
     path, message = fields[0]
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""
     place = f"{where}, {path}" if path else where
     raise SpecError(f"{place}: {message}{more}.", fields=fields) from error
-
-
-def complaint(item: Any) -> str:
-    """The message of one problem: what was expected, and the value if it is short."""
-    if item["type"] == "extra_forbidden":
-        return "unknown key"
-    if item["type"] == "missing":
-        return "missing"
-    if item["type"] == "too_short" and isinstance(item.get("input"), list | tuple | dict):
-        least, found = item["ctx"]["min_length"], item["ctx"]["actual_length"]
-        return f"expected at least {least} value{'' if least == 1 else 's'}, got {found or 'none'}"
-    if item["type"] == "union_tag_invalid":
-        about = item["ctx"]
-        return (
-            f"expected {about['discriminator']} to be one of {about['expected_tags']}, got {about['tag']!r}"
-        )
-    message = str(item["msg"]).removeprefix("Value error, ")
-    value = item.get("input")
-    shown = isinstance(value, str | int | float | bool) and len(str(value)) <= 60
-    if shown and item["type"] != "value_error":
-        message += f", got {value!r}"
-    return message
 
 
 def same(one: Any, other: Any) -> bool:
@@ -104,11 +75,3 @@ def numbers_in(data: Any) -> Iterator[tuple[str, int | float]]:
             rows += [((*location, str(name)), part) for name, part in value.items()]
         elif isinstance(value, list | tuple):
             rows += [((*location, index), part) for index, part in enumerate(value)]
-
-
-def field_path(location: tuple[int | str, ...]) -> str:
-    """`("links", 2, "bit_per_s")` → `links[2].bit_per_s`."""
-    path = ""
-    for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
-    return path

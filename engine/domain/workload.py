@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from engine.domain.values import Count, NonNegative, Positive, Value
 
@@ -119,11 +119,18 @@ class Workload(Value):
     @model_validator(mode="before")
     @classmethod
     def _sizes_of_trace(cls, data: Any) -> Any:
-        """Take the number of requests and the longest lengths from the trace, where they are not given."""
-        rows = data.get("trace") if isinstance(data, dict) else None
-        if not rows or data.get("pattern") == "serve":
+        """Take the number of requests and the longest lengths from the trace, where they are not given. A
+        line that is wrong is complained of when the field is read.
+        """
+        given = data.get("trace") if isinstance(data, dict) else None
+        if not isinstance(given, list | tuple) or not given or data.get("pattern") == "serve":
             return data
-        rows = [row if isinstance(row, TracedRequest) else TracedRequest.model_validate(row) for row in rows]
+        try:
+            rows = [
+                row if isinstance(row, TracedRequest) else TracedRequest.model_validate(row) for row in given
+            ]
+        except ValidationError:
+            return data
         sizes = {
             "requests": len(rows),
             "prompt_tokens": max(row.prompt_tokens for row in rows),

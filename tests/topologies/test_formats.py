@@ -238,13 +238,13 @@ def test_a_text_that_is_none_is_refused_with_a_sentence(form: Format, text: str,
         ("json", JSON.replace('"enabled": false', '"enabled": null'), r"device\[1\]\.enabled: expected true"),
         ("yaml", YAML.replace("enabled: false", "enabled: no"), r"enabled: expected true or false, got no"),
         ("json", JSON.replace("20.5", "1e400"), r"two, device\[0\]\.at: expected \[x, y\], two finite"),
-        ("yaml", YAML.replace("1e8", ".inf"), r"two, link\[0\]\.bit_per_s: Input should be a finite number"),
+        ("yaml", YAML.replace("1e8", ".inf"), r"two, link\[0\]\.bit_per_s: expected a finite number"),
         ("json", '{"device": {}}', r"two, device: expected a list of tables"),
         *(
             (
                 form,
                 TEXTS[form].replace("1e8", new),
-                r"two, link\[0\]\.bit_per_s: Input should be a valid number",
+                r"two, link\[0\]\.bit_per_s: expected a number, got",
             )
             for form in topologies.FORMATS
             for new in ("true", '"8e6"')
@@ -252,7 +252,7 @@ def test_a_text_that_is_none_is_refused_with_a_sentence(form: Format, text: str,
         (
             "yaml",
             YAML.replace("members: [a, b]", "members: ab"),
-            r"two, group\[0\]\.members: .* a valid list",
+            r"two, group\[0\]\.members: expected a list, got 'ab'",
         ),
         ("toml", TOML.replace('"two"', "2026-11-23"), "two: 2026-11-23 is a date or time"),
         ("yaml", "devices: []", r"two, devices: unknown key: expected name, .*, device, switch, link, group"),

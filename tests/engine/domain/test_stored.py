@@ -53,10 +53,10 @@ def test_what_cannot_be_read_is_a_sentence() -> None:
         read_one.needed()
 
 
-@pytest.mark.parametrize("wrong", [{"name": "gpipe"}, ["gpipe"]])
-def test_what_no_step_expects_is_left_to_the_reader(wrong) -> None:
+@pytest.mark.parametrize(("wrong", "got"), [({"name": "gpipe"}, "an object"), (["gpipe"], "a list")])
+def test_what_no_step_expects_is_left_to_the_reader(wrong, got) -> None:
     document = {**SPEC.model_dump(mode="json"), "strategy": wrong}
-    assert read_spec(document, "run.json").problem == "run.json, strategy: Input should be a valid string."
+    assert read_spec(document, "run.json").problem == f"run.json, strategy: expected a text, got {got}."
 
 
 def test_a_newer_document_is_read_as_far_as_it_can_be_and_says_so() -> None:

@@ -6,14 +6,11 @@ describe('a complaint', () => {
   const { spec } = star();
 
   it('finds its device and field by the path', () => {
-    const problem = place(
-      { path: 'devices[1].memory_bytes', message: 'Input should be greater than 0' },
-      spec,
-    );
+    const problem = place({ path: 'devices[1].memory_bytes', message: 'expected more than 0, got 0' }, spec);
     expect(problem).toEqual({
       item: 'device-2',
       field: 'memory_bytes',
-      message: 'device-2, memory bytes: input should be greater than 0',
+      message: 'device-2, memory bytes: expected more than 0, got 0',
     });
   });
 
@@ -32,7 +29,7 @@ describe('a complaint', () => {
   });
 
   it('belongs to the cluster if it names no item', () => {
-    expect(place({ path: 'name', message: 'String should match pattern' }, spec).item).toBe('');
+    expect(place({ path: 'name', message: 'missing' }, spec).item).toBe('');
   });
 
   it('joins others about the same item', () => {
