@@ -57,7 +57,7 @@ def answer(
             text = f"There is one device to compute: {figure} on {alone.devices[0]}."
         else:
             remedy = _remedy(base, alone, planned, objective, assess_all)
-            text = f"No: every method that has a plan comes to {alone.devices[0]} alone: {figure}{remedy}."
+            text = f"No: every method that can run computes on {alone.devices[0]} alone: {figure}{remedy}."
         return Answer(
             yes=None if workers == 1 else False, sentence=text + _rates(alone), alone=alone.figure(objective)
         )

@@ -35,7 +35,7 @@ LAN = LinkSpec(a="a", b="b", bit_per_s=1e9, delay_s=1e-4)
 
 
 class Offer(NamedTuple):
-    """A number of boards of a kind, what is to be least of them, and what they draw, W."""
+    """A number of boards of a kind, what ranks them, and what they draw, W."""
 
     board: DeviceSpec
     number: int
@@ -190,7 +190,7 @@ def largest_model(
             options = (option, missed) if missed else (option,)
             return Reply(question="largest", sentence=text, unit="tokens/s", options=options)
         missed = option
-    text = f"No model of the catalogue comes at {tokens_per_s:.3g} tokens/s from {base.cluster.name}."
+    text = f"No model of the catalogue reaches {tokens_per_s:.3g} tokens/s on {base.cluster.name}."
     more = f" {missed.words} {gives(missed)}." if missed else ""
     return Reply(
         question="largest", sentence=text + more, unit="tokens/s", options=(missed,) if missed else ()

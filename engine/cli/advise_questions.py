@@ -40,7 +40,7 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rank",
         choices=get_args(Rank),
-        help="what is to be least of boards to buy (price where there are prices, else power)",
+        help="boards to buy are ranked by the least of this (price where there are prices, else power)",
     )
     parser.add_argument("--per-kwh", type=float, metavar="AMOUNT", help="price of a kilowatt-hour (cost)")
 

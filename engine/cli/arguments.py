@@ -48,13 +48,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--weight-bits",
         type=int,
         choices=(8, 4),
-        help="all matrices in so many bits; transformers, too, computes with what they round to",
+        help="store all matrices in so many bits; transformers computes with the rounded numbers, too",
     )
     parser.add_argument(
         "--likely-experts",
         type=int,
         metavar="M",
-        help="predictions take rows to choose among so many experts of a mixture, evenly; default: all",
+        help="predict a mixture of experts as if rows chose evenly among M experts of each layer (all)",
     )
     parser.add_argument(
         "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"

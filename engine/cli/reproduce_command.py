@@ -53,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--emulate",
         action="store_true",
-        help="emulate too what published values are compared with, where the experiment has emulated points",
+        help="also emulate the points whose values are compared with published ones, where there are any",
     )
     parser.add_argument(
         "--write", action="store_true", help="ship the results, and write docs/results/reproductions.md"

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pack.add_argument(
         "--sources", action="store_true", help="with the source of methods that are not EdgeLoom's"
     )
-    pack.add_argument("--licence", default="", help="under which others may use it: an address, or words")
+    pack.add_argument("--licence", default="", help="the licence for others: its address or its name")
     pack.set_defaults(act=_pack)
     opened = actions.add_parser(
         "open", help="check every digest of an archive, unpack it, show what is inside"

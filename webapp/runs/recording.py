@@ -86,7 +86,7 @@ def put_back(owner: lease.Ownership, publisher: Publisher) -> bool:
 
     Raises `Lost`.
     """
-    publisher.publish([StateChanged(state="queued", detail="Its worker ended before it began.")])
+    publisher.publish([StateChanged(state="queued", detail="Its worker ended before the run began.")])
     publisher.flush()
     publisher.lets_go = storage.keep_trying(lambda: closing.queue_again(owner))
     return publisher.lets_go

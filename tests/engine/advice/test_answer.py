@@ -85,7 +85,7 @@ def test_the_rate_that_a_no_names_makes_it_a_yes_and_a_tenth_less_does_not() -> 
 
 def test_a_no_is_said_where_every_method_leaves_all_devices_but_one_out() -> None:
     found = asked(base(2e6))
-    assert found.sentence.startswith("No: every method that has a plan comes to a alone: ")
+    assert found.sentence.startswith("No: every method that can run computes on a alone: ")
     assert found.sentence.endswith(", with megatron.")
 
 

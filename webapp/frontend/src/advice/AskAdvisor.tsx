@@ -14,7 +14,7 @@ const QUESTIONS: readonly { value: QuestionKind; label: string }[] = [
   { value: 'link', label: 'Which link is worth an upgrade?' },
   { value: 'cost', label: 'What does a token cost?' },
   { value: 'context', label: 'How long a context, how many at once?' },
-  { value: 'start', label: 'How long do the weights take to the boards?' },
+  { value: 'start', label: 'How long does it take to send the weights to the boards?' },
 ];
 
 const RANKS: readonly { value: NonNullable<Ask['rank']>; label: string }[] = [

@@ -48,7 +48,7 @@ export function QueueTable({ queue }: { queue: readonly WaitingRun[] }) {
 }
 
 function startText(run: WaitingRun): string {
-  if (run.problem) return 'not before a worker can do it';
+  if (run.problem) return 'when a worker that can run it is there';
   if (run.starts_in_s === null) return run.waits_for || 'unknown';
   return run.starts_in_s < 1 ? 'now' : `in about ${duration(run.starts_in_s)}`;
 }

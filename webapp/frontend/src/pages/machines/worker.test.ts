@@ -54,5 +54,7 @@ test('a worker whose emulations have the rights of root says so', () => {
 test('a program beside a worker is waited for only if it counts', () => {
   const holder = { user: 'bob', pid: 7, purpose: 'run', since: 0, counts: true };
   expect(besideText(holder)).toMatch(/^In use by a run of bob \(process 7\)/);
-  expect(besideText({ ...holder, counts: false })).toMatch(/^Beside it: .* for which nobody waits\.$/);
+  expect(besideText({ ...holder, counts: false })).toMatch(
+    /^Also on this machine: .*; no run waits for it\.$/,
+  );
 });

@@ -54,5 +54,7 @@ export function calibrationNow(worker: FleetWorker): { text: string; share: numb
 /** Another program that emulates on a worker's machine, and whether runs wait for it. */
 export function besideText(holder: Holder): string {
   const who = holderText(holder);
-  return holder.counts ? `In use by ${who}; runs wait for it.` : `Beside it: ${who}, for which nobody waits.`;
+  return holder.counts
+    ? `In use by ${who}; runs wait for it.`
+    : `Also on this machine: ${who}; no run waits for it.`;
 }

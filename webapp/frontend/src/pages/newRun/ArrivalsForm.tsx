@@ -24,8 +24,8 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
 
 const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
   { value: 'fcfs', label: 'One batch after the other (first come, first served)' },
-  { value: 'continuous', label: 'Between two tokens of others (continuous batching)' },
-  { value: 'chunked', label: 'So too, with prompts in parts (chunked prefill)' },
+  { value: 'continuous', label: 'Requests join between two tokens of others (continuous batching)' },
+  { value: 'chunked', label: 'The same, with prompts in parts (chunked prefill)' },
 ];
 
 /** A service for one request would be of little use. */

@@ -105,7 +105,7 @@ export function ShowcaseCard({ showcase, size }: Props) {
 function paceText({ dilation }: Showcase['request']): string {
   return typeof dilation === 'number'
     ? `shown ${three(dilation)} times slower than real time`
-    : 'as fast as on the boards where this computer keeps up';
+    : 'at the speed of the boards, if this computer can keep up';
 }
 
 /** What the newest finished run of a showcase took whose times are valid; nothing before there is one. */

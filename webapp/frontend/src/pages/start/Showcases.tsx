@@ -17,7 +17,7 @@ export function Showcases({ withDemo = false }: { withDemo?: boolean }) {
     <>
       <section>
         <Title order={2} fz={18} mb="sm">
-          Why distribute a model
+          Why run a model on several devices
         </Title>
         <SimpleGrid cols={{ base: 1, sm: 2, lg: shown.length }} spacing="md">
           {shown.map((showcase) => (
@@ -30,8 +30,8 @@ export function Showcases({ withDemo = false }: { withDemo?: boolean }) {
           Methods
         </Title>
         <Text size="sm" c="dimmed" mb="sm" maw={720}>
-          For every paper’s method a cluster on which it does what it was invented for, with other runs beside
-          it.{mayWrite ? '' : ' Starting one needs the role operator: ask an administrator.'}
+          For each paper’s method, a cluster that shows what it is good at, and other methods’ runs to
+          compare.{mayWrite ? '' : ' Starting one needs the role operator: ask an administrator.'}
         </Text>
         <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md">
           {data

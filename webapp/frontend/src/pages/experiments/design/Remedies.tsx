@@ -39,7 +39,7 @@ export function Remedies({ experiment, onRun }: Props) {
             key={remedy.words}
             size="compact-sm"
             variant="default"
-            title={`On several devices then: ${remedy.methods.join(', ')}`}
+            title={`Then on several devices: ${remedy.methods.join(', ')}`}
             onClick={() => onRun(patchOf(remedy))}
             data-testid="remedy"
           >
