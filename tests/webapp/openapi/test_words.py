@@ -12,7 +12,20 @@ from engine.domain.complaints import problems
 from tests.support.foreign_words import FOREIGN
 from webapp.api import api
 
-WRONG = (None, True, -1, 10**400, 1e99, float("nan"), "a b\0", "9" * 5000, [], [None], {}, {"a": 1})
+WRONG: tuple[Any, ...] = (
+    None,
+    True,
+    -1,
+    10**400,
+    1e99,
+    float("nan"),
+    "a b\0",
+    "9" * 5000,
+    [],
+    [None],
+    {},
+    {"a": 1},
+)
 DEEPEST = 2
 PATH = re.compile(r"([^\[\].]+)?(\.[^\[\].]+|\[\d+\])*")
 
