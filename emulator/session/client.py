@@ -17,10 +17,10 @@ from emulator.network.probe import probe
 from emulator.session.isolation import Isolated, prepare
 from emulator.session.limits import Guard, limits_here
 from emulator.session.notes import notes
-from emulator.session.turns import Wait, turn
+from emulator.session.turns import Turn, Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
-from engine.domain.events import EVENTS, Event, ReportMade, StateChanged
+from engine.domain.events import EVENTS, Event, ReportMade, StateChanged, is_only_compared
 from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
@@ -70,11 +70,12 @@ def emulate(
 
     limits = limits_here()
     with (
-        turn(queue_name(), waiting, give_up) as mine,
+        turn(queue_name(), waiting, give_up, beside_comparisons=spec.dilation != "native") as mine,
         MemoryGroup(limits.memory_bytes) as group,
         Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
     ):
-        return _SessionClient(session, on_events, asked, Guard(limits, group)).run(with_profile(spec), plan)
+        client = _SessionClient(session, mine, on_events, asked, Guard(limits, group))
+        return client.run(with_profile(spec), plan)
 
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
@@ -88,9 +89,15 @@ class _SessionClient:
     """The caller's end of a session: forwards its events and sends it commands until it ends."""
 
     def __init__(
-        self, session: Isolated, on_events: OnEvents, commands: queue.Queue[LiveCommand], guard: Guard
+        self,
+        session: Isolated,
+        turn: Turn,
+        on_events: OnEvents,
+        commands: queue.Queue[LiveCommand],
+        guard: Guard,
     ):
         self.session = session
+        self.turn = turn
         self.guard = guard
         self.lines = JsonLines(session.sock)
         self.on_events = on_events
@@ -154,6 +161,9 @@ class _SessionClient:
         if events and isinstance(events[-1], ReportMade):
             events[-1] = notes().added_to(events[-1])
             self.report = events[-1].report
+        if any(map(is_only_compared, events)):
+            self.session.step_back()
+            self.turn.give_back()
         self.on_events(events)
 
     def _send(self, command: LiveCommand) -> None:

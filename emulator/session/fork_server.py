@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from emulator.host.enter import Room, enter_or_end, raise_priority, room_from
 from emulator.host.priority import STARTER_VARIABLE
+from emulator.session.turns import INHERITED
 from emulator.session.view import ROOT, SESSION_CODE
 from engine.domain.errors import HostError
 
@@ -246,11 +247,12 @@ def run(request: dict[str, Any], parent: int, files: Sequence[int]) -> NoReturn:
     status = 1
     try:
         os.setsid()
-        output, mine, starter, *_ = files
+        output, mine, starter, *turn = files
         for standard in (1, 2):
             os.dup2(output, standard)
         os.environ.clear()
-        os.environ.update(request["environment"] | {STARTER_VARIABLE: str(starter)})
+        held = {STARTER_VARIABLE: str(starter), INHERITED: " ".join(map(str, turn))}
+        os.environ.update(request["environment"] | held)
         enter_or_end(room_from(request["room"])._replace(parent=parent))
         importlib.import_module(request["module"]).main(mine)
         status = 0

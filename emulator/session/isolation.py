@@ -43,6 +43,10 @@ KEPT = (
 BUFFER_BYTES = 4 << 20
 SO_SNDBUFFORCE = 32  # asm-generic/socket.h; beyond the system's limit, which root may
 TAIL_BYTES = 2000
+AFTERWARDS = -10
+"""The niceness of what a session still does when its clock has ended: behind other sessions, and before what
+else this machine does, since somebody waits for it.
+"""
 
 
 class Isolated:
@@ -110,6 +114,11 @@ class Isolated:
         """
         outer = process(self.pid)
         return [] if outer is None else [outer, *children(self.pid)]
+
+    def step_back(self) -> None:
+        """Let other sessions go before it from now on: in it no clock goes on any more."""
+        with contextlib.suppress(OSError):  # a kernel without autogroups, or a user who may not
+            Path(f"/proc/{self.pid}/autogroup").write_text(str(AFTERWARDS))
 
     def complaint(self) -> str:
         """The last bytes of the child's standard error, which usually say why it ended."""

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.host.enter import MOST_PROCESSES
 from emulator.host.priority import children_in_real_time
 from emulator.session.limits import READY_VARIABLE, number_from
+from emulator.session.turns import give_back_inherited, inherited
 from emulator.session.wire import JsonLines, error_to_json
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import (
@@ -30,6 +31,7 @@ from engine.domain.events import (
     ReportMade,
     RequestRefused,
     StateChanged,
+    is_only_compared,
     to_json,
 )
 from engine.domain.network import Network
@@ -100,6 +102,8 @@ class Session:
         return self.network
 
     def watch(self, event: Event) -> None:
+        if is_only_compared(event):
+            give_back_inherited()
         self.events.append(event)
         if isinstance(event, SENT_AT_ONCE):
             self.flush()
@@ -168,7 +172,7 @@ def main(descriptor: int) -> None:
     status = 0
     try:
         _first_to_go()
-        references.fork_references()
+        references.fork_references(inherited())
         session.run()
     except EdgeLoomError as error:
         session.flush()

@@ -4,6 +4,9 @@ Each run holds a numbered ticket, and a seat while it goes on: names that the ke
 process that holds them (`emulator/host/abstract_names.py`). A run starts when no lower ticket is without a
 seat, and fewer lower ones are held than runs may go on at once; these have disjoint shares of the cores, one
 per seat. Only names of this user, of root and of the group `edgeloom` count: anybody can take some.
+
+A run whose outputs are being compared at its end needs its seat no more: no clock waits for that. It gives
+both names back and holds a third, for which only those wait who measure this machine.
 """
 
 from __future__ import annotations
@@ -25,20 +28,26 @@ from emulator.host.places import queue_name
 from engine.domain.errors import HostError
 
 POLL_S = 0.1
+INHERITED = "LOOM_TURN"
+"""In a session's environment: the files of the turn that it has inherited."""
 RUNS_AT_ONCE = "LOOM_RUNS_AT_ONCE"
 GROUP = "edgeloom"
 """Users in this group take turns with one another; without it every user does with root alone."""
 
 MOST_STEP = 1_000_000
 TICKET = re.compile(r"ticket-(\d{1,15})")
+COMPARISON = re.compile(r"comparison-(\d{1,15})/\w+")
 SEAT = re.compile(r"seat-(\d{1,6})-of-(\d{1,6})/(\d{1,15})/(\d{1,10})/(\d{1,12})/([a-z]{1,20})/\w+")
 
 
 class Turn(NamedTuple):
-    """A process that inherits `descriptors` holds the turn. The run alone may use `cores`."""
+    """A process that inherits `descriptors` holds the turn. The run alone may use `cores`. `give_back` lets the
+    next one begin, once no other process has the descriptors.
+    """
 
     descriptors: tuple[int, ...]
     cores: frozenset[int]
+    give_back: Callable[[], None] = lambda: None
 
 
 class Holder(NamedTuple):
@@ -76,19 +85,23 @@ def turn(
     give_up: Callable[[], None] = lambda: None,
     alone: bool = False,
     purpose: str = "run",
+    beside_comparisons: bool = False,
 ) -> Iterator[Turn]:
     """Wait for this run's turn in the queue of that name, then hold it until the block ends.
 
     `waiting` is called whenever what must end first changes. `give_up` is called while waiting and may raise.
     A turn `alone` takes every seat, so that no run goes on beside it. `purpose` is one word, for others who
-    wait. Raises `HostError` for a bad LOOM_RUNS_AT_ONCE.
+    wait. `beside_comparisons`: it may begin while the outputs of a run that is over are compared. Raises
+    `HostError` for a bad LOOM_RUNS_AT_ONCE.
     """
     seats = shares(os.sched_getaffinity(0), runs_at_once())
     wanted = len(seats) if alone else 1
     number, ticket = _draw(queue)
     with ticket, ExitStack() as mine:
         told: Wait | None = None
-        while not (held := _seated(queue, number, wanted, len(seats), purpose)):
+        while (not beside_comparisons and _matches(queue, COMPARISON)) or not (
+            held := _seated(queue, number, wanted, len(seats), purpose)
+        ):
             wait = Wait(max(1, _ahead(queue, number) + wanted - len(seats)), holders(queue, counting=True))
             if wait != told:
                 waiting(wait)
@@ -97,7 +110,27 @@ def turn(
             time.sleep(POLL_S)
         descriptors = [mine.enter_context(seat).fileno() for seat in held.values()]
         cores = frozenset[int]().union(*(seats[index] for index in held))
-        yield Turn((ticket.fileno(), *descriptors), cores)
+
+        def give_back() -> None:
+            if ticket.fileno() < 0:
+                return
+            mine.enter_context(_hold_new(f"{queue}/comparison-{number}"))
+            for name in (ticket, *held.values()):
+                name.close()
+
+        yield Turn((ticket.fileno(), *descriptors), cores, give_back)
+
+
+def inherited() -> tuple[int, ...]:
+    """In a session: the files of the turn in which it was started, until they are given back."""
+    return tuple(map(int, os.environ.get(INHERITED, "").split()))
+
+
+def give_back_inherited() -> None:
+    """In a session: let go of the turn in which it was started."""
+    for descriptor in inherited():
+        os.close(descriptor)
+    os.environ.pop(INHERITED, None)
 
 
 def runs_at_once() -> int:
@@ -203,7 +236,11 @@ def _seated(queue: str, number: int, wanted: int, count: int, purpose: str) -> d
 
 def _hold_seat(name: str, number: int, purpose: str) -> socket.socket:
     """A new name for this seat: nobody else can have taken it before."""
-    facts = f"{number}/{os.getpid()}/{time.time():.0f}/{purpose}"
-    seat = abstract_names.hold(f"{name}/{facts}/{secrets.token_hex(8)}")
-    assert seat is not None, "nobody guesses such a name"
-    return seat
+    return _hold_new(f"{name}/{number}/{os.getpid()}/{time.time():.0f}/{purpose}")
+
+
+def _hold_new(name: str) -> socket.socket:
+    """A name of this process that begins so."""
+    holder = abstract_names.hold(f"{name}/{secrets.token_hex(8)}")
+    assert holder is not None, "nobody guesses such a name"
+    return holder

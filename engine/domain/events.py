@@ -184,6 +184,11 @@ TRACE: TypeAdapter[list[TraceItem]] = TypeAdapter(list[TraceItem], config=_NUMBE
 EVENTS: TypeAdapter[list[Event]] = TypeAdapter(list[Event], config=_NUMBERS)
 
 
+def is_only_compared(event: Event) -> bool:
+    """Whether it says that the run's clock has ended: from here on its outputs are compared."""
+    return isinstance(event, StateChanged) and event.state == "verifying"
+
+
 def of_last_attempt(events: Sequence[Event]) -> Sequence[Event]:
     """Those after the newest `AttemptBegun`: all, of a run that began once."""
     begun = [place for place, event in enumerate(events) if isinstance(event, AttemptBegun)]

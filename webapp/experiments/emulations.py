@@ -27,7 +27,7 @@ from webapp.experiments.models import OPEN, Cell, Computation, Execution
 from webapp.jobs import release, workers
 from webapp.runs import services as runs
 from webapp.runs import waiting
-from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.models import EMULATED, OVER, Run
 from webapp.runs.predictions import Planned
 from webapp.runs.requests import request_of
 
@@ -40,7 +40,7 @@ def look_after(worker: workers.Identity, slots: int) -> None:
     if not any_open.exists():
         return
     collect()
-    busy = Run.objects.filter(status__in=ACTIVE, worker=str(worker)).count()
+    busy = Run.objects.filter(status__in=EMULATED, worker=str(worker)).count()
     for _ in range(slots - busy):
         feed(worker)
 
@@ -133,16 +133,19 @@ def collect_one(computation: Computation, stopped: bool = False) -> bool:
     return computations.keep(computation, told(result, spec), wall_s, dilation=stored.value.dilation)
 
 
-def on_run_over(sender: Any, run_id: int, worker: workers.Identity, stopped: bool, **more: Any) -> None:
-    """Start the next emulated point at once, so that it need not wait for a beat."""
+def on_run_over(sender: Any, run_id: int, stopped: bool, **more: Any) -> None:
+    """Take the result of an emulated point at once."""
     computation = Computation.objects.filter(run_id=run_id, state="running").select_related("run").first()
     if computation is not None:
         collect_one(computation, stopped)
-    if not stopped:
-        try:
-            feed(worker)
-        except REDIS_ERRORS as error:
-            logger.info("Redis %s: the next point is queued at a later beat", why_away(error))
+
+
+def on_turn_over(sender: Any, worker: workers.Identity, **more: Any) -> None:
+    """Start the next emulated point at once, so that it need not wait for a beat."""
+    try:
+        feed(worker)
+    except REDIS_ERRORS as error:
+        logger.info("Redis %s: the next point is queued at a later beat", why_away(error))
 
 
 def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **more: Any) -> None:
@@ -151,4 +154,5 @@ def on_beat(sender: Any, queue: str, worker: workers.Identity, slots: int, **mor
 
 
 runs.run_over.connect(on_run_over)
+runs.turn_over.connect(on_turn_over)
 workers.beat.connect(on_beat)

@@ -11,6 +11,8 @@ OVER = ("finished", "failed", "cancelled")
 FIGURES_IN_COLUMNS = ("latency_s", "ttft_s", "tpot_s", "tokens_per_s")
 """Figures of a run with a column of their own; `figures` has the others that lists show."""
 ACTIVE = ("planning", "building", "calibrating", "loading", "running", "verifying")
+EMULATED = ACTIVE[:-1]
+"""While a run is verified, its worker can take the next one."""
 
 
 class Run(Told):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 from engine.domain.errors import EdgeLoomError, RunError
-from engine.domain.events import Event, Logged, ReportMade, StateChanged
+from engine.domain.events import Event, Logged, ReportMade, StateChanged, is_only_compared
 from engine.domain.report import Outcome, RunReport
 from engine.runs.predict import outcome_of
 from webapp.base.redis import REDIS_ERRORS
@@ -42,11 +43,15 @@ class Watch:
     """Publishes the emulator's events, and stores states as the run's status.
 
     The events of its end are left out: `keep` and `give_up` publish them once the database has the end.
+    `hand_over` is called when only the run's outputs are left to be compared.
     """
 
-    def __init__(self, owner: lease.Ownership, publisher: Publisher):
+    def __init__(
+        self, owner: lease.Ownership, publisher: Publisher, hand_over: Callable[[], None] = lambda: None
+    ):
         self.owner = owner
         self.publisher = publisher
+        self.hand_over = hand_over
         self.has_begun = False
 
     def __call__(self, events: list[Event]) -> None:
@@ -56,6 +61,8 @@ class Watch:
                 self.has_begun |= event.state != "queued"
                 self._store(event)
         self.publisher.publish(passed)
+        if any(map(is_only_compared, passed)):
+            self.hand_over()
 
     def _store(self, event: StateChanged) -> None:
         """A state that cannot be stored now is among the events, and the next one may be stored."""

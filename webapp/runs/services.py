@@ -38,6 +38,8 @@ from webapp.runs.requests import RunRequest, spec_of
 run_over = Signal()
 """Sent by a run's worker when the run is over: `run_id`, `worker`, and `stopped`, whether it was cancelled
 because its worker is to end."""
+turn_over = Signal()
+"""Sent by an emulating `worker` when it can take its next run: the last one is over, or only compared."""
 
 
 def find(run_id: int) -> Run:

@@ -39,6 +39,7 @@ from webapp.clusters.model_library import Reachable, with_local_weights, without
 from webapp.jobs import answers, lease, workers
 from webapp.jobs.announcement import Announcement, Holder
 from webapp.jobs.calibrating import MachineCalibration
+from webapp.jobs.comparing import Comparisons, HandOver
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue, queue_wanted_predictions
 from webapp.jobs.queue import settle_abandoned
 from webapp.runs import predictions, quotas, recording, services, waiting
@@ -137,11 +138,15 @@ def emulate_next(task: Any) -> None:
     if run is None:
         logger.info("no run is queued that this worker can do")
         return
-    emulate_run(run, me)
+    comparisons.carry_out(partial(emulate_run, run, me))
+    if run.pk not in stopped_here:
+        services.turn_over.send(sender=Run, worker=me)
 
 
-def emulate_run(run: Run, me: workers.Identity) -> None:
-    """Emulate a run that this worker has claimed, and keep its report, or why there is none."""
+def emulate_run(run: Run, me: workers.Identity, hand_over: HandOver = lambda: None) -> None:
+    """Emulate a run that this worker has claimed, and keep its report, or why there is none. `hand_over` is
+    called when only its outputs are left to be compared.
+    """
     run_id = run.pk
     owner = lease.owner_of(run)
     try:
@@ -150,7 +155,7 @@ def emulate_run(run: Run, me: workers.Identity) -> None:
         logger.warning("%s", lost)
         return
     commands = CommandFeed(run_id, publisher)
-    watch = recording.Watch(owner, publisher)
+    watch = recording.Watch(owner, publisher, hand_over)
     began_s = time.monotonic()
     with lease.Renewal(owner, commands.stop, partial(is_to_stop, run_id)), publisher:
         try:
@@ -180,6 +185,7 @@ in_progress: dict[int, CommandFeed] = {}
 stopped_here: set[int] = set()
 """Runs that were told to stop because this worker is to end."""
 calibration = MachineCalibration()
+comparisons = Comparisons()
 
 
 @contextmanager
@@ -296,5 +302,6 @@ def look_after(me: workers.Identity, worker: Announcement) -> None:
 
 @worker_shutdown.connect
 def end(**kwargs: Any) -> None:
+    comparisons.wait()
     while heartbeats:
         heartbeats.pop().stop()

@@ -18,7 +18,7 @@ from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced, holder_of
 from webapp.jobs.intake import own_queue, wake
 from webapp.jobs.need import Need, reason_against
-from webapp.runs.models import ACTIVE, Run
+from webapp.runs.models import ACTIVE, EMULATED, Run
 
 RECENT = 20
 """How many runs tell how long one takes."""
@@ -94,7 +94,7 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
     wanted = calibration.is_wanted(worker.worker)
     if not wanted and not any_queued.exists():
         return False
-    busy = Run.objects.filter(status__in=ACTIVE, worker=str(me)).count()
+    busy = Run.objects.filter(status__in=EMULATED, worker=str(me)).count()
     if worker.refused or worker.calibrating or busy >= worker.slots:
         return False
     own = own_queue("emulate", worker.worker)
@@ -151,7 +151,7 @@ def places() -> dict[int, Place]:
         others = fleet()
     except REDIS_ERRORS:
         return {run.pk: Place(number, None, "", "", {}) for number, run in enumerate(runs, 1)}
-    active = Run.objects.filter(status__in=ACTIVE).values_list("worker", "started_at", "pk")
+    active = Run.objects.filter(status__in=EMULATED).values_list("worker", "started_at", "pk")
     ongoing = [Ongoing(*one) for one in active]
     return forecast(runs, others, ongoing, typical_run_s(), timezone.now())
 

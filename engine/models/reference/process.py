@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -125,11 +125,11 @@ class ReferenceProcess:
 _shared: list[ReferenceProcess] = []
 
 
-def fork_references() -> None:
+def fork_references(to_close: Sequence[int] = ()) -> None:
     """From now on a copy of this process, as it is now, computes all references. It would keep open whatever
-    this one opened before: somebody may wait for the end of that.
+    this one opened before, for the end of which somebody may wait: it closes the files `to_close`.
     """
-    process = ReferenceProcess(_copy)
+    process = ReferenceProcess(partial(_copy, to_close))
     process.start()
     _shared.append(process)
 
@@ -214,13 +214,13 @@ class _Copy:
         return self._status
 
 
-def _copy() -> Started:
+def _copy(to_close: Sequence[int]) -> Started:
     asked, ask = os.pipe()
     answered, answer = os.pipe()
     child = os.fork()
     if not child:
-        os.close(ask)
-        os.close(answered)
+        for descriptor in (ask, answered, *to_close):
+            os.close(descriptor)
         _answer_and_end(asked, answer)
     os.close(asked)
     os.close(answer)

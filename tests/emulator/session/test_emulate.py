@@ -12,8 +12,9 @@ import pytest
 
 from bench.chaos.verdict import other_work
 from emulator import emulate
+from emulator.host.places import queue_name
 from emulator.session.calls import call
-from emulator.session.turns import name_of
+from emulator.session.turns import name_of, tickets
 from emulator.session.view import session_cache
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import Cancelled, PlanError
@@ -84,6 +85,16 @@ def test_a_run_over_mininet_is_correct_and_its_events_are_in_order() -> None:
     # of virtual time: one in wall time would be a fourth; a busy host makes some measurements slower
     rates = [link.achieved_bit_per_s for link in report.links]
     assert 25e6 < max(rates) < 52.5e6
+
+
+def test_no_process_of_a_run_holds_its_turn_while_its_outputs_are_compared() -> None:
+    held: dict[str, list[int]] = {}
+
+    def look(events: list[Event]) -> None:
+        held.update({state: tickets(queue_name()) for state in states(events)})
+
+    assert emulate(spec_for(star(2)), look).correctness.ok
+    assert held["running"] and not held["verifying"]
 
 
 @pytest.mark.alone

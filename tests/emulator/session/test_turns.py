@@ -29,9 +29,9 @@ def name() -> str:
 class Waiter(threading.Thread):
     """Somebody who wants a turn; remembers how many were ahead."""
 
-    def __init__(self, queue_name: str, alone: bool = False):
+    def __init__(self, queue_name: str, alone: bool = False, beside_comparisons: bool = False):
         super().__init__()
-        self.alone = alone
+        self.how = {"alone": alone, "beside_comparisons": beside_comparisons}
         self.queue_name = queue_name
         self.waits: queue.SimpleQueue[Wait] = queue.SimpleQueue()
         self.has_it = threading.Event()
@@ -39,7 +39,7 @@ class Waiter(threading.Thread):
         self.turn = Turn((), frozenset())
 
     def run(self) -> None:
-        with turn(self.queue_name, self.waits.put, alone=self.alone) as self.turn:
+        with turn(self.queue_name, self.waits.put, **self.how) as self.turn:
             self.has_it.set()
             self.release.wait()
 
@@ -66,6 +66,24 @@ def test_the_first_does_not_wait_and_the_others_come_in_order(name: str) -> None
     for waiter in waiters:
         waiter.join()
     assert tickets(name) == []
+
+
+def test_while_outputs_are_compared_the_next_run_begins_and_whoever_measures_waits(name: str) -> None:
+    run, measurement = Waiter(name, beside_comparisons=True), Waiter(name)
+    with turn(name, lambda wait: pytest.fail(str(wait))) as mine:
+        mine.give_back()
+        mine.give_back()  # it is told again and again how far the comparison is
+        run.start()
+        run.has_it.wait()
+        run.release.set()
+        run.join()
+        measurement.start()
+        assert measurement.ahead() == 1
+        assert not measurement.has_it.is_set()
+    measurement.has_it.wait()
+    measurement.release.set()
+    measurement.join()
+    assert abstract_names.held(f"{name}/") == []
 
 
 def test_a_killed_process_does_not_block_the_queue(name: str) -> None:
