@@ -1,17 +1,33 @@
-"""Measures the processor time of a function, since other processes may use this machine."""
+"""Measures the processor time of a function, since other processes may use this machine, and if they do."""
 
 from __future__ import annotations
 
 import statistics
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 FIGURE_S = 0.1
 """Default time spent on one figure."""
 
 MIN_SAMPLES = 4
 KEPT_FRAC = 0.95
+
+
+class CoreShare:
+    """Inside the `with` block this thread computes and waits for nothing: `frac` is then the part of that
+    time for which it had a core.
+    """
+
+    frac = 1.0
+
+    def __enter__(self) -> Self:
+        self._began_s = time.perf_counter(), time.thread_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        wall_s, thread_s = time.perf_counter() - self._began_s[0], time.thread_time() - self._began_s[1]
+        self.frac = min(1.0, thread_s / wall_s)
 
 
 def typical_s(work: Callable[[], Any], figure_s: float = FIGURE_S) -> float:

@@ -73,10 +73,11 @@ def _calibration() -> str:
             f"{COMMAND} calibrate."
         )
     device = known.device
-    return (
+    said = (
         f"Calibrated: {human(device.flop_per_s, 'FLOP/s')} and {human(device.memory_byte_per_s, 'B/s')} "
-        f"per core ({calibration_file()})"
+        f"per core ({calibration_file()})."
     )
+    return f"{said} {known.profile.caution}".rstrip()
 
 
 TOLD = 1.05

@@ -41,8 +41,8 @@ SEAT = re.compile(r"seat-(\d{1,6})-of-(\d{1,6})/(\d{1,15})/(\d{1,10})/(\d{1,12})
 
 
 class Turn(NamedTuple):
-    """A process that inherits `descriptors` holds the turn. The run alone may use `cores`. `give_back` lets the
-    next one begin, once no other process has the descriptors.
+    """A process that inherits `descriptors` holds the turn. The run alone may use `cores`. `give_back` lets
+    the next one begin, once no other process has the descriptors.
     """
 
     descriptors: tuple[int, ...]

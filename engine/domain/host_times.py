@@ -10,6 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from engine.domain.command_name import COMMAND
 from engine.domain.interpolation import neighbours
 from engine.domain.rates import FormatBits, format_bits
 from engine.domain.values import Name, NonNegative, Positive, Value
@@ -124,6 +125,12 @@ def shares_evenly(workers: int, cores: int) -> bool:
     return 1 < workers <= cores or (0 < cores < workers and workers % cores == 0)
 
 
+ALONE_FRAC = 0.95
+"""A round of measuring that had a core for less of its time was made beside other work: what shares the core
+with it also takes its caches.
+"""
+
+
 class HostProfile(Value):
     """The times that `calibrate` measured on one host, with one thread.
 
@@ -131,7 +138,7 @@ class HostProfile(Value):
     two products (empty: like `products`). `packed` are those with weights in 8 or 4 bits (none of a format:
     like `products`). All are full grids over rows, inner and cols. `passes` are known by name; others take
     `elementwise_s_per_element`. `call_s` is paid once per operation. `calls`, by width, come on top of all
-    these.
+    these. `core_frac` is the least part of its time for which a round of measuring had a core.
     """
 
     host: str
@@ -145,6 +152,17 @@ class HostProfile(Value):
     call_s: NonNegative = 0.0
     runtime: RuntimeCosts = RuntimeCosts()
     calls: tuple[CallCosts, ...] = ()
+    core_frac: float = Field(default=1.0, ge=0, le=1, exclude_if=lambda frac: frac == 1.0)
+
+    @property
+    def caution(self) -> str:
+        """What is to be said beside figures that come from it; "" if nothing."""
+        if self.core_frac >= ALONE_FRAC:
+            return ""
+        return (
+            "This host's calibration was made beside other work, with a core for "
+            f"{self.core_frac:.0%} of its time: run {COMMAND} calibrate again when there is less."
+        )
 
     @model_validator(mode="after")
     def _grids(self) -> Self:

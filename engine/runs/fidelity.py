@@ -161,7 +161,9 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
     error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
     parts = native_parts(report, played.trace, on_host)
     note = "Native speed: the operations and the runtime are compared with this host's calibration."
-    return fidelity.model_copy(update={"latency_error": error, "native": parts, "notes": (note,)})
+    caution = () if predicted.spec.profile is None else (predicted.spec.profile.caution,)
+    notes = (note, *filter(None, caution))
+    return fidelity.model_copy(update={"latency_error": error, "native": parts, "notes": notes})
 
 
 def _links_judged(played: Played) -> Fidelity:

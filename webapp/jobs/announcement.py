@@ -40,7 +40,8 @@ class Announcement(Value):
     the number of tasks at once. `calibration` and `models` are digests; `methods` the code of those from
     outside that it uses, `packs` the packages of its data, and `left_out` why it uses others not;
     `capabilities` are those of `emulator/network/probe.py` that work. `calibrated` and `calibrated_at` say
-    how and when the calibration was made, `calibration_takes_s` how long one takes now, `calibrating` what
+    how and when the calibration was made, `calibration_caution` what is to be said beside its figures, or "",
+    `calibration_takes_s` how long one takes now, `calibrating` what
     the one under way does, and `calibration_failure` why the last one that this worker was asked for failed,
     or "". `refused` says why it takes nothing at present, or "". `event_lag_s` is the age of the oldest event
     that readers cannot have yet. `holds` are the jobs whose leases it renews. `beside` are the other programs
@@ -63,6 +64,7 @@ class Announcement(Value):
     calibration: str = ""
     calibrated: str = ""
     calibrated_at: float = 0.0
+    calibration_caution: str = ""
     calibration_takes_s: float = 0.0
     calibrating: Calibrating | None = None
     calibration_failure: str = ""

@@ -24,7 +24,7 @@ class Comparisons:
         self._threads: set[threading.Thread] = set()
 
     def carry_out(self, work: Callable[[HandOver], None]) -> None:
-        """Do `work` in a thread of its own. Returns when it is over, or only compared while no other one is."""
+        """Do `work` in a thread of its own. Returns when it is over, or only compared and no other is."""
         is_free, mine = threading.Event(), threading.Event()
 
         def hand_over() -> None:

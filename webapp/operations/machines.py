@@ -51,6 +51,7 @@ class WorkerOut(Schema):
     calibration: str = Field(description="Digest of its calibration, empty before the first.")
     calibrated: str = Field(description="How that was measured, or empty.")
     calibrated_at: float = Field(description="When, in seconds since 1970; 0 before the first.")
+    calibration_caution: str = Field(description="What is to be said beside its figures, or empty.")
     calibration_takes_s: float = Field(description="About how long calibrating takes on this machine now.")
     calibration_wanted: bool = Field(description="Whether somebody asked for one that is not over.")
     calibrating: Calibrating | None = Field(description="What a calibration under way does.")

@@ -263,7 +263,7 @@ def beside() -> tuple[Holder, ...]:
     )
 
 
-NO_CALIBRATION = {"calibration": "", "calibrated": "", "calibrated_at": 0.0}
+NO_CALIBRATION = {"calibration": "", "calibrated": "", "calibrated_at": 0.0, "calibration_caution": ""}
 
 
 def calibration_figures() -> dict[str, Any]:
@@ -285,7 +285,12 @@ def figures_of_calibration(number: int, size: int, changed_at: float) -> dict[st
     if known is None:
         return NO_CALIBRATION
     digest = calibration_digest(known.profile)
-    return {"calibration": digest, "calibrated": known.device.source, "calibrated_at": changed_at}
+    return {
+        "calibration": digest,
+        "calibrated": known.device.source,
+        "calibrated_at": changed_at,
+        "calibration_caution": known.profile.caution,
+    }
 
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:

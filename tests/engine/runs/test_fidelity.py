@@ -31,6 +31,7 @@ from engine.runs.fidelity import (
 )
 from engine.runs.native import Simulated
 from engine.worlds.real.trace_writer import TraceWriter
+from tests.support.host_profiles import a_profile
 
 LAB = topologies.load("lab-3")
 MODEL, WEIGHTS = catalogue.resolve("tiny-gpt2", "random")
@@ -391,6 +392,18 @@ def test_a_native_run_stands_beside_its_prediction():
     found = native(on_host=Simulated(report(8.0, dilation=None), [op(0.0, 7.0)]))
     assert found.latency_error == pytest.approx(9 / 8 - 1)
     assert [part.name for part in found.native] == ["compute", "runtime", "link", "disk", "wait"]
+
+
+def test_a_native_run_says_that_its_prediction_comes_from_a_calibration_beside_other_work():
+    predicted = report(8.0, dilation=None)
+    for core_frac, notes in ((1.0, 1), (0.71, 2)):
+        profile = a_profile("here").model_copy(update={"core_frac": core_frac})
+        of_host = predicted.model_copy(
+            update={"spec": predicted.spec.model_copy(update={"profile": profile})}
+        )
+        found = native(on_host=Simulated(of_host, [op(0.0, 7.0)]))
+        assert len(found.notes) == notes
+    assert "with a core for 71% of its time" in found.notes[1]
 
 
 def test_a_run_without_pacing_statistics_has_no_verdict():

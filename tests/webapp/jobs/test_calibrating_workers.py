@@ -278,6 +278,10 @@ def test_a_machine_says_how_and_when_it_was_calibrated_and_how_long_one_takes(
     after = tasks.calibration_figures()
     assert after["calibration"] == calibration_digest(FOUND.profile)  # what experiments call it, too
     assert after["calibrated"] == "now" and after["calibrated_at"] > 0
+    assert before["calibration_caution"] == after["calibration_caution"] == ""
+    profile = FOUND.profile.model_copy(update={"core_frac": 0.5})
+    keep(FOUND.model_copy(update={"profile": profile}), {})
+    assert tasks.calibration_figures()["calibration_caution"] == profile.caution != ""
 
 
 def test_a_workers_task_calibrates_before_it_takes_a_run(

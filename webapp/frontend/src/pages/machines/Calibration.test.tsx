@@ -18,6 +18,7 @@ function html(fields: Partial<FleetWorker>): string {
     calibration_wanted: false,
     calibrating: null,
     calibration_failure: '',
+    calibration_caution: '',
     ...fields,
   } as FleetWorker;
   return renderToStaticMarkup(
@@ -41,6 +42,11 @@ test('a calibration shows its digest and its age', () => {
   const shown = html({ calibration: 'abc123', calibrated_at: NOW / 1000 - 120 });
   expect(shown).toContain('abc123');
   expect(shown).toContain('2 minutes ago');
+});
+
+test('what is to be said beside its figures is said', () => {
+  const caution = 'This host was calibrated beside other work.';
+  expect(html({ calibration: 'abc123', calibration_caution: caution })).toContain(caution);
 });
 
 test('one under way shows how far it is and can be stopped, and the old one stays visible', () => {

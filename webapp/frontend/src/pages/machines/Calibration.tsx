@@ -36,6 +36,11 @@ export function Calibration({ worker, now }: { worker: FleetWorker; now: number 
           </Text>
         )
       )}
+      {worker.calibration_caution && (
+        <Text size="xs" c="var(--loom-warn)" mt={2} maw={320}>
+          {worker.calibration_caution}
+        </Text>
+      )}
       {worker.calibration_failure && (
         <Text size="xs" c="var(--loom-bad)" mt={2}>
           {worker.calibration_failure}
