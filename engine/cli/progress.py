@@ -71,6 +71,8 @@ def describe(event: Event) -> str:
     match event:
         case StateChanged():
             return f"{event.state}: {event.detail}" if event.detail else event.state
+        case AttemptBegun():
+            return event.words
         case Logged(level="warning" | "error"):
             return f"{event.level}: {event.text}"
         case ChangeRefused():

@@ -45,12 +45,13 @@ class StateChanged(Value):
 class AttemptBegun(Value):
     """The run begins again, at another dilation: what its events said of the attempts before does not count.
 
-    `number` is 2 for the second attempt.
+    `number` is 2 for the second attempt. `words` say so for a person, and why.
     """
 
     type: Literal["attempt"] = "attempt"
     number: int
     dilation: float
+    words: str = ""
 
 
 class ClockTicked(Value):

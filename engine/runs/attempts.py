@@ -45,9 +45,7 @@ class Attempt(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What the live views say while it is prepared; "" of the first, of which nothing is to be said."""
-        if self.number == 1:
-            return ""
+        """What the live views say of one that is not the first."""
         return f"{ORDINALS[self.number - 1]} attempt, dilation {self.dilation:g}: {BUSY}"
 
     @property

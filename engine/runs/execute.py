@@ -180,7 +180,7 @@ class _Execution:
         spec, prepared = self.spec, ready.prepared
         if spec.dilation != "native":  # that one takes all cores
             prepare_reference(spec, results)
-        self._state("building", attempt.words)
+        self._state("building")
         with open_network(spec, attempt.dilation) as network:
             ready.importing.finish()
             use_host_kernels()
@@ -211,7 +211,7 @@ class _Execution:
     def _begin_again(self, attempt: Attempt, ready: _Ready) -> Attempt:
         """Tell those who watch that what they have seen does not count."""
         self.texts.clear()
-        self.watch(AttemptBegun(number=attempt.number, dilation=attempt.dilation))
+        self.watch(AttemptBegun(number=attempt.number, dilation=attempt.dilation, words=attempt.words))
         self.watch(PlanMade.of(ready.prepared.plan))
         return attempt
 

@@ -76,7 +76,7 @@ export function LiveHeader({ run, picture, predicted, dilation, feed, onShow }: 
       )}
       <Story run={run} picture={picture} onShow={onShow} />
       <div className={classes.facts}>
-        <Stages state={state} seen={picture.states} detail={picture.stateDetail} />
+        <Stages state={state} seen={picture.states} attempt={picture.attempt} detail={picture.stateDetail} />
         <Figures run={run} picture={picture} predicted={predicted} dilation={dilation} over={over} />
       </div>
     </header>

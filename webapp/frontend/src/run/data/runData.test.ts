@@ -56,7 +56,7 @@ describe('RunData', () => {
   });
 
   it('forgets what came before another attempt, but not the log, also at an earlier instant', () => {
-    const begin: RunEvent = { type: 'attempt', number: 2, dilation: 9 };
+    const begin: RunEvent = { type: 'attempt', number: 2, dilation: 9, words: 'second attempt' };
     const tokens = (...times: number[]): RunEvent[] =>
       times.map((time_s, index) => {
         const facts = { request: 0, index, token: index, text: `t${time_s}` };
@@ -76,6 +76,7 @@ describe('RunData', () => {
     expect([data.device('a')!.lanes.compute.length, data.time_s, data.log.length]).toEqual([1, 2, 1]);
     expect(data.events).toBe(8);
     const then = data.at(1.5);
+    expect([data.attempt, then.attempt]).toEqual(['second attempt', 'second attempt']);
     expect([then.tokens.toArray().length, then.device('a')!.lanes.compute.length]).toEqual([1, 1]);
   });
 

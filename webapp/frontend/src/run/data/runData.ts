@@ -71,6 +71,8 @@ function restText({ latency_s, left_s }: { latency_s: number; left_s: number }):
 export class RunData {
   state: RunState = 'queued';
   stateDetail = '';
+  /** What is to be said of the attempt that goes on, if the run has begun again. */
+  attempt = '';
   readonly states: { state: RunState; detail: string }[] = [];
   readonly plans = new Plans();
   report: RunReport | null = null;
@@ -173,6 +175,7 @@ export class RunData {
       };
     });
     then.service.serves = this.service.serves;
+    then.attempt = this.attempt;
     for (let index = 0; index < this.history.length; index += 1) {
       const entry = this.history.at(index)!;
       if (entry.time_s <= time_s) then.applyOne(entry.event, 0);
@@ -195,7 +198,7 @@ export class RunData {
 
   private applyOne(event: RunEvent, now_ms: number): void {
     if (event.type === 'span') return this.applySpan(event);
-    if (event.type === 'attempt') return this.beginAgain();
+    if (event.type === 'attempt') return this.beginAgain(event.words);
     this.applyOther(event, now_ms);
     this.history.push({ time_s: 'time_s' in event ? event.time_s : this.time_s, event });
   }
@@ -242,7 +245,7 @@ export class RunData {
   }
 
   /** Forgets everything but the log: the attempts so far do not count. */
-  private beginAgain(): void {
+  private beginAgain(attempt = ''): void {
     const { log, logKey, events, states } = this;
     const serves = this.service.serves;
     Object.assign(this, new RunData(this.cluster, this.model, this.spanBudget), {
@@ -250,6 +253,7 @@ export class RunData {
       logKey,
       events,
       states,
+      attempt,
     });
     this.service.serves = serves;
   }

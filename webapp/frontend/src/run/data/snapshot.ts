@@ -18,6 +18,7 @@ export interface Snapshot {
   version: number;
   state: RunState;
   stateDetail: string;
+  attempt: string;
   states: readonly { state: RunState; detail: string }[];
   time_s: number;
   /** Wall seconds per virtual second, by the newest tick of the run's clock; null before it has one. */
@@ -80,6 +81,7 @@ function snapshotOf(
     version,
     state: data.state,
     stateDetail: data.stateDetail,
+    attempt: data.attempt,
     states: [...data.states],
     time_s: data.time_s,
     dilation: data.clock && data.clock.time_s > 0 ? data.clock.wall_s / data.clock.time_s : null,
