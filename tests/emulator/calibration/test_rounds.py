@@ -1,28 +1,15 @@
 """Rounds of measuring beside other work: repeated, or said of what was made of them."""
 
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
 
 from emulator.calibration import calibrate, stopwatch
-from emulator.calibration.calibrate import host_profile
+from emulator.calibration.calibrate import Round, host_profile
 from emulator.calibration.shapes import SHORT
 from emulator.calibration.stopwatch import CoreShare
-from engine.domain.host_times import HostProfile
-
-
-class Shares:
-    """Gives the rounds of measuring these parts of a core, one after the other."""
-
-    def __init__(self, *fracs: float):
-        self.fracs = list(fracs)
-
-    def __enter__(self) -> Any:
-        self.frac = self.fracs.pop(0)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
+from engine.domain.host_times import ATTENTION, HostProfile, MeasuredPass
+from tests.support.host_profiles import a_profile
 
 
 @pytest.mark.parametrize(
@@ -36,11 +23,15 @@ class Shares:
 def test_a_round_beside_other_work_is_repeated_and_a_profile_says_how_disturbed_its_rounds_were(
     fracs: tuple[float, ...], least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shares, between = Shares(*fracs), list[str]()
-    monkeypatch.setattr(calibrate, "CoreShare", lambda: shares)
-    few = SHORT._replace(kernel_rows=(1, 32), kernel_sides=(32, 64), rounds=2)
+    left, between = list(fracs), list[str]()
+    monkeypatch.setattr(calibrate, "TimedKernels", lambda torch: SimpleNamespace(crowd=None))
+    monkeypatch.setattr(calibrate, "_round", lambda *given: Round({("call",): 1.0}, [], [], [], left.pop(0)))
+    monkeypatch.setattr(calibrate, "as_tables", lambda times: a_profile("here"))
+    attention = MeasuredPass(name=ATTENTION, overhead_s=0.0, s_per_element=0.0)
+    monkeypatch.setattr(calibrate, "_attention_call", lambda *given: attention)
+    few = SHORT._replace(rounds=2)
     profile = host_profile(few, between=lambda: between.append("between")).profile
-    assert profile.core_frac == least and shares.fracs == [] and len(between) == 2
+    assert profile.core_frac == least and left == [] and len(between) == 2
     assert bool(profile.caution) == (least < 0.95)
     assert HostProfile.model_validate_json(profile.model_dump_json()) == profile
 

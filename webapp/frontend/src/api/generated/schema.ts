@@ -103,6 +103,7 @@ export interface components {
             number: number;
             /** @constant */
             type: "attempt";
+            words: string;
         };
         Attribution: {
             compute_s: number;
@@ -1143,6 +1144,7 @@ export interface components {
             attention: components["schemas"]["MeasuredRow"][];
             call_s: number;
             calls: components["schemas"]["CallCosts"][];
+            core_frac?: number;
             elementwise_s_per_element: number;
             host: string;
             memory_byte_per_s: number;
@@ -2985,6 +2987,7 @@ export interface components {
             calibrated_at: number;
             calibrating: components["schemas"]["Calibrating"] | null;
             calibration: string;
+            calibration_caution: string;
             calibration_failure: string;
             calibration_takes_s: number;
             calibration_wanted: boolean;
