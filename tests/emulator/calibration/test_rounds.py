@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from emulator.calibration import calibrate, stopwatch
+from emulator.calibration import calibrate
 from emulator.calibration.calibrate import Round, host_profile
 from emulator.calibration.shapes import SHORT
 from emulator.calibration.stopwatch import CoreShare
@@ -38,8 +38,8 @@ def test_a_round_beside_other_work_is_repeated_and_a_profile_says_how_disturbed_
 
 def test_the_share_of_a_core_is_processor_time_over_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
     wall_s, thread_s = iter((10.0, 14.0)), iter((1.0, 4.0))
-    monkeypatch.setattr(stopwatch.time, "perf_counter", lambda: next(wall_s))
-    monkeypatch.setattr(stopwatch.time, "thread_time", lambda: next(thread_s))
+    monkeypatch.setattr("emulator.calibration.stopwatch.time.perf_counter", lambda: next(wall_s))
+    monkeypatch.setattr("emulator.calibration.stopwatch.time.thread_time", lambda: next(thread_s))
     with CoreShare() as share:
         pass
     assert share.frac == 0.75

@@ -31,7 +31,7 @@ class Waiter(threading.Thread):
 
     def __init__(self, queue_name: str, alone: bool = False, beside_comparisons: bool = False):
         super().__init__()
-        self.how = {"alone": alone, "beside_comparisons": beside_comparisons}
+        self.how: dict[str, Any] = {"alone": alone, "beside_comparisons": beside_comparisons}
         self.queue_name = queue_name
         self.waits: queue.SimpleQueue[Wait] = queue.SimpleQueue()
         self.has_it = threading.Event()
