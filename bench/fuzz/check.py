@@ -21,9 +21,10 @@ from engine.models.reference.transformers_outputs import compute as compute_refe
 from engine.models.reference.transformers_outputs import reference_of
 from engine.program.serve import serve
 from engine.reports.verify import judge
+from engine.runs.calculate import outputs_of as kept_outputs
 from engine.runs.predict import Prepared, prepare
 from engine.strategies.registry import plan_from_json, strategy
-from engine.worlds.calculated import CalculatedDevice, CalculatedWorld
+from engine.worlds.calculated import CalculatedWorld
 from engine.worlds.common.source import RealSource
 
 End = Literal["equal", "lossy", "refused", "out of memory", "wrong"]
@@ -97,8 +98,7 @@ def outputs_of(prepared: Prepared) -> dict[str, torch.Tensor]:
         )
         for rank, device in enumerate(world.devices)
     )
-    pieces = [device.kept for device in world.devices if isinstance(device, CalculatedDevice)]
-    return source.tensors() | {name: piece for kept in pieces for name, piece in kept.items()}
+    return kept_outputs(world, source)
 
 
 def _compared(spec: RunSpec, plan: Plan, got: dict[str, torch.Tensor]) -> Verdict:

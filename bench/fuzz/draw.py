@@ -34,6 +34,8 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
     unknown = Random(f"{seed}/{index}/unknown")
     assumed_tokens = unknown.randint(1, LONGEST_ASSUMED) if unknown.random() < 0.5 else 0
     workload = draw_workload(random, model).model_copy(update={"assumed_tokens": assumed_tokens})
+    if workload.new_tokens:
+        workload = workload.model_copy(update=draw_sampling(Random(f"{seed}/{index}/sampling")))
     return RunSpec(
         name=f"fuzz {seed}/{index}",
         cluster=cluster,
@@ -63,6 +65,17 @@ def draw_workload(random: Random, model: ModelSpec) -> Workload:
         requests=random.randint(1, MOST_REQUESTS),
         **random.choice(arrivals),
     )
+
+
+def draw_sampling(random: Random) -> dict[str, float | int]:
+    """Draw how tokens are drawn: the most likely ones in half of the runs."""
+    if random.random() < 0.5:
+        return {}
+    return {
+        "temperature": 10 ** random.uniform(-1, 1),
+        "top_p": random.choice((1.0, random.uniform(0.05, 1))),
+        "top_k": random.choice((0, random.randint(1, 100))),
+    }
 
 
 def _params(random: Random, chosen: Strategy, cluster: ClusterSpec) -> dict[str, object]:

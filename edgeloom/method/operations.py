@@ -6,7 +6,7 @@ from engine.models.families.registry import family
 from engine.models.families.tensor_names import stored_as
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, FinalHidden, Head, Norm, Residual
 from engine.ops.cost import flops_s, op_time_s
-from engine.ops.head_columns import Best, Choose, HeadColumns
+from engine.ops.head_columns import Best, Candidates, Choose, DrawAmong, HeadColumns
 from engine.ops.heads import (
     Attend,
     Features,
@@ -34,7 +34,7 @@ from engine.ops.recompute import AttentionAgain, EmbedAgain
 from engine.ops.sizes import bits_of, kv_bytes_per_row, part_bytes, weight_bytes
 from engine.ops.summa import SummaActivate, SummaDown, SummaUp
 from engine.ops.tiles import Contract, Expand
-from engine.ops.tokens import Greedy
+from engine.ops.tokens import Draw, Greedy
 from engine.ops.vision import Classify, EmbedPrompt, ImagePrompt, image_ops, pixels_meta
 
 __all__ = [
@@ -45,9 +45,12 @@ __all__ = [
     "Best",
     "Block",
     "CacheName",
+    "Candidates",
     "Choose",
     "Classify",
     "Contract",
+    "Draw",
+    "DrawAmong",
     "DropRows",
     "Embed",
     "EmbedAgain",

@@ -102,7 +102,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="auto|native|D",
         help="wall seconds per virtual second; native switches pacing off",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="decides all that is random: weights, prompts, arrivals, drawn tokens (0)",
+    )
     parser.add_argument("--name", default="", help="the run's name in reports and comparisons")
     add_json_argument(parser)
 

@@ -97,7 +97,8 @@ def _headline(report: RunReport) -> Text:
     text.append(f"  {spec.model.name} · {spec.strategy}{only} · {spec.cluster.name} ({size})")
     given = report.world == "emulated" and spec.dilation != "auto"
     dilation = f", dilation {report.dilation:.3g}" if given else ""
-    return text.append(f" · {report.world}{dilation} · seed {report.seed}")
+    drawn = f" · {words}" if (words := spec.workload.drawn_words) else ""
+    return text.append(f" · {report.world}{dilation}{drawn} · seed {report.seed}")
 
 
 def _badges(report: RunReport) -> Text:

@@ -18,6 +18,9 @@ from engine.recorded.requests import read_requests
 DEFAULT_TOKENS = 16
 
 GIVEN = (
+    "temperature",
+    "top_p",
+    "top_k",
     "assumed_tokens",
     "rate_per_s",
     "users",
@@ -53,6 +56,19 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="tokens to generate (default 16, and 0 for encoders)",
     )
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        metavar="T",
+        help="draw tokens at random from softmax(logits / T), as --seed says (0: the most likely ones)",
+    )
+    parser.add_argument(
+        "--top-p",
+        type=float,
+        metavar="P",
+        help="draw among the fewest most likely tokens that have probability P together (1: all)",
+    )
+    parser.add_argument("--top-k", type=int, metavar="K", help="draw among the K most likely tokens (0: all)")
     parser.add_argument(
         "--assumed-tokens",
         type=int,

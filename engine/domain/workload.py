@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from engine.domain.sampling import MOST_TEMPERATURE, SEEDS, Sampling
 from engine.domain.values import Count, NonNegative, Positive, Value
 
 SchedulerName = Literal["fcfs", "continuous", "chunked"]
@@ -21,7 +22,8 @@ class TracedRequest(Value):
     """One line of a trace: when a request arrives, in virtual seconds, and how long it is.
 
     tokens: the ids of its prompt, where they are known; else the seed decides them. person: who
-    sent it, where people take turns (serve).
+    sent it, where people take turns (serve). sampling: how its tokens are drawn, where that is not the
+    workload's way.
     """
 
     at_s: NonNegative
@@ -29,6 +31,7 @@ class TracedRequest(Value):
     new_tokens: int = Field(gt=0)
     tokens: tuple[Count, ...] = Field(default=(), exclude_if=lambda tokens: not tokens)
     person: str = Field(default="", exclude_if=lambda person: not person)
+    sampling: Sampling | None = Field(default=None, exclude_if=lambda sampling: sampling is None)
 
     @model_validator(mode="after")
     def _all_tokens(self) -> Self:
@@ -64,6 +67,9 @@ class Workload(Value):
     turns. When the cluster is free it takes the first, and further ones that wait and are as long,
     `max_batch` together. Another `scheduler` admits them while others are answered.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
+
+    Tokens are the most likely ones, or with a `temperature` drawn at random, as the run's seed says: of
+    one request the same in every method, batch and order, and after a failure.
     """
 
     prompt: str | None = None
@@ -76,6 +82,26 @@ class Workload(Value):
     prompt_tokens: int | None = Field(default=None, gt=0, description="Random prompt of this many tokens.")
     image: str | None = Field(default=None, description="PNG of the model's image size, in base64.")
     new_tokens: Count = 16
+    temperature: NonNegative = Field(
+        default=0.0,
+        le=MOST_TEMPERATURE,
+        exclude_if=lambda temperature: not temperature,
+        description="Tokens are drawn at random from softmax(logits / temperature); 0: the most likely ones.",
+    )
+    top_p: float = Field(
+        default=1.0,
+        gt=0,
+        le=1,
+        exclude_if=lambda top_p: top_p == 1,
+        description="Drawn among the fewest most likely tokens that have this probability together; 1: all.",
+    )
+    top_k: int = Field(
+        default=0,
+        ge=0,
+        lt=SEEDS,
+        exclude_if=lambda top_k: not top_k,
+        description="Drawn among so many most likely tokens; 0: all.",
+    )
     assumed_tokens: Count = Field(
         default=0,
         description="Length of a sequence, prompt and answer, for which every method plans because nobody "
@@ -159,6 +185,10 @@ class Workload(Value):
             raise ValueError("chunk_tokens is given, and only the scheduler chunked divides prompts")
         if self.is_open and (self.prompt_tokens is None or not self.new_tokens or self.image is not None):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
+        if self.temperature and not self.new_tokens:
+            raise ValueError("temperature is given, and new_tokens is 0: no token is drawn")
+        if not self.temperature and (self.top_k or self.top_p < 1):
+            raise ValueError("top_k or top_p is given, and temperature is 0: give a temperature, or neither")
         if self.chat and self.prompt is None:
             raise ValueError("chat is given, and there is no prompt to write as a message")
         if self.trace:
@@ -182,6 +212,29 @@ class Workload(Value):
     def chunk_rows(self) -> int:
         """Rows of a step at most; 0: prompts are not divided."""
         return self.chunk_tokens if self.scheduler == "chunked" else 0
+
+    def sampling(self, seed: int, request: int) -> Sampling | None:
+        """How the tokens of `request` are drawn in a run with this seed, unless it says so itself; None: they
+        are the most likely ones.
+        """
+        if not self.temperature:
+            return None
+        return Sampling(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            seed=seed % SEEDS,
+            stream=request,
+        )
+
+    @property
+    def drawn_words(self) -> str:
+        """How tokens are drawn at random; empty where they are the most likely ones."""
+        if not self.temperature:
+            return ""
+        top_p = f", top-p {self.top_p:g}" * (self.top_p < 1)
+        top_k = f", top-k {self.top_k}" * (self.top_k > 0)
+        return f"sampled at T={self.temperature:g}{top_p}{top_k}"
 
     def follows(self, request: int) -> int:
         """The request whose answer its user waits for before `request`; negative for a user's first."""
@@ -211,7 +264,8 @@ class Request(Value):
 
     new_tokens: how many it gets in all, where that is not the workload's number. arrival_s: None if that
     depends on the answer to another one. stop_tokens: ids that complete the answer when they are emitted.
-    person: who sent it, where people take turns.
+    person: who sent it, where people take turns. sampling: how its tokens are drawn; None: they are the most
+    likely ones.
     """
 
     index: Count
@@ -221,3 +275,4 @@ class Request(Value):
     arrival_s: NonNegative | None = 0.0
     stop_tokens: tuple[int, ...] = ()
     person: str = ""
+    sampling: Sampling | None = None

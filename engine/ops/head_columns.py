@@ -7,14 +7,16 @@ follows from all logits is computed without sending them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
+from engine.domain.sampling import TokenDraw
 from engine.ops.kernels import elementwise, logits_kernels, norm_kernels, weighted
 from engine.ops.operation import Cost, Operation, piece_of
 from engine.ops.tensors import Meta
+from engine.ops.tokens import draw_kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,3 +73,37 @@ class Choose(Operation):
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         batch = inputs[0].shape[0]
         return Cost((elementwise(batch, len(inputs), 4),), Meta((batch,), "int64"))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates(Operation):
+    """Logits [B, n] of the tokens from `start` on → [B, count, 2] in float32: the logits and ids of those
+    that decide what is drawn. Both are exact.
+    """
+
+    start: int
+    count: int
+    draws: tuple[TokenDraw, ...] = field(compare=False)
+    name: ClassVar[str] = "candidates"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+    takes: ClassVar[str] = "B n"
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, columns = inputs[0].shape
+        kernels = draw_kernels(batch, columns, self.count > 1)
+        return Cost(kernels, Meta((batch, self.count, 2), "float32"))
+
+
+@dataclass(frozen=True, slots=True)
+class DrawAmong(Operation):
+    """The candidates of all devices [B, k, 2], in the order of the vocabulary → ids [B], drawn at random."""
+
+    draws: tuple[TokenDraw, ...] = field(compare=False)
+    name: ClassVar[str] = "draw"
+    layer: ClassVar[int] = -1
+    cache: ClassVar[None] = None
+
+    def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
+        batch, found = inputs[0].shape[0], sum(part.shape[1] for part in inputs)
+        return Cost(draw_kernels(batch, found, found > len(inputs)), Meta((batch,), "int64"))

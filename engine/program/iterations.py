@@ -44,6 +44,14 @@ class Order(NamedTuple):
         rows = ((one.request, one.start, one.rows, one.index, int(one.answers)) for one in self.sequences)
         return (len(self.released), *self.released, *(number for fields in rows for number in fields))
 
+    def of(self, requests: Sequence[Request]) -> Order:
+        """The same with what each device knows of `requests`: how their tokens are drawn."""
+        how = {one.index: one.sampling for one in requests if one.sampling is not None}
+        if not how:
+            return self
+        rows = [one.model_copy(update={"sampling": how.get(one.request)}) for one in self.sequences]
+        return self._replace(sequences=tuple(rows))
+
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Order:
         first = 1 + numbers[0]
@@ -80,14 +88,14 @@ async def serve_iterations(
         while (order := await _next(ctx, pool, scheduler)).sequences:
             for rank in others:
                 _tell(ctx, rank, source, order)
-            await _run(ctx, strategy, plan, order, source, pool)
+            await _run(ctx, strategy, plan, order.of(requests), source, pool)
         for rank in others:
             _tell(ctx, rank, source, order)
         for request in order.released:
             ctx.release(cache_of_request(request))
     elif ctx.rank in others:
         while (order := await _told(ctx)).sequences:
-            await _run(ctx, strategy, plan, order, None, None)
+            await _run(ctx, strategy, plan, order.of(requests), None, None)
         for request in order.released:
             ctx.release(cache_of_request(request))
 

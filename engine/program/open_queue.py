@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from engine.domain.plan import Plan
+from engine.domain.sampling import NUMBERS, Sampling
 from engine.domain.workload import Request, Workload
 from engine.program.ctx import Ctx, Note
 from engine.program.queue import like_first, others_of
@@ -18,6 +19,10 @@ from engine.program.wave import Batch, SourceIO, answer, batches_of
 
 MOST_ANNOUNCED = 250
 """Requests whose numbers fit into the note of one message."""
+MOST_DRAWN = 40
+"""The same, where tokens of some are drawn at random."""
+HOW_DRAWN = -1
+"""Stands after the numbers of the requests, before what says how their tokens are drawn."""
 
 
 async def serve_open(
@@ -70,23 +75,42 @@ async def _next(ctx: Ctx, most: int, others: Sequence[int], source: SourceIO | N
             break
         await source.queue_change()
     batch = tuple(like_first(waiting)[:most]) if waiting else ()
+    if any(request.sampling for request in batch):
+        batch = batch[:MOST_DRAWN]
     for rank in others:
         ctx.send(source.nothing(), rank, "admitted", _announcement(batch))
     return batch
 
 
 def _announcement(batch: Batch) -> Note:
+    """The lengths and numbers of the requests, and how tokens are drawn if some are drawn at random."""
     if not batch:
         return (0, 0, 0)
     first = batch[0]
-    return len(first.tokens), first.emitted, first.new_tokens or 0, *(request.index for request in batch)
+    indices = tuple(request.index for request in batch)
+    note = len(first.tokens), first.emitted, first.new_tokens or 0, *indices
+    if not any(request.sampling for request in batch):
+        return note
+    nothing = (0,) * NUMBERS
+    how = (nothing if one.sampling is None else one.sampling.as_numbers() for one in batch)
+    return *note, HOW_DRAWN, *(number for numbers in how for number in numbers)
 
 
 def _announced(note: Note) -> Batch:
     """The requests as another device knows them: their lengths, and zeros for the prompts."""
-    rows, emitted, new_tokens, *indices = note
+    rows, emitted, new_tokens, *rest = note
+    count = rest.index(HOW_DRAWN) if HOW_DRAWN in rest else len(rest)
+    numbers = rest[count + 1 :] or [0] * NUMBERS * count
+    each = [numbers[at : at + NUMBERS] for at in range(0, len(numbers), NUMBERS)]
     return tuple(
-        Request(index=index, tokens=(0,) * rows, emitted=emitted, new_tokens=new_tokens) for index in indices
+        Request(
+            index=index,
+            tokens=(0,) * rows,
+            emitted=emitted,
+            new_tokens=new_tokens,
+            sampling=Sampling.of_numbers(own) if any(own) else None,
+        )
+        for index, own in zip(rest[:count], each, strict=True)
     )
 
 

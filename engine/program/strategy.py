@@ -19,6 +19,7 @@ from engine.domain.errors import PlanError
 from engine.domain.method_report import MethodReport, PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Layout, Plan
+from engine.domain.sampling import Sampling, TokenDraw
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Value
 from engine.domain.workload import Workload
@@ -73,7 +74,7 @@ class DivisibleParams(Params):
 class SequenceRows(Value):
     """The rows of one request in a ragged step: `rows` new ones after `start` in its KV cache `cache`.
 
-    With the last of its tokens so far (`answers`) comes its token number `index`.
+    With the last of its tokens so far (`answers`) comes its token number `index`, chosen as `sampling` says.
     """
 
     request: int
@@ -82,6 +83,7 @@ class SequenceRows(Value):
     rows: int
     index: int
     answers: bool
+    sampling: Sampling | None = None
 
 
 class Step(Value):
@@ -94,6 +96,8 @@ class Step(Value):
 
     A ragged step has rows of several sequences one after the other in a tensor of batch 1, or a part of a
     prompt: `sequences` says whose, and `cache`, `start` and `index` mean the first one's.
+
+    `samplings` says of each of `requests` how its tokens are drawn at random; none: not at random.
     """
 
     phase: Literal["prefill", "decode"]
@@ -104,6 +108,7 @@ class Step(Value):
     index: int
     requests: tuple[int, ...]
     sequences: tuple[SequenceRows, ...] = ()
+    samplings: tuple[Sampling | None, ...] = ()
 
     @property
     def ragged(self) -> Ragged | None:
@@ -120,6 +125,14 @@ class Step(Value):
         return tuple((one.request, one.index) for one in self.sequences if one.answers)
 
     @property
+    def draws(self) -> tuple[TokenDraw, ...]:
+        """How the token of each row of the result is chosen; none where all are the most likely ones."""
+        if not self.samplings:
+            return ()
+        known = dict(zip(self.requests, self.samplings, strict=True))
+        return tuple(TokenDraw(known[request], index) for request, index in self.answered)
+
+    @property
     def each(self) -> tuple[Step, ...]:
         """The steps of the sequences of a ragged one; else only this one."""
         return tuple(step_of_rows([one]) for one in self.sequences) or (self,)
@@ -128,6 +141,7 @@ class Step(Value):
 def step_of_rows(sequences: Sequence[SequenceRows]) -> Step:
     """The step of these rows: a plain one, if they are of one sequence and give its next token."""
     first = sequences[0]
+    samplings = tuple(one.sampling for one in sequences)
     return Step(
         phase="decode" if all(one.start and one.rows == 1 for one in sequences) else "prefill",
         cache=first.cache,
@@ -136,6 +150,7 @@ def step_of_rows(sequences: Sequence[SequenceRows]) -> Step:
         rows=sum(one.rows for one in sequences),
         index=first.index,
         requests=tuple(one.request for one in sequences),
+        samplings=samplings if any(samplings) else (),
         sequences=() if len(sequences) == 1 and first.answers else tuple(sequences),
     )
 

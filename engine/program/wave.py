@@ -159,6 +159,7 @@ def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
     each.
     """
     rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
+    samplings = tuple(request.sampling for request in batch)
     return Step(
         phase="decode" if fed_back else "prefill",
         cache=cache_name(batch) if new_tokens else "",
@@ -167,6 +168,7 @@ def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
         rows=1 if fed_back else rows,
         index=index,
         requests=tuple(request.index for request in batch),
+        samplings=samplings if any(samplings) else (),
     )
 
 

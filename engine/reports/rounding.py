@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from engine.domain.sampling import Sampling
+from engine.models.reference.choices import chosen, lead
+
 if TYPE_CHECKING:
     import torch
 
@@ -37,7 +40,8 @@ class Rounding(NamedTuple):
     limit           the largest `typical` of a right run of so many rows
     worst           the run's worst row over the library's worst row
     flipped_tokens  tokens that the library, in the run's dtype, would not have chosen
-    margin_max      how far the wide numbers prefer the library's token where the run chose another, at most
+    margin_max      how far the wide numbers prefer the library's token where the run chose another, at most:
+                    their difference, or where tokens are drawn that of what decides the draw
     """
 
     error_max: float
@@ -64,21 +68,23 @@ def measure_rounding(
     library: Sequence[torch.Tensor],
     wide: Sequence[torch.Tensor],
     emitted: Sequence[Sequence[int]],
+    samplings: Sequence[Sampling | None],
 ) -> Rounding:
     """Measure rounding errors from outputs per request: of the run, of the library in its dtype, of the
     library in wider numbers.
 
-    `emitted` are the run's tokens, none for a model that generates none.
+    `emitted` are the run's tokens, none for a model that generates none; `samplings` say how those of each
+    request were drawn.
     """
     import torch
 
     smallest = torch.finfo(library[0].dtype).eps / 4
     run_rows, own_rows = _row_errors(ours, wide, smallest), _row_errors(library, wide, smallest)
     margins = [
-        float(exact_rows[row, best] - exact_rows[row, token])
-        for rows, exact_rows, tokens in zip(library, wide, emitted, strict=True)
-        for row, token in enumerate(tokens)
-        if (best := int(rows[row].argmax())) != token
+        lead(exact_rows[index], sampling, index, best, token)
+        for rows, exact_rows, tokens, sampling in zip(library, wide, emitted, samplings, strict=True)
+        for index, (best, token) in enumerate(zip(chosen(rows, sampling), tokens, strict=bool(tokens)))
+        if best != token
     ]
     return Rounding(
         error_max=max(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from engine.domain.model import computed_bits
 from engine.domain.report import Correctness, RoundedWeights
+from engine.domain.sampling import Sampling
 from engine.domain.spec import RunSpec
 from engine.models.inputs.prompts import requests_of, text_ids, tokenised_text
+from engine.models.reference.choices import chosen, samplings_of
 from engine.models.reference.process import Said
 from engine.models.reference.teacher_forcing import Forced, Numbers, Tokens, reference_after
 from engine.models.reference.transformers_outputs import Reference, tokens_of
@@ -46,7 +48,7 @@ def compare_with_reference(
         got |= load_file(pieces)
     if kept is not None:
         got = renumbered(got, kept)
-    got = with_whole_logits(got, spec.model.vocab_size)
+    got = with_whole_logits(got, spec.model.vocab_size, samplings_of(spec))
     if why := _incomplete(spec, got):
         return Correctness(checked=True, ok=False, lossy=lossy, why=why)
     reference = reference_after(spec, emitted_in(spec, got), said=said)
@@ -67,14 +69,18 @@ def compare_with_reference(
 
 def emitted_in(spec: RunSpec, got: dict[str, torch.Tensor]) -> Tokens:
     """The tokens that a run has emitted for each request, by its outputs; none where it generates none."""
-    requests = range(len(requests_of(spec)))
+    return _emitted(spec, got, len(requests_of(spec)))
+
+
+def _emitted(spec: RunSpec, got: dict[str, torch.Tensor], count: int) -> Tokens:
+    """Of the first `count` requests. Of logits without tokens those are the most likely ones."""
     if not spec.workload.new_tokens:
-        return [[] for _ in requests]
+        return [[] for _ in range(count)]
     return [
         got[f"tokens.{index}"].tolist()
         if f"tokens.{index}" in got
         else got[f"logits.{index}"].argmax(dim=-1).tolist()
-        for index in requests
+        for index in range(count)
     ]
 
 
@@ -96,17 +102,19 @@ def rounded_weights(
     no numbers. `outputs_of` computes with `transformers` what follows the run's own tokens.
     """
     bits = computed_bits(spec.model)
-    got = with_whole_logits(got, spec.model.vocab_size)
+    got = with_whole_logits(got, spec.model.vocab_size, samplings_of(spec))
     if bits is None or not all(bool(ours.isfinite().all()) for ours in got.values()):
         return None
     plain = spec.model_copy(update={"model": spec.model.model_copy(update={"weight_bits": 0.0})})
-    names = sorted(got, key=lambda name: int(name.split(".")[1]))
-    emitted = [[] if name.startswith("hidden.") else chosen_ids(got[name]) for name in names]
+    emitted = emitted_in(spec, got)
     theirs = outputs_of(plain, emitted)
-    others = [chosen_ids(rows) if ids else [] for rows, ids in zip(theirs, emitted, strict=True)]
-    known = [
-        (got[name], rows) for name, rows in zip(names, theirs, strict=True) if got[name].is_floating_point()
+    others = [
+        chosen(rows, sampling) if ids else []
+        for rows, ids, sampling in zip(theirs, emitted, samplings_of(spec), strict=True)
     ]
+    kind = "logits" if spec.workload.new_tokens else "hidden"
+    named = {f"{kind}.{index}": rows for index, rows in enumerate(theirs)}
+    known = [(got[name], rows) for name, rows in named.items() if name in got]
     return RoundedWeights(
         bits=bits,
         tokens=sum(map(len, emitted)),
@@ -115,12 +123,6 @@ def rounded_weights(
         ),
         max_abs_error=_errors(known)[0] if known else None,
     )
-
-
-def chosen_ids(rows: torch.Tensor) -> list[int]:
-    """The ids with the largest logits, or the ids as they are."""
-    found: list[int] = (rows.argmax(dim=-1) if rows.is_floating_point() else rows).tolist()
-    return found
 
 
 def with_prompt(found: Correctness, spec: RunSpec, library: tuple[int, ...] | None) -> Correctness:
@@ -159,14 +161,14 @@ def judge(
     """Judge a run by its outputs. `forced` computes with `transformers` what follows the run's own tokens; it
     is asked where tokens differ, and always for bfloat16, whose rounding it measures.
     """
-    got = with_whole_logits(got, spec.model.vocab_size)
+    got = with_whole_logits(got, spec.model.vocab_size, samplings_of(spec))
     if not all(bool(ours.isfinite().all()) for ours in got.values() if ours.is_floating_point()):
         return Correctness(checked=True, ok=False, lossy=lossy, why="some numbers are not finite")
-    if any(name.startswith("tokens.") for name in got):
-        return _tokens_alone(reference, got, forced)
+    if any(name.startswith("tokens.") and name.replace("tokens", "logits") not in got for name in got):
+        return _tokens_alone(spec, reference, got, forced)
     if lossy:
         return _measured(spec, reference, got, forced)
-    identical = _tokens_identical(reference, got) if spec.workload.new_tokens else None
+    identical = _tokens_identical(spec, reference, got) if spec.workload.new_tokens else None
     if spec.model.dtype == "bfloat16" or identical is False:
         return _rounded(spec, reference, got, identical, forced)
     named = reference.tensors()
@@ -184,9 +186,11 @@ def judge(
     )
 
 
-def with_whole_logits(got: dict[str, torch.Tensor], vocab_size: int) -> dict[str, torch.Tensor]:
-    """`got` without pieces: `tokens.<i>` becomes `logits.<i>` where the pieces of all its tokens are there,
-    and the tokens are those with the largest logits.
+def with_whole_logits(
+    got: dict[str, torch.Tensor], vocab_size: int, samplings: Sequence[Sampling | None]
+) -> dict[str, torch.Tensor]:
+    """`got` without pieces: `logits.<i>` of them, where the pieces of all its tokens are there, and its
+    tokens are those that these logits give. Tokens that are drawn at random stay beside them.
 
     `piece.<request>.<index>.<start>` has the logits of token `index` from id `start` on.
     """
@@ -204,9 +208,10 @@ def with_whole_logits(got: dict[str, torch.Tensor], vocab_size: int) -> dict[str
             continue
         rows = [torch.cat([piece for _, piece in of_token]) for of_token in found]
         complete = all(len(row) == vocab_size for row in rows)
-        if complete and torch.stack(rows).argmax(dim=-1).tolist() == tokens.tolist():
+        if complete and chosen(torch.stack(rows), samplings[request]) == tokens.tolist():
             whole[f"logits.{request}"] = torch.stack(rows)
-            del whole[name]
+            if samplings[request] is None:
+                del whole[name]
     return whole
 
 
@@ -227,11 +232,11 @@ def _rounded(
     count = len(reference.tensors())
     kind = "logits" if spec.workload.new_tokens else "hidden"
     ours = [got[f"{kind}.{index}"] for index in range(count)]
-    emitted = [rows.argmax(dim=-1).tolist() if spec.workload.new_tokens else [] for rows in ours]
+    emitted = _emitted(spec, got, count)
     named = reference.tensors()
     same = [named[f"{kind}.{index}"] for index in range(count)]
     library = same if identical is not False else forced(emitted, "own")
-    found = measure_rounding(ours, library, forced(emitted, "precise"), emitted)
+    found = measure_rounding(ours, library, forced(emitted, "precise"), emitted, samplings_of(spec))
     max_abs, max_rel = _errors(list(zip(ours, library, strict=True)))
     why = []
     if found.flipped_tokens and not found.flips_are_ties:
@@ -272,15 +277,17 @@ def _margin(found: Rounding) -> str:
     )
 
 
-def _tokens_alone(reference: Reference, got: dict[str, torch.Tensor], forced: Forced) -> Correctness:
+def _tokens_alone(
+    spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor], forced: Forced
+) -> Correctness:
     """Whether a run is correct of which only ids reached the source: the same ones, or others at near-ties
     alone.
     """
-    emitted = [got[f"tokens.{index}"].tolist() for index in range(len(reference.tokens))]
+    emitted = _emitted(spec, got, len(reference.tokens))
     if emitted == [list(ids) for ids in reference.tokens]:
         return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)
     library = forced(emitted, "own")
-    found = measure_rounding(library, library, forced(emitted, "precise"), emitted)
+    found = measure_rounding(library, library, forced(emitted, "precise"), emitted, samplings_of(spec))
     said = f"{TOKENS_DIFFER}, and {_margin(found)}"
     if found.flips_are_ties:
         said = f"{ONLY_TOKENS}; {_ties(found)}: {_margin(found)}"
@@ -302,9 +309,9 @@ def _measured(
 
     expected, identical, kl_mean, top1 = reference.tensors(), None, None, None
     if spec.workload.new_tokens:
-        identical = _tokens_identical(reference, got)
+        identical = _tokens_identical(spec, reference, got)
         if not identical:
-            emitted = _emitted(reference, got)
+            emitted = _emitted(spec, got, len(reference.tokens))
             expected = {f"logits.{i}": logits for i, logits in enumerate(forced(emitted, "own"))}
         names = sorted(expected)
         ours, theirs = (
@@ -336,9 +343,5 @@ def _errors(pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> tuple[float, floa
     return max(error for error, _ in found), max(error / largest for error, largest in found)
 
 
-def _emitted(reference: Reference, got: dict[str, torch.Tensor]) -> Tokens:
-    return [got[f"logits.{index}"].argmax(dim=-1).tolist() for index in range(len(reference.tokens))]
-
-
-def _tokens_identical(reference: Reference, got: dict[str, torch.Tensor]) -> bool:
-    return _emitted(reference, got) == [list(tokens) for tokens in reference.tokens]
+def _tokens_identical(spec: RunSpec, reference: Reference, got: dict[str, torch.Tensor]) -> bool:
+    return _emitted(spec, got, len(reference.tokens)) == [list(tokens) for tokens in reference.tokens]

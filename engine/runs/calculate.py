@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import torch
+
 from engine.domain.errors import RunError
 from engine.domain.report import Correctness, Outcome, RunReport
 from engine.domain.spec import RunSpec
@@ -23,7 +25,7 @@ from engine.runs.method import method_report
 from engine.runs.predict import Prepared, outcome_of, prepare
 from engine.strategies.outside import errors_of
 from engine.strategies.registry import strategy
-from engine.worlds.calculated import CalculatedWorld
+from engine.worlds.calculated import CalculatedDevice, CalculatedWorld
 from engine.worlds.common.source import RealSource
 
 
@@ -44,7 +46,7 @@ def calculate(spec: RunSpec) -> RunReport:
     try:
         with errors_of(chosen, "a device's program raised", RunError):
             world.run(programs)
-        correctness = _compared(prepared, source)
+        correctness = _compared(prepared, outputs_of(world, source))
     except RunError as error:
         outcome = outcome_of(error)
     report = fold(spec, plan, trace, world="calculated", outcome=outcome)
@@ -61,10 +63,15 @@ def _at_source(device: object, source: RealSource) -> RealSource | None:
     return source if device is source.device else None
 
 
-def _compared(prepared: Prepared, source: RealSource) -> Correctness:
+def outputs_of(world: CalculatedWorld, source: RealSource) -> dict[str, torch.Tensor]:
+    """What the source has kept, and the pieces of logits that stay on other devices."""
+    pieces = [device.kept for device in world.devices if isinstance(device, CalculatedDevice)]
+    return source.tensors() | {name: piece for kept in pieces for name, piece in kept.items()}
+
+
+def _compared(prepared: Prepared, got: dict[str, torch.Tensor]) -> Correctness:
     spec = prepared.spec
     lossy = strategy(spec.strategy).is_lossy(prepared.plan)
     reference = reference_of(compute_reference(spec))
-    got = source.tensors()
     found = judge(spec, reference, got, lossy, partial(compute_forced, spec))
     return found.model_copy(update={"rounded_weights": rounded_weights(spec, got, compute_forced)})

@@ -37,7 +37,16 @@ from engine.strategies.shared.demand import (
     end_ops,
     hidden,
 )
-from engine.strategies.shared.ends import caches_of, embed, end_holdings, end_work, finish, layer_slices, tag
+from engine.strategies.shared.ends import (
+    caches_of,
+    choice_op,
+    embed,
+    end_holdings,
+    end_work,
+    layer_slices,
+    result_of,
+    tag,
+)
 from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import op_s
 
@@ -138,9 +147,9 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
             tokens = await _prompt(ctx, step, source, plan.layout.upload_bytes)
         x = await embed(ctx, step, tokens)
         x = await ctx.compute_layers(layers(0, ctx.model.num_layers, caches_of(step)), x)
-        result = await finish(ctx, step, x)
+        result = await result_of(ctx, step, x)
         if step.cache and step.answered:
-            result = await ctx.compute(Greedy(), result)
+            result = await ctx.compute(choice_op(step), result)
         if source == server:
             return result
         ctx.send(result, source, tag(step, "output"))

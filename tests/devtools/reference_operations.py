@@ -28,7 +28,7 @@ from engine.ops.kernels import total_bytes, total_flops
 from engine.ops.operation import Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta
-from engine.ops.tokens import Greedy
+from engine.ops.tokens import Draw, Greedy
 from engine.ops.vision import Classify, EmbedPrompt
 
 TEXT, MIXTURE, PICTURES = "smollm2-135m", "qwen1.5-moe-a2.7b", "vit-base"
@@ -79,6 +79,9 @@ def _of_ends() -> Iterator[Call]:
     yield Call(Greedy(), ((1, words),))
     yield Call(head_columns.Best(0), ((1, words // 2),))
     yield Call(head_columns.Choose(), ((1, 2), (1, 2)))
+    yield Call(Draw((), True), ((1, words),))
+    yield Call(head_columns.Candidates(0, 40, ()), ((1, words // 2),))
+    yield Call(head_columns.DrawAmong(()), ((1, 40, 2), (1, 40, 2)))
     yield Call(core.FinalHidden(), (hidden,))
     picture = model_of(PICTURES)
     yield Call(Classify(), ((1, picture.image_rows, picture.hidden_size),), PICTURES)

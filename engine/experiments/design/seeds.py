@@ -17,6 +17,8 @@ def seed_changes(points: Iterable[Point]) -> tuple[str, ...]:
             continue
         if spec.workload.prompt is None and spec.workload.prompt_tokens:
             found["the random prompt"] = None
+        if spec.workload.temperature:
+            found["the drawn tokens"] = None
         if spec.workload.pattern == "poisson":
             found["when requests arrive"] = None
         if spec.model.vision is not None and spec.workload.image is None:

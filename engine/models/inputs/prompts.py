@@ -9,6 +9,7 @@ from typing import Any
 from engine.domain.arrivals import arrivals_s
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
+from engine.domain.sampling import Sampling
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request, Workload
 from engine.models.inputs.chat import has_template, written
@@ -80,11 +81,21 @@ def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Reques
             new_tokens=trace[index].new_tokens if trace else new_tokens,
             arrival_s=arrival_s,
             person=trace[index].person if trace else "",
+            sampling=_sampling(spec, index),
         )
         for index, (prompt, arrival_s) in enumerate(
             zip(prompts, arrivals_s(spec.workload, spec.seed), strict=True)
         )
     )
+
+
+def _sampling(spec: RunSpec, request: int) -> Sampling | None:
+    """How its tokens are drawn: of what a service has recorded as it says; else as the workload does."""
+    workload = spec.workload
+    own = workload.trace[request].sampling if workload.trace else None
+    if own is not None or (workload.is_open and workload.trace):
+        return own
+    return workload.sampling(spec.seed, request)
 
 
 def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:

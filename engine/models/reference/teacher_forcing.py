@@ -23,6 +23,7 @@ from engine.domain.workload import Request
 from engine.models.inputs.library_tokenizer import library_ids
 from engine.models.inputs.prompts import is_chat, pixels_of, requests_of, tokenised_text
 from engine.models.reference import kept
+from engine.models.reference.choices import chosen
 from engine.models.reference.process import Said, prepare, run_apart, say
 from engine.models.reference.transformers_outputs import Reference, leave_out_unused, library_model
 
@@ -62,11 +63,12 @@ def reference_after(
     if missing:
         found |= _computed(spec, {at: tokens[at] for at in missing}, numbers, missing, said, cache_dir)
     rows = tuple(found[place][ROWS] for place in places)
-    ids = found[places[0]].get(TEXT_IDS)
-    text_ids = None if ids is None else tuple(ids.tolist())
+    text = found[places[0]].get(TEXT_IDS)
+    text_ids = None if text is None else tuple(text.tolist())
     if not spec.workload.new_tokens:
         return Reference((), (), rows, text_ids)
-    return Reference(tuple(tuple(each.argmax(dim=-1).tolist()) for each in rows), rows, (), text_ids)
+    ids = [tuple(chosen(each, one.sampling)) for each, one in zip(rows, requests, strict=True)]
+    return Reference(tuple(ids), rows, (), text_ids)
 
 
 def _computed(

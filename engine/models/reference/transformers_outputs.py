@@ -1,7 +1,7 @@
 """Compute with `transformers` on one device the tokens and logits that a run is compared with, here and now.
 
 From the same weights: the library loads a directory, or gets the random weights drawn into its modules. The
-tokens are chosen greedily, with the library's own KV cache. Where a run's own tokens are known,
+tokens are chosen as the run's are, with the library's own KV cache. Where a run's own tokens are known,
 `teacher_forcing.py` needs fewer passes.
 """
 
@@ -19,6 +19,7 @@ from engine.models.families.hf_config import config_of_spec
 from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, unused_names
 from engine.models.inputs.library_tokenizer import library_ids
 from engine.models.inputs.prompts import is_chat, pixels_of, requests_of, tokenised_text
+from engine.models.reference.choices import next_token
 from engine.models.weights.directory import CONFIG, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
@@ -33,9 +34,9 @@ UNUSED = ("accelerate", "scipy")
 
 
 class Reference(NamedTuple):
-    """Per request: `logits` [new_tokens, V] and the greedy `tokens`; or an encoder's `hidden` [T, D], a
-    classifier's class logits [C]. `text_ids` are those that the library's own tokenizer gives the workload's
-    text; None where it has no tokenizer, or there is no text.
+    """Per request: `logits` [new_tokens, V] and the `tokens` that they give; or an encoder's `hidden`
+    [T, D], a classifier's class logits [C]. `text_ids` are those that the library's own tokenizer gives the
+    workload's text; None where it has no tokenizer, or there is no text.
     """
 
     tokens: tuple[tuple[int, ...], ...]
@@ -77,7 +78,8 @@ def compute(spec: RunSpec) -> dict[str, torch.Tensor]:
     with torch.inference_mode():
         for request in requests_of(spec):
             own_picture = spec.model.vision is not None and spec.workload.image is None
-            key = (request.tokens, tokens_of(spec, request), request.index if own_picture else -1)
+            picture = request.index if own_picture else -1
+            key = (request.tokens, tokens_of(spec, request), picture, request.sampling)
             if key not in answers:
                 answers[key] = _answer(spec, model, request)
             named |= {f"{name}.{request.index}": x for name, x in answers[key].items()}
@@ -105,13 +107,14 @@ def _answer(spec: RunSpec, model: Any, request: Request) -> dict[str, torch.Tens
         seen["input_ids"] = ids
     if not spec.workload.new_tokens:
         return {"hidden": model.base_model(**seen).last_hidden_state[0]}
-    rows, tokens, cache = [], [], None
+    rows, cache = [], None
+    tokens: list[int] = []
     for _ in range(tokens_of(spec, request)):
         out = model(**seen, past_key_values=cache, use_cache=True, logits_to_keep=1)
         cache = out.past_key_values
         rows.append(out.logits[0, -1])
-        seen = {"input_ids": rows[-1].argmax().reshape(1, 1)}
-        tokens.append(int(rows[-1].argmax()))
+        tokens.append(next_token(rows[-1], request.sampling, len(tokens)))
+        seen = {"input_ids": torch.tensor([[tokens[-1]]])}
     return {"tokens": torch.tensor(tokens), "logits": torch.stack(rows)}
 
 

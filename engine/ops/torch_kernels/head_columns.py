@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
-from engine.ops.head_columns import Best, Choose, HeadColumns
+from engine.ops.draws import candidates, drawn
+from engine.ops.head_columns import Best, Candidates, Choose, DrawAmong, HeadColumns
 from engine.ops.torch_kernels.core import run_head
 from engine.ops.torch_kernels.storage import Caches, Weights
 
@@ -25,4 +27,29 @@ def _choose(op: Choose, model: ModelSpec, weights: Weights, caches: Caches, *fou
     return found_KB2[first_B, torch.arange(len(first_B)), 1].long()
 
 
-FUNCTIONS: dict[type, Callable[..., Tensor]] = {HeadColumns: run_head, Best: _best, Choose: _choose}
+def _candidates(
+    op: Candidates, model: ModelSpec, weights: Weights, caches: Caches, logits_Bn: Tensor
+) -> Tensor:
+    rows = logits_Bn.double().numpy()
+    at = [candidates(draw, row, op.start, op.count) for draw, row in zip(op.draws, rows, strict=True)]
+    at_BC = torch.from_numpy(np.stack(at))
+    return torch.stack((logits_Bn.float().gather(1, at_BC), (at_BC + op.start).float()), dim=2)
+
+
+def _draw_among(
+    op: DrawAmong, model: ModelSpec, weights: Weights, caches: Caches, *found_BC2: Tensor
+) -> Tensor:
+    ids = []
+    for draw, pairs in zip(op.draws, torch.cat(found_BC2, dim=1).double().numpy(), strict=True):
+        logits, known = pairs[pairs[:, 1].argsort()].T
+        ids.append(drawn(draw, logits, known.astype(np.int64)))
+    return torch.tensor(ids)
+
+
+FUNCTIONS: dict[type, Callable[..., Tensor]] = {
+    HeadColumns: run_head,
+    Best: _best,
+    Choose: _choose,
+    Candidates: _candidates,
+    DrawAmong: _draw_among,
+}

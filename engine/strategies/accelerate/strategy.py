@@ -35,9 +35,10 @@ from engine.strategies.shared.by_hand import of_stages, stages_by_hand, workers_
 from engine.strategies.shared.demand import SizedOp, block_ops, check_memory, demand_of, end_ops
 from engine.strategies.shared.ends import (
     caches_of,
+    draw_tokens,
     embed,
     end_slices,
-    finish,
+    result_of,
     tag,
     wanted_rows,
 )
@@ -139,9 +140,9 @@ class Accelerate(Strategy[AccelerateParams, DeviceMapLayout]):
             x = wanted_rows(step, x)
         x = await _moved(ctx, x, at, layout.head, purpose)
         if ctx.rank == layout.head:
-            x = await finish(ctx, step, x)
+            x = await result_of(ctx, step, x)
         x = await _moved(ctx, x, layout.head, source, tag(step, "result"))
-        return x if ctx.rank == source else None
+        return await draw_tokens(ctx, step, x) if ctx.rank == source else None
 
 
 async def _moved(ctx: Ctx, x: Tensor | None, src: int, dst: int, name: str) -> Tensor | None:

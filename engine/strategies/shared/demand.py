@@ -35,7 +35,7 @@ class Demand(NamedTuple):
     progress at once. Each sequence ends with `cached_rows` rows in its KV cache (the last token is not fed
     back). The oldest `evicted_rows` of them are not kept but recomputed in every step. The oldest
     `offloaded_rows` are on disk, except those of the layer that runs and of the next one. A prompt passes in
-    parts of `chunk_rows` tokens; 0: at once.
+    parts of `chunk_rows` tokens; 0: at once. `draws`: tokens may be drawn at random.
 
     Where nobody knows how long answers become, `new_tokens` and `cached_rows` are what is assumed, and
     `true_new_tokens` what the run generates: only what adapts while it runs may look at that.
@@ -50,6 +50,7 @@ class Demand(NamedTuple):
     offloaded_rows: int = 0
     chunk_rows: int = 0
     true_new_tokens: int | None = None
+    draws: bool = False
 
     @property
     def true(self) -> Demand:
@@ -154,6 +155,7 @@ def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Dem
         rows=workload.prompt_tokens,
         new_tokens=workload.new_tokens,
         cached_rows=cached_rows,
+        draws=workload.temperature > 0 or workload.is_open or any(row.sampling for row in workload.trace),
     )
     return _assuming(known, min(workload.assumed_tokens, model.max_positions))
 

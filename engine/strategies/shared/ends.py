@@ -11,10 +11,12 @@ from itertools import accumulate
 from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import ComputedSlice, HeldSlice, Slice
+from engine.domain.sampling import is_filtered
 from engine.ops.core import Embed, FinalHidden, Head
 from engine.ops.operation import Op
 from engine.ops.ragged import CacheName
 from engine.ops.tensors import Tensor, narrow, reshape, shape_of, take
+from engine.ops.tokens import Draw, Greedy
 from engine.ops.vision import Classify, EmbedPrompt, ImagePrompt, image_ops
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
@@ -41,13 +43,33 @@ async def embed(ctx: Ctx, step: Step, prompt: Tensor) -> Tensor:
 
 
 async def finish(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
-    """The result, from the `hidden` rows that `wanted_rows` gives: logits [B, V] of the last row, class
-    scores [B, C] of a classifier, or hidden states [B, T, D] of an encoder. Only the source calls this.
+    """What the source gives back, from the `hidden` rows that `wanted_rows` gives: `result_of` them, or ids
+    [B] where tokens are drawn at random. Only the source calls this.
+    """
+    return await draw_tokens(ctx, step, await result_of(ctx, step, hidden))
+
+
+async def result_of(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
+    """Logits [B, V] of the last row, class scores [B, C] of a classifier, or hidden states [B, T, D] of an
+    encoder. The device that has the head calls this.
     """
     rows = wanted_rows(step, hidden)
     if not step.answered:  # parts of prompts only
         return rows
     return await ctx.compute(result_op(ctx.model, bool(step.cache)), rows)
+
+
+async def draw_tokens(ctx: Ctx, step: Step, result: Tensor) -> Tensor:
+    """`result` as it is, or of a step whose tokens are drawn at random ids [B]."""
+    if not step.draws:
+        return result
+    keep_logits(ctx, step, 0, result)
+    return await ctx.compute(choice_op(step), result)
+
+
+def choice_op(step: Step) -> Op:
+    """The operation that chooses tokens from logits [B, V]."""
+    return Draw(step.draws, is_filtered(step.draws)) if step.draws else Greedy()
 
 
 def keep_logits(ctx: Ctx, step: Step, start: int, logits: Tensor) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -101,8 +101,9 @@ def _with_fewest(
         refused = error
 
     def attempt(rows: int) -> Plan[KVLayoutT] | None:
+        changed: dict[str, Any] = {unkept.demand: rows}
         with suppress(PlanError):
-            return plan_for(demand._replace(**{unkept.demand: rows}))
+            return plan_for(demand._replace(**changed))
         return None
 
     stride = -(-demand.cached_rows // CANDIDATES)

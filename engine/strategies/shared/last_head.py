@@ -16,7 +16,7 @@ from engine.ops.tokens import Greedy
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
-from engine.strategies.shared.ends import keep_logits, wanted_rows
+from engine.strategies.shared.ends import choice_op, keep_logits, wanted_rows
 
 HeadPlace = Literal["source", "last"]
 """The parameter `head`: who computes logits."""
@@ -39,7 +39,7 @@ async def choose_and_send(ctx: Ctx, step: Step, x: Tensor, dst: int, tag: str) -
         ctx.send(rows, dst, tag)
         return
     logits = await ctx.compute(Head(), rows)
-    ctx.send(await ctx.compute(Greedy(), logits), dst, tag)
+    ctx.send(await ctx.compute(choice_op(step), logits), dst, tag)
     keep_logits(ctx, step, 0, logits)
 
 

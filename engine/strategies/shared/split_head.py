@@ -7,9 +7,12 @@ from itertools import pairwise
 
 from engine.domain.model import ModelSpec
 from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Slice
+from engine.domain.sampling import candidates_of_part
 from engine.ops.core import Head
-from engine.ops.head_columns import Best, Choose, HeadColumns
+from engine.ops.head_columns import Best, Candidates, Choose, DrawAmong, HeadColumns
+from engine.ops.operation import Op
 from engine.ops.tensors import Meta, Tensor
+from engine.ops.tokens import Draw
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.demand import Demand, SizedOp, hidden
@@ -31,14 +34,32 @@ async def finish_split(
         start, stop = bounds[me], bounds[me + 1]
         logits = await ctx.compute(HeadColumns(start, stop), wanted_rows(step, last))
         keep_logits(ctx, step, start, logits)
-        mine = await ctx.compute(Best(start), logits)
+        finds = _finds(step, start, stop)
+        mine = logits if finds is None else await ctx.compute(finds, logits)
     if ctx.rank != source:
         if mine is not None:
             ctx.send(mine, source, tag(step, "best"))
         return None
     started = [None if peer == source else ctx.recv(peer, tag(step, "best")) for peer in group]
     found = [mine if handle is None else await handle for handle in started]
-    return await ctx.compute(Choose(), *found)
+    return await ctx.compute(_chooses(step), *found)
+
+
+def _finds(step: Step, start: int, stop: int) -> Op | None:
+    """The operation that finds what decides about the tokens [start, stop) of the vocabulary; None: all of
+    their logits do. Of the fewest tokens with some probability together, no part knows how many are its own.
+    """
+    if not step.draws:
+        return Best(start)
+    count = candidates_of_part(step.draws)
+    return Candidates(start, min(count, stop - start), step.draws) if count else None
+
+
+def _chooses(step: Step) -> Op:
+    """The operation that chooses tokens from what all parts have found."""
+    if not step.draws:
+        return Choose()
+    return DrawAmong(step.draws) if candidates_of_part(step.draws) else Draw(step.draws, True)
 
 
 def _members(group: Sequence[int], bounds: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
@@ -78,3 +99,8 @@ def with_split_ops(
         split[rank].append(SizedOp(HeadColumns(start, stop), (hidden(model, demand.batch, 1),)))
         split[rank].append(SizedOp(Best(start), (logits,)))
     return split
+
+
+def source_draws(model: ModelSpec, demand: Demand) -> SizedOp:
+    """The largest operation of the source where tokens may be drawn: from all logits. Pure."""
+    return SizedOp(Draw((), True), (Meta((demand.batch, model.vocab_size), model.dtype),))

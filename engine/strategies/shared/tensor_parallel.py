@@ -47,7 +47,12 @@ from engine.strategies.shared.kv_disk import disk_rows
 from engine.strategies.shared.kv_layout import KVLayout
 from engine.strategies.shared.kv_pressure import attention_op, embed_rows, rows_kept_elsewhere
 from engine.strategies.shared.shares import bounds_of, largest_remainder
-from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_ops
+from engine.strategies.shared.split_head import (
+    finish_split,
+    source_draws,
+    with_split_head,
+    with_split_ops,
+)
 
 PartialSum = Callable[[Op, Tensor], Awaitable[Tensor]]
 """Computes a device's share of a part: `ctx.compute`, or a function that loads the weights before."""
@@ -203,6 +208,8 @@ def bounds_plan(
         vocabulary = bounds_of(largest_remainder(model.vocab_size, columns))
         placement = with_split_head(placement, bounds.group, vocabulary)
         ops = with_split_ops(ops, model, demand, bounds.group, vocabulary)
+        if demand.draws:
+            ops.setdefault(cluster.source_rank, []).append(source_draws(model, demand))
     if embedding == "members":
         placement = with_tables(placement, bounds.group)
         ops = with_table_ops(ops, model, demand, bounds.group)

@@ -171,7 +171,7 @@ class SimulatedSource(_Source):
 
 
 class RealSource(_Source):
-    """Chooses the most likely token. Keeps logits or hidden states for the comparison with the reference."""
+    """Chooses tokens. Keeps logits or hidden states for the comparison with the reference."""
 
     def __init__(self, device: Device):
         super().__init__(device)
@@ -225,17 +225,19 @@ class RealSource(_Source):
         return ImagePrompt(pixels, tokens if spec.model.reads_text else None)
 
     def next_tokens(self, step: Step, logits: Tensor) -> Tensor:
-        """Token ids [B, 1] from logits [B, V], or from ids [B] where another device has chosen."""
-        elsewhere = not logits.is_floating_point()
-        tokens = logits[:, None] if elsewhere else logits.max(dim=-1, keepdim=True).indices
+        """Token ids [B, 1] from logits [B, V], or from ids [B] that are chosen already."""
+        chosen = not logits.is_floating_point()
+        tokens = (logits if chosen else _choose(step, logits))[:, None]
         ids = tokens[:, 0].tolist()
         self.emit(step, ids)
-        kept = self.chosen if elsewhere else self.logits
         for row, (request, _) in enumerate(step.answered):
             if self.has_ended(request):
                 continue
             self.texts[request].append(ids[row])
-            kept.setdefault(request, []).append(logits[row])
+            if not chosen:
+                self.logits.setdefault(request, []).append(logits[row])
+            if chosen or step.draws:
+                self.chosen.setdefault(request, []).append(tokens[row, 0])
             if ids[row] in self.stop_tokens.get(request, ()):
                 self.finish(request)
         if ids:
@@ -267,7 +269,7 @@ class RealSource(_Source):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors that the source keeps, one per request: `logits.<i>` [new_tokens, V], `tokens.<i>`
-        [new_tokens] where only ids came, or `hidden.<i>` [T, D], a classifier's [C].
+        [new_tokens] where ids came or were drawn at random, or `hidden.<i>` [T, D], a classifier's [C].
         """
         import torch
 
@@ -275,3 +277,10 @@ class RealSource(_Source):
         tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
         return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+def _choose(step: Step, logits_BV: torch.Tensor) -> torch.Tensor:
+    """Ids [B]."""
+    from engine.ops.torch_kernels.tokens import draw_ids
+
+    return draw_ids(logits_BV, step.draws) if step.draws else logits_BV.max(dim=-1).indices

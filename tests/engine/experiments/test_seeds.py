@@ -53,6 +53,7 @@ def test_with_trained_weights_repeats_of_that_are_the_same_run() -> None:
         ("cluster.links[*].reverse_loss_frac", 0.01, "which packets are lost"),
         ("cluster.links[*].jitter_s", 0.001, "the jitter of each packet"),
         ("workload", {"prompt_tokens": 8, "new_tokens": 1}, "the random prompt"),
+        ("workload.temperature", 0.7, "the drawn tokens"),
     ],
 )
 def test_what_the_seed_draws_is_named_once(path: str, value: Any, words: str) -> None:

@@ -131,9 +131,9 @@ def test_one_wrong_row_among_many_is_no_rounding():
     wide = torch.randn(40, 64)
     library, run = wide + 1e-3 * torch.randn(40, 64), wide + 1e-3 * torch.randn(40, 64)
     none = [[]]
-    assert measure_rounding([run], [library], [wide], none).is_rounding
+    assert measure_rounding([run], [library], [wide], none, [None]).is_rounding
     run[17] += 0.05 * torch.randn(64)
-    found = measure_rounding([run], [library], [wide], none)
+    found = measure_rounding([run], [library], [wide], none, [None])
     assert found.typical < 1.2
     assert not found.is_rounding
 
@@ -142,7 +142,7 @@ def test_the_error_is_the_geometric_mean_over_rows():
     """Rows whose errors are 2 and 8 times the library's have 4 times in the geometric mean."""
     wide = torch.zeros(2, 4)
     library = wide + torch.tensor([[1e-2], [1e-3]])
-    found = measure_rounding([wide + torch.tensor([[2e-2], [8e-3]])], [library], [wide], [[]])
+    found = measure_rounding([wide + torch.tensor([[2e-2], [8e-3]])], [library], [wide], [[]], [None])
     assert found.typical == pytest.approx(4)
     assert found.worst == pytest.approx(2)
     assert found.error_max == pytest.approx(1e-2)

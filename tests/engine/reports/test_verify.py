@@ -139,7 +139,10 @@ def test_rounded_weights_are_beside_the_model_as_it_is_after_the_same_tokens():
         return whole
 
     spec = RunSpec(
-        cluster=star((1e9,)), model=in_bits(GPT2, 4), strategy="single", workload=Workload(prompt_tokens=4)
+        cluster=star((1e9,)),
+        model=in_bits(GPT2, 4),
+        strategy="single",
+        workload=Workload(prompt_tokens=4, new_tokens=3, requests=2),
     )
     found = verify.rounded_weights(spec, logits(), outputs_of)
     assert found == RoundedWeights(bits=4, tokens=6, differing_tokens=1, max_abs_error=3.0)

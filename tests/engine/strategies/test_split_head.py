@@ -61,9 +61,9 @@ def test_pieces_are_joined_only_where_they_are_complete_and_agree_with_the_token
         cut = {"piece.0.0.0": torch.tensor(rows[:2]), "piece.0.0.2": torch.tensor(rows[2:])}
         return {"tokens.0": torch.tensor([2])} | cut
 
-    joined = with_whole_logits(pieces(0.0, 1.0, 3.0, 2.0), 4)
+    joined = with_whole_logits(pieces(0.0, 1.0, 3.0, 2.0), 4, [None])
     assert joined.keys() == {"logits.0"} and joined["logits.0"].tolist() == [[0.0, 1.0, 3.0, 2.0]]
-    assert with_whole_logits(pieces(9.0, 1.0, 3.0, 2.0), 4).keys() == {"tokens.0"}
-    assert with_whole_logits(pieces(0.0, 1.0, 3.0, 2.0), 5).keys() == {"tokens.0"}
+    assert with_whole_logits(pieces(9.0, 1.0, 3.0, 2.0), 4, [None]).keys() == {"tokens.0"}
+    assert with_whole_logits(pieces(0.0, 1.0, 3.0, 2.0), 5, [None]).keys() == {"tokens.0"}
     lost = {name: tensor for name, tensor in pieces(0.0, 1.0, 3.0, 2.0).items() if name != "piece.0.0.2"}
-    assert with_whole_logits(lost, 4).keys() == {"tokens.0"}
+    assert with_whole_logits(lost, 4, [None]).keys() == {"tokens.0"}

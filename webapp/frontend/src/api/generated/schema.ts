@@ -2367,6 +2367,13 @@ export interface components {
             turn_frac: number;
             wakeup_s: number;
         };
+        Sampling: {
+            seed: number;
+            stream: number;
+            temperature: number;
+            top_k: number;
+            top_p: number;
+        };
         Scenario: {
             changes: (components["schemas"]["SetRate"] | components["schemas"]["SetDelay"] | components["schemas"]["SetLoss"] | components["schemas"]["SetJitter"] | components["schemas"]["LinkDown"] | components["schemas"]["LinkUp"] | components["schemas"]["SlowDevice"] | components["schemas"]["DropDevice"] | components["schemas"]["FreezeDevice"] | components["schemas"]["JoinDevice"])[];
         };
@@ -2801,6 +2808,7 @@ export interface components {
             new_tokens: number;
             person?: string;
             prompt_tokens: number;
+            sampling?: components["schemas"]["Sampling"] | null;
             tokens?: number[];
         };
         TraceOut: {
@@ -3031,8 +3039,11 @@ export interface components {
             serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;
+            temperature?: number;
             think_s: number;
             token_limit_s: number | null;
+            top_k?: number;
+            top_p?: number;
             trace: components["schemas"]["TracedRequest"][];
             users: number | null;
         };

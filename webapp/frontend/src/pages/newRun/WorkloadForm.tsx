@@ -3,6 +3,7 @@ import type { ModelRow } from '@/api/types';
 import { type Draft, readsText } from '@/run/request/draft';
 import { ArrivalsForm } from './ArrivalsForm';
 import { PicturePicker } from './PicturePicker';
+import { SamplingForm } from './SamplingForm';
 
 interface Props {
   draft: Draft;
@@ -127,6 +128,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           testId="assumed-tokens"
         />
       )}
+      {generates && <SamplingForm draft={draft} set={set} errorOf={errorOf} />}
       <ArrivalsForm draft={draft} model={model} set={set} errorOf={errorOf} />
     </>
   );

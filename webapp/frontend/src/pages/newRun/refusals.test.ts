@@ -24,6 +24,7 @@ it.each([
   ['params.other', 'Parameters', 'is wrong'], // which has none
   ['workload.new_tokens', 'Workload', null],
   ['workload.assumed_tokens', 'Workload', null],
+  ['workload.top_p', 'Workload', null],
   ['workload.token_limit_s', 'Execution', null],
   ['workload', 'Workload', 'is wrong'],
   ['compute_model', 'Execution', 'is wrong'],

@@ -6,6 +6,7 @@ import type { Token } from '@/run/data/runData';
 import type { ServedRequest } from '@/run/data/service';
 import { Panel } from '@/components/Panel';
 import { requestOf, requestsOf, textOf } from '@/run/data/tokens';
+import { samplingWords } from '@/run/data/sampling';
 import classes from './panels.module.css';
 
 interface Props {
@@ -38,6 +39,7 @@ export function TokenText({ spec, tokens, served, live, frame: Frame }: Props) {
   const request = chosen ?? (live ? newest : (requests[0] ?? 0));
   const shown = tokens.filter((token) => token.request === request);
   const { prompt, newTokens: expected } = requestOf(spec, request, served);
+  const drawn = samplingWords(spec);
   const last = live && shown.length < expected ? shown.length - 1 : -1;
   const box = useRef<HTMLDivElement>(null);
   const count = shown.length;
@@ -48,7 +50,12 @@ export function TokenText({ spec, tokens, served, live, frame: Frame }: Props) {
   const frame = {
     title: 'Generated text',
     testId: 'generated',
-    about: <span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>,
+    about: (
+      <>
+        <span data-testid="token-count">{`${shown.length} of ${expected} tokens`}</span>
+        {drawn && <span data-testid="sampled">{`, ${drawn}`}</span>}
+      </>
+    ),
     extra: <RequestChoice requests={requests} value={request} onChange={setChosen} />,
   };
   const text = (

@@ -90,6 +90,15 @@ describe('a draft of a run', () => {
     expect(toRequest(unknown, encoder).workload).toMatchObject({ assumed_tokens: 0 });
   });
 
+  it('draws tokens at random above the temperature 0, of a model that generates', () => {
+    const sampled = { ...draft, sampling: { temperature: 0.7, topP: 0.9, topK: 40 } };
+    expect(toRequest(sampled, model).workload).toMatchObject({ temperature: 0.7, top_p: 0.9, top_k: 40 });
+    expect(fromRequest(toRequest(sampled, model)).sampling).toEqual(sampled.sampling);
+    const greedy = { ...sampled, sampling: { ...sampled.sampling, temperature: 0 } };
+    for (const [one, of] of [[greedy, model], [sampled, { ...model, has_head: false }]] as const)
+      expect(toRequest(one, of).workload).not.toHaveProperty('top_p');
+  });
+
   it('gives a picture only to models that see, and text only to those that read', () => {
     const seen = { ...draft, image: 'PNG' };
     const classifier = { ...model, has_head: false, reads_text: false, image_rows: 197, num_classes: 1000 };

@@ -41,6 +41,19 @@ export const FIRST_ARRIVALS: Arrivals = {
   perToken_s: null,
 };
 
+/** How tokens are drawn at random; with the temperature 0 they are the most likely ones. */
+export interface Sampling {
+  temperature: number;
+  topP: number;
+  topK: number;
+}
+
+export const FIRST_SAMPLING: Sampling = { temperature: 0, topP: 1, topK: 0 };
+export const MOST_TEMPERATURE = 10;
+
+const samplingFields = ({ temperature, topP, topK }: Sampling): Partial<Workload> =>
+  temperature > 0 ? { temperature, top_p: topP, top_k: topK } : {};
+
 /** Whether requests may wait for others that came before. */
 export const isQueued = ({ pattern }: Arrivals) => pattern !== 'sporadic' && pattern !== 'bursty';
 
@@ -102,6 +115,7 @@ export interface Draft {
   newTokens: number;
   /** Tokens of a sequence for which the plan is made, prompt and answer; 0: it knows them. */
   assumedTokens: number;
+  sampling: Sampling;
   requests: number;
   arrivals: Arrivals;
   scenario: Scenario;
@@ -133,6 +147,7 @@ export const FIRST_DRAFT: Draft = {
   image: null,
   newTokens: 24,
   assumedTokens: 0,
+  sampling: FIRST_SAMPLING,
   requests: 1,
   arrivals: FIRST_ARRIVALS,
   scenario: { changes: [] },
@@ -217,6 +232,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
         requests: draft.requests,
       }),
       assumed_tokens: generates ? draft.assumedTokens : 0,
+      ...(generates && samplingFields(draft.sampling)),
       image: model && model.image_rows > 0 ? draft.image : null,
       ...arrivalFields(draft.arrivals),
       token_limit_s: draft.tokenLimit_s,
@@ -248,6 +264,11 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
     assumedTokens: workload.assumed_tokens ?? 0,
+    sampling: {
+      temperature: workload.temperature ?? 0,
+      topP: workload.top_p ?? FIRST_SAMPLING.topP,
+      topK: workload.top_k ?? FIRST_SAMPLING.topK,
+    },
     requests: workload.requests ?? 1,
     arrivals: arrivalsOf(request),
     scenario: scenario ?? request.scenario ?? { changes: [] },
