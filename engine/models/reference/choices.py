@@ -14,6 +14,9 @@ from engine.ops.draws import Numbers, drawn, largest, scores, weight_before
 if TYPE_CHECKING:
     import torch
 
+MOST_RIVALS = 100
+"""Tokens with larger scores that are looked at, those with the largest first."""
+
 
 def samplings_of(spec: RunSpec) -> list[Sampling | None]:
     """How the tokens of each request are drawn; None: they are the most likely ones."""
@@ -43,43 +46,48 @@ def lead(row: torch.Tensor, sampling: Sampling | None, index: int, best: int, to
         return float(row[best] - row[token])
     logits = row.double().numpy()
     known = scores(TokenDraw(sampling, index), logits, np.arange(len(logits)))
-    enters, leaves = _limits(sampling, logits)
-    rivals = known > known[token]
-    beaten = np.minimum(known - known[token], leaves)[rivals]
-    return float(max(enters[token], beaten.max(initial=0.0)))
-
-
-def _limits(sampling: Sampling, logits: Numbers) -> tuple[Numbers, Numbers]:
-    """For each token the difference of logits with which it comes among those that may be drawn, 0 if it is;
-    and the one with which it leaves them, 0 if it is not.
-
-    The sum of probabilities before a token reaches `top_p` when these logits move against the others by what
-    changes its odds so far, or when two tokens change places.
-    """
-    most = sampling.top_k or len(logits)
     order = largest(logits, len(logits))
-    ordered = logits[order]
-    enters, leaves = np.zeros(len(logits)), np.full(len(logits), np.inf)
-    if most < len(logits):
-        enters[most:] = ordered[most - 1] - ordered[most:]
-        leaves[:most] = ordered[:most] - ordered[most]
-        leaves[most:] = 0.0
-    if sampling.top_p < 1:
-        before, total = weight_before(sampling, ordered[:most])
-        within = before < sampling.top_p * total
-        count = max(1, int(within.sum()))
-        share = np.ones(len(logits))
-        share[:most] = before / total
-        with np.errstate(divide="ignore"):
-            odds = np.log(share) - np.log1p(-share) - np.log(sampling.top_p / (1 - sampling.top_p))
-        moves = sampling.temperature * odds
-        enters[count:] = np.maximum(
-            enters[count:], np.minimum(moves[count:], ordered[count - 1] - ordered[count:])
-        )
-        leaves[:count] = np.minimum(leaves[:count], -moves[:count])
-        leaves[count:] = 0.0
-        if count < len(logits):
-            leaves[:count] = np.minimum(leaves[:count], ordered[:count] - ordered[count])
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    return enters[back], leaves[back]
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    ahead = known - known[token]
+    rivals = [rival for rival in largest(ahead, MOST_RIVALS) if ahead[rival] > 0]
+    beaten = [min(float(ahead[rival]), _leaves(sampling, logits[order], rank[rival])) for rival in rivals]
+    return max(_enters(sampling, logits[order], rank[token]), *beaten, 0.0)
+
+
+def _enters(sampling: Sampling, ordered: Numbers, rank: int) -> float:
+    """With which difference the token at this place, of logits in descending order, may be drawn; 0 if it is
+    among those that may. It passes some of those before it, and the others lose probability to the rest.
+    """
+    most = min(sampling.top_k or len(ordered), len(ordered))
+    limit = max(0.0, float(ordered[most - 1] - ordered[rank]))
+    if sampling.top_p == 1:
+        return limit
+    before, total = weight_before(sampling, ordered[:most])
+    stop = min(rank, most - 1) + 1
+    moves = np.maximum(ordered[:stop] - ordered[rank], _over(sampling, before[:stop], total))
+    return max(limit, float(moves.min()))
+
+
+def _leaves(sampling: Sampling, ordered: Numbers, rank: int) -> float:
+    """With which difference it may no longer be drawn, in the same way; 0 if it may not be anyway."""
+    most = min(sampling.top_k or len(ordered), len(ordered))
+    if rank >= most:
+        return 0.0
+    limit = float(ordered[rank] - ordered[most]) if most < len(ordered) else np.inf
+    if sampling.top_p == 1:
+        return limit
+    before, total = weight_before(sampling, ordered[:most])
+    sums = np.concatenate((before[1:], [total]))
+    others = sums[rank:] - (sums[rank] - before[rank])
+    moves = np.maximum(ordered[rank] - ordered[rank:most], -_over(sampling, others, total))
+    return min(limit, float(moves.min()))
+
+
+def _over(sampling: Sampling, weights: Numbers, total: float) -> Numbers:
+    """By which difference of logits the odds of these weights are over those of `top_p`."""
+    share = np.clip(weights / total, 0.0, 1.0)
+    with np.errstate(divide="ignore"):
+        odds = np.log(share) - np.log1p(-share) - np.log(sampling.top_p / (1 - sampling.top_p))
+    over: Numbers = sampling.temperature * odds
+    return over

@@ -95,7 +95,10 @@ describe('a draft of a run', () => {
     expect(toRequest(sampled, model).workload).toMatchObject({ temperature: 0.7, top_p: 0.9, top_k: 40 });
     expect(fromRequest(toRequest(sampled, model)).sampling).toEqual(sampled.sampling);
     const greedy = { ...sampled, sampling: { ...sampled.sampling, temperature: 0 } };
-    for (const [one, of] of [[greedy, model], [sampled, { ...model, has_head: false }]] as const)
+    for (const [one, of] of [
+      [greedy, model],
+      [sampled, { ...model, has_head: false }],
+    ] as const)
       expect(toRequest(one, of).workload).not.toHaveProperty('top_p');
   });
 
