@@ -187,6 +187,8 @@ class Workload(Value):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
         if self.temperature and not self.new_tokens:
             raise ValueError("temperature is given, and new_tokens is 0: no token is drawn")
+        if self.temperature and self.is_open:
+            raise ValueError("temperature is given, and a service takes the most likely tokens: leave it out")
         if not self.temperature and (self.top_k or self.top_p < 1):
             raise ValueError("top_k or top_p is given, and temperature is 0: give a temperature, or neither")
         if self.chat and self.prompt is None:

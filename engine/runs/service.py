@@ -6,12 +6,10 @@ seconds of the run's clock where their names say so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.events import RequestRefused
-from engine.domain.sampling import SEEDS, Sampling
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -119,7 +117,6 @@ class Service:
             arrival_s=self.run.now_s,
             stop_tokens=stop_tokens(spec.weights) if command.get("stops", True) else (),
             person=person,
-            sampling=self._sampling(command.get("sampling") or {}, index),
         )
         self.run.requests += (request,)
         self.ids[name] = index
@@ -134,22 +131,6 @@ class Service:
         }
         self.run.record(Mark(self.run.now_s, "request_accepted", facts=facts))
         self._send(type="ask", request=request.model_dump(mode="json"))
-
-    def _sampling(self, asked: Mapping[str, Any], index: int) -> Sampling | None:
-        """How the tokens of a request are drawn: as it asks, and where it does not as the workload says. Who
-        gives a seed gets the same tokens again. Raises `SpecError`.
-        """
-        work = self.workload
-        how = {"temperature": work.temperature, "top_p": work.top_p, "top_k": work.top_k}
-        how |= {name: value for name, value in asked.items() if value is not None}
-        if not how["temperature"]:
-            for name in ("top_p", "top_k") if asked.get("temperature") is None else ():
-                if asked.get(name) is not None:
-                    sentence = f"{name} is given without a temperature, and the most likely token is taken."
-                    raise SpecError(sentence, [(name, sentence)])
-            return None
-        draw = {"seed": self.run.spec.seed % SEEDS, "stream": index}
-        return Sampling.parse((draw if how.get("seed") is None else {}) | how, "the request")
 
     def _check_taken(self, name: str, new_tokens: int) -> None:
         """Check that a request of so many tokens is taken now; raises `SpecError`."""
@@ -273,7 +254,6 @@ def recorded(
             "new_tokens": request.new_tokens,
             "tokens": request.tokens,
             "person": request.person,
-            "sampling": request.sampling,
         }
         for request in kept
     ]

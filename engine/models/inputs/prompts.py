@@ -90,12 +90,9 @@ def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Reques
 
 
 def _sampling(spec: RunSpec, request: int) -> Sampling | None:
-    """How its tokens are drawn: of what a service has recorded as it says; else as the workload does."""
-    workload = spec.workload
-    own = workload.trace[request].sampling if workload.trace else None
-    if own is not None or (workload.is_open and workload.trace):
-        return own
-    return workload.sampling(spec.seed, request)
+    trace = spec.workload.trace
+    own = trace[request].sampling if trace else None
+    return own or spec.workload.sampling(spec.seed, request)
 
 
 def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:
