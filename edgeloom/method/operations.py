@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engine.domain.sampling import candidates_of_part, is_filtered
 from engine.models.families.registry import family
 from engine.models.families.tensor_names import stored_as
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, FinalHidden, Head, Norm, Residual
@@ -94,10 +95,12 @@ __all__ = [
     "TakeRows",
     "Weigh",
     "bits_of",
+    "candidates_of_part",
     "cost_of",
     "family",
     "flops_s",
     "image_ops",
+    "is_filtered",
     "kv_bytes_per_row",
     "kv_heads",
     "kv_of",

@@ -55,7 +55,7 @@ from engine.strategies.shared.pipeline import (
     ends_placement,
     stages_placement,
 )
-from engine.strategies.shared.split_head import finish_split, with_split_head, with_split_ops
+from engine.strategies.shared.split_head import finish_split, source_draws, with_split_head, with_split_ops
 from engine.strategies.shared.tensor_parallel import (
     AllReduceLayout,
     Bounds,
@@ -119,6 +119,7 @@ __all__ = [
     "run_block",
     "share_ops",
     "shares_placement",
+    "source_draws",
     "split_pass",
     "split_plan",
     "stages_placement",

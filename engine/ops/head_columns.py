@@ -78,7 +78,7 @@ class Choose(Operation):
 @dataclass(frozen=True, slots=True)
 class Candidates(Operation):
     """Logits [B, n] of the tokens from `start` on → [B, count, 2] in float32: the logits and ids of those
-    that decide what is drawn. Both are exact.
+    that decide what is drawn. Both are exact. `draws` says how, of each row.
     """
 
     start: int
@@ -97,7 +97,9 @@ class Candidates(Operation):
 
 @dataclass(frozen=True, slots=True)
 class DrawAmong(Operation):
-    """The candidates of all devices [B, k, 2], in the order of the vocabulary → ids [B], drawn at random."""
+    """The candidates of all devices [B, k, 2], in the order of the vocabulary → ids [B], drawn at random as
+    `draws` says of each row.
+    """
 
     draws: tuple[TokenDraw, ...] = field(compare=False)
     name: ClassVar[str] = "draw"
