@@ -9,11 +9,11 @@ from engine.strategies.planner.all_reduce import AllReduceSearch
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
 from engine.strategies.planner.estimate import SplitEstimate
 from engine.strategies.planner.exact import UnitShares, best_shares, most_granules
-from engine.strategies.planner.exchange import Exchange, Flags, Floats
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.pipeline_time import PipelineTime
 from engine.strategies.planner.pipelines import batches, best_batch, best_pipelines, does_fit
+from engine.strategies.planner.search import GroupSearch
 from engine.strategies.planner.split import SplitSearch, bounds_in, shares_in
 from engine.strategies.shared.all_reduce_time import (
     ALL_REDUCE_HELP,
@@ -67,10 +67,8 @@ __all__ = [
     "PLANNER_HELP",
     "AllReduceChoice",
     "AllReduceSearch",
-    "Exchange",
-    "Flags",
-    "Floats",
     "Group",
+    "GroupSearch",
     "Judge",
     "PipelineTime",
     "PlannedParams",

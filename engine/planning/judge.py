@@ -1,8 +1,8 @@
 """The judge of plans: it plays a method's own program in the simulated world and says how long that takes.
 
 There is no other model of a method's time: what the program does is what counts. A play has no trace, and
-where all layers are alike it is one of a few layers: each further one takes as long as the second, from the
-end of the first on. The last one may be quicker or slower, as no other follows.
+where all layers are alike it is one of a few layers: some in which late starts are made up for, as many by
+which all further ones are measured, and the last one, which may be quicker or slower, as no other follows.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from engine.program.strategy import Strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import KnownPrices, SimulatedWorld
 
-PLAYED_LAYERS = 3
-"""So many layers say how long all take where they are alike."""
 GROWTH, FEW_ROWS = 0.5, 64
 """The further tokens of an answer are played with a prompt as long as sequences are on average, if that is
-longer than the prompt by more than this part of it, and by more rows than these.
+longer than the prompt by more than this part of it, and by more rows than these; at once where tokens are
+recomputed.
 """
 
 PlanOf = Callable[[ModelSpec], Plan]
@@ -38,7 +37,9 @@ class Judge:
     """Times of one run's plans: seconds from the arrival of its requests, all at once, to the last token.
 
     alike: whether a plan does the same in every layer, with all requests in one batch, so that few layers are
-    played. `rows` and `new_tokens` are those of each of `requests` requests.
+    played. measured: so many layers, after as many others, tell the time of all. recomputes: each further
+    token is a pass over all rows, so it takes longer than the one before. `rows` and `new_tokens` are those
+    of each of `requests` requests.
     """
 
     def __init__(
@@ -50,10 +51,14 @@ class Judge:
         new_tokens: int,
         requests: int = 1,
         alike: bool = True,
+        measured: int = 1,
+        recomputes: bool = False,
     ):
         self.method, self.cluster, self.model = method, _of_any_host(cluster), model
         self.rows, self.new_tokens, self.requests = rows, new_tokens, requests
-        few = PLAYED_LAYERS if alike and len(layer_kinds(model)) == 1 else model.num_layers
+        self.grows_from = 0 if recomputes else max(GROWTH * rows, FEW_ROWS)
+        self.measured = measured
+        few = 2 * measured + 1 if alike and len(layer_kinds(model)) == 1 else model.num_layers
         self.played = model.model_copy(update={"num_layers": min(few, model.num_layers)})
         self._specs: dict[tuple[int, int], RunSpec] = {}
         self._prices: KnownPrices = {}
@@ -76,7 +81,7 @@ class Judge:
         if self.new_tokens < 2:
             return self._token_s(plan, self.rows, self.new_tokens)[0], 0.0
         middle = self.rows + (self.new_tokens - 1) // 2
-        if middle - self.rows <= max(GROWTH * self.rows, FEW_ROWS):
+        if middle - self.rows <= self.grows_from:
             first_s, second_s = self._token_s(plan, self.rows, 2)
             return first_s, second_s - first_s
         (first_s,) = self._token_s(plan, self.rows, 1)
@@ -112,7 +117,7 @@ class Judge:
     def _further_layers_s(self, world: SimulatedWorld, token: int) -> float:
         """What the layers that are not played take of a token."""
         further = self.model.num_layers - self.played.num_layers
-        return further * world.layer_s(token, 1) if further else 0.0
+        return further * world.layer_s(token, 2 * self.measured - 1, self.measured) if further else 0.0
 
     def _spec(self, plan: Plan, rows: int, new_tokens: int) -> RunSpec:
         key = rows, new_tokens

@@ -14,15 +14,13 @@ from engine.strategies.registry import BUILT_IN, rule_of
 from tests.support.random_clusters import drawn_run, seconds, with_strategy
 
 SEED, CASES = "order", 200
-FEW = (173, 216)
-"""Clusters of the cheap version: in one the order decided the plans of four searches, in the other a device
-three times as fast hid the best plan of LIME.
+FEW = (66, 173, 216)
+"""Clusters of the cheap version: in one the order decided the plans of four searches, in the others a device
+three times as fast hid the best plan of LIME, or of Voltage.
 """
 SAME = 1 + 1e-9
 SLOWER = 1.02
 """Planners minimise estimates of the time, which are this close to the simulation."""
-SLOWER_BY_ITS_ESTIMATE = {"voltage": 1.1}
-"""Voltage ranks plans by an estimate of its own, which is this far from the simulation in one case of 200."""
 BETTER = {
     "memory": (1.5, ("memory_bytes",)),
     "speed": (3.0, ("flop_per_s", "memory_byte_per_s", "disk_byte_per_s")),
@@ -112,6 +110,4 @@ def test_better_hardware_slows_no_run_down_unless_the_report_names_the_rule(name
             continue
         grown_s = seconds(with_one_better(run, what, Random(f"grow/{index}/{what}")), name, **params)
         assert grown_s is not None, f"case {index}: no plan any more"
-        assert grown_s <= SLOWER_BY_ITS_ESTIMATE.get(name, SLOWER) * own_s, (
-            f"case {index}: {grown_s / own_s:.3f} times as long"
-        )
+        assert grown_s <= SLOWER * own_s, f"case {index}: {grown_s / own_s:.3f} times as long"

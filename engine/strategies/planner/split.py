@@ -1,35 +1,30 @@
-"""Find the group, heads and columns with which a request split by an all-reduce is answered soonest. Pure.
+"""Find the group, heads and columns with which a request whose layers are split is answered soonest. Pure.
 
-Groups are ranked by an estimate, with shares in proportion to speed within memory (`groups.py`). The judge
-plays the best of them, and moves of heads and columns from there on (`engine/planning`).
+A search begins with shares in proportion to speed within memory (`search.py`).
 """
 
 from __future__ import annotations
 
-import contextlib
-from abc import ABC, abstractmethod
 from functools import cache, partial
 from itertools import pairwise
 from math import ceil, inf
-from typing import Any, Generic
+from typing import Any
 
 from typing_extensions import TypeVar
 
-from engine.domain.errors import PlanError
-from engine.domain.model import ModelSpec
-from engine.domain.plan import Plan, Slice
+from engine.domain.plan import Slice
 from engine.ops.layout import kv_heads
 from engine.ops.sizes import weight_bytes
 from engine.planning.judge import Judge
-from engine.planning.search import Shares, fastest_shares
+from engine.planning.search import Shares
 from engine.program.collectives import chunk_bounds
 from engine.strategies.planner.estimate import SplitEstimate
 from engine.strategies.planner.exact import best_shares, most_granules
-from engine.strategies.planner.groups import Group, best_groups
-from engine.strategies.planner.order import nearest_first
+from engine.strategies.planner.groups import Group
+from engine.strategies.planner.search import GroupSearch
 from engine.strategies.shared.demand import end_ops, weights_bytes, working_bytes
 from engine.strategies.shared.pipeline import ends_placement
-from engine.strategies.shared.shares import bounds_of, largest_remainder, layer_s
+from engine.strategies.shared.shares import bounds_of, largest_remainder
 from engine.strategies.shared.tensor_parallel import Bounds, ShareLayout, share_ops
 
 SplitLayoutT = TypeVar("SplitLayoutT", bound=ShareLayout, default=Any)
@@ -38,24 +33,16 @@ GRANULES = 64
 """In so many parts columns are divided at first."""
 COLUMN_STEPS = 108
 """Columns move in steps of this part of all."""
-STARTS = 10
-"""How many of the groups that are best by estimate may be played."""
-ALONE = 3
-"""How many devices are played alone, however bad that looks."""
-REFINED = 3
-"""How many of these also begin with the shares that are best by estimate."""
-EXACT_MEMBERS = 8
-"""The most members for whom these are sought."""
 CAPS = 32
 """A device's largest share of a layer is found in steps of 1 / CAPS."""
 
 
-class SplitSearch(ABC, Generic[SplitLayoutT]):
+class SplitSearch(GroupSearch[SplitLayoutT]):
     """The search for one run."""
 
     def __init__(self, estimate: SplitEstimate, judge: Judge):
-        self.estimate, self.judge = estimate, judge
-        self.cluster, self.model, self.demand = estimate.cluster, estimate.model, estimate.demand
+        super().__init__(judge, estimate.cluster, estimate.model, estimate.demand)
+        self.estimate = estimate
         self.cuts = tuple(
             chunk_bounds(self.model.intermediate_size, min(GRANULES, self.model.intermediate_size))
         )
@@ -64,45 +51,11 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
         self._heads_bytes = cache(self._of_heads)
         self._columns_bytes = cache(self._of_columns)
         self.largest_share = cache(self._largest_share)
-        self.speed = cache(self._speed)
-        self.estimate_s = cache(self.estimate.request_s)
-        self.fits = cache(self._fits)
 
-    @abstractmethod
-    def plan_of(self, model: ModelSpec, shares: Shares) -> Plan[SplitLayoutT]:
-        """The plan with these shares, of a model that may have fewer layers. Raises `PlanError` if memory is
-        short.
-        """
-
-    def best_plan(self) -> Plan[SplitLayoutT] | None:
-        """The plan of the fastest shares that have the memory, of the best groups and of the method's rule;
-        None if none has.
-        """
-        order = nearest_first(self.cluster, self.model, self.demand)
-        ranks = sorted(order, key=lambda rank: -self.speed(rank))
-        groups = best_groups(ranks, self._group_s, order)
-        able = [group for group in groups if self.starts(group)]
-        starts = [start for group in able[:STARTS] for start in self.starts(group)]
-        for group in able[:REFINED] or [order]:
-            if 1 < len(group) <= EXACT_MEMBERS:
-                starts += [start for exact in self.exact(group) for start in self.with_rest(exact)]
-        alone = [start for group in able if len(group) == 1 for start in self.starts(group)][:ALONE]
-        steps, sure = self.steps(), [*self.rule(order), *alone]
-        for shares in fastest_shares(starts, order, steps, self.estimate_s, self.seconds, self.fits, sure):
-            with contextlib.suppress(PlanError):
-                return self.plan_of(self.model, shares)
-        return None
-
-    def rule(self, group: Group) -> list[Shares]:
-        """The shares of the paper's planner, for all workers in this order; none without the memory."""
-        return []
-
-    def seconds(self, shares: Shares) -> float:
-        """Seconds of the request with these shares, by the judge."""
-        return self.judge.seconds(lambda model: self.plan_of(model, shares))
+    def _estimate_s(self, shares: Shares) -> float:
+        return self.estimate.request_s(shares)
 
     def starts(self, group: Group) -> list[Shares]:
-        """Shares from which a search in this group begins; none without the memory."""
         start = self.proportional(group)
         return [] if start is None else self.with_rest(start)
 
@@ -110,12 +63,11 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
         """`shares` of heads and columns with what else the method divides, in every way to begin with."""
         return [shares]
 
-    def steps(self) -> tuple[int, ...]:
-        """How many heads and columns move at least."""
-        return 1, max(1, self.model.intermediate_size // COLUMN_STEPS)
+    def refined(self, group: Group) -> list[Shares]:
+        return [start for exact in self.exact(group) for start in self.with_rest(exact)]
 
-    def _group_s(self, group: Group) -> float:
-        return min((self.estimate_s(start) for start in self.starts(group)), default=inf)
+    def steps(self) -> tuple[int, ...]:
+        return 1, max(1, self.model.intermediate_size // COLUMN_STEPS)
 
     def _fits(self, shares: Shares) -> bool:
         group, (heads, columns, *_) = shares
@@ -167,9 +119,6 @@ class SplitSearch(ABC, Generic[SplitLayoutT]):
     def _holds(self, rank: int, unit: int, units: int, granules: int) -> bool:
         needed = self.need_bytes(rank, units * unit, self.cuts[granules])
         return needed <= self.cluster.devices[rank].usable_bytes
-
-    def _speed(self, rank: int) -> float:
-        return 1 / layer_s(self.cluster.devices[rank], self.model, self.demand)
 
     def _largest_share(self, rank: int) -> float:
         heads, granules = self.model.num_heads, len(self.cuts) - 1

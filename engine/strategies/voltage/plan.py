@@ -6,7 +6,7 @@ Hu, Li, "When the Edge Meets Transformers: Distributed Inference with Transforme
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import ComputedSlice, HeldSlice, Placement, Plan, Slice
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
+from engine.strategies.planner.order import nearest_first
 from engine.strategies.shared.by_hand import ratios_by_hand, workers_of
 from engine.strategies.shared.demand import (
     Demand,
@@ -26,11 +27,10 @@ from engine.strategies.shared.demand import (
     weights_bytes,
 )
 from engine.strategies.shared.ends import end_holdings, end_work, layer_slices
-from engine.strategies.shared.shares import named_worker
-from engine.strategies.voltage.choice import Chooser, Division
+from engine.strategies.shared.shares import layer_s, named_worker, prefill_layer_s
 from engine.strategies.voltage.layout import Decode, GatherChoice, LastLayerRows, PositionsLayout
 from engine.strategies.voltage.partition import last_layer, shards_for
-from engine.strategies.voltage.positions import OrderChoice, PositionShard
+from engine.strategies.voltage.positions import OrderChoice, PositionShard, bounds
 
 
 class VoltageParams(PlannedParams):
@@ -64,7 +64,10 @@ class VoltageParams(PlannedParams):
         default="kv_single",
         description="New tokens: by one device with the KV cache, or each by a pass over all rows.",
     )
-    decode_owner: str = Field(default="", description="Worker that generates; empty: the fastest.")
+    decode_owner: str = Field(
+        default="",
+        description="Worker that generates; empty: the fastest, with planner=best the one that ends soonest.",
+    )
     fallback: Literal["none", "single"] = Field(
         default="none",
         description="single: one device alone where all together are predicted to take longer.",
@@ -75,23 +78,17 @@ class VoltageParams(PlannedParams):
     )
 
 
-def voltage_plan(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
-) -> Plan[PositionsLayout]:
-    """Voltage's plan: which device computes which positions of every layer. Raises `PlanError` where a worker
-    lacks memory, `SpecError` for parameters at odds.
+class Division(NamedTuple):
+    """A way to divide the positions: `ratios` for the workers `devices` (ranks), and who decodes with a KV
+    cache.
     """
-    _check_params(model, params)
-    refusals = []
-    for chosen in _divisions(cluster, model, demand, params):
-        try:
-            return _plan_of(name, cluster, model, demand, params, chosen)
-        except PlanError as error:
-            refusals.append(error)
-    raise refusals[0]
+
+    devices: tuple[int, ...]
+    ratios: tuple[float, ...]
+    owner: int | None
 
 
-def _plan_of(
+def plan_with(
     name: str,
     cluster: ClusterSpec,
     model: ModelSpec,
@@ -99,7 +96,9 @@ def _plan_of(
     params: VoltageParams,
     chosen: Division,
 ) -> Plan[PositionsLayout]:
-    """The plan of a division. Raises `PlanError` where a worker lacks memory."""
+    """The plan of a division: which device computes which positions of every layer. Raises `PlanError` where
+    a worker lacks memory.
+    """
     cluster = cluster.without([rank for rank in cluster.workers if rank not in chosen.devices])
     owner = chosen.owner
     layout = _options(model, demand, params).model_copy(
@@ -155,13 +154,13 @@ def _options(model: ModelSpec, demand: Demand, params: VoltageParams) -> Positio
         gather=params.gather,
         order=params.order,
         causal_trim=params.causal_trim,
-        last_layer_rows=_last_layer_rows(model, demand, params),
+        last_layer_rows=last_layer_rows(model, demand, params),
         decode=params.decode,
         repartition=params.repartition,
     )
 
 
-def _last_layer_rows(model: ModelSpec, demand: Demand, params: VoltageParams) -> LastLayerRows:
+def last_layer_rows(model: ModelSpec, demand: Demand, params: VoltageParams) -> LastLayerRows:
     """All of a text that is not continued: its hidden states are the answer."""
     if not (demand.generates or model.num_classes):
         return "all"
@@ -170,47 +169,80 @@ def _last_layer_rows(model: ModelSpec, demand: Demand, params: VoltageParams) ->
     return params.last_layer_rows
 
 
-def _divisions(
-    cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
-) -> list[Division]:
-    """The workers that compute, their shares, and who decodes: the one that is wanted, or the best first."""
-    named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
-    if params.plan is not None and params.plan.decoder is not None:
-        (decoder,) = workers_of("voltage", cluster, [params.plan.decoder])
-        if named not in (None, decoder) or params.decode == "recompute":
-            raise PlanError(
-                f"voltage: the plan made by hand lets {params.plan.decoder} generate, and the parameters say "
-                "otherwise (decode_owner, decode): leave decoder out of the plan."
-            )
-        named = decoder
-    chooser = Chooser(cluster, model, demand, _options(model, demand, params), named)
+def rule(cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams) -> Division:
+    """The shares made by hand, else those of the paper's rule, which has all workers. Raises `PlanError` if
+    the worker that is wanted cannot decode with them.
+    """
+    wanted = wanted_decoder(cluster, params)
+    devices: Sequence[int] = cluster.workers
     if params.plan is not None:
-        division = chooser.given(*ratios_by_hand("voltage", cluster, params.plan))
-        if division.owner is not None and division.owner not in division.devices:
-            raise PlanError(
-                f"voltage: {cluster.devices[division.owner].name} is to generate, and the plan made by hand "
-                "does not name it: give it rows, or 0 rows."
-            )
-        found = [division]
-    elif params.planner == "best":
-        found = chooser.searched()
+        devices, ratios = ratios_by_hand("voltage", cluster, params.plan)
     elif params.ratio == "even":
-        found = [chooser.even(cluster.workers)]
+        ratios = (1 / len(devices),) * len(devices)
     else:
-        found = [chooser.proportional(cluster.workers)]
-    if params.plan is None and params.fallback == "single":
-        found[0] = chooser.faster(found[0], chooser.alone())
-    wanted = [one for one in found if named is None or one.owner in (None, named)]
-    if named is not None and found[0].owner is not None and not wanted:
+        speeds = [1 / prefill_layer_s(cluster.devices[rank], model, demand) for rank in devices]
+        ratios = tuple(speed / sum(speeds) for speed in speeds)
+    owner = _owner(cluster, model, demand, params, devices, ratios, wanted)
+    if owner is not None and owner not in devices:
         raise PlanError(
-            f"voltage: {cluster.devices[named].name} is to generate, but with causal_trim only "
-            f"{cluster.devices[found[0].owner].name}, which has the last positions, fills a whole KV cache: "
+            f"voltage: {cluster.devices[owner].name} is to generate, and the plan made by hand does not name "
+            "it: give it rows, or 0 rows."
+        )
+    if owner is not None and wanted not in (None, owner):
+        raise PlanError(
+            f"voltage: {cluster.devices[wanted].name} is to generate, but with causal_trim only "
+            f"{cluster.devices[owner].name}, which has the last positions, fills a whole KV cache: "
             f"name it, or switch causal_trim off."
         )
-    return wanted
+    return Division(tuple(devices), ratios, owner)
 
 
-def _check_params(model: ModelSpec, params: VoltageParams) -> None:
+def wanted_decoder(cluster: ClusterSpec, params: VoltageParams) -> int | None:
+    """The rank that is to decode, None for any. Raises `PlanError` where a plan made by hand is at odds with
+    the parameters.
+    """
+    named = named_worker(cluster, params.decode_owner, "parameters of voltage, decode_owner")
+    if params.plan is None or params.plan.decoder is None:
+        return named
+    (decoder,) = workers_of("voltage", cluster, [params.plan.decoder])
+    if named not in (None, decoder) or params.decode == "recompute":
+        raise PlanError(
+            f"voltage: the plan made by hand lets {params.plan.decoder} generate, and the parameters say "
+            "otherwise (decode_owner, decode): leave decoder out of the plan."
+        )
+    return decoder
+
+
+def _owner(
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    demand: Demand,
+    params: VoltageParams,
+    devices: Sequence[int],
+    ratios: Sequence[float],
+    wanted: int | None,
+) -> int | None:
+    """Who decodes with a KV cache: the one that is wanted, else the fastest; with trimmed keys the one that
+    has the last rows.
+    """
+    if not decodes_with_cache(demand, params):
+        return None
+    if params.causal_trim:
+        ends = bounds(demand.rows, ratios)
+        return devices[max(i for i in range(len(ratios)) if ends[i] < ends[i + 1])]
+    if wanted is not None:
+        return wanted
+    order = nearest_first(cluster, model, demand)
+    return min(devices, key=lambda rank: (layer_s(cluster.devices[rank], model, demand), order.index(rank)))
+
+
+def decodes_with_cache(demand: Demand, params: VoltageParams) -> bool:
+    """Whether one device generates all tokens but the first."""
+    return demand.generates and params.decode != "recompute"
+
+
+def check_params(model: ModelSpec, params: VoltageParams) -> None:
+    """Check that parameters go with each other and with the model; raises `SpecError`."""
     where = "parameters of voltage"
     if params.gather == "causal" and not (model.causal and params.causal_trim):
         raise SpecError(

@@ -18,8 +18,6 @@ from engine.ops.positions import Order, PositionBlock
 OrderChoice = Literal["auto", "naive", "reorder"]
 ShardTime = Callable[[int, int, int], float]
 """Seconds of device `index` for rows [start, stop)."""
-DivisionCost = Callable[[Sequence[int], Sequence[float]], tuple[float, ...]]
-"""What `search` minimises, of the devices' rows and their seconds."""
 
 
 def bounds(num_positions: int, ratios: Sequence[float]) -> tuple[int, ...]:
@@ -95,20 +93,16 @@ def shard_of(
     )
 
 
-def slowest_first(sizes: Sequence[int], times_s: Sequence[float]) -> tuple[float, ...]:
-    """The cost of a division by its slowest device; ties are broken by the next slowest."""
-    return tuple(sorted(times_s, reverse=True))
-
-
 def search(
     num_positions: int,
     start: Sequence[int],
     shard_s: ShardTime,
     keeps: int | None = None,
-    cost: DivisionCost = slowest_first,
+    first: Callable[[tuple[int, ...]], float] = lambda sizes: 0.0,
 ) -> tuple[int, ...]:
-    """Hill-climb from the bounds `start` to bounds with the least `cost` of sizes and times; device `keeps`
-    stays with one row at least.
+    """Hill-climb from the bounds `start` to bounds with the least `first` of all sizes, of equals those with
+    which the slowest device, then the next slowest, takes the least time; device `keeps` stays with one row
+    at least.
 
     Moves rows from the slowest device to any other, in steps that halve when no move helps; a device's
     time is no linear function of its rows, so proportional shares are seldom best.
@@ -122,8 +116,11 @@ def search(
             at += size
         return result
 
-    sizes = [stop - first for first, stop in pairwise(start)]
-    best, step = cost(sizes, times(sizes)), max(1, num_positions // 4)
+    def cost(sizes: Sequence[int]) -> list[float]:
+        return [first(tuple(sizes)), *sorted(times(sizes), reverse=True)]
+
+    sizes = [stop - begin for begin, stop in pairwise(start)]
+    best, step = cost(sizes), max(1, num_positions // 4)
     while step:
         now = times(sizes)
         slowest = now.index(max(now))
@@ -133,7 +130,7 @@ def search(
                 moved = list(sizes)
                 moved[slowest] -= step
                 moved[other] += step
-                moves.append((cost(moved, times(moved)), moved))
+                moves.append((cost(moved), moved))
         better, moved = min(moves, default=(best, sizes))
         if better < best:
             best, sizes = better, moved

@@ -27,7 +27,7 @@ from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag
 from engine.strategies.voltage.forward import forward_pass
 from engine.strategies.voltage.layout import PositionsLayout
-from engine.strategies.voltage.plan import VoltageParams, voltage_plan
+from engine.strategies.voltage.plan import VoltageParams, plan_with, rule
 from engine.strategies.voltage.report import PositionsReport, positions_report
 
 
@@ -131,7 +131,8 @@ class DividesRows(Positions[ParamsT]):
             )
         )
         demand = demand_of(model, workload, self.batches_bursts)
-        return voltage_plan(self.name, cluster, model, demand, VoltageParams(plan=by_hand))
+        params = VoltageParams(plan=by_hand)
+        return plan_with(self.name, cluster, model, demand, params, rule(cluster, model, demand, params))
 
 
 async def _decode(ctx: Ctx, plan: Plan[PositionsLayout], step: Step, x: Tensor | None) -> Tensor | None:

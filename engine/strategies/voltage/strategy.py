@@ -11,8 +11,9 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
 from engine.strategies.shared.demand import demand_of
+from engine.strategies.voltage.best import chosen_plan
 from engine.strategies.voltage.layout import PositionsLayout
-from engine.strategies.voltage.plan import VoltageParams, voltage_plan
+from engine.strategies.voltage.plan import VoltageParams
 from engine.strategies.voltage.positions_program import Positions
 
 
@@ -32,4 +33,4 @@ class Voltage(Positions[VoltageParams]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: VoltageParams
     ) -> Plan[PositionsLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return voltage_plan(self.name, cluster, model, demand, params)
+        return chosen_plan(self, cluster, model, demand, params)

@@ -112,13 +112,13 @@ class SimulatedWorld:
     def now_s(self) -> float:
         return self.kernel.now_s
 
-    def layer_s(self, token: int, layer: int) -> float:
-        """Seconds of `layer` in a run without a trace, in the pass of this token: on the device that ends it
-        last, from the end of the layer before. Others may still make up for a late start.
+    def layer_s(self, token: int, layer: int, layers: int) -> float:
+        """Seconds of a layer in a run without a trace, in the pass of this token: the mean of so many up to
+        `layer`, on the device that ends it last. Others may still make up for a late start.
         """
         ends = (device.layer_end_s for device in self.devices if (token, layer) in device.layer_end_s)
         last = max(ends, key=lambda end_s: end_s[token, layer])
-        return last[token, layer] - last[token, layer - 1]
+        return (last[token, layer] - last[token, layer - layers]) / layers
 
     def run(
         self,

@@ -10,6 +10,7 @@ from engine.domain.errors import EdgeLoomError
 from engine.planning.search import Shares, moves
 from engine.runs.predict import predict, prepare
 from engine.strategies.planner.split import COLUMN_STEPS
+from engine.strategies.voltage.layout import PositionsLayout
 from tests.support.parameter_cases import with_params
 
 BEATEN = 0.98
@@ -19,14 +20,22 @@ CASES = 2
 
 
 def shares_of(layout):
+    """Amounts of `UNITS`; of Voltage rows, and 1 for who decodes."""
+    if isinstance(layout, PositionsLayout):
+        decodes = tuple(int(rank == layout.owner) for rank in layout.devices)
+        return Shares(layout.devices, (tuple(shard.size for shard in layout.shards), decodes))
     bounds = [getattr(layout, unit) for unit in UNITS if hasattr(layout, unit)]
     return Shares(layout.group, tuple(tuple(b - a for a, b in pairwise(cuts)) for cuts in bounds))
 
 
 def other_shares(spec, shares):
-    """A head, the least columns, or the least rows (a 32nd) of one member for another, or two of them."""
-    model, rows = spec.model, spec.workload.prompt_tokens
-    least = (model.group_size, model.intermediate_size // COLUMN_STEPS, max(1, rows // 32))
+    """A head, the least columns, or the least rows (a 32nd) of one member for another, or two of them; of
+    Voltage also another that decodes.
+    """
+    model, rows = spec.model, max(1, spec.workload.prompt_tokens // 32)
+    least = (model.group_size, model.intermediate_size // COLUMN_STEPS, rows)
+    if spec.strategy == "voltage":
+        least = (rows, 1)
     return set(moves(shares, least[: len(shares.amounts)], FINEST)) - {shares}
 
 
@@ -47,11 +56,20 @@ def other_groups(spec, shares):
 
 def latency_s(spec, shares):
     """Predicted seconds of these shares; infinity where they have no room."""
+    names, decoder, units, amounts = (
+        [spec.cluster.devices[rank].name for rank in shares.group],
+        None,
+        UNITS,
+        shares.amounts,
+    )
+    if spec.strategy == "voltage":
+        units, (rows, decodes) = ("rows",), amounts
+        amounts, decoder = (rows,), dict(zip(decodes, names, strict=True)).get(1)
     devices = [
-        {"device": spec.cluster.devices[rank].name, **dict(zip(UNITS, amounts, strict=False))}
-        for rank, amounts in zip(shares.group, zip(*shares.amounts, strict=True), strict=True)
+        {"device": name, **dict(zip(units, mine, strict=False))}
+        for name, mine in zip(names, zip(*amounts, strict=True), strict=True)
     ]
-    by_hand = PlanByHand.model_validate({"devices": devices}).model_dump()
+    by_hand = PlanByHand.model_validate({"devices": devices, "decoder": decoder}).model_dump()
     try:
         return predict(with_params(spec, planner="best", plan=by_hand)).latency_s
     except EdgeLoomError:
@@ -60,7 +78,12 @@ def latency_s(spec, shares):
 
 @pytest.mark.parametrize(
     ("name", "neighbours"),
-    [("megatron", other_shares), ("galaxy", other_shares), ("deepspeed", other_groups)],
+    [
+        ("megatron", other_shares),
+        ("galaxy", other_shares),
+        ("voltage", other_shares),
+        ("deepspeed", other_groups),
+    ],
 )
 def test_no_best_plan_is_beaten_by_one_that_is_one_move_away(name, neighbours):
     compared, index = 0, METHODS.index(name)

@@ -10,8 +10,6 @@ from functools import cache
 import pytest
 
 from engine.domain.trace import Span
-from engine.strategies.shared.demand import demand_of
-from engine.strategies.voltage.time import forward_s
 from tests.support.small_cases import BERT, plan_of, play, sends, spec_of, star
 
 BERT_LARGE = BERT.model_copy(
@@ -94,16 +92,6 @@ def test_a_layer_s_messages_per_device_and_their_time(devices, elements, voltage
         if name == "voltage":
             assert sent / 4 == pytest.approx(elements, abs=0.05)
         assert sent * 8 / 5e8 * 1e3 == pytest.approx(ms, abs=1e-3)
-
-
-@pytest.mark.parametrize("bit_per_s", [2e8, 5e8])
-@pytest.mark.parametrize("devices", [1, 2, 3, 6])
-def test_the_planner_s_cost_model_is_what_the_simulated_world_takes(devices, bit_per_s):
-    spec = spec_at("voltage", devices, bit_per_s)
-    shards = plan_of(spec).layout.shards
-    demand = demand_of(spec.model, spec.workload, True)
-    planned_s = forward_s(spec.cluster, spec.model, demand, shards, shards)
-    assert planned_s == pytest.approx(latency_s("voltage", devices, bit_per_s), rel=0.02)
 
 
 @pytest.mark.parametrize(("bit_per_s", "used"), [(1e8, 1), (2e8, 1), (4e8, 6), (5e8, 6)])

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from engine.domain.errors import PlanError
 from engine.domain.trace import Span
 from engine.models import catalogue
-from engine.strategies.shared.demand import demand_of
-from engine.strategies.voltage.partition import best_bounds, last_layer, shards_at
-from engine.strategies.voltage.time import forward_s
+from engine.strategies.voltage.partition import best_bounds, shards_at
 from tests.support.adaptlink_cases import with_memory
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, play, spec_of, star
 
@@ -90,46 +88,9 @@ def test_the_search_is_never_slower_than_even_shares_or_any_single_device(
         spec = spec_with()
         one = spec.cluster.without(ranks - {rank})
         alone_s.append(latency_s(spec.model_copy(update={"cluster": one})))
-    # the planned time of a pass is a few percent off the simulated one
-    assert searched_s <= min(even_s, *alone_s) * 1.05
-    assert fallback_s <= min(even_s, *alone_s) * 1.05
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.lists(st.floats(10, 11.5), min_size=1, max_size=5),
-    st.lists(st.floats(8, 9.5), min_size=6, max_size=6),
-    st.booleans(),
-    st.sampled_from(["direct", "ring", "causal"]),
-    st.sampled_from(["even", "proportional"]),
-)
-def test_the_planned_time_of_a_pass_is_the_simulated_one(powers, links, terminal, gather, ratio):
-    """Messages that share a link are taken to arrive together, so a plan may be a little too slow."""
-    model = GPT2.model_copy(
-        update={"num_layers": 8, "hidden_size": 256, "head_dim": 64, "intermediate_size": 1024}
-    )
-    cluster = star([10**power for power in powers], terminal=terminal, **EXACT)
-    spec = at_rates(
-        spec_of(
-            "voltage",
-            model,
-            cluster,
-            rows=60,
-            new_tokens=1,
-            gather=gather,
-            ratio=ratio,
-            causal_trim=gather == "causal",
-        ),
-        *(10**power for power in links),
-    )
-    plan = plan_of(spec)
-    layout, trace = plan.layout, play(spec, plan)
-    spans = [item for item in trace if isinstance(item, Span) and item.kind in ("compute", "recv")]
-    begin_s = max(item.end_s for item in spans if item.name == "embed")
-    end_s = max(item.end_s for item in spans if item.layer >= 0)
-    demand, final = demand_of(model, spec.workload, True), last_layer(model, layout, layout.shards)
-    planned_s = forward_s(spec.cluster, model, demand, layout.shards, final, layout.gather, layout.owner)
-    assert planned_s == pytest.approx(end_s - begin_s, rel=0.2)
+    # few layers and tokens stand for all
+    assert searched_s <= min(even_s, *alone_s) * 1.02
+    assert fallback_s <= min(even_s, *alone_s) * 1.02
 
 
 @pytest.mark.parametrize("rates", [(4e9, 1e9), (1e9, 3e9)])
@@ -149,8 +110,7 @@ def test_of_two_devices_the_search_finds_the_bounds_of_brute_force(rates, gather
         return latency_s(spec, plan.model_copy(update={"layout": layout}))
 
     searched = spec.model_copy(update={"params": params | {"planner": "best"}})
-    # the search shares a device's link among its messages; simulated, the first one is ahead of the others
-    assert latency_s(searched) <= min(simulated_s(stop) for stop in range(1, 24)) * 1.03
+    assert latency_s(searched) <= min(simulated_s(stop) for stop in range(1, 24)) * 1.01
 
 
 def test_the_search_leaves_out_a_device_without_memory_for_the_model():
