@@ -29,18 +29,17 @@ LayoutT = TypeVar("LayoutT", bound=Layout, default=Any)
 
 STARTS = 10
 """How many of the groups that are best by estimate may be played."""
-ALONE = 3
-"""How many devices are played alone, however bad that looks."""
 
 
 class GroupSearch(ABC, Generic[LayoutT]):
     """The search for one run.
 
     refined_groups, refined_members: in so many of the best groups, of at most so many members, it also begins
-    with shares that are balanced by estimate.
+    with shares that are balanced by estimate. alone_played: so many devices are played alone, however bad
+    that looks.
     """
 
-    refined_groups, refined_members = 3, 8
+    refined_groups, refined_members, alone_played = 3, 8, 3
 
     def __init__(self, judge: Judge, cluster: ClusterSpec, model: ModelSpec, demand: Demand):
         self.judge, self.cluster, self.model, self.demand = judge, cluster, model, demand
@@ -85,7 +84,9 @@ class GroupSearch(ABC, Generic[LayoutT]):
         for group in able[: self.refined_groups] or [order]:
             if 1 < len(group) <= self.refined_members:
                 starts += self.refined(group)
-        alone = [start for group in able if len(group) == 1 for start in self.starts(group)][:ALONE]
+        alone = [start for group in able if len(group) == 1 for start in self.starts(group)][
+            : self.alone_played
+        ]
         steps, sure = self.steps(), [*self.rule(order), *alone]
         for shares in fastest_shares(starts, order, steps, self.estimate_s, self.seconds, self.fits, sure):
             with contextlib.suppress(PlanError):

@@ -15,7 +15,7 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.domain.cluster import ClusterSpec, Hop
+from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.units import BITS_PER_BYTE
@@ -27,7 +27,7 @@ from engine.planning.search import Shares
 from engine.program.frames import framed_bytes
 from engine.program.strategy import Strategy
 from engine.strategies.planner.groups import Group
-from engine.strategies.planner.search import ALONE, GroupSearch
+from engine.strategies.planner.search import GroupSearch
 from engine.strategies.shared.demand import (
     Demand,
     SizedOp,
@@ -122,7 +122,7 @@ class RowSearch(GroupSearch[PositionsLayout]):
     def alone(self) -> tuple[Shares | None, float]:
         """The fastest of a few devices that alone are fast by estimate, and its seconds."""
         ones = [one for rank in self.cluster.workers for one in self.starts((rank,)) if self.fits(one)]
-        played = {one: self.seconds(one) for one in sorted(ones, key=self.estimate_s)[:ALONE]}
+        played = {one: self.seconds(one) for one in sorted(ones, key=self.estimate_s)[: self.alone_played]}
         return min(played.items(), key=lambda item: item[1], default=(None, inf))
 
     def rule(self, group: Group) -> list[Shares]:
@@ -258,10 +258,10 @@ class RowSearch(GroupSearch[PositionsLayout]):
         if gather == "ring":  # to the right go all rows but those that are there
             steps = len(group) - 1
             carried = {(i, j): [k for k in members if k != j] for i, j in pairwise([*members, 0])}
-        loads: dict[Hop, NDArray[np.float64]] = {}
+        loads: dict[tuple[int, bool], NDArray[np.float64]] = {}
         for (i, j), whose in carried.items():
             for hop in self.cluster.path(group[i], group[j]):
-                load = loads.setdefault(hop, np.zeros(len(group)))
+                load = loads.setdefault((hop.link, hop.forward), np.zeros(len(group)))
                 load[whose] += BITS_PER_BYTE / self.cluster.links[hop.link].rate(hop.forward)
         least_s = max(fixed_s(self.cluster, group[i], group[j]) for i, j in carried)
         return steps * least_s, np.array(list(loads.values()))
