@@ -15,6 +15,7 @@ from emulator.session import server
 from emulator.session.client import _drain, _SessionClient
 from emulator.session.limits import Guard, Limits
 from emulator.session.server import BATCH_S, Session
+from emulator.session.turns import Turn
 from emulator.session.wire import JsonLines
 from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
@@ -143,7 +144,8 @@ def client(*received: list[dict[str, object]], commands: tuple[dict[str, str], .
         asked.put(command)
     events: list[object] = []
     endless = Guard(Limits(math.inf, 7), MemoryGroup(0))
-    made = _SessionClient(FakeIsolated(), events.extend, asked, endless)  # type: ignore[arg-type]
+    turn = Turn((), frozenset())
+    made = _SessionClient(FakeIsolated(), turn, events.extend, asked, endless)  # type: ignore[arg-type]
     made.lines = FakeLines(*received)  # type: ignore[assignment]
     return made, events
 
