@@ -53,7 +53,8 @@ def problems(items: Sequence[Any], data: Any) -> list[tuple[str, str]]:
         is_other_kind = item["type"] == "too_short" or len(place) < len(item["loc"])
         if not is_other_kind or not any(other[: len(place)] == place != other for other in places):
             found.setdefault(place, []).append(item)
-    return [(field_path(place), _complaint(group, _at(data, place))) for place, group in found.items()]
+    values = {place: ... if data is None else _at(data, place) for place in found}  # ...: nobody knows
+    return [(field_path(place), _complaint(group, values[place])) for place, group in found.items()]
 
 
 def field_path(location: Location) -> str:

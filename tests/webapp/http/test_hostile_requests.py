@@ -39,6 +39,11 @@ def test_an_address_with_a_nul_is_refused_in_a_sentence_whoever_asks(path: str, 
     assert (answer.status_code, b"NUL character" in answer.content) == (400, True)
 
 
+def test_a_wrong_part_of_an_address_is_named_with_what_it_is(alice: Browser) -> None:
+    answer = alice.get("/runs/export/xml", ids="1")
+    assert answer.json()["detail"] == "kind: expected 'csv' or 'parquet', got 'xml'."
+
+
 def test_a_refusal_below_v1_has_openai_s_form() -> None:
     answer = Client().get("/v1/models/%00")
     error = answer.json()["error"]
