@@ -119,6 +119,7 @@ def _sent(request: HttpRequest, where: str) -> Any:
     """What the request has in its body, its query, …, where pydantic found it wrong; None: nobody knows."""
     if where == "body":
         return checked_json(request.body)
+    assert request.resolver_match is not None, "a view has answered"
     values = {"query": request.GET, "form": request.POST, "path": request.resolver_match.kwargs}.get(where)
     return None if values is None else dict(values.items())
 
