@@ -84,7 +84,11 @@ def test_every_request_gets_the_tokens_that_it_gets_alone(name, scheduler):
 
 @pytest.mark.parametrize("name", ["single", "gpipe"])
 def test_processes_over_sockets_give_the_tokens_of_transformers(name):
-    rows = [{"at_s": 0.01 * index, "prompt_tokens": 3 + index, "new_tokens": 4} for index in range(4)]
+    """Two that are there from the start meet in a step, whenever the others come."""
+    arrivals_s = (0.0, 0.0, 0.01, 0.02)
+    rows = [
+        {"at_s": at_s, "prompt_tokens": 3 + index, "new_tokens": 4} for index, at_s in enumerate(arrivals_s)
+    ]
     spec = spec_of(name, GPT2, rows, scheduler="chunked", chunk_tokens=4)
     report, trace = run_local(spec.model_copy(update={"dilation": 2.0}))
     assert report["outcome"]["kind"] == "finished", report["outcome"]
