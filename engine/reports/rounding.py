@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from engine.domain.sampling import Sampling
-from engine.models.reference.choices import chosen, lead
+from engine.models.reference.choices import lead, next_token
 
 if TYPE_CHECKING:
     import torch
@@ -83,8 +83,8 @@ def measure_rounding(
     margins = [
         lead(exact_rows[index], sampling, index, best, token)
         for rows, exact_rows, tokens, sampling in zip(library, wide, emitted, samplings, strict=True)
-        for index, (best, token) in enumerate(zip(chosen(rows, sampling), tokens, strict=bool(tokens)))
-        if best != token
+        for index, token in enumerate(tokens)
+        if (best := next_token(rows[index], sampling, index)) != token
     ]
     return Rounding(
         error_max=max(

@@ -47,13 +47,13 @@ DRAINED = Announcement(
 
 
 # Where planning happens -----------------------------------------------------------------------------
-def test_without_a_planning_worker_a_run_is_kept_as_failed(
+def test_without_a_planning_worker_no_run_is_kept(
     planning_as_it_is: None, live_redis: redis.Redis, no_strategy_plans: None, alice: Browser
 ) -> None:
     response = alice.post("/runs", request_body())
     assert "No planning worker is running" in refusal(response, 503)
     assert int(response["Retry-After"]) > 0
-    assert Run.objects.get().status == "failed"
+    assert not Run.objects.exists()
 
 
 def test_a_question_waits_for_a_worker_that_is_about_to_start(
