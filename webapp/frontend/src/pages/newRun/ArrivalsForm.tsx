@@ -23,9 +23,9 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
 ];
 
 const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
-  { value: 'fcfs', label: 'One batch after the other (first come, first served)' },
-  { value: 'continuous', label: 'Requests join between two tokens of others (continuous batching)' },
-  { value: 'chunked', label: 'The same, with prompts in parts (chunked prefill)' },
+  { value: 'fcfs', label: 'First come, first served: one batch after the other' },
+  { value: 'continuous', label: 'Continuous batching: requests join between two tokens of others' },
+  { value: 'chunked', label: 'Chunked prefill: the same, with prompts in parts' },
 ];
 
 /** A service for one request would be of little use. */
@@ -90,7 +90,7 @@ export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
           />
           {arrivals.pattern !== 'serve' && (
             <Select
-              label="Admitted"
+              label="Requests admitted"
               data={SCHEDULERS}
               allowDeselect={false}
               value={arrivals.scheduler}

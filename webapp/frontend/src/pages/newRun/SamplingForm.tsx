@@ -27,7 +27,7 @@ export function SamplingForm({ draft: { sampling }, set, errorOf }: Props) {
         <>
           <NumberInput
             label="Top-p"
-            description="The first that have so much together"
+            description="The fewest that together are so likely"
             value={sampling.topP}
             min={0.01}
             max={1}
