@@ -81,8 +81,8 @@ def test_steps_count_requests_tokens_layers_and_devices() -> None:
 
 
 def test_more_devices_than_an_emulation_carries_are_refused(alice: Browser) -> None:
-    sentence = refusal(alice.post("/runs", request_body(cluster=line(257))))
-    assert sentence == "cluster.devices: 257 devices to emulate, and the limit is 256."
+    sentence = refusal(alice.post("/runs", request_body(cluster=line(129))))
+    assert sentence == "cluster.devices: 129 devices to emulate, and the limit is 128."
 
 
 def test_a_cluster_of_1001_devices_is_refused_wherever_it_comes_from(alice: Browser) -> None:
