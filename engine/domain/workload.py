@@ -23,7 +23,7 @@ class TracedRequest(Value):
 
     tokens: the ids of its prompt, where they are known; else the seed decides them. person: who
     sent it, where people take turns (serve). sampling: how its tokens are drawn, where that is not the
-    workload's way.
+    workload's way; of a request that people sent (serve), None: they are the most likely ones.
     """
 
     at_s: NonNegative
@@ -69,7 +69,8 @@ class Workload(Value):
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
 
     Tokens are the most likely ones, or with a `temperature` drawn at random, as the run's seed says: of
-    one request the same in every method, batch and order, and after a failure.
+    one request the same in every method, batch and order, and after a failure. What people send may say
+    otherwise (serve).
     """
 
     prompt: str | None = None
@@ -187,8 +188,6 @@ class Workload(Value):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
         if self.temperature and not self.new_tokens:
             raise ValueError("temperature is given, and new_tokens is 0: no token is drawn")
-        if self.temperature and self.is_open:
-            raise ValueError("temperature is given, and a service takes the most likely tokens: leave it out")
         if not self.temperature and (self.top_k or self.top_p < 1):
             raise ValueError("top_k or top_p is given, and temperature is 0: give a temperature, or neither")
         if self.chat and self.prompt is None:

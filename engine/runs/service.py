@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.events import RequestRefused
+from engine.domain.sampling import Sampling
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -117,6 +118,7 @@ class Service:
             arrival_s=self.run.now_s,
             stop_tokens=stop_tokens(spec.weights) if command.get("stops", True) else (),
             person=person,
+            sampling=self._sampling(command.get("sampling") or {}, index),
         )
         self.run.requests += (request,)
         self.ids[name] = index
@@ -196,6 +198,14 @@ class Service:
                 return written
         return encode(spec.model, spec.weights, text)
 
+    def _sampling(self, said: dict[str, Any], index: int) -> Sampling | None:
+        """How a request's tokens are drawn: as it says, else as the run does. Two requests with one prompt
+        and one `seed` of their own get one answer.
+        """
+        fields = {name: said[name] for name in ("temperature", "top_p", "top_k") if name in said}
+        work = self.workload.model_copy(update=fields)
+        return work.sampling(said["seed"], 0) if "seed" in said else work.sampling(self.run.spec.seed, index)
+
     def _withdraw(self, name: str, by: str, command: LiveCommand) -> None:
         """Cancel a request, or count its answer so far as the whole one. Of an unknown one, nothing."""
         index = self.ids.get(name)
@@ -254,6 +264,7 @@ def recorded(
             "new_tokens": request.new_tokens,
             "tokens": request.tokens,
             "person": request.person,
+            "sampling": request.sampling,
         }
         for request in kept
     ]

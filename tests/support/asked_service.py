@@ -18,14 +18,15 @@ class Asker:
     def __init__(self):
         self.commands, self.said = [], {}
 
-    def ask(self, name, tokens, new_tokens):
-        self.commands.append({"kind": "ask", "id": name, "tokens": tokens, "new_tokens": new_tokens})
+    def ask(self, name, tokens, new_tokens, **sampling):
+        command = {"kind": "ask", "id": name, "tokens": tokens, "new_tokens": new_tokens}
+        self.commands.append(command | {"sampling": sampling})
 
     def watch(self, event):
         if event.type == "process_log":
             self.said.setdefault(event.device, []).extend(event.lines)
         if event.type == "state" and event.state == "running":
-            self.ask("long", [1, 2, 3], 30)
+            self.ask("long", [1, 2, 3], 30, temperature=1.0, top_p=0.9, seed=7)
             self.ask("waits", [5, 6], 30)
             self.ask("short", [9, 8, 7, 6], 4)
         if event.type != "mark":

@@ -8,9 +8,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from engine.domain.complaints import field_path
 from engine.domain.errors import SpecError
+from engine.domain.sampling import MOST_TEMPERATURE, SEEDS
 from webapp.base import budgets
 from webapp.base.bodies import checked_json
-from webapp.serving.neutral import check_neutral, refusal, shown
+from webapp.serving.neutral import check_neutral, is_greedy, refusal, shown
 
 MOST_MESSAGES = 1000
 MOST_TOKENS = 1_000_000_000
@@ -81,7 +82,7 @@ class StreamOptions(BaseModel):
 
 class _Asked(BaseModel):
     """What both kinds of request have. `ignore_eos` is of vLLM and its load generators: the answer goes on
-    after a token that ends a text.
+    after a token that ends a text. How tokens are drawn is the run's way, where a request does not say it.
     """
 
     prompt_field: ClassVar[str]
@@ -93,6 +94,30 @@ class _Asked(BaseModel):
     stream_options: StreamOptions | None = Field(default=None, description="an object")
     stop: Annotated[tuple[str, ...], BeforeValidator(_stops)] = ()
     ignore_eos: bool | None = Field(default=False, description=_YES)
+    temperature: float | None = Field(
+        default=None,
+        strict=True,
+        ge=0,
+        le=MOST_TEMPERATURE,
+        description=f"a number from 0 to {MOST_TEMPERATURE:g}",
+    )
+    top_p: float | None = Field(
+        default=None, strict=True, gt=0, le=1, description="a number above 0, and 1 at most"
+    )
+    top_k: int | None = Field(
+        default=None, strict=True, ge=-1, lt=SEEDS, description="a whole number, and -1 or 0 for all tokens"
+    )
+    seed: int | None = Field(
+        default=None, strict=True, ge=-SEEDS, lt=SEEDS, description="a whole number of 64 bits"
+    )
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """What the request says of how its tokens are drawn: values of `Workload`'s fields, and a `seed`."""
+        temperature = 0.0 if is_greedy(self.temperature) else self.temperature
+        top_k = None if self.top_k is None else max(self.top_k, 0)
+        said = {"temperature": temperature, "top_p": self.top_p, "top_k": top_k, "seed": self.seed}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def new_tokens(self) -> int | None:

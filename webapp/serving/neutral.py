@@ -19,7 +19,8 @@ class Neutral(NamedTuple):
     why: str
 
 
-_GREEDY = "a run always takes the most likely token, once"
+_ONE_ANSWER = "a run answers once"
+_AS_LIKELY = "a token is as likely as the model says"
 _TEXT_ALONE = "a run answers with text alone"
 _NO_TOOLS = "a run knows no tools"
 
@@ -27,18 +28,15 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 """A model that knows no efforts answers as always, and no run's chat template is told of them: as in vLLM."""
 
 NEUTRAL = {
-    "n": Neutral((1,), _GREEDY),
-    "best_of": Neutral((1,), _GREEDY),
-    "temperature": Neutral((0,), _GREEDY),
-    "top_p": Neutral((1,), _GREEDY),
-    "top_k": Neutral((1, 0, -1), _GREEDY),
-    "min_p": Neutral((0,), _GREEDY),
-    "presence_penalty": Neutral((0,), _GREEDY),
-    "frequency_penalty": Neutral((0,), _GREEDY),
-    "repetition_penalty": Neutral((1,), _GREEDY),
-    "length_penalty": Neutral((1,), _GREEDY),
-    "logit_bias": Neutral(({},), _GREEDY),
-    "use_beam_search": Neutral((False,), _GREEDY),
+    "n": Neutral((1,), _ONE_ANSWER),
+    "best_of": Neutral((1,), _ONE_ANSWER),
+    "min_p": Neutral((0,), "a run draws among the tokens of top_p and top_k alone"),
+    "presence_penalty": Neutral((0,), _AS_LIKELY),
+    "frequency_penalty": Neutral((0,), _AS_LIKELY),
+    "repetition_penalty": Neutral((1,), _AS_LIKELY),
+    "length_penalty": Neutral((1,), _ONE_ANSWER),
+    "logit_bias": Neutral(({},), _AS_LIKELY),
+    "use_beam_search": Neutral((False,), _ONE_ANSWER),
     "min_tokens": Neutral((0,), "an answer ends where the model ends it, unless ignore_eos is true"),
     "stop_token_ids": Neutral(([],), "an answer ends at the tokens that the model ends texts with"),
     "include_stop_str_in_output": Neutral((False,), "an answer ends before a stop text"),
@@ -66,25 +64,17 @@ NEUTRAL = {
 
 LABELS = frozenset({
     "user", "metadata", "safety_identifier", "prompt_cache_key", "request_id", "cache_salt",
-    "seed", "parallel_tool_calls",
+    "parallel_tool_calls",
 })  # fmt: skip
-"""Fields of which no value changes an answer: names of things, the seed of a choice without chance, and what
-belongs to tools.
-"""
-
-OF_SAMPLING = ("top_p", "top_k", "min_p")
-"""Which tokens chance may choose from: of no effect where the temperature is 0."""
+"""Fields of which no value changes an answer: names of things, and what belongs to tools."""
 
 
 def check_neutral(asked: dict[str, Any], understood: frozenset[str]) -> None:
     """Check that no field besides those `understood` asks for another answer. Raises `SpecError`."""
-    greedy = is_greedy(asked.get("temperature"))
     for name, value in asked.items():
         if value is None or name in understood or name in LABELS:
             continue
-        if name in OF_SAMPLING and greedy and isinstance(value, int | float):
-            continue
-        if name == "temperature" and greedy:
+        if name == "min_p" and is_greedy(asked.get("temperature")) and isinstance(value, int | float):
             continue
         if name == "min_tokens" and asked.get("ignore_eos") is True:
             continue

@@ -105,7 +105,8 @@ async def _answer(user: User, kind: Kind, body: Completion | Chat) -> HttpRespon
     asked = body.tokens_asked()
     if asked and body.new_tokens is None:  # a default, not what somebody asked for
         asked = min(asked, run.spec["workload"]["new_tokens"])
-    command = body.prompt_of() | {"new_tokens": asked, "stops": not body.ignore_eos}
+    how = {"new_tokens": asked, "stops": not body.ignore_eos, "sampling": body.sampling}
+    command = body.prompt_of() | how
     answer, created_s = Answer(), int(time.time())
     prefix = "chatcmpl" if kind == "chat" else "cmpl"
     form = Form(kind, f"{prefix}-{run.pk}-{time.time_ns():x}", created_s, body.model)

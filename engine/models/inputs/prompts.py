@@ -92,6 +92,8 @@ def _arriving(spec: RunSpec, prompts: Sequence[tuple[int, ...]]) -> tuple[Reques
 def _sampling(spec: RunSpec, request: int) -> Sampling | None:
     trace = spec.workload.trace
     own = trace[request].sampling if trace else None
+    if trace and spec.workload.is_open:
+        return own
     return own or spec.workload.sampling(spec.seed, request)
 
 

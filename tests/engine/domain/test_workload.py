@@ -37,7 +37,6 @@ def test_no_more_requests_are_in_work_at_once_than_come_and_may_be_served_togeth
         ({"temperature": 1, "top_k": -1}, "top_k"),
         ({"top_p": 0.9}, "temperature is 0: give a temperature"),
         ({"temperature": 1, "new_tokens": 0}, "no token is drawn"),
-        ({"temperature": 1, "pattern": "serve"}, "a service takes the most likely tokens"),
     ],
 )
 def test_a_way_to_draw_tokens_that_cannot_be_is_refused(given, says):

@@ -3,8 +3,10 @@
 import pytest
 
 from engine.domain.events import RequestRefused
+from engine.domain.sampling import SEEDS, Sampling
 from engine.domain.trace import Mark
 from engine.domain.workload import Workload
+from engine.models.inputs.prompts import requests_of
 from engine.runs.active_run import ActiveRun
 from engine.runs.predict import prepare
 from engine.runs.service import MOST_CHARS_PER_TOKEN, Service, recorded
@@ -74,6 +76,24 @@ def test_a_request_goes_to_the_source_with_its_time_and_its_number(case):
     (mark,) = case.events
     assert mark.name == "request_accepted"
     assert {"id": "a", "by": "carol", "prompt_tokens": 2, "new_tokens": 5}.items() <= mark.facts.items()
+
+
+def test_a_request_s_tokens_are_drawn_as_it_says_and_else_as_the_run_does(case):
+    case = case(temperature=0.7, top_k=40, requests=4, queue_limit=9)
+    case.ask("a")
+    case.ask("b")
+    case.ask("c", sampling={"temperature": 0.0, "top_p": 0.5})
+    case.ask("d", sampling={"top_k": 0, "top_p": 0.9, "seed": -1})
+    first, second, greedy, own = (request.sampling for request in case.run.requests)
+    assert (first.temperature, first.top_k, first.seed) == (0.7, 40, case.run.spec.seed)
+    assert first.stream != second.stream
+    assert greedy is None
+    assert own == Sampling(temperature=0.7, top_p=0.9, seed=SEEDS - 1)
+    kept = [
+        Mark(1.0, "token_emitted", "d0", {"request": index, "index": 0, "token": 1}) for index in (1, 2, 3)
+    ]
+    spec, _ = recorded(case.run.spec, case.run.requests, kept)
+    assert [request.sampling for request in requests_of(spec)] == [second, greedy, own]
 
 
 @pytest.mark.parametrize(

@@ -60,15 +60,12 @@ def test_an_answer_may_come_back_with_all_that_clients_know_of_it() -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"top_k": 1},
-        {"top_k": -1},
         {"temperature": 0, "top_p": 0.5, "top_k": 50, "min_p": 0.2},
         {"ignore_eos": True, "min_tokens": 9},
         {"tools": None, "anything": None},
         {"tool_choice": "auto", "tools": []},
         {"stop": None},
         {"stop": []},
-        {"temperature": 1e-9, "top_p": 0.5},
         {"add_generation_prompt": True, "continue_final_message": False, "chat_template_kwargs": {}},
         {"skip_special_tokens": True, "spaces_between_special_tokens": True, "bad_words": []},
         {"reasoning_effort": "low"},
@@ -78,6 +75,23 @@ def test_a_value_that_changes_nothing_is_taken(fields: dict[str, Any]) -> None:
     chat(**fields)
 
 
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, {}),
+        ({"temperature": None, "seed": None}, {}),
+        ({"temperature": 1e-9, "top_p": 0.5}, {"temperature": 0.0, "top_p": 0.5}),
+        ({"temperature": 1e-5, "seed": -3}, {"temperature": 1e-5, "seed": -3}),
+        ({"temperature": 1, "top_k": -1}, {"temperature": 1, "top_k": 0}),
+        ({"top_k": 40}, {"top_k": 40}),
+    ],
+)
+def test_how_tokens_are_drawn_is_what_a_client_says_of_it_and_no_more(
+    fields: dict[str, Any], said: dict[str, Any]
+) -> None:
+    assert chat(**fields).sampling == said
+
+
 def test_an_answer_may_end_at_one_of_sixteen_texts() -> None:
     assert chat(stop=list("abcdefghijklmnop")).stop == tuple("abcdefghijklmnop")
 
@@ -85,14 +99,16 @@ def test_an_answer_may_end_at_one_of_sixteen_texts() -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "blamed", "said"),
     [
-        (Chat, {"temperature": 0.7}, "temperature", "always takes the most likely token"),
-        (Chat, {"temperature": False}, "temperature", "false is given"),
-        (Chat, {"temperature": 1e-5}, "temperature", "always takes the most likely token"),
-        (Chat, {"temperature": -1e-9}, "temperature", "always takes the most likely token"),
+        (Chat, {"temperature": 10.5}, "temperature", "expected a number from 0 to 10"),
+        (Chat, {"temperature": False}, "temperature", "false is given, expected a number"),
+        (Chat, {"temperature": -1e-9}, "temperature", "expected a number from 0 to 10"),
+        (Chat, {"temperature": 0.7, "min_p": 0.2}, "min_p", "give 0 or leave it out"),
+        (Chat, {"top_p": 0}, "top_p", "expected a number above 0"),
+        (Chat, {"top_k": -2}, "top_k", "-1 or 0 for all"),
+        (Chat, {"seed": 1.5}, "seed", "a whole number of 64 bits"),
+        (Chat, {"presence_penalty": 0.5}, "presence_penalty", "as likely as the model says"),
         (Chat, {"chat_template_kwargs": {"a": 1}}, "chat_template_kwargs", "give {} or leave it out"),
         (Chat, {"reasoning_effort": "most"}, "reasoning_effort", 'give "none" or "minimal" or'),
-        (Chat, {"top_p": 0.5}, "top_p", "give 1 or leave it out"),
-        (Chat, {"top_k": 2}, "top_k", "give 1 or 0 or -1"),
         (Chat, {"n": True}, "n", "true is given"),
         (Chat, {"logprobs": 0}, "logprobs", "text alone"),
         (Chat, {"min_tokens": 9}, "min_tokens", "ignore_eos"),

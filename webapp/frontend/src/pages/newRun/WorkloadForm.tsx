@@ -128,7 +128,7 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           testId="assumed-tokens"
         />
       )}
-      {generates && !serves && <SamplingForm draft={draft} set={set} errorOf={errorOf} />}
+      {generates && <SamplingForm draft={draft} set={set} errorOf={errorOf} />}
       <ArrivalsForm draft={draft} model={model} set={set} errorOf={errorOf} />
     </>
   );

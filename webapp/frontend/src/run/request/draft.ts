@@ -232,7 +232,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
         requests: draft.requests,
       }),
       assumed_tokens: generates ? draft.assumedTokens : 0,
-      ...(generates && !serves && samplingFields(draft.sampling)),
+      ...(generates && samplingFields(draft.sampling)),
       image: model && model.image_rows > 0 ? draft.image : null,
       ...arrivalFields(draft.arrivals),
       token_limit_s: draft.tokenLimit_s,
