@@ -13,10 +13,10 @@ django.setup(set_prefix=False)
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
-from webapp.accounts.body_limit import BodyLimit  # noqa: E402
 from webapp.accounts.sockets import Guard, nowhere  # noqa: E402
 from webapp.events.consumers import websocket_paths  # noqa: E402
 from webapp.http import uploads  # noqa: E402
+from webapp.http.body_limit import BodyLimit  # noqa: E402
 from webapp.http.handler import OneThreadHandler  # noqa: E402
 
 uploads.begin()

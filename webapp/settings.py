@@ -248,8 +248,13 @@ LOGGING = {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"},
         "json": {"()": "webapp.base.logs.JsonLines"},
     },
+    "filters": {"own_traces": {"()": "webapp.base.logs.OwnTraces"}},
     "handlers": {
-        "console": {"class": "logging.StreamHandler", "formatter": env.str("LOOM_LOG_FORMAT", default="line")}
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": env.str("LOOM_LOG_FORMAT", default="line"),
+            "filters": ["own_traces"],
+        }
     },
     "root": {"handlers": ["console"], "level": "INFO"},
 }

@@ -103,6 +103,6 @@ def _kernels() -> str:
 def _rows(known: LinearTable) -> str:
     """Whether the loops for products of one row were there to be timed."""
     if known.row_library:
-        return "Our loops for one row are compiled."
-    why = "the compiler here could not" if compiler() else "there is no C compiler here"
-    return f"Our loops for one row are not compiled, {why}: torch's kernels do their work."
+        return "EdgeLoom's own kernels for products of one row are compiled."
+    why = "the C compiler failed" if compiler() else "there is no C compiler"
+    return f"EdgeLoom's own kernels for products of one row are not compiled, as {why}: torch's are used."

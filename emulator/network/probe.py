@@ -99,7 +99,7 @@ def probe() -> Capabilities:
                 "owners of turns",
                 users_are_told(),
                 False,
-                "the kernel tells whose a turn is, so that no stranger can hold emulations up",
+                "the kernel says whose turn it is, so that other users cannot hold emulations up",
                 "Use a kernel with unix_diag (sudo modprobe unix_diag): without it any user here can.",
             ),
             *(Capability(one.name, one.ok, False, one.what, f"To get it: {one.line}.") for one in grants()),

@@ -51,7 +51,7 @@ def answer(
     if alone is None and together is None:
         return Answer(yes=None, sentence=f"No strategy has a plan for {base.model.name} on these devices.")
     if together is None:
-        assert alone is not None, "one of both is there"
+        assert alone is not None, "together or alone"
         figure = f"{_said(alone, objective)}{_interval(alone, objective)}"
         if workers == 1:
             text = f"There is one device to compute: {figure} on {alone.devices[0]}."

@@ -87,15 +87,13 @@ def note_of(attempt: Attempt, report: RunReport, changed_live: bool) -> str:
     """What a report says of attempts; "" if there was one and that was enough."""
     said = []
     if attempt.number > 1:
-        said.append(
-            f"This is the {ORDINALS[attempt.number - 1]} attempt: those before it were late, by {BUSY}."
-        )
+        said.append(f"This is the {ORDINALS[attempt.number - 1]} attempt: {BUSY} delayed what came before.")
     late = report.fidelity.valid is False and report.fidelity.enough_dilation is not None
     if late and changed_live and may_repeat(report.spec):
         said.append("It was not repeated, because somebody changed something while it went on.")
     elif late and attempt.is_largest and may_repeat(report.spec):
         said.append(
-            f"It was not repeated: {attempt.dilation:g} is the largest dilation that is chosen by itself; "
-            f"it was late with it, by {BUSY}. Start it again when there is less, or give a dilation."
+            f"It was late with dilation {attempt.dilation:g}, too, the largest that EdgeLoom chooses: start "
+            f"it again when there is less {BUSY}, or give a dilation."
         )
     return " ".join(said)

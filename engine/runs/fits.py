@@ -88,7 +88,7 @@ def check_fits(spec: RunSpec, available_bytes: int) -> float:
     if requests * each.bytes <= available_bytes:
         return requests * each.wall_s
     most = available_bytes // each.bytes
-    field, remedy = "requests", f"at most {most:,} requests, which show as much"
+    field, remedy = "requests", f"at most {most:,} requests"
     if not most:
         most = spec.workload.new_tokens * available_bytes // each.bytes
         field, remedy = "new_tokens", f"at most {most:,} new tokens"

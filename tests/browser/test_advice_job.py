@@ -72,7 +72,9 @@ def test_new_run_says_once_why_a_run_cannot_be_and_leads_there(page: Page) -> No
     page.get_by_role("option", name="opt-13b").click()
     page.get_by_test_id("strategy-voltage").click()
     panel = page.get_by_test_id("prediction")
-    expect(panel).to_have_text("PredictedNo prediction, and no start: the reason stands under Strategy.")
+    expect(panel).to_have_text(
+        "PredictedThis run cannot be predicted or started: see the reason under Strategy."
+    )
     expect(page.get_by_text("voltage keeps all layers on every worker: give it more memory")).to_have_count(1)
     expect(page.get_by_test_id("start-run")).to_be_disabled()
     page.get_by_test_id("show-refusal").click()

@@ -36,7 +36,7 @@ LIMIT_S = 10
 """A task's time. Strategies that are not assessed within it are returned with that as their reason."""
 TASK_LIMIT_S = 30
 """What a busy machine may take for the assessment that was begun last."""
-NO_TIME = f"Not predicted: there was no time left of {LIMIT_S} s."
+NO_TIME = f"Not predicted: the methods before it took the {LIMIT_S} s that all have."
 ASSESSMENT_KEPT_S = 24 * 3600
 SUPPLY = Supply(topologies.presets, lambda: {name: catalogue.resolve(name) for name in catalogue.names()})
 """The presets of boards, and the catalogue's models."""

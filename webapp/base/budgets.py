@@ -103,7 +103,7 @@ def check_cluster(cluster: ClusterSpec, path: str) -> None:
     for index, link in enumerate(cluster.links):
         where = f"{path}.links[{index}]"
         if max(link.loss(True), link.loss(False)) > MAX_LOSS_FRAC:
-            expected = f"at most {MAX_LOSS_FRAC}; take a link out that nothing passes"
+            expected = f"at most {MAX_LOSS_FRAC}; remove a link that carries nothing"
             raise SpecError(f"{where}.loss_frac: expected {expected}.", [(f"{where}.loss_frac", expected)])
         _check_rates(link, where)
     for index, device in enumerate(cluster.devices):

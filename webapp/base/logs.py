@@ -1,4 +1,6 @@
-"""Log lines as JSON objects, with the id of the run that they are about."""
+"""Log lines: as JSON objects with the id of the run that they are about, and without traces of what only a
+request did wrong.
+"""
 
 from __future__ import annotations
 
@@ -33,3 +35,14 @@ class JsonLines(logging.Formatter):
         if record.exc_info:
             row["exception"] = self.formatException(record.exc_info)
         return json.dumps(row, ensure_ascii=False)
+
+
+class OwnTraces(logging.Filter):
+    """Takes the stack trace from what Django says of a suspicious request, such as one for another host name:
+    its sentence says all, and nothing here is broken.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security."):
+            record.exc_info = None
+        return True

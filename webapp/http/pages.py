@@ -36,8 +36,7 @@ def not_built() -> HttpResponse:
 
 def unknown_api(request: HttpRequest) -> HttpResponse:
     """Answer 404, in the form of the API's errors, for a path below /api/ without a route."""
-    detail = f"{request.path} does not exist: /api/docs has what does."
-    return JsonResponse({"detail": detail, "fields": []}, status=404)
+    return error(request.path, 404, f"{request.path} does not exist: /api/docs has what does.")
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -64,9 +63,12 @@ def broken(request: HttpRequest) -> HttpResponse:
 
 
 def refused(request: HttpRequest, status: int, detail: str, page: Callable[[], HttpResponse]) -> HttpResponse:
-    """An error in the form of the API below /api/, in OpenAI's below /v1/, else as Django's page."""
-    if request.path.startswith("/v1/"):
+    """An error in the form of the API that the path belongs to, or as Django's page."""
+    return error(request.path, status, detail) if request.path.startswith(("/v1/", "/api/")) else page()
+
+
+def error(path: str, status: int, detail: str) -> HttpResponse:
+    """An error in OpenAI's form below /v1/, elsewhere in that of the API."""
+    if path.startswith("/v1/"):
         return error_response(HttpError(status, detail))
-    if request.path.startswith("/api/"):
-        return JsonResponse({"detail": detail, "fields": []}, status=status)
-    return page()
+    return JsonResponse({"detail": detail, "fields": []}, status=status)

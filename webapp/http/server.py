@@ -1,7 +1,7 @@
 """Runs uvicorn so that it waits for a request only so long, and costs next to nothing while none comes.
 
 `python -m webapp.http.server webapp.asgi:application …`: its options are uvicorn's. A connection
-that sends half a request and then nothing would stay open for ever. `webapp/accounts/body_limit.py` waits for
+that sends half a request and then nothing would stay open for ever. `webapp/http/body_limit.py` waits for
 bodies.
 """
 
@@ -12,7 +12,8 @@ from typing import Any
 
 import uvicorn
 from uvicorn.config import HTTP_PROTOCOLS
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http import httptools_impl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_S = 20.0
 """Seconds from the connection, or the first byte of a later request, to the end of its headers."""
@@ -44,6 +45,15 @@ class ImpatientHttp(HttpToolsProtocol):
             self.deadline = None
 
 
+class Answer(RequestResponseCycle):
+    async def send(self, message: Any) -> None:
+        """Send nothing to who has gone: uvicorn learns a moment later that its connection is closed, and a
+        write until then would raise what looks like a defect of the application.
+        """
+        self.disconnected = self.disconnected or self.transport.is_closing()
+        await super().send(message)
+
+
 async def main_loop(server: uvicorn.Server) -> None:
     """Write the header with the date anew, and see whether to stop, once a second: uvicorn's own does it ten
     times.
@@ -54,6 +64,7 @@ async def main_loop(server: uvicorn.Server) -> None:
 
 def main() -> Any:
     uvicorn.Server.main_loop = main_loop  # type: ignore[assignment, method-assign]
+    httptools_impl.RequestResponseCycle = Answer  # type: ignore[misc]
     HTTP_PROTOCOLS["auto"] = "webapp.http.server:ImpatientHttp"
     return uvicorn.main()
 

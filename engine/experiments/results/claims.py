@@ -220,7 +220,7 @@ def _break_even(claim: BreakEven, experiment: Experiment, found: Sequence[Cell])
         crossed = [c for c in crossing_points(both) if c[3] != a_is_better_lower]
         places.append((crossed[-1][2] if claim.tested else crossed[-1][0]) if crossed else None)
     if not places:
-        return Finding("not known", f"Nowhere does each side have two values along {claim.along}.")
+        return Finding("not known", f"No line has two values on each side along {claim.along}.")
     known = [place for place in places if place is not None]
     factor = experiment.factor(claim.along)
     unit = factor.unit if factor else ""

@@ -49,7 +49,9 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     title = "Collaborative attention (EdgeFormer)"
     paper = "Yao et al., EdgeFormer"
     is_baseline = False
-    summary = "Owners of consecutive layers lend attention heads to neighbours; late, unimportant heads go."
+    summary = (
+        "Owners of consecutive layers lend attention heads to neighbours and prune late, unimportant ones."
+    )
     lossless = False
     batches_bursts = True
     rule = "Blocks go to owners in the order of their list: another order can be slower."

@@ -69,7 +69,7 @@ def test_a_run_that_is_not_valid_is_repeated_once_at_the_dilation_that_it_recomm
     assert played.dilations == [2.0, 9.0] and report.dilation == 9.0
     assert report.fidelity.valid and report.correctness.ok
     assert report.fidelity.notes == (
-        "This is the second attempt: those before it were late, by other work on this machine.",
+        "This is the second attempt: other work on this machine delayed what came before.",
     )
     assert played.seen(AttemptBegun) == [
         AttemptBegun(number=2, dilation=9.0, words="second attempt, dilation 9: other work on this machine")
@@ -102,9 +102,9 @@ def test_a_run_that_is_late_at_the_largest_dilation_goes_on_and_says_so(monkeypa
     assert played.dilations == [2.0, 16.0] and played.watched == [True, False]
     assert report.fidelity.valid is False
     assert report.fidelity.notes == (
-        "This is the second attempt: those before it were late, by other work on this machine. It was not "
-        "repeated: 16 is the largest dilation that is chosen by itself; it was late with it, by other work "
-        "on this machine. Start it again when there is less, or give a dilation.",
+        "This is the second attempt: other work on this machine delayed what came before. It was late with "
+        "dilation 16, too, the largest that EdgeLoom chooses: start it again when there is less other work "
+        "on this machine, or give a dilation.",
     )
 
 

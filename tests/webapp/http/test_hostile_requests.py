@@ -12,9 +12,8 @@ from asgiref.testing import ApplicationCommunicator
 from django.test import Client
 
 from tests.support.web import Browser, request_body
-from webapp.accounts import body_limit
 from webapp.asgi import application
-from webapp.http import server
+from webapp.http import body_limit, server
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 600
@@ -74,7 +73,7 @@ def cluster_with(**link: float) -> dict[str, Any]:
         ({"bit_per_s": 5e-324}, "links[0].bit_per_s", "expected 1e-30 to 1e+30, got 4.94066e-324"),
         ({"bit_per_s": 1e308}, "links[0].bit_per_s", "expected 1e-30 to 1e+30, got 1e+308"),
         ({"delay_s": 1e308}, "links[0].delay_s", "expected 1e-30 to 1e+30"),
-        ({"loss_frac": 0.99}, "links[0].loss_frac", "at most 0.9; take a link out that nothing passes"),
+        ({"loss_frac": 0.99}, "links[0].loss_frac", "at most 0.9; remove a link that carries nothing"),
     ],
 )
 def test_a_number_that_breaks_every_planner_is_refused_with_its_field(

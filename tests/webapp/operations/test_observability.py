@@ -9,6 +9,7 @@ import threading
 import time
 from contextlib import closing
 from datetime import timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +198,19 @@ def test_a_json_line_names_its_run_by_the_thread_or_by_the_message() -> None:
     assert line("run %s gets no prediction", 7)["run"] == 7
     assert "run" not in line("the worker runs 3 threads")
     assert "ValueError: broken" in line("run 5 broke", error=True)["exception"]
+
+
+def test_a_request_for_another_host_is_one_line_of_the_log_and_a_defect_has_its_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Anybody could fill the log with traces of his own requests."""
+    (console,) = [one for one in logging.getLogger().handlers if type(one) is logging.StreamHandler]
+    written = StringIO()
+    monkeypatch.setattr(console, "stream", written)
+    assert Client().get("/api/session", headers={"host": "evil.example"}).status_code == 400
+    assert "'evil.example'" in written.getvalue() and "Traceback" not in written.getvalue()
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logging.getLogger("django.request").exception("it broke")
+    assert "ValueError: broken" in written.getvalue()

@@ -223,6 +223,20 @@ def test_a_run_that_waits_for_its_turn_waits_for_the_next_worker_when_its_own_is
     assert states[:3] == ["queued"] * 3 and "cancelled" not in states and states[-1] == "finished"
 
 
+@pytest.mark.root
+def test_a_run_that_is_only_compared_keeps_its_report_when_its_worker_is_stopped(
+    emulate_worker: Worker, alice: Browser
+) -> None:
+    run_id = start(alice)
+    wait_until(
+        lambda: Run.objects.get(pk=run_id).status in ("verifying", *OVER), "its comparison", EMULATION_S
+    )
+    assert emulate_worker.stop() == 0
+    run = Run.objects.get(pk=run_id)
+    assert (run.status, run.correct, run.archived) == ("finished", True, True), run.error
+    emulate_worker.start()
+
+
 def descendants(pid: int) -> list[Process]:
     found = children(pid)
     return found + [below for child in found for below in descendants(child.pid)]

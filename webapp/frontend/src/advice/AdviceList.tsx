@@ -75,5 +75,5 @@ export function AdviceList({ rows, strategies, by, stale }: Props) {
 /** What the methods without a figure lack: a plan, or this figure alone. */
 function lack(rows: readonly Assessment[]): string {
   if (rows.every(({ total_s }) => total_s === null)) return 'cannot run';
-  return rows.length === 1 ? 'has no such figure' : 'have no such figure';
+  return 'without this figure';
 }

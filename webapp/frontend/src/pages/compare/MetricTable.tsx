@@ -176,7 +176,7 @@ interface ValueProps {
 }
 
 const VERDICT_TITLES = {
-  unclear: 'Chance alone may make this difference: runs of the same differ as much.',
+  unclear: 'This difference may be chance: repeats of one run differ as much.',
 } as const;
 
 function Value({ row, column, at }: ValueProps) {

@@ -41,14 +41,14 @@ export function PredictionPanel({ data, error, waiting, missing, refused, onRetr
         </Text>
       ) : error && !waiting && refused ? (
         <Text size="sm">
-          No prediction, and no start:{' '}
+          This run cannot be predicted or started:{' '}
           <Anchor
             component="button"
             size="sm"
             onClick={() => showSection(refused)}
             data-testid="show-refusal"
           >
-            the reason stands under {refused}
+            see the reason under {refused}
           </Anchor>
           .
         </Text>

@@ -115,6 +115,6 @@ function aboutPath(path: readonly PathPiece[]): string {
   const [activities, times] = [path.length - waits, waits].map((count) => count.toLocaleString('en'));
   return (
     `The line goes back from the end of the last request through ${activities} activities and ${times} waits. ` +
-    `Only a change of something on the line can make the run shorter.`
+    `The run gets shorter only if something on this line gets faster.`
   );
 }

@@ -10,8 +10,8 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 
 from tests.support.web import Browser, person
-from webapp.accounts import body_limit
 from webapp.asgi import application
+from webapp.http import body_limit
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PATIENCE_S = 600
@@ -59,6 +59,12 @@ def small(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
 async def test_a_length_over_the_limit_is_refused_before_the_body_comes(small: None, length: str) -> None:
     status, body, _ = await answer("/api/login", [], content_length=length)
     assert status == 413 and body["fields"] == [] and "1,000 bytes" in body["detail"]
+
+
+async def test_below_v1_a_refusal_has_openais_form(small: None) -> None:
+    status, body, _ = await answer("/v1/chat/completions", [b"x" * 600] * 5)
+    assert status == 413 and set(body) == {"error"}
+    assert body["error"]["type"] == "invalid_request_error" and "1,000 bytes" in body["error"]["message"]
 
 
 async def test_a_body_without_a_length_is_cut_off_at_the_limit(small: None) -> None:

@@ -7,7 +7,6 @@ the port could fill the disk.
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from typing import Any
 
@@ -17,6 +16,7 @@ from django.db import Error
 
 from webapp.accounts.roles import role
 from webapp.accounts.sockets import App, Scope, headers_of, who
+from webapp.http.pages import error
 
 MOST_BYTES = 12_000_000
 """Most bytes of any request but an upload of a model: a picture has 10 MB at most, with its form
@@ -41,7 +41,7 @@ class BodyLimit:
             limit = settings.MODEL_BYTES + FORM_BYTES
         length = headers_of(scope).get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > limit:
-            await refuse(send, limit)
+            await refuse(scope, send, limit)
             return
         received, complete = 0, False
         began_s = time.monotonic()
@@ -52,13 +52,13 @@ class BodyLimit:
             try:
                 message = await asyncio.wait_for(receive(), None if complete else patience_s)
             except TimeoutError:
-                await answer(send, 408, "The request's body did not arrive in time: send it again.")
+                await answer(scope, send, 408, "The request's body did not arrive in time: send it again.")
                 return {"type": "http.disconnect"}
             complete = not message.get("more_body", False)
             received += len(message.get("body", b""))
             if received <= limit:
                 return message
-            await refuse(send, limit)
+            await refuse(scope, send, limit)
             return {"type": "http.disconnect"}  # Django gives the request up, and its temporary file
 
         await self.inner(scope, counted, send)
@@ -73,13 +73,13 @@ async def may_upload(scope: Scope) -> bool:
         return False  # nobody is known while the database does not answer
 
 
-async def refuse(send: Any, limit: int) -> None:
-    await answer(send, 413, f"The request's body is longer than {limit:,} bytes, the limit here: send less.")
+async def refuse(scope: Scope, send: Any, limit: int) -> None:
+    sentence = f"The request's body is longer than {limit:,} bytes, the limit here: send less."
+    await answer(scope, send, 413, sentence)
 
 
-async def answer(send: Any, status: int, detail: str) -> None:
-    """Answer with an error in the API's form, and end the connection."""
-    body = json.dumps({"detail": detail, "fields": []}).encode()
+async def answer(scope: Scope, send: Any, status: int, detail: str) -> None:
+    """Answer with an error in the form of this path's API, and end the connection."""
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": error(scope["path"], status, detail).content})
