@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,5 +47,11 @@ def contents(index: Path = INDEX) -> dict[str, list[Page]]:
 
 def pages() -> dict[str, Page]:
     """Address → page, the list itself first."""
+    return _pages(INDEX.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=1)
+def _pages(_changed: int) -> dict[str, Page]:
+    """Read once for each state of the list: every link of every page asks for it."""
     found = [Page("Contents", INDEX), *(page for group in contents().values() for page in group)]
     return {page.address: page for page in found}

@@ -50,9 +50,8 @@ def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
     for token, content in pairwise(tokens):
         if token.type == "heading_open":
             token.attrSet("id", _anchor(_text(content), anchors))
-    known = frozenset(page.path for page in pages().values())
     for token in tokens:
-        _lead_to_addresses(token.children or [], path, known)
+        _lead_to_addresses(token.children or [], path)
     sections = tuple(_sections(tokens))
     html: str = markdown.renderer.render(tokens, markdown.options, {})
     html = html.replace("<table>", '<div class="table" tabindex="0"><table>')
@@ -99,15 +98,15 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
     yield Section(title, anchor, level, " ".join(texts))
 
 
-def _lead_to_addresses(tokens: Sequence[Token], path: Path, known: frozenset[Path]) -> None:
+def _lead_to_addresses(tokens: Sequence[Token], path: Path) -> None:
     """Rewrite the targets of links and pictures; a link to a file that is not in the manual becomes text."""
     leads = list[bool]()
     for token in tokens:
         if token.type == "image":
-            token.attrSet("src", _target(str(token.attrs["src"]), path, known) or "")
+            token.attrSet("src", _target(str(token.attrs["src"]), path) or "")
             token.attrSet("loading", "lazy")
         elif token.type == "link_open":
-            target = _target(str(token.attrs["href"]), path, known)
+            target = _target(str(token.attrs["href"]), path)
             leads.append(target is not None)
             token.hidden = target is None
             token.attrSet("href", target or "")
@@ -115,12 +114,12 @@ def _lead_to_addresses(tokens: Sequence[Token], path: Path, known: frozenset[Pat
             token.hidden = not leads.pop()
 
 
-def _target(link: str, path: Path, known: frozenset[Path]) -> str | None:
+def _target(link: str, path: Path) -> str | None:
     if "://" in link or link.startswith("#"):
         return link
     name, _, anchor = link.partition("#")
     file = (path.parent / name).resolve()
-    if file in known:
+    if file in {page.path for page in pages().values()}:
         return PREFIX + address(file) + (f"#{anchor}" if anchor else "")
     if file.suffix in FILES and file.is_relative_to(INDEX.parent):
         return PREFIX + file.relative_to(INDEX.parent).as_posix()
