@@ -26,6 +26,8 @@ MOST_CHARS_PER_TOKEN = 32
 
 COMMANDS = ("ask", "withdraw", "end_service")
 
+SAMPLED_BY: tuple[str, ...] = ("temperature", "top_p", "top_k")
+"""Fields of the workload that a request may set for itself."""
 
 SHARE = 3
 """One person may wait for at most so many times the answers for which there is still room in the queue
@@ -202,8 +204,7 @@ class Service:
         """How a request's tokens are drawn: as it says, else as the run does. Two requests with one prompt
         and one `seed` of their own get one answer.
         """
-        fields = {name: said[name] for name in ("temperature", "top_p", "top_k") if name in said}
-        work = self.workload.model_copy(update=fields)
+        work = self.workload.model_copy(update={name: said[name] for name in SAMPLED_BY if name in said})
         return work.sampling(said["seed"], 0) if "seed" in said else work.sampling(self.run.spec.seed, index)
 
     def _withdraw(self, name: str, by: str, command: LiveCommand) -> None:
