@@ -25,7 +25,7 @@ STATS = {"operations": 9, "late": 0, "errors": (0.0,), "used": (0.1,), "target_s
 
 def concluded(changes=(), stretch=1.0, spec=SPEC):
     """The report of a run with `changes`, all of whose operations took `stretch` times too long."""
-    changed = SPEC.model_copy(update={"scenario": Scenario(changes=changes)})
+    changed = spec.model_copy(update={"scenario": Scenario(changes=changes)})
     trace, _ = simulate(prepare(changed))
     trace = [
         replace(item, end_s=item.start_s + (item.end_s - item.start_s) * stretch)
@@ -63,6 +63,19 @@ def test_operations_half_as_long_again_are_seen_though_the_pacer_is_content():
     report = concluded(stretch=1.5)
     assert report.fidelity.valid is False
     assert report.fidelity.model_error_mean == pytest.approx(0.5)
+
+
+def test_an_emulated_run_over_a_long_path_says_what_a_fresh_connection_would_take():
+    links = tuple(link.model_copy(update={"delay_s": 0.05}) for link in SPEC.cluster.links)
+    far = SPEC.model_copy(
+        update={
+            "cluster": SPEC.cluster.model_copy(update={"links": links}),
+            "model": MODEL.model_copy(update={"max_positions": 512}),
+            "workload": SPEC.workload.model_copy(update={"prompt_tokens": 400}),
+        }
+    )
+    (note,) = [one for one in concluded(spec=far).fidelity.notes if "slow start" in one]
+    assert note.startswith("The first message from d0 to d1, ")
 
 
 def test_the_report_keeps_the_figures_of_the_prediction():
