@@ -60,19 +60,24 @@ class Relay:
         self.heap: list[tuple[float, int, int, bytes]] = []
         self.serial = 0
         self.pending = b""
+        self.watching = select.epoll()
+        """All descriptors: their numbers may be higher than those that `select` takes."""
+        for descriptor in (control.fileno(), *self.by_source):
+            self.watching.register(descriptor, select.EPOLLIN)
 
     def run(self) -> None:
         """Forward frames until the control socket closes."""
-        watched: list[int | socket.socket] = [self.control, *self.by_source]
         while True:
             now_s = time.monotonic()
             while self.heap and self.heap[0][0] <= now_s + 2 * EARLY_S:
                 _, _, target, frame = heapq.heappop(self.heap)
                 write_frame(target, frame)
-            # select, because it alone has a resolution of microseconds
+            # select of that one, because it alone has a resolution of microseconds
             timeout_s = max(0.0, self.heap[0][0] - EARLY_S - time.monotonic()) if self.heap else None
-            for ready in select.select(watched, [], [], timeout_s)[0]:
-                if isinstance(ready, int):
+            if not select.select([self.watching], [], [], timeout_s)[0]:
+                continue
+            for ready, _ in self.watching.poll(0):
+                if ready in self.by_source:
                     self._forward(self.by_source[ready])
                 elif not self._handle_control():
                     return

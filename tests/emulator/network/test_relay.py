@@ -1,9 +1,13 @@
 """When a relay forwards a frame, in which order, and which frames it loses: on a clock of the test's own."""
 
+import fcntl
 import json
+import os
 import random
+import resource
 import socket
 import statistics
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -79,7 +83,7 @@ class Bench:
         assert len(self.asked_s) < 100, "the relay never sends what is due"
         if timeout_s is None:
             self.ours.close()
-            return ([self.relay.control],)
+            return ([self.relay.watching],)
         self.now_s += timeout_s
         return ([],)
 
@@ -127,6 +131,32 @@ def test_delayed_frames_wait_until_just_before_they_are_due(bench: Bench) -> Non
     assert first_s == pytest.approx(0.25 - EARLY_S)
     assert second_s == pytest.approx(0.25)  # from EARLY_S before 100.5 until EARLY_S before 100.75
     assert last is None
+
+
+def test_descriptors_may_have_any_number() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert hard == resource.RLIM_INFINITY or hard > 2000
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2001), hard))
+    ours, theirs = socket.socketpair()
+    (sending, source), (target, receiving) = (
+        socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(2)
+    )
+    source.setblocking(False)
+    receiving.settimeout(60)
+    high = fcntl.fcntl(source.fileno(), fcntl.F_DUPFD_CLOEXEC, 1500)
+    try:
+        running = Relay(theirs, [direction(high, target.fileno())])
+        sending.send(b"one")
+        thread = threading.Thread(target=running.run)
+        thread.start()
+        assert receiving.recv(100) == b"one"
+        ours.close()
+        thread.join()
+    finally:
+        os.close(high)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for end in (ours, theirs, sending, source, target, receiving):
+            end.close()
 
 
 def test_frames_due_within_two_wake_up_margins_share_one_sleep(bench: Bench) -> None:
