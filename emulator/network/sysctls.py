@@ -17,6 +17,9 @@ SYSCTLS = {
     "ipv4/tcp_slow_start_after_idle": "0",
     # BBR, the default of some hosts, paces frames over a round trip, also in connections that leave it.
     "ipv4/tcp_congestion_control": "reno",
+    # Where pieces are single frames, corking would keep the end of a message back until the rest has left,
+    # and other messages would pass it. A board's TCP hands over two frames as one piece.
+    "ipv4/tcp_autocorking": "0",
     # A new connection's receive window would grow only as frames arrive, and delay the first long messages.
     "ipv4/tcp_rmem": TCP_RMEM,
     # Nothing uses IPv6; its neighbour discovery would be counted as traffic.

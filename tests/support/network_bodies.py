@@ -398,6 +398,27 @@ def sysctls(spec: dict[str, Any]) -> list[str]:
         return [inside(pid, path.read_text).strip() for pid in network._pids.values()]
 
 
+def order_of_ends(spec: dict[str, Any], sizes: list[int]) -> list[int]:
+    """The order in which messages of these sizes are complete that the first device sends to one device each,
+    one after the other, without a pause.
+    """
+    with opened(spec) as network:
+        pairs = [connection(network, 0, dst) for dst in range(1, len(sizes) + 1)]
+        for (sender, _), size in zip(pairs, sizes, strict=True):
+            sender.sendall(bytes(size))
+        left = dict(zip([receiver for _, receiver in pairs], sizes, strict=True))
+        order: list[int] = []
+        while len(order) < len(sizes):
+            for receiver in select.select([sock for sock in left if left[sock]], [], [])[0]:
+                left[receiver] -= len(receiver.recv(left[receiver]))
+                if not left[receiver]:
+                    order.append(list(left).index(receiver))
+        for pair in pairs:
+            for sock in pair:
+                sock.close()
+        return order
+
+
 def left_behind(spec: dict[str, Any]) -> dict[str, list[str]]:
     """Interfaces and processes in this session's namespaces after a network has been left."""
     before = interfaces()

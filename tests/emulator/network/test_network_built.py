@@ -77,6 +77,11 @@ def test_every_node_keeps_its_windows_after_a_pause() -> None:
     assert set(call(bodies.sysctls, plain(star(3)))) == {"0"}
 
 
+def test_the_end_of_a_message_of_two_segments_is_not_passed_by_later_messages() -> None:
+    # each segment takes 0.12 s or less of a link whose pieces are single frames, as those of a large dilation
+    assert call(bodies.order_of_ends, plain(star(5, 1e5)), [2032, 2032, 1400, 2032]) == [0, 1, 2, 3]
+
+
 def test_loss_is_real() -> None:
     lossy = star(2, loss_frac=0.2)
     lost = call(bodies.lost_packets, plain(lossy), 1000)

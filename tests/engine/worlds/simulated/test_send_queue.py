@@ -31,6 +31,11 @@ def test_messages_of_less_than_a_segment_leave_one_after_the_other():
     assert arrivals_us(scene) == {"b": 700, "c": 1400, "d": 2100}
 
 
+def test_messages_of_two_segments_leave_one_after_the_other():
+    scene = scene_of(("b", B, 2000), ("c", C, 2000), ("d", D, 2000))
+    assert arrivals_us(scene) == {"b": 2000, "c": 4000, "d": 6000}
+
+
 def test_the_first_of_longer_messages_goes_ahead_and_the_others_take_turns():
     scene = scene_of(("b", B, 4344), ("c", C, 4344), ("d", D, 4344))
     assert arrivals_us(scene) == {"b": 4344, "c": 3 * 4344, "d": 3 * 4344}
@@ -62,10 +67,10 @@ def test_a_short_message_waits_for_ten_segments_of_a_long_one():
     assert arrivals_us(scene) == {"b": 30_700, "c": 14_480 + 1400}
 
 
-def test_a_short_message_waits_for_a_segment_of_each_long_one_that_waits():
-    # b until 2,000, a segment of c until 3,448; then d and the other 552 bytes of c share
-    scene = scene_of(("b", B, 2000), ("c", C, 2000), ("d", D, 500))
-    assert arrivals_us(scene) == {"b": 2000, "d": 3448 + 2 * 500, "c": 4500}
+def test_a_short_message_waits_for_two_segments_of_each_long_one_that_waits():
+    # b until 2,000, two segments of c until 4,896; then d and the other 1,104 bytes of c share
+    scene = scene_of(("b", B, 2000), ("c", C, 4000), ("d", D, 500))
+    assert arrivals_us(scene) == {"b": 2000, "d": 4896 + 2 * 500, "c": 6500}
 
 
 def test_a_long_message_waits_for_the_short_ones_before_it():
@@ -80,13 +85,13 @@ def test_the_rest_of_a_long_transfer_shares_with_a_short_message_at_once():
     assert arrivals_us(scene) == {"b": 101_000, "c": 52_000}
 
 
-def test_on_a_busy_link_even_a_message_of_ten_segments_has_one_of_them_ahead_of_a_short_one():
-    # c shares with b from 50,000 on; d waits for a segment of c until 51,448, then all three share:
-    # d until 51,448 + 3 * 700 = 53,548; c had 724 and 700 bytes by then, so the other 3,576 take 7,152
+def test_on_a_busy_link_even_a_message_of_ten_segments_has_two_of_them_ahead_of_a_short_one():
+    # c shares with b from 50,000 on; d waits for two segments of c until 52,896, then all three share:
+    # d until 52,896 + 3 * 700 = 54,996; c had 1,448 and 700 bytes by then, so the other 2,852 take 5,704
     scene = scene_of(("b", B, 100_000))
     scene.send("c", A, C, 5000, at_s=50_000 * MICROSECOND)
     scene.send("d", A, D, 700, at_s=50_001 * MICROSECOND)
-    assert arrivals_us(scene) == {"b": 105_700, "c": 60_700, "d": 53_548}
+    assert arrivals_us(scene) == {"b": 105_700, "c": 60_700, "d": 54_996}
 
 
 def test_a_message_on_a_link_that_is_idle_again_leaves_at_once():
