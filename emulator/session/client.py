@@ -113,6 +113,7 @@ class _SessionClient:
                 "plan": plan.model_dump(mode="json") if plan else None,
                 "source": source_of(spec.strategy),
                 "memory_bytes": self.guard.limits.memory_bytes,
+                "start_s": self.guard.limits.start_s,
             }
         )
         try:

@@ -1,8 +1,11 @@
-"""What one emulation may take of its machine: wall time, memory, and time until its devices are ready.
+"""What one emulation may take of its machine: wall time, memory, processor time of its start, and time
+until its devices are ready.
 
 Variable              default                        what for
 LOOM_READY_S          120                            wall seconds until devices are ready, plus 2 for each
                                                      device and 1 for each 20 MB of weights
+LOOM_RUN_START_S      40                             wall seconds that the start of its devices may keep all
+                                                     cores busy, by arithmetic
 LOOM_RUN_HOURS        12                             wall hours of one emulation
 LOOM_RUN_MEMORY_GB    80 % of the machine's memory   of all processes of one emulation together; where
                                                      several runs at once are allowed, a share each
@@ -21,20 +24,24 @@ from emulator.session.turns import runs_at_once
 from engine.domain.errors import HostError, RunError
 
 READY_VARIABLE = "LOOM_READY_S"
+START_VARIABLE = "LOOM_RUN_START_S"
 HOURS_VARIABLE = "LOOM_RUN_HOURS"
 MEMORY_VARIABLE = "LOOM_RUN_MEMORY_GB"
 HOURS = 12.0
+START_S = 40.0
+"""While so many processes start, a service answers nobody: beside 256 on two cores for minutes."""
 MEMORY_SHARE = 0.8
 LOOK_S = 0.5
 
 
 class Limits(NamedTuple):
     """The limits of a session: `wall_s` from the start of the session; `memory_bytes` of all of its processes
-    together.
+    together; `start_s` is how long the start of devices may keep its cores busy.
     """
 
     wall_s: float
     memory_bytes: int
+    start_s: float = START_S
 
 
 def limits_here() -> Limits:
@@ -43,7 +50,7 @@ def limits_here() -> Limits:
     """
     share_gb = MEMORY_SHARE * machine_bytes() / runs_at_once() / 1e9
     hours, memory_gb = number_from(HOURS_VARIABLE, HOURS), number_from(MEMORY_VARIABLE, share_gb)
-    return Limits(3600 * hours, int(1e9 * memory_gb))
+    return Limits(3600 * hours, int(1e9 * memory_gb), number_from(START_VARIABLE, START_S))
 
 
 class Guard:

@@ -90,7 +90,12 @@ class Session:
             self.should_stop,
             self.prioritise_devices,
             number_from(READY_VARIABLE, READY_S),
-            Most(first.get("memory_bytes", math.inf), MOST_PROCESSES),
+            Most(
+                first.get("memory_bytes", math.inf),
+                MOST_PROCESSES,
+                first.get("start_s", math.inf),
+                len(os.sched_getaffinity(0)),
+            ),
             plan,
         )
         self.flush()

@@ -24,8 +24,6 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from topologies.files import MAX_DEVICES, MAX_LINKS
 
-MAX_DEVICES_EMULATED = 128
-"""Beside 256 a service on two cores answered nobody for minutes; the command line takes more."""
 MAX_DEVICES_ADVISED = 80
 MAX_LOSS_FRAC = 0.9
 """The largest loss: beyond it TCP repeats a packet for hours; 1 is a link that is down."""
@@ -236,7 +234,6 @@ def is_large_advice(spec: RunSpec) -> bool:
 
 def check_emulation(spec: RunSpec) -> None:
     """Check that a run is not too large to be emulated; raises `SpecError`."""
-    _at_most(len(spec.cluster.devices), MAX_DEVICES_EMULATED, "devices to emulate", "cluster.devices")
     _check_steps(spec, MAX_EMULATED_STEPS, "emulated")
 
 

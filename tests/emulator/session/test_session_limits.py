@@ -22,7 +22,8 @@ def test_a_run_has_twelve_hours_and_four_fifths_of_the_memory(monkeypatch: pytes
     assert limits_here().memory_bytes == 4_000_000_000
     monkeypatch.setenv("LOOM_RUN_MEMORY_GB", "1.5")
     monkeypatch.setenv("LOOM_RUN_HOURS", "0.5")
-    assert limits_here() == Limits(1800.0, 1_500_000_000)
+    monkeypatch.setenv("LOOM_RUN_START_S", "90")
+    assert limits_here() == Limits(1800.0, 1_500_000_000, 90.0)
 
 
 @pytest.mark.parametrize("text", ["much", "0", "-3", "inf", "nan"])

@@ -29,6 +29,16 @@ def test_the_least_that_a_run_takes_is_its_session_its_devices_and_its_weights()
         check_holds(spec, plan, Most(needed, 35))
 
 
+def test_the_start_of_a_run_takes_half_a_second_of_a_core_for_each_device():
+    spec, plan = PREPARED.spec, PREPARED.plan
+    check_holds(spec, plan, Most(start_s=0.75, cores=2))
+    words = (
+        r"all 2 cores busy for 1 s: 3 devices × 0.5 s of a core each / 2. .* for 0.7 s .* at most 2 devices"
+    )
+    with pytest.raises(HostError, match=words):
+        check_holds(spec, plan, Most(start_s=0.7, cores=2))
+
+
 def test_what_cannot_be_held_is_refused_before_a_network_is_built():
     opened = []
 

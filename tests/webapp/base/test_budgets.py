@@ -80,11 +80,6 @@ def test_steps_count_requests_tokens_layers_and_devices() -> None:
     assert steps_of(spec.cluster, spec.model, recorded) == 101 * 2 * 3
 
 
-def test_more_devices_than_an_emulation_carries_are_refused(alice: Browser) -> None:
-    sentence = refusal(alice.post("/runs", request_body(cluster=line(129))))
-    assert sentence == "cluster.devices: 129 devices to emulate, and the limit is 128."
-
-
 def test_a_cluster_of_1001_devices_is_refused_wherever_it_comes_from(alice: Browser) -> None:
     drawing = {"spec": line(1001)}
     assert "1,001 devices, and the limit is 1,000" in refusal(alice.post("/clusters", drawing))
