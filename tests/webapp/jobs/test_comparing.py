@@ -3,7 +3,11 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from webapp.jobs.comparing import Comparisons, HandOver
+
+pytestmark = pytest.mark.timeout(60)  # one that is never let go would hang
 
 
 def comparing_until(over: threading.Event) -> Callable[[HandOver], None]:
