@@ -99,11 +99,13 @@ def turn(
     number, ticket = _draw(queue)
     with ticket, ExitStack() as mine:
         told: Wait | None = None
-        while (not beside_comparisons and _matches(queue, COMPARISON)) or not (
+        while (compared := not beside_comparisons and bool(_matches(queue, COMPARISON))) or not (
             held := _seated(queue, number, wanted, len(seats), purpose)
         ):
-            wait = Wait(max(1, _ahead(queue, number) + wanted - len(seats)), holders(queue, counting=True))
-            if wait != told:
+            wait = Wait(_ahead(queue, number) + wanted - len(seats), holders(queue, counting=True))
+            if compared:
+                wait = wait._replace(ahead=max(1, wait.ahead))
+            if wait.ahead > 0 and wait != told:  # else only somebody before us has still to sit down
                 waiting(wait)
                 told = wait
             give_up()
@@ -213,8 +215,9 @@ def _draw(queue: str) -> tuple[int, socket.socket]:
 
 
 def _ahead(queue: str, own: int) -> int:
-    """How many lower tickets are held."""
-    return sum(number < own for number in tickets(queue))
+    """How many seats are taken, or will be by those with a lower ticket who stand."""
+    seats = [int(seat[3]) for seat in _matches(queue, SEAT)]
+    return len(seats) + sum(number < own and number not in seats for number in tickets(queue))
 
 
 def _seated(queue: str, number: int, wanted: int, count: int, purpose: str) -> dict[int, socket.socket]:

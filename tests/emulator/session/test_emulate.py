@@ -267,11 +267,12 @@ def test_a_second_run_queues_visibly_and_then_runs() -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two runs need a core each")
 def test_two_runs_at_once_are_both_right_where_the_host_allows_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOOM_RUNS_AT_ONCE", "2")
-    # Passed only while both have a turn. Either may have waited before that: other programs take turns too.
     both_built = threading.Barrier(2, timeout=PATIENCE_S)
     reports: list[RunReport] = []
+    seen: list[str] = []
 
     def on_events(batch: list[Event]) -> None:
+        seen.extend(states(batch))
         if "building" in states(batch):
             both_built.wait()
 
@@ -285,6 +286,7 @@ def test_two_runs_at_once_are_both_right_where_the_host_allows_it(monkeypatch: p
         thread.join()
     assert [report.outcome.kind for report in reports] == ["finished", "finished"]
     assert all(report.correctness.ok for report in reports)
+    assert "queued" not in seen
 
 
 def test_a_session_has_only_its_share_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -140,6 +140,17 @@ def test_two_at_once_have_cores_of_their_own_and_the_third_waits_for_one_of_them
     assert first.waits.empty() and second.waits.empty()
 
 
+def test_who_lets_another_sit_down_first_is_not_told_that_a_run_is_ahead(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(RUNS_AT_ONCE, "2")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    standing = abstract_names.hold(f"{name}/ticket-1")
+    assert standing is not None
+    with turn(name, lambda wait: pytest.fail(str(wait)), standing.close) as mine:
+        assert mine.cores == {0}
+
+
 def test_a_turn_alone_waits_for_all_runs_and_no_run_goes_on_beside_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
