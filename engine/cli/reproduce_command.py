@@ -28,7 +28,7 @@ from engine.reproductions.declared import inputs_moved_in
 from engine.reproductions.document import PICTURES, document
 from engine.reproductions.moved import Moved, about, moved_points, moves, ours_of, write_moves
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
-from engine.reproductions.states import STATES
+from engine.reproductions.states import STATES, follows
 from engine.reproductions.summary import counted
 from engine.reproductions.verdicts import FigureVerdict, agreements, claims_without_figures, figure_verdicts
 
@@ -145,15 +145,20 @@ def _carried_out(one: Experiment, args: argparse.Namespace) -> tuple[Row, ...]:
 
 
 def _moved(one: Experiment, before: Sequence[Row], args: argparse.Namespace) -> Moved:
-    """How much ours moves when each input of an experiment does."""
+    """How much ours moves when each input of an experiment does. What follows from one input is not moved
+    with the next: it is an input already.
+    """
     points = expand(one, sources_of(args.environment))
-    one = about(one, agreements(one, before))
+    left = agreements(one, before)
     found: Moved = {}
     for put_in in inputs_moved_in(one.name):
+        one = about(one, left)
         chosen = moved_points(one, points, put_in)
         moved_to = f"with {put_in.by:.2f} times of" if put_in.by else "without"
         after = _rows(f"{one.name} {moved_to} {put_in.name}", {WORLD: chosen}, args)
-        found[put_in.name] = moves(ours_of(one, before), ours_of(one, after))
+        moved = moves(ours_of(one, before), ours_of(one, after))
+        found[put_in.name] = {figure: ratio for figure, ratio in moved.items() if figure in left}
+        left -= {figure for figure, ratio in moved.items() if follows(ratio, put_in.by)}
     return found
 
 

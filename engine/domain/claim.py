@@ -17,7 +17,9 @@ class StatedClaim(Value):
     """A claim in words, with what all kinds of claims share.
 
     `text` is the sentence, `where` its place in the paper, `figures` the ids of published figures that it
-    stands for. `reason` is written by a person who has looked why it does not hold.
+    stands for. `reason` is written by a person who has looked why it does not hold. `unpublished` names
+    factors whose values had to be assumed: the claim is judged at each of them, and not known where that
+    differs.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]{0,60}$")
@@ -25,6 +27,7 @@ class StatedClaim(Value):
     where: str = ""
     figures: tuple[str, ...] = ()
     at: Selection = Field(default_factory=dict)
+    unpublished: tuple[str, ...] = ()
     reason: str = ""
 
 

@@ -19,18 +19,24 @@ InputField = Literal[
     "flop_per_s",
     "memory_byte_per_s",
     "disk_byte_per_s",
+    "memory_bytes",
     "reserved_bytes",
+    "message_overhead_s",
+    "op_overhead_s",
     "links.bit_per_s",
     "workload.prompt_tokens",
     "workload.new_tokens",
+    "workload.assumed_tokens",
 ]
+"""What can be put in without a paper's word: each of them is moved in every experiment, or stated."""
 
 
 class Input(Value):
     """A number that was put in, `name` in words. `set_by` are the figures that it was fitted to.
 
-    Every run of `experiments` is predicted again with `fields` of all workers, of the links or of the
-    workload multiplied by `by`, 0 to leave it out: figures of ours that move with it follow from it.
+    Every run of `experiments`, which may be patterns, is predicted again with `fields` of all workers, of the
+    links or of the workload multiplied by `by`, 0 to leave it out: figures of ours that move with it follow
+    from it.
     """
 
     name: str
@@ -38,6 +44,14 @@ class Input(Value):
     set_by: tuple[str, ...] = ()
     fields: tuple[InputField, ...] = ()
     by: NonNegative = 0.8
+
+
+class Stated(Value):
+    """Fields that need no moving in some experiments: the paper states them, or no run there reads them."""
+
+    experiments: tuple[str, ...] = Field(min_length=1)
+    fields: tuple[InputField, ...] = Field(min_length=1)
+    why: str
 
 
 class Repeat(Value):
@@ -59,6 +73,7 @@ class Declared(Value):
     """The file `declared.toml`."""
 
     input: tuple[Input, ...]
+    stated: tuple[Stated, ...]
     repeat: tuple[Repeat, ...]
     sentence: tuple[Sentence, ...]
 
@@ -79,7 +94,14 @@ def input_set_by(figure_id: str) -> Input | None:
 
 def inputs_moved_in(experiment: str) -> tuple[Input, ...]:
     """The inputs with which the runs of an experiment are predicted again."""
-    return tuple(one for one in declared().input if one.fields and experiment in one.experiments)
+    return tuple(one for one in declared().input if one.fields and matches(experiment, one.experiments))
+
+
+def stated_in(experiment: str) -> set[InputField]:
+    """The fields that need no moving in an experiment."""
+    return {
+        field for one in declared().stated if matches(experiment, one.experiments) for field in one.fields
+    }
 
 
 def repeated_by(figure_id: str) -> str:

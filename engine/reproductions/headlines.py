@@ -10,8 +10,8 @@ from pathlib import Path
 from engine.domain.values import Value
 from engine.reproductions.coverage import rule_of
 from engine.reproductions.figures import figures, published_text
-from engine.reproductions.states import State
-from engine.reproductions.verdicts import Cause, FigureVerdict
+from engine.reproductions.states import Cause, State
+from engine.reproductions.verdicts import FigureVerdict
 
 FILE = Path(__file__).with_name("headlines.toml")
 

@@ -7,14 +7,15 @@ import statistics
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
-from engine.domain.claim import Within
+from engine.domain.claim import BreakEven, Claim, Compared, Within
 from engine.domain.cluster import DeviceSpec
 from engine.domain.experiment import Experiment
+from engine.domain.quantity import Quantity
 from engine.domain.spec import RunSpec, spec_digest
 from engine.experiments.design.expand import Point
-from engine.experiments.results.cells import cells, chosen
-from engine.experiments.results.claims import NEUTRAL, verdicts
+from engine.experiments.results.claims import NEUTRAL, values_of, verdicts
 from engine.experiments.results.published import compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.compared import compared_points, is_at
@@ -24,8 +25,16 @@ FILE = Path(__file__).with_name("moved.json")
 
 OF_WORKLOAD = "workload."
 
-Ours = dict[str, float | str]
-"""Figure → ours as a number, how its runs ended, or whether its claim holds."""
+
+class Found(NamedTuple):
+    """Ours of one figure: how its runs ended or what becomes of its claim, and its number, if it has one."""
+
+    outcome: str
+    number: float | None = None
+
+
+Ours = dict[str, Found]
+"""Figure → ours."""
 
 Moved = dict[str, dict[str, float]]
 """Name of an input → figure → how many times as large ours is, or its effect against a baseline;
@@ -56,19 +65,28 @@ def about(experiment: Experiment, figures: Set[str]) -> Experiment:
 
 def moved_points(experiment: Experiment, points: Sequence[Point], one: Input) -> tuple[Point, ...]:
     """The points that figures are compared with, with the input multiplied; nothing else of them changes."""
-    claims = [claim for claim in experiment.claims if claim.figures]
     compared = {point.digest for point in compared_points(experiment, points)}
-    wanted = [
-        point
-        for point in points
-        if point.digest in compared or any(is_at(experiment, point, claim.at) for claim in claims)
-    ]
+    for claim in experiment.claims:
+        if claim.figures:
+            compared |= _digests_of(experiment, points, claim)
     found = []
-    for point in wanted:
-        if point.spec is not None:
+    for point in points:
+        if point.digest in compared and point.spec is not None:
             spec = moved(point.spec, one)
             found.append(point._replace(spec=spec, digest=spec_digest(spec)))
     return tuple(found)
+
+
+def _digests_of(experiment: Experiment, points: Sequence[Point], claim: Claim) -> set[str]:
+    """Those of the points that a claim is about: both sides of a comparison, baselines of a relation."""
+    sides: set[str] = {*claim.a, *claim.b} if isinstance(claim, Compared | BreakEven) else set()
+    at = {name: value for name, value in claim.at.items() if name not in sides}
+    about_it = [point for point in points if is_at(experiment, point, at)]
+    digests = {point.digest for point in about_it}
+    base = claim.relative_to if isinstance(claim, Quantity) else {}
+    for baseline in ({**point.coordinates, **base} for point in about_it if base):
+        digests |= {point.digest for point in points if is_at(experiment, point, baseline)}
+    return digests
 
 
 def moved(spec: RunSpec, one: Input) -> RunSpec:
@@ -103,35 +121,34 @@ def _moved_device(device: DeviceSpec, one: Input) -> DeviceSpec:
 
 
 def ours_of(experiment: Experiment, rows: Sequence[Row]) -> Ours:
-    """Ours of every figure: a value, of a relation its distance from the baseline; how runs ended; or what
-    becomes of a claim.
-    """
+    """Ours of every figure; the number of a relation is its distance from the baseline."""
     rows = [row for row in rows if row.world == "predicted"]
     neutral = {value.id: NEUTRAL.get(value.relation, 0.0) for value in experiment.published}
     found: Ours = {}
     for row in compare_published(experiment, rows):
         ended = ", ".join(sorted(set(row.outcomes)))
-        found[row.id] = ended if row.ours is None else row.ours - neutral[row.id]
+        found[row.id] = Found(ended, None if row.ours is None else row.ours - neutral[row.id])
     judged = {one.name: one.verdict for one in verdicts(experiment, rows)}
     for claim in experiment.claims:
-        for figure in claim.figures:
-            found[figure] = judged[claim.name]
-            if isinstance(claim, Within) and claim.relation == "value":
-                matching = chosen(experiment, cells(experiment, rows, claim), claim.at)
-                means = [cell.mean for cell in matching if cell.mean is not None]
-                found[figure] = statistics.fmean(means) if means else "no value"
+        values = values_of(experiment, rows, claim) if isinstance(claim, Within) else []
+        number = None
+        if isinstance(claim, Within) and values:
+            number = statistics.fmean(values) - NEUTRAL.get(claim.relation, 0.0)
+        found |= dict.fromkeys(claim.figures, Found(judged[claim.name], number))
     return found
 
 
 def moves(before: Ours, after: Ours) -> dict[str, float]:
     """How many times as large ours is afterwards, less than 0 where an effect changes sides; 0 where it ends
-    otherwise.
+    otherwise, or another thing becomes of its claim.
     """
     found = {}
     for figure, ours in before.items():
         now = after.get(figure)
-        if isinstance(ours, str) or isinstance(now, str):
-            found[figure] = 1.0 if ours == now else 0.0
-        elif now is not None and ours:
-            found[figure] = round(now / ours, 4)
+        if now is None:
+            continue
+        if ours.outcome != now.outcome or (ours.number is None) != (now.number is None):
+            found[figure] = 0.0
+        else:
+            found[figure] = round(now.number / ours.number, 4) if ours.number and now.number else 1.0
     return found

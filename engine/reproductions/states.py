@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from engine.experiments.results.claims import NEUTRAL, NO_EFFECT, Verdict
+from engine.domain.claim import Claim, Compared, Within
+from engine.experiments.results.claims import NEUTRAL, NO_EFFECT, Verdict, bounds_of
 from engine.experiments.results.published import PublishedRow
 from engine.reproductions.declared import Input, Sentence
 
@@ -18,7 +20,9 @@ AGREEMENTS: tuple[State, ...] = ("confirmed", "near", "direction")
 """What a reader takes for an agreement, which nothing is that was put in."""
 
 CONFIRMED, NEAR = 0.1, 0.3
-"""Largest distance from the published value, as a fraction of it."""
+"""Largest distance from the published value, as a fraction of it; of a relation to a baseline, from the
+published effect: 1.12 times is half as much again as 1.08 times.
+"""
 
 FOLLOWS = 0.8
 """Ours follows from an input if it moves by at least this power of what the input moves by."""
@@ -27,30 +31,34 @@ SAME = 1e-3
 """Two runs whose relation differs from none by less did the same but for rounding."""
 
 
+Cause = Literal["", "paper", "project"]
+
+
 class Judged(NamedTuple):
-    """A state, and one sentence why, where the numbers do not say it."""
+    """A state, one sentence why, where the numbers do not say it, and what causes a difference."""
 
     state: State
     why: str = ""
+    cause: Cause = ""
 
 
 def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None = None) -> Judged:
     """How ours is to a published value, range or outcome, before it is asked what was put in.
 
     A relation to a baseline must be on the published side of it, however near it is: 0.98 times is not 1.05
-    times. Beyond 10 % it must also be an effect: 1.0 times is not 1.2 times.
+    times. What counts is its effect: 1.0 times is not 1.2 times, and 1.12 times not 1.08 times.
     """
     if row.agrees is not None:
         return Judged("confirmed" if row.agrees else "contradicted")
+    neutral = NEUTRAL.get(relation)
     if row.bound in ("at_most", "at_least") and row.deviation == 0 and row.ours and row.published:
-        return _of_bound(row.ours, row.published)
+        return _of_bound(row.ours, row.published, neutral or 0.0)
     if row.ours is None:
         return Judged("contradicted" if row.outcomes else "cannot be checked", row.problem)
     if sentence is not None and row.ours <= sentence.above:
         return Judged("contradicted", f"The sentence is “{sentence.text}”: more than {sentence.above:g}.")
     distance = abs(row.deviation) if row.deviation is not None else math.inf
     published = row.published if row.published is not None else row.published_low
-    neutral = NEUTRAL.get(relation)
     if neutral is None or published is None:
         return Judged(by_distance(distance))
     effect = row.ours - neutral
@@ -60,34 +68,62 @@ def state_of_value(row: PublishedRow, relation: str, sentence: Sentence | None =
             "Both runs are the same here, so that what is varied does nothing: to be near a small published "
             "difference confirms nothing.",
         )
-    if abs(published - neutral) > NO_EFFECT and effect * (published - neutral) <= 0:
-        return Judged("contradicted")
-    if distance <= CONFIRMED:
+    if not distance:
         return Judged("confirmed")
-    if abs(effect) <= NO_EFFECT or effect * (published - neutral) <= 0:
+    ends = (row.published, row.published_low, row.published_high)
+    printed = [end - neutral for end in ends if end is not None]
+    largest, nearest = max(printed, key=abs), min(printed, key=lambda one: abs(effect - one))
+    if abs(largest) <= NO_EFFECT:
+        return Judged("confirmed" if abs(effect) <= NO_EFFECT else "contradicted")
+    if effect * largest <= 0:
         return Judged("contradicted")
-    return Judged("near" if distance <= NEAR else "direction")
+    off = abs(effect / nearest - 1) if nearest else math.inf
+    if off > CONFIRMED and abs(effect) <= NO_EFFECT:
+        return Judged("contradicted")
+    return Judged("confirmed" if off <= CONFIRMED else "near" if off <= NEAR else "direction")
 
 
-def _of_bound(ours: float, bound: float) -> Judged:
-    """A bound that is met, which confirms a number only near to it."""
-    times = max(ours / bound, bound / ours)
+def _of_bound(ours: float, bound: float, neutral: float) -> Judged:
+    """A bound that is met, which confirms a number only near to it; where it is the baseline, a side."""
+    if bound == neutral:
+        return _of_side(f"{ours:.3g}.")
+    times = (ours - neutral) / (bound - neutral)
+    times = max(times, 1 / times) if times > 0 else math.inf
     if times - 1 <= CONFIRMED:
         return Judged("confirmed")
-    return Judged("direction", f"The bound is met {times:.2g} times over, which says nothing of its value.")
+    told = f"The bound is met {times:.2g} times over, which says nothing of its value."
+    return Judged("direction", told, "paper")
 
 
-def state_of_claim(found: Verdict) -> Judged:
-    """A sentence holds as it stands, in direction, or not."""
+def _of_side(ours: str) -> Judged:
+    return Judged("direction", f"The paper prints a side and no number; ours: {ours}", "paper")
+
+
+def state_of_claim(found: Verdict, claim: Claim, values: Sequence[float] = ()) -> Judged:
+    """A sentence holds as it stands, in direction, or not. One that has a bound, or a side alone, confirms no
+    number that is far from the bound; `values` are those that a claim within bounds is about.
+    """
     match found.verdict:
         case "holds":
-            return Judged("confirmed")
+            if isinstance(claim, Compared) and claim.by_frac is None:
+                return _of_side(found.found)
+            return _of_bounds(claim, found, values) if isinstance(claim, Within) else Judged("confirmed")
         case "holds in direction":
             return Judged("direction")
         case "does not hold":
             return Judged("contradicted")
         case "not known":
             return Judged("cannot be checked", found.found)
+
+
+def _of_bounds(claim: Within, found: Verdict, values: Sequence[float]) -> Judged:
+    neutral = NEUTRAL.get(claim.relation, 0.0)
+    ends = [end for end in bounds_of(claim) if math.isfinite(end) and end != neutral]
+    if not ends:
+        return _of_side(found.found)
+    if len(ends) > 1 or not values:
+        return Judged("confirmed")
+    return _of_bound(min(values, key=lambda one: abs(one - ends[0])), ends[0], neutral)
 
 
 def with_input(judged: Judged, set_it: Input | None, moved: dict[str, float], by: dict[str, float]) -> Judged:

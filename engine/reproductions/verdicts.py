@@ -6,16 +6,17 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import Field
 
+from engine.domain.claim import Claim, Within
 from engine.domain.experiment import Experiment
 from engine.domain.quantity import Coordinates
 from engine.domain.units import between, human
 from engine.domain.values import Value
 from engine.domain.world import World
-from engine.experiments.results.claims import Verdict, verdicts
+from engine.experiments.results.claims import Verdict, values_of, verdicts
 from engine.experiments.results.published import PublishedRow, compare_published
 from engine.experiments.results.rows import Row
 from engine.reproductions.declared import input_set_by, inputs_moved_in, matches, repeated_by, sentence_of
@@ -23,6 +24,7 @@ from engine.reproductions.figures import figures, published_text
 from engine.reproductions.moved import Moved, shipped_moves
 from engine.reproductions.states import (
     AGREEMENTS,
+    Cause,
     Judged,
     State,
     state_of_claim,
@@ -31,9 +33,6 @@ from engine.reproductions.states import (
 )
 
 REASONS = Path(__file__).with_name("reasons.toml")
-
-
-Cause = Literal["", "paper", "project"]
 
 
 class FigureVerdict(Value):
@@ -69,7 +68,7 @@ class Reason(Value):
     """
 
     figures: tuple[str, ...] = Field(min_length=1)
-    cause: Literal["paper", "project"]
+    cause: Cause = Field(min_length=1)
     reason: str
     looked: str = ""
 
@@ -98,11 +97,11 @@ def figure_verdicts(
     """
     moves = shipped_moves().get(experiment.name, {}) if moves is None else moves
     compared = [_of_value(experiment, row, moves) for row in compare_published(experiment, rows)]
-    names = {claim.name: claim.figures for claim in experiment.claims}
+    claims = {claim.name: claim for claim in experiment.claims}
     claimed = [
-        _of_claim(experiment, verdict, figure_id, moves)
-        for verdict in verdicts(experiment, rows)
-        for figure_id in names[verdict.name]
+        verdict
+        for found in verdicts(experiment, rows)
+        for verdict in _of_claim(experiment, claims[found.name], found, rows, moves)
     ]
     return (*compared, *claimed)
 
@@ -135,15 +134,25 @@ def _of_value(experiment: Experiment, row: PublishedRow, moves: Moved) -> Figure
     )
 
 
-def _of_claim(experiment: Experiment, found: Verdict, figure_id: str, moves: Moved) -> FigureVerdict:
-    judged = state_of_claim(found)
-    texts = {
-        "where": found.where,
-        "what": found.text,
-        "published": published_text(figures()[figure_id]),
-        "ours": found.found,
-    }
-    return _verdict(experiment, figure_id, found.world, judged, moves, **texts)
+def _of_claim(
+    experiment: Experiment, claim: Claim, found: Verdict, rows: Sequence[Row], moves: Moved
+) -> list[FigureVerdict]:
+    of_world = [row for row in rows if row.world == found.world]
+    values = values_of(experiment, of_world, claim) if isinstance(claim, Within) else []
+    judged = state_of_claim(found, claim, values)
+    texts = {"where": found.where, "what": found.text, "ours": found.found}
+    return [
+        _verdict(
+            experiment,
+            figure_id,
+            found.world,
+            judged,
+            moves,
+            published=published_text(figures()[figure_id]),
+            **texts,
+        )
+        for figure_id in claim.figures
+    ]
 
 
 def _verdict(
@@ -152,17 +161,17 @@ def _verdict(
     """The verdict with what was put in, with a person's reason where it is off, and with its cause."""
     moved_by = {one.name: one.by for one in inputs_moved_in(experiment.name)}
     of_figure = {name: moves[name][figure_id] for name in moved_by if figure_id in moves.get(name, {})}
-    state, why = with_input(judged, input_set_by(figure_id), of_figure, moved_by)
+    state, why, cause = with_input(judged, input_set_by(figure_id), of_figure, moved_by)
     reason = reason_of(figure_id) if state in ("direction", "contradicted") else None
     if reason is not None:
-        why = f"{why} {reason.reason} {reason.looked}".strip()
+        why, cause = f"{why} {reason.reason} {reason.looked}".strip(), reason.cause
     return FigureVerdict(
         id=figure_id,
         experiment=experiment.name,
         world=world,
         state=state,
         why=why,
-        cause=reason.cause if reason else "",
+        cause=cause,
         repeats=repeated_by(figure_id),
         **fields,
     )

@@ -74,7 +74,7 @@ def verdicts(experiment: Experiment, rows: Sequence[Row]) -> tuple[Verdict, ...]
 def _verdict(experiment: Experiment, claim: Claim, rows: Sequence[Row], world: World) -> Verdict:
     quantity = claim if isinstance(claim, Quantity) else Quantity()
     found = cells(experiment, rows, quantity)
-    finding = _judge(claim, experiment, found) if found else Finding("not known", "There are no results yet.")
+    finding = _whatever_is_assumed(claim, experiment, found)
     return Verdict(
         name=claim.name,
         text=claim.text,
@@ -85,6 +85,39 @@ def _verdict(experiment: Experiment, claim: Claim, rows: Sequence[Row], world: W
         where=claim.where,
         reason="" if finding.verdict == "holds" else claim.reason,
     )
+
+
+def _whatever_is_assumed(claim: Claim, experiment: Experiment, found: Sequence[Cell]) -> Finding:
+    """What the claim comes to, if that is the same whatever was assumed of what is not published."""
+    if not found:
+        return Finding("not known", "There are no results yet.")
+    if not claim.unpublished:
+        return _judge(claim, experiment, found)
+    by_assumed: dict[str, list[Cell]] = {}
+    for cell in chosen(experiment, found, _given(claim)):
+        names = {name: cell.coordinates[name] for name in claim.unpublished}
+        by_assumed.setdefault(_side(experiment, names), []).append(cell)
+    findings = {assumed: _judge(claim, experiment, some) for assumed, some in by_assumed.items()}
+    if not findings:
+        return Finding("not known", "No run matches the claim.")
+    told = " ".join(f"{assumed}: {finding.found}" for assumed, finding in findings.items())
+    agreed = {finding.verdict for finding in findings.values()}
+    if len(agreed) == 1:
+        return Finding(agreed.pop(), told)
+    return Finding("not known", f"It depends on what is not published: {told}")
+
+
+def _given(claim: Claim) -> Selection:
+    """What `at` says of the factors that are not published."""
+    return {name: value for name, value in claim.at.items() if name in claim.unpublished}
+
+
+def values_of(experiment: Experiment, rows: Sequence[Row], claim: Within) -> list[float]:
+    """The values that are to lie within the claim's bounds, in the metric's own unit."""
+    matching = chosen(experiment, cells(experiment, rows, claim), claim.at)
+    if claim.best_of:
+        matching = _best_of(claim, matching)
+    return [cell.mean for cell in matching if cell.mean is not None]
 
 
 @singledispatch
@@ -170,9 +203,7 @@ def _trend(claim: Trend, experiment: Experiment, found: Sequence[Cell]) -> Findi
 
 @_judge.register
 def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Finding:
-    unit = unit_of_quantity(claim)
-    low = -math.inf if claim.low is None else in_unit(claim.low, claim.unit, unit)
-    high = math.inf if claim.high is None else in_unit(claim.high, claim.unit, unit)
+    low, high = bounds_of(claim)
     matching = chosen(experiment, found, claim.at)
     if claim.best_of:
         matching = _best_of(claim, matching)
@@ -188,6 +219,14 @@ def _within(claim: Within, experiment: Experiment, found: Sequence[Cell]) -> Fin
     inside = all(low <= value <= high for value in means)
     on_side = _on_claimed_side(claim, low, high, means)
     return _finding(inside, on_side, sentence, len(means), len(matching) - len(means))
+
+
+def bounds_of(claim: Within) -> tuple[float, float]:
+    """The claim's bounds in the unit of its metric; infinite where it has none."""
+    unit = unit_of_quantity(claim)
+    low = -math.inf if claim.low is None else in_unit(claim.low, claim.unit, unit)
+    high = math.inf if claim.high is None else in_unit(claim.high, claim.unit, unit)
+    return low, high
 
 
 def _best_of(claim: Within, matching: Sequence[Cell]) -> list[Cell]:

@@ -60,6 +60,21 @@ CLAIMS: list[tuple[dict[str, Any], str, str]] = [
     ({"kind": "within", "low": 0.5, "at": FAST}, "holds", "1 s, claimed at least 500 ms"),
     ({"kind": "within", "low": 1.2, "at": FAST}, "does not hold", "1 s, claimed at least 1.2 s"),
     ({"kind": "within", "high": 0.5, "at": FAST}, "does not hold", "1 s, claimed at most 500 ms"),
+    (
+        {"kind": "compared", **SIDES, "unpublished": ["rate"]},
+        "not known",
+        "It depends on what is not published: 1 Mbit/s: Voltage against single: +300.0%.",
+    ),
+    (
+        {"kind": "within", "low": 0.5, "at": {"method": "voltage"}, "unpublished": ["rate"]},
+        "holds",
+        "100 Mbit/s: 1 s, claimed at least 500 ms.",
+    ),
+    (
+        {"kind": "compared", **SIDES, "at": {"rate": 1e8}, "by_frac": 0.52, "unpublished": ["rate"]},
+        "holds",
+        "100 Mbit/s: Voltage against single: -50.0%.",
+    ),
     ({"kind": "ended", "outcome": "finished"}, "holds", "6 of 6 finished"),
     ({"kind": "ended", "outcome": ["no_plan", "out_of_memory"]}, "does not hold", "6 of 6 finished"),
     ({**BETTER, "low": 3e7, "high": 4e7}, "holds", "at 31.6 Mbit/s"),

@@ -242,6 +242,7 @@ export interface components {
             };
             tested: boolean;
             text: string;
+            unpublished: string[];
             where: string;
         };
         Calibrating: {
@@ -429,6 +430,7 @@ export interface components {
             /** @enum {string} */
             side: "below" | "above";
             text: string;
+            unpublished: string[];
             where: string;
             within_frac: number;
         };
@@ -708,6 +710,7 @@ export interface components {
             outcome: string | string[];
             reason: string;
             text: string;
+            unpublished: string[];
             where: string;
         };
         EventFrame: {
@@ -976,6 +979,7 @@ export interface components {
                 [key: string]: boolean | number | string;
             };
             text: string;
+            unpublished: string[];
             where: string;
         };
         Fits: {
@@ -2872,6 +2876,7 @@ export interface components {
                 [key: string]: boolean | number | string;
             };
             text: string;
+            unpublished: string[];
             where: string;
         };
         Uncertainty: {
@@ -2986,6 +2991,7 @@ export interface components {
             };
             text: string;
             unit: string;
+            unpublished: string[];
             where: string;
         };
         WorkerOut: {
