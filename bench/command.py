@@ -45,7 +45,6 @@ from bench.tables.documents import DOCUMENTS, write
 from bench.tables.rows import Table, as_text
 from emulator.host.rights import is_machine_root
 from emulator.network.probe import probe
-from engine.cli.command import Command
 from engine.domain.errors import SpecError
 
 FIDELITY = "fidelity"
@@ -226,6 +225,3 @@ def run(args: argparse.Namespace) -> int:
         if args.write:
             write(DOCUMENTS, bench.document, bench.section(args.busy), result)
     return 0
-
-
-BENCH = Command("bench", "measure how accurate and how fast the emulation is", add_arguments, run)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from bench.chaos.command import CHAOS
-from bench.command import BENCH
-from bench.fuzz.command import FUZZ
-from bench.soak.command import SOAK
 from engine.cli.command import Command
 
-COMMANDS: tuple[Command, ...] = (BENCH, CHAOS, FUZZ, SOAK)
+COMMANDS: tuple[Command, ...] = (
+    Command.of("bench", "measure how accurate and how fast the emulation is", "bench.command"),
+    Command.of("chaos", "many runs, each with a device failure at a random moment", "bench.chaos.command"),
+    Command.of("fuzz", "compare random runs of all strategies with transformers", "bench.fuzz.command"),
+    Command.of("soak", "everything at random on one service, for an hour", "bench.soak.command"),
+)

@@ -15,7 +15,6 @@ from typing import Any
 
 from rich.table import Table
 
-from engine.cli.command import Command
 from engine.cli.present import check_writable
 from engine.cli.tables import console_for, table
 from engine.domain.calibration import parse_calibration
@@ -147,8 +146,3 @@ def _published(board: DeviceSpec, own: DeviceSpec | None) -> Table:
             by = f"{row.page.removeprefix('https://')}, {row.runtime}"
             shown.add_row(row.shape, bits, each[0].what, *rates, by)
     return shown
-
-
-BOARD = Command(
-    "board", "put a preset beside the row of your own board and published rates", add_arguments, run
-)

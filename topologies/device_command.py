@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import tomli_w
 
-from engine.cli.command import Command
 from engine.cli.present import check_writable
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
@@ -207,6 +206,3 @@ def _bare(best: Sequence[Measured], rows: Sequence[PublishedRate], memory_bytes:
         memory_bytes=memory_bytes,
         memory_byte_per_s=float(f"{max(reads) / READS_FRAC:.3g}"),
     )
-
-
-DEVICE = Command("device", "make a device's row of what a benchmark measured on it", add_arguments, run)

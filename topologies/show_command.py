@@ -8,7 +8,6 @@ import sys
 
 from rich.table import Table
 
-from engine.cli.command import Command
 from engine.cli.tables import console_for, table
 from engine.domain.units import human, human_s
 from topologies.drawn import Drawn
@@ -103,6 +102,3 @@ def _name(name: str, drawn: Drawn, *names: str) -> str:
     one.
     """
     return f"{name} (off)" if {name, *names} & set(drawn.layout.disabled) else name
-
-
-SHOW = Command("show", "print a cluster or a drawing, or write it in another format", add_arguments, run)

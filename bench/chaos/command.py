@@ -25,7 +25,6 @@ from emulator.host.leftovers import children, recorded
 from emulator.host.places import state_directory
 from emulator.network.probe import probe
 from emulator.session.client import emulate, expect_emulations
-from engine.cli.command import Command
 from engine.domain.errors import SpecError
 from engine.domain.events import AttemptBegun, Event, StateChanged, of_last_attempt
 from engine.domain.report import RunReport
@@ -195,6 +194,3 @@ def table(world: str, seed: int, ended: list[Ended], left: frozenset[str], wall_
         ("wall time", f"{wall_s:.0f} s"),
     )
     return Table(f"{world}, seed {seed}", ("", ""), rows)
-
-
-CHAOS = Command("chaos", "many runs, each with a device failure at a random moment", add_arguments, run)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.fuzz.campaign import Campaign, Ended, count, run_campaign
-from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.domain.errors import SpecError
 from engine.domain.stored import to_document
@@ -138,6 +137,3 @@ def as_markdown(campaign: Campaign, ended: Sequence[Ended], took_s: float) -> st
         f"{len(ended)} cases of seed {campaign.seed}, from number {campaign.first} on, in {took_s:.0f} s.\n\n"
         f"| strategy | cases | {' | '.join(ENDS)} |\n| --- |{' ---: |' * (1 + len(ENDS))}\n{rows}"
     )
-
-
-FUZZ = Command("fuzz", "compare random runs of all strategies with transformers", add_arguments, run)

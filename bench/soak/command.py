@@ -15,7 +15,6 @@ import sys
 from bench.soak.campaign import soaked
 from bench.tables.rows import Table, as_text
 from emulator.network.probe import probe
-from engine.cli.command import Command
 from engine.domain.errors import SpecError
 
 MOST_SEED = 10**6
@@ -38,6 +37,3 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.write(as_text(Table(f"Everything at random, seed {seed}", ("", ""), found.rows)) + "\n")
     sys.stdout.writelines(f"{problem}\n" for problem in found.problems)
     return 3 if found.problems else 0
-
-
-SOAK = Command("soak", "everything at random on one service, for an hour", add_arguments, run)

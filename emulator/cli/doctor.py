@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import sys
+
 from rich.text import Text
 
 from emulator.calibration.known import calibration_file, known_calibration
-from emulator.network.probe import Capabilities, Capability
+from emulator.network.probe import Capabilities, Capability, probe
 from emulator.session.turns import GROUP, holders
 from emulator.session.view import session_cache
 from engine.cli.tables import console_for, table
@@ -14,6 +17,16 @@ from engine.domain.units import human
 from engine.ops.torch_kernels.linear_table import LinearTable
 from engine.ops.torch_kernels.row_library import compiler
 from engine.runs.host_kernels import kernels_file, known_kernels
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add no arguments: the command takes none."""
+
+
+def run(args: argparse.Namespace) -> int:
+    found = probe()
+    show(found, sys.stdout)
+    return 0 if is_fit(found) else 2
 
 
 def is_fit(found: Capabilities) -> bool:

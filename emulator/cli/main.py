@@ -12,14 +12,25 @@ from emulator.cli.commands import COMMANDS as EMULATOR_COMMANDS
 from emulator.session.points import emulation
 from engine.cli.command import Command, Environment
 from engine.cli.commands import COMMANDS as ENGINE_COMMANDS
-from topologies.board_command import BOARD
-from topologies.device_command import DEVICE
 from topologies.left_out import left_out_of_packs
-from topologies.show_command import SHOW
 from topologies.showcases import showcase, showcases
 from topologies.traces import scenario_of
 
-COMMANDS: tuple[Command, ...] = (*ENGINE_COMMANDS, SHOW, BOARD, DEVICE, *EMULATOR_COMMANDS)
+COMMANDS: tuple[Command, ...] = (
+    *ENGINE_COMMANDS,
+    Command.of(
+        "show", "print a cluster or a drawing, or write it in another format", "topologies.show_command"
+    ),
+    Command.of(
+        "board",
+        "put a preset beside the row of your own board and published rates",
+        "topologies.board_command",
+    ),
+    Command.of(
+        "device", "make a device's row of what a benchmark measured on it", "topologies.device_command"
+    ),
+    *EMULATOR_COMMANDS,
+)
 
 ENVIRONMENT = Environment(
     load_cluster=topologies.load,

@@ -22,7 +22,6 @@ from engine.advice.values import Answer, Assessment, Change, Objective, Why
 from engine.advice.why import explain
 from engine.cli.advise_questions import add_question_arguments, asked, reply_group, supply
 from engine.cli.arguments import add_run_arguments, run_spec_of
-from engine.cli.command import Command
 from engine.cli.present import check_writable, write_json
 from engine.cli.tables import console_for, table
 from engine.cli.why_table import add_why_argument, why_group
@@ -184,6 +183,3 @@ def _interval(row: Assessment) -> str:
 
 def _time(value: float | None) -> str:
     return "" if value is None else human_s(value)
-
-
-ADVISE = Command("advise", "rank all strategies on a cluster, and say what limits each", add_arguments, run)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.scenario import Scenario
 from engine.domain.showcase import Showcase
 from engine.domain.spec import RunSpec
-from engine.experiments.design.sources import no_scenarios
-from engine.experiments.execution.point import Emulation
-from engine.plugins.installed import Unusable
+
+if TYPE_CHECKING:  # most commands need neither
+    from engine.experiments.execution.point import Emulation
+    from engine.plugins.installed import Unusable
 
 
 def no_showcases(name: str) -> Showcase:
     raise SpecError(f"no showcase {name}: there are none here.")
+
+
+def no_scenarios(name: str) -> Scenario:
+    from engine.experiments.design import sources
+
+    return sources.no_scenarios(name)
 
 
 class Environment(NamedTuple):
@@ -55,3 +63,15 @@ class Command(NamedTuple):
     help: str
     add_arguments: Callable[[argparse.ArgumentParser], None]
     run: Callable[[argparse.Namespace], int]
+
+    @classmethod
+    def of(cls, name: str, help: str, module: str) -> Command:
+        """The command whose functions `add_arguments` and `run` are in a module, which is imported when that
+        command is asked for: to import those of all takes longer than most of them.
+        """
+        return cls(
+            name,
+            help,
+            lambda parser: import_module(module).add_arguments(parser),
+            lambda args: int(import_module(module).run(args)),
+        )

@@ -11,7 +11,6 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.command import Command
 from engine.cli.tables import console_for, table
 from engine.domain import stored
 from engine.domain.errors import SpecError
@@ -120,6 +119,3 @@ def _sparklines(comparison: Comparison) -> list[Text]:
         )
         lines.append(Text(f"{series.run + 1}  {cells}"))
     return lines
-
-
-COMPARE = Command("compare", "compare the reports of earlier runs", add_arguments, run)

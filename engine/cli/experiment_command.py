@@ -16,7 +16,7 @@ from rich.text import Text
 from engine.advice.planners import in_words, planner_gains
 from engine.cli.advise_command import assess_all
 from engine.cli.arguments import plan_in_file
-from engine.cli.command import Command, Environment
+from engine.cli.command import Environment
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
 from engine.domain.calibration import calibration_digest
@@ -285,6 +285,3 @@ def jobs_of(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return number
-
-
-EXPERIMENT = Command("experiment", "many runs that answer one question", add_arguments, run)

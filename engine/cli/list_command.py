@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from engine.cli.command import Command, Environment
+from engine.cli.command import Environment
 from engine.cli.tables import console_for, table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.units import human
@@ -237,10 +237,3 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
         },
     ),
 }
-
-LIST = Command(
-    "list",
-    "list clusters, devices, experiments, model families, metrics, models, showcases or strategies",
-    add_arguments,
-    run,
-)

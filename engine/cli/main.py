@@ -27,7 +27,7 @@ def main(
     argv: Sequence[str], commands: Sequence[Command], environment: Environment, program: str = "loom"
 ) -> int:
     """Run the command that `argv` (without the program's name) asks for; returns the exit status."""
-    parser = build_parser(commands, program)
+    parser = build_parser(commands, program, *argv[:1])
     try:
         args = parser.parse_args(argv)
     except SystemExit as stop:  # --help, or an argument that argparse refuses
@@ -50,8 +50,12 @@ def main(
         return 0
 
 
-def build_parser(commands: Sequence[Command], program: str = "loom") -> argparse.ArgumentParser:
-    """The parser of a program with these commands. Raises `ValueError` if two have one name."""
+def build_parser(
+    commands: Sequence[Command], program: str = "loom", asked: str | None = None
+) -> argparse.ArgumentParser:
+    """The parser of a program with these commands; if one is `asked` for, with the arguments of that alone.
+    Raises `ValueError` if two have one name.
+    """
     names = [command.name for command in commands]
     if len(set(names)) < len(names):
         raise ValueError(f"two commands have the same name: {', '.join(names)}")
@@ -59,6 +63,7 @@ def build_parser(commands: Sequence[Command], program: str = "loom") -> argparse
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=Parser)
     for command in commands:
         child = subparsers.add_parser(command.name, help=command.help, description=command.help)
-        command.add_arguments(child)
+        if asked in (command.name, None):
+            command.add_arguments(child)
         child.set_defaults(command=command)
     return parser

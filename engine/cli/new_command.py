@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
-from engine.cli.command import Command
 from engine.domain.errors import SpecError
 from engine.strategies.outside import NAME
 from engine.strategies.registry import STRATEGIES
@@ -78,6 +77,3 @@ def files_of(name: str) -> dict[str, str]:
 
 def _module(name: str) -> str:
     return name.replace("-", "_")
-
-
-NEW = Command("new", "write a folder with a method of your own, to begin with", add_arguments, run)

@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.advice.why import explain
 from engine.cli.advise_command import assess_all
 from engine.cli.arguments import add_run_arguments, run_spec_of
-from engine.cli.command import Command, Environment
+from engine.cli.command import Environment
 from engine.cli.long_work import LongWork
 from engine.cli.present import check_writable, present
 from engine.cli.tables import console_for
@@ -53,6 +53,3 @@ def run(args: argparse.Namespace) -> int:
     if args.why and args.json != "-":
         console_for(sys.stdout).print(why_group(explain(spec, assess_all)))
     return status
-
-
-PREDICT = Command("predict", "predict a run in the simulated world", add_arguments, run)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.cli.command import Command
 from engine.cli.document import write_between
 from engine.cli.experiment_command import add_jobs, sources_of
 from engine.cli.experiment_progress import PointsProgress
@@ -212,6 +211,3 @@ def _show_counts(found: dict[str, tuple[FigureVerdict, ...]]) -> None:
         shown.add_row(name, *(str(count or "") for count in counts))
     shown.add_row("all", *(str(total or "") for total in totals))
     console_for(sys.stdout).print(shown)
-
-
-REPRODUCE = Command("reproduce", "compare the papers' tables and figures with ours", add_arguments, run)

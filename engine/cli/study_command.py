@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from engine.cli.command import Command, Environment
+from engine.cli.command import Environment
 from engine.cli.experiment_command import (
     Campaign,
     add_jobs,
@@ -206,6 +206,3 @@ def _table(study: Study, folder: Path, problems: Sequence[Compared]) -> Table:
     if len(problems) > SHOWN:
         shown.add_row(f"and {len(problems) - SHOWN} more", "", "", "", "")
     return shown
-
-
-STUDY = Command("study", "experiments as one archive that others open, check and repeat", add_arguments, run)

@@ -130,11 +130,14 @@ def test_the_engine_imports_neither_web_nor_network_emulation() -> None:
 
 def test_planning_predicting_and_the_command_line_load_no_torch() -> None:
     program = (
-        "import sys\n"
-        "import engine.cli.commands, engine.reports.fold, engine.reports.compare, engine.reports.perfetto\n"
+        "import argparse, sys\n"
+        "import engine.reports.fold, engine.reports.compare, engine.reports.perfetto\n"
         "import engine.runs.predict, engine.runs.execute, engine.strategies.registry\n"
         "import engine.models.catalogue, topologies\n"
         "import bench.commands, emulator.cli.main, webapp.operations.commands, tests.devtools.commands\n"
+        "for part in (bench, emulator.cli.main, webapp.operations, tests.devtools):\n"
+        "    for command in getattr(part, 'commands', part).COMMANDS:\n"
+        "        command.add_arguments(argparse.ArgumentParser())\n"
         "loaded = {'torch', 'transformers', 'django', 'mininet'} & set(sys.modules)\n"
         "sys.exit(f'loaded {loaded}' if loaded else 0)\n"
     )

@@ -1,43 +1,11 @@
-"""`./loom docs`: write the generated parts of the documents, or with --check say which are out of date."""
+"""The commands of a checkout for who changes EdgeLoom."""
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
-
 from engine.cli.command import Command
-from tests.devtools.documents import documents, outdated
-from tests.devtools.rooms import ROOT
-from tests.devtools.site import build_site
 
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is out of date")
-    made = parser.add_mutually_exclusive_group()
-    made.add_argument("--pages", action="store_true", help="take pictures of all pages, in Chromium (root)")
-    made.add_argument("--notebook", action="store_true", help="carry out the example notebook (root)")
-    made.add_argument("--site", action="store_true", help="build a site of files with a search in .loom/docs")
-
-
-def run(args: argparse.Namespace) -> int:
-    if args.pages or args.notebook:
-        module = "tests.browser.pictures" if args.pages else "tests.browser.notebook"
-        return subprocess.run([sys.executable, "-m", module], cwd=ROOT).returncode
-    if args.site:
-        return build_site()
-    old = outdated()
-    if args.check:
-        for file in old:
-            sys.stderr.write(f"{file} is out of date: run ./loom docs.\n")
-        return 1 if old else 0
-    texts = documents()
-    for file in old:
-        (ROOT / file).write_text(texts[file], encoding="utf-8")
-        sys.stderr.write(f"{file} written.\n")
-    return 0
-
-
-DOCS = Command("docs", "write the generated tables and pictures of the documents", add_arguments, run)
-
-COMMANDS: tuple[Command, ...] = (DOCS,)
+COMMANDS: tuple[Command, ...] = (
+    Command.of(
+        "docs", "write the generated tables and pictures of the documents", "tests.devtools.docs_command"
+    ),
+)

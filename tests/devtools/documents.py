@@ -25,6 +25,7 @@ from engine.models.families.registry import FAMILIES
 from engine.reports.metrics import BUILT_IN as FIGURES
 from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.registry import BUILT_IN
+from tests.devtools.commands import COMMANDS as OF_DEVELOPMENT
 from tests.devtools.public_api import FILE as PUBLIC_NAMES
 from tests.devtools.public_api import public_api
 from tests.devtools.reference import common_table, parts_reference, reference
@@ -160,8 +161,6 @@ def showcases_table() -> str:
 
 
 def commands_table() -> str:
-    from tests.devtools.commands import COMMANDS as OF_DEVELOPMENT  # which imports this module
-
     rows = [
         (f"`{each.name}`", each.help)
         for each in (*COMMANDS, MANUAL, *OF_MEASURING, *OF_THE_SERVER, *OF_DEVELOPMENT)

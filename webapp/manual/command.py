@@ -7,8 +7,6 @@ import sys
 from contextlib import nullcontext
 from difflib import get_close_matches
 
-from rich.markdown import Markdown
-
 from engine.cli.command import Command
 from engine.cli.tables import console_for, table
 from engine.domain.command_name import COMMAND
@@ -25,6 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     console = console_for(sys.stdout)
     if args.page:
+        from rich.markdown import Markdown  # its parser and highlighter take a while to import
+
         text = Markdown(page_of(args.page).path.read_text(encoding="utf-8"), hyperlinks=False)
         with console.pager(styles=True) if sys.stdout.isatty() else nullcontext():
             console.print(text)

@@ -9,7 +9,7 @@ import pytest
 import emulator.calibration.known as host
 from emulator.calibration.device_row import device_row
 from emulator.calibration.stopwatch import typical_s
-from emulator.cli.commands import device_toml
+from emulator.cli.calibrate_command import device_toml
 from engine.domain.calibration import Calibration
 from engine.domain.cluster import DeviceSpec
 from engine.domain.host_times import HostProfile, MeasuredRow, PackedRow, RuntimeCosts

@@ -35,3 +35,18 @@ def test_the_command_line_starts_without_torch_and_without_what_only_reports_nee
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_command_imports_nothing_of_the_others():
+    program = (
+        "import sys\n"
+        "from emulator.cli.main import COMMANDS, ENVIRONMENT\n"
+        "from bench.commands import COMMANDS as MEASURING\n"
+        "from engine.cli.main import main\n"
+        "main(['run', '--help'], (*COMMANDS, *MEASURING), ENVIRONMENT)\n"
+        "others = ('engine.advice', 'engine.reproductions', 'emulator.calibration.shown', 'bench.fuzz')\n"
+        "print('emulator.cli.run_command' in sys.modules)\n"
+        "print([name for name in sys.modules if name.startswith(others)])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.splitlines()[-2:] == ["True", "[]"]

@@ -10,8 +10,8 @@ import pytest
 import topologies
 from engine.cli import reproduce_command
 from engine.cli.command import Environment
+from engine.cli.commands import COMMANDS
 from engine.cli.main import main
-from engine.cli.reproduce_command import REPRODUCE
 from engine.domain.errors import Cancelled
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
@@ -84,9 +84,9 @@ def test_a_stopped_emulation_goes_on_and_shipped_emulations_of_other_points_stay
 def test_emulating_what_has_no_emulated_points_is_refused_in_a_sentence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["reproduce", "mcu-blocks", "--emulate"], [REPRODUCE], environment(None)) == 2
+    assert main(["reproduce", "mcu-blocks", "--emulate"], COMMANDS, environment(None)) == 2
     assert "mcu-blocks has no emulated points" in capsys.readouterr().err
-    assert main(["reproduce", "voltage-fig4", "--emulate"], [REPRODUCE], environment(None)) == 2
+    assert main(["reproduce", "voltage-fig4", "--emulate"], COMMANDS, environment(None)) == 2
     assert (
         "this program has no emulator: use ./loom reproduce --emulate where Mininet is installed"
         in capsys.readouterr().err
