@@ -19,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections import Counter, deque
@@ -253,6 +254,7 @@ def run(request: dict[str, Any], parent: int, files: Sequence[int]) -> NoReturn:
         os.environ.clear()
         held = {STARTER_VARIABLE: str(starter), INHERITED: " ".join(map(str, turn))}
         os.environ.update(request["environment"] | held)
+        tempfile.tempdir = None  # what the server has imported may have asked where it could write
         enter_or_end(room_from(request["room"])._replace(parent=parent))
         importlib.import_module(request["module"]).main(mine)
         status = 0

@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Callable
@@ -36,6 +37,10 @@ def remember(what: str) -> list[str]:
 def imported(name: str) -> bool:
     """Whether this process has a module already."""
     return name in sys.modules
+
+
+def directory_of_temporary_files() -> str:
+    return tempfile.gettempdir()
 
 
 def threads() -> int:

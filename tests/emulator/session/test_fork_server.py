@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from emulator.cli.early import begin_early
+from emulator.host.enter import SCRATCH
 from emulator.host.leftovers import Process, children, is_alive, process
 from emulator.host.places import queue_name
 from emulator.session import fork_server
@@ -98,6 +99,16 @@ def test_from_the_second_call_on_a_session_finds_networks_imported() -> None:
     """Asked by a function whose own module imports nothing."""
     is_there = "'emulator.network.mininet_network' in __import__('sys').modules"
     assert [call(eval, is_there) for _ in range(3)] == [False, True, True]
+
+
+@pytest.mark.usefixtures("no_server_before")
+def test_a_session_keeps_temporary_files_where_it_may_write_whatever_its_server_has_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library asks when it is imported: an ordinary user's server may not write where a session may."""
+    (tmp_path / "sitecustomize.py").write_text("import tempfile\ntempfile.tempdir = '/var/tmp'\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert call(session_bodies.directory_of_temporary_files) == SCRATCH
 
 
 def test_a_session_does_not_hold_its_servers_connection() -> None:
