@@ -67,9 +67,10 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[list[list[int]]]:
     """Every measurement's waves of link numbers; link 1 looks slow at first, and link 2 always does."""
     tries: list[list[list[int]]] = []
 
-    def answer(waves: Sequence[Sequence[LinkTransfer]], budget_s: float) -> Achieved:
+    def answer(waves: Sequence[Sequence[LinkTransfer]], budget_s: float, most_s: float) -> Achieved:
         tries.append([[one.link for one in wave] for wave in waves])
         first = len(tries) == 1
+        assert most_s == (measure.FIRST_SECONDS if first else measure.AGAIN_SECONDS)
         rates = {0: 99.0, 1: 80.0 if first else 101.0, 2: 50.0 + len(tries)}
         return {(one.link, one.forward): rates[one.link] for wave in waves for one in wave}
 
@@ -87,5 +88,5 @@ def test_a_link_that_looks_slow_is_measured_again_in_less_company_and_its_best_f
 def test_a_figure_nearer_to_the_asked_rate_replaces_a_worse_one_only(measured, monkeypatch):
     monkeypatch.setattr(measure, "RETRY_SHARES", (0.0, 0.0))
     rates = iter([104.0, 108.0, 97.5])
-    monkeypatch.setattr(measure, "_measure", lambda waves, budget_s: {(0, True): next(rates)})
+    monkeypatch.setattr(measure, "_measure", lambda waves, budget_s, most_s: {(0, True): next(rates)})
     assert measure_links([transfer(0, 100.0)]) == {(0, True): 97.5}
