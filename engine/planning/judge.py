@@ -77,6 +77,15 @@ class Judge:
         except EdgeLoomError:
             return inf, inf if self.new_tokens > 1 else 0.0
 
+    def whole_s(self, plan: Plan) -> float:
+        """Predicted seconds to the last token with every token played, whatever grows or adapts on the way;
+        infinity as for `seconds`.
+        """
+        try:
+            return self._token_s(plan, self.rows, self.new_tokens)[-1]
+        except EdgeLoomError:
+            return inf
+
     def _times(self, plan: Plan) -> tuple[float, float]:
         if self.new_tokens < 2:
             return self._token_s(plan, self.rows, self.new_tokens)[0], 0.0

@@ -32,8 +32,12 @@ from engine.strategies.lime.parking import keep_rows
 from engine.strategies.lime.plan import plan_of
 from engine.strategies.lime.report import LimeReport, lime_report
 from engine.strategies.lime.run import Member, feed
+from engine.strategies.planner.known_length import best_of_lengths
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.stages import Stage
+
+LENGTHS = 4
+"""Lengths of answers for which plans are made where the true one is known, and weights stream."""
 
 
 class Lime(Overlapping[LimeParams, SegmentsLayout]):
@@ -57,13 +61,17 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         """Cut the model into segments of slots, some of them offloaded. Raises `PlanError` if not even one
         layer per slot fits.
         """
-        demand = demand_of(model, workload, self.batches_bursts)
-        pipeline = (
-            _pipeline(cluster, model, workload, params)
-            if params.mode == "joint" and params.plan is None
-            else ()
-        )
-        return plan_of(self.name, cluster, model, demand, params, pipeline)
+
+        def plan_for(workload: Workload) -> Plan[SegmentsLayout]:
+            demand = demand_of(model, workload, self.batches_bursts)
+            joint = params.mode == "joint" and params.plan is None
+            pipeline = _pipeline(cluster, model, workload, params) if joint else ()
+            return plan_of(self.name, cluster, model, demand, params, pipeline)
+
+        plan = plan_for(workload)
+        if params.plan is not None or not any(plan.layout.slots.values()):
+            return plan
+        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)
 
     def together(self, plan: Plan[SegmentsLayout]) -> int | None:
         return plan.layout.micro_batch

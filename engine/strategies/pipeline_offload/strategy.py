@@ -26,6 +26,7 @@ from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import DivisibleParams, Step
 from engine.strategies.pipeline_offload.slots import Cycle, cycles_by_rows, turns_of
+from engine.strategies.planner.known_length import best_of_lengths
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.ends import cache_of, layer_slices
@@ -49,6 +50,8 @@ from engine.strategies.shared.stages import (
 )
 
 Schedule = Literal["continuous", "flush"]
+LENGTHS = 32
+"""Lengths of answers for which stages are tried where the true one is known."""
 
 
 class PipelineOffloadParams(DivisibleParams):
@@ -105,6 +108,17 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
         that is assumed, or of the true one if their devices could not hold the KV caches of that. Raises
         `PlanError` if KV caches and one slot per device leave layers over.
         """
+
+        def plan_for(workload: Workload) -> Plan[PipelineOffloadLayout]:
+            return self._plan_for(cluster, model, workload, params)
+
+        if params.plan is not None:
+            return plan_for(workload)
+        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)
+
+    def _plan_for(
+        self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams
+    ) -> Plan[PipelineOffloadLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
         plan = self._plan(cluster, model, demand, params)
         if demand.longest is demand:

@@ -13,9 +13,13 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.workload import Workload
+from engine.strategies.planner.known_length import best_of_lengths
 from engine.strategies.shared.demand import demand_of
 from engine.strategies.tpi_llm.plan import SlidingWindowLayout, streams_as_needed, with_streams
 from engine.strategies.tpi_llm.strategy import SlidingWindow, TPIParams, chosen_bounds
+
+LENGTHS = 8
+"""Lengths of answers for which shares are tried where the true one is known."""
 
 
 class TPILLMOffload(SlidingWindow[TPIParams]):
@@ -40,14 +44,22 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
         params: TPIParams,
     ) -> Plan[SlidingWindowLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        return with_streams(
-            self.name,
-            cluster,
-            model,
-            demand,
-            chosen_bounds(self.name, cluster, model, demand, params, ratios),
-            params.window,
-            params.all_reduce,
-            lambda share: streams_as_needed(share, params.window, demand.longest.cached_rows),
-            ratios,
-        )
+
+        def plan_for(assumed: Workload) -> Plan[SlidingWindowLayout]:
+            shares_for = demand_of(model, assumed, self.batches_bursts)
+            return with_streams(
+                self.name,
+                cluster,
+                model,
+                demand,
+                chosen_bounds(self.name, cluster, model, shares_for, params, ratios),
+                params.window,
+                params.all_reduce,
+                lambda share: streams_as_needed(share, params.window, demand.longest.cached_rows),
+                ratios,
+            )
+
+        plan = plan_for(workload)
+        if params.plan is not None or ratios or not any(plan.layout.streams.values()):
+            return plan
+        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)

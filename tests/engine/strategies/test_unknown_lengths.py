@@ -1,13 +1,16 @@
 """Answers of unknown length: all methods plan for the same assumption, and adapt where they can."""
 
+from random import Random
+
 import pytest
 import torch
 from test_kv_pressure import MODELS, NEW, ROWS, least_memory, sized
 
-from engine.domain.errors import OutOfMemory
+from engine.domain.errors import OutOfMemory, PlanError
 from engine.domain.plan import Slice
 from engine.domain.workload import Workload
 from engine.ops.sizes import weight_bytes
+from engine.runs.predict import predict
 from engine.strategies.pipeline_offload.slots import cycles_by_rows, cycles_of
 from engine.strategies.registry import STRATEGIES
 from engine.strategies.shared.demand import demand_of
@@ -15,6 +18,9 @@ from tests.support.memory_world import alone, run_in_memory
 from tests.support.small_cases import GPT2, LLAMA, plan_of, play, prompts, spec_of, star, supported
 
 ASSUMED = ROWS + 2
+WORSE = 1.02
+"""Of all lengths that somebody may assume some are tried: another one may be so much better."""
+SEEDS = (1, 2, 3, 6, 8, 29)
 STREAMING = ["lime", "tpi_llm_offload", "pipeline_offload"]
 PRESSED = [
     (name, pressure)
@@ -110,3 +116,52 @@ def test_slots_get_fewer_as_caches_grow_and_never_none():
     for rows, cycles in ((7, 0), (32, 1), (57, 2)):
         assert (4 - cycles) * 100 + 4 * rows <= 430 < (4 - cycles) * 100 + 4 * (rows + 1)
     assert cycles_by_rows(4, 430, 100, 1, 5, 7) == ((0, ()),)
+
+
+def drawn(random, model):
+    """A cluster of which some devices stream layers, and a run on it."""
+    layer_bytes = sum(weight_bytes(model, Slice(layer=0, part=part)) for part in ("attention", "ffn"))
+    number = random.choice((2, 3))
+    of_layers = random.uniform(0.5, 1.0) * model.num_layers / number
+    cluster = star(
+        [random.choice((5e8, 1e9, 3e9)) for _ in range(number)],
+        memory_bytes=of_layers * layer_bytes + 6e4,
+        disk_byte_per_s=random.choice((1e6, 5e6, 2e7)),
+    )
+    devices = tuple(
+        device.model_copy(
+            update={
+                "memory_bytes": device.memory_bytes * random.uniform(0.7, 1.4),
+                "disk_byte_per_s": device.disk_byte_per_s * random.choice((0.5, 1, 2)),
+            }
+        )
+        for device in cluster.devices
+    )
+    sizes = {"rows": random.choice((4, 8, 16)), "new_tokens": random.choice((8, 24, 48))}
+    return cluster.model_copy(update={"devices": devices}), sizes | {"requests": random.choice((1, 1, 3))}
+
+
+def latency_s(spec):
+    """None where there is no plan, or the run does not end."""
+    try:
+        report = predict(spec)
+    except PlanError:
+        return None
+    return report.latency_s if report.outcome.kind == "finished" else None
+
+
+@pytest.mark.parametrize("name", STREAMING)
+def test_who_knows_how_long_answers_become_is_not_slower_than_who_assumes_a_length(name):
+    compared = 0
+    for seed in SEEDS:
+        random = Random(seed)
+        model = random.choice((GPT2, LLAMA)).model_copy(update={"num_layers": random.choice((4, 6, 8))})
+        cluster, sizes = drawn(random, model)
+        known_s = latency_s(spec_of(name, model, cluster, **sizes))
+        true = sizes["rows"] + sizes["new_tokens"] - 1
+        for assumed in (sizes["rows"] + 1, true - 3):
+            assumed_s = latency_s(spec_of(name, model, cluster, **sizes, assumed_tokens=assumed))
+            if assumed_s is not None:
+                assert known_s is not None and known_s <= WORSE * assumed_s, (seed, assumed)
+                compared += 1
+    assert compared > 5

@@ -1,0 +1,53 @@
+"""Plans where the length of answers is known: who knows it is not worse off than who assumes another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.errors import PlanError
+from engine.domain.model import ModelSpec
+from engine.domain.plan import Layout, Plan
+from engine.domain.workload import Workload
+from engine.planning.judge import Judge
+from engine.program.strategy import Strategy
+from engine.strategies.shared.demand import Demand, demand_of
+
+LayoutT = TypeVar("LayoutT", bound=Layout)
+
+
+def best_of_lengths(
+    method: Strategy,
+    cluster: ClusterSpec,
+    model: ModelSpec,
+    workload: Workload,
+    plan_for: Callable[[Workload], Plan[LayoutT]],
+    number: int,
+) -> Plan[LayoutT]:
+    """`plan_for(workload)`; where plans know how long answers become, the one of it and of those for `number`
+    other assumed lengths whose run ends first. Each is played to its last token, because weights that stream
+    from some length on cost nothing before it.
+    """
+    plan = plan_for(workload)
+    demand = demand_of(model, workload, method.batches_bursts)
+    if demand.true is not demand or not demand.generates:
+        return plan
+    plans = [plan]
+    for length in _lengths(model, demand, number):
+        with suppress(PlanError):
+            other = plan_for(workload.model_copy(update={"assumed_tokens": length}))
+            if other not in plans:
+                plans.append(other)
+    if len(plans) == 1:
+        return plan
+    sizes = (demand.rows, demand.new_tokens, demand.sequences)
+    return min(plans, key=Judge(method, cluster, model, *sizes, alike=False).whole_s)
+
+
+def _lengths(model: ModelSpec, demand: Demand, number: int) -> Iterator[int]:
+    """About `number` lengths: from the shortest answer to the true one, and the longest that there is."""
+    step = max(1, -(-(demand.cached_rows - demand.rows) // max(1, number - 1)))
+    yield from range(demand.rows + 1, demand.cached_rows, step)
+    yield model.max_positions
