@@ -18,23 +18,17 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import HeldSlice, Placement, Plan, Slice
 from engine.domain.units import needs_and_has
-from engine.domain.values import Count, NonNegative, Positive
-from engine.ops.core import FeedForward
+from engine.domain.values import Count, Positive
 from engine.ops.sizes import weight_bytes
-from engine.ops.tensors import payload_bytes
 from engine.program.collectives import AllReduce
-from engine.strategies.shared.all_reduce_time import cluster_all_reduce_s
 from engine.strategies.shared.demand import (
     Demand,
-    SizedOp,
-    attention_ops,
     check_memory,
     end_ops,
     weights_bytes,
     working_bytes,
 )
 from engine.strategies.shared.ends import end_holdings
-from engine.strategies.shared.shares import op_s
 from engine.strategies.shared.tensor_parallel import (
     AllReduceLayout,
     Bounds,
@@ -42,7 +36,6 @@ from engine.strategies.shared.tensor_parallel import (
     passes_of,
     shares_placement,
 )
-from engine.strategies.tpi_llm.token_time import BlockTime, steady_token_s
 
 ROUNDING = 1e-9
 
@@ -64,7 +57,6 @@ class SlidingWindowLayout(AllReduceLayout):
     window: Count
     streams: dict[int, Streams]
     ratios: dict[int, Positive] = Field(default_factory=dict)
-    predicted_token_s: NonNegative
 
 
 def split_from_last(total: int, ratios: Sequence[float]) -> tuple[int, ...]:
@@ -256,7 +248,6 @@ def with_streams(
         window=window,
         streams=streams,
         ratios=ratios,
-        predicted_token_s=_predicted_s(cluster, model, demand, bounds, shares, streams, window, how),
     )
     return Plan(strategy=name, holdings=(*holdings, *norms), work=placement.work, layout=layout)
 
@@ -280,34 +271,3 @@ def _check_memory(
             f"{name}: {', '.join(short)}: give it more memory, take a smaller window or ratio, "
             "or add devices that take a share."
         )
-
-
-def _predicted_s(
-    cluster: ClusterSpec,
-    model: ModelSpec,
-    demand: Demand,
-    bounds: Bounds,
-    shares: Sequence[MemberShare],
-    streams: Mapping[int, Streams],
-    window: int,
-    how: AllReduce,
-) -> float:
-    """Seconds of one pass at the end of the run, a decode step's or an encoder's, in the steady state."""
-    heads, columns = bounds.heads, bounds.columns
-    devices = []
-    for me, share in enumerate(shares):
-        device = cluster.devices[share.rank]
-        *_, attention = attention_ops(model, demand, heads[me], heads[me + 1])
-        (x,) = attention.inputs
-        ffn = SizedOp(FeedForward(0, columns[me], columns[me + 1], True), (x,))
-        computes_s = [op_s(device, model, one) for one in (attention, ffn)]
-        streaming = streaming_at(streams[share.rank], demand.cached_rows)
-        devices.append(
-            [
-                BlockTime(
-                    computes_s[block % 2], size / device.disk_byte_per_s if block in streaming else None
-                )
-                for block, size in enumerate(share.sizes)
-            ]
-        )
-    return steady_token_s(devices, cluster_all_reduce_s(cluster, bounds.group, payload_bytes(x), how), window)

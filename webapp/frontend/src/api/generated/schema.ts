@@ -2570,7 +2570,6 @@ export interface components {
             kv_memory_rows: number | null;
             kv_rows: number | null;
             members_embed: boolean;
-            predicted_token_s: number;
             ratios: {
                 [key: string]: number;
             };

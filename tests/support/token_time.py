@@ -1,4 +1,4 @@
-"""Predict the time of a token when weights are loaded through a window during the all-reduces. Pure.
+"""The time of a token when weights are loaded through a window during the all-reduces, by the paper.
 
 Li et al., "TPI-LLM: Serving 70B-scale LLMs Efficiently on Low-resource Edge Devices" (arXiv:2410.00531),
 the sliding-window memory scheduler (Propositions 3 and 4) and the all-reduce latency analysis.
