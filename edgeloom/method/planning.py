@@ -11,8 +11,14 @@ from engine.strategies.planner.estimate import SplitEstimate
 from engine.strategies.planner.exact import UnitShares, best_shares, most_granules
 from engine.strategies.planner.groups import Group, best_groups
 from engine.strategies.planner.order import nearest_first
-from engine.strategies.planner.pipeline_time import PipelineTime
-from engine.strategies.planner.pipelines import batches, best_batch, best_pipelines, does_fit
+from engine.strategies.planner.pipelines import (
+    PipelineSeconds,
+    batches,
+    best_batch,
+    best_pipelines,
+    does_fit,
+    pipeline_seconds,
+)
 from engine.strategies.planner.search import GroupSearch
 from engine.strategies.planner.split import SplitSearch, bounds_in, shares_in
 from engine.strategies.shared.all_reduce_time import (
@@ -70,7 +76,7 @@ __all__ = [
     "Group",
     "GroupSearch",
     "Judge",
-    "PipelineTime",
+    "PipelineSeconds",
     "PlannedParams",
     "PlannerChoice",
     "Room",
@@ -113,6 +119,7 @@ __all__ = [
     "of_shares",
     "of_stages",
     "op_s",
+    "pipeline_seconds",
     "prefill_layer_s",
     "ratios_by_hand",
     "receiver_cost_s",

@@ -39,6 +39,7 @@ from engine.strategies.shared.kv_pressure import (
     plan_under,
     rows_kept_elsewhere,
     run_block,
+    with_kept_rows,
 )
 from engine.strategies.shared.last_head import (
     HEAD_HELP,
@@ -125,6 +126,7 @@ __all__ = [
     "stages_placement",
     "tag",
     "wanted_rows",
+    "with_kept_rows",
     "with_last_head",
     "with_split_head",
     "with_split_ops",

@@ -28,6 +28,10 @@ GROWTH, FEW_ROWS = 0.5, 64
 longer than the prompt by more than this part of it, and by more rows than these; at once where tokens are
 recomputed.
 """
+PLAYED_TOKENS, PLAYED_PASSES = 8, 80
+"""So many tokens of an answer are played where requests overtake each other, and of many requests fewer, down
+to two: in all no more passes than these.
+"""
 
 PlanOf = Callable[[ModelSpec], Plan]
 """The plan of the same shares for a model with fewer layers. Raises `PlanError`."""
@@ -37,9 +41,9 @@ class Judge:
     """Times of one run's plans: seconds from the arrival of its requests, all at once, to the last token.
 
     alike: whether a plan does the same in every layer, with all requests in one batch, so that few layers are
-    played. measured: so many layers, after as many others, tell the time of all. recomputes: each further
-    token is a pass over all rows, so it takes longer than the one before. `rows` and `new_tokens` are those
-    of each of `requests` requests.
+    played; else all are, and more tokens, as requests may overtake each other. measured: so many layers,
+    after as many others, tell the time of all. recomputes: each further token is a pass over all rows, so it
+    takes longer than the one before. `rows` and `new_tokens` are those of each of `requests` requests.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class Judge:
         self.method, self.cluster, self.model = method, _of_any_host(cluster), model
         self.rows, self.new_tokens, self.requests = rows, new_tokens, requests
         self.grows_from = 0 if recomputes else max(GROWTH * rows, FEW_ROWS)
-        self.measured = measured
+        self.alike, self.measured = alike, measured
         few = 2 * measured + 1 if alike and len(layer_kinds(model)) == 1 else model.num_layers
         self.played = model.model_copy(update={"num_layers": min(few, model.num_layers)})
         self._specs: dict[tuple[int, int], RunSpec] = {}
@@ -90,12 +94,27 @@ class Judge:
         if self.new_tokens < 2:
             return self._token_s(plan, self.rows, self.new_tokens)[0], 0.0
         middle = self.rows + (self.new_tokens - 1) // 2
+        if not self.alike:
+            return self._times_of_overlapping(plan, middle)
         if middle - self.rows <= self.grows_from:
             first_s, second_s = self._token_s(plan, self.rows, 2)
             return first_s, second_s - first_s
         (first_s,) = self._token_s(plan, self.rows, 1)
         before_s, after_s = self._token_s(plan, min(middle, self.model.max_positions - 1), 2)
         return first_s, after_s - before_s
+
+    def _times_of_overlapping(self, plan: Plan, middle: int) -> tuple[float, float]:
+        """The same of requests that do not go together: when the last one ends, others may be long through.
+        A further token takes what it adds to a run.
+        """
+        most = PLAYED_TOKENS if self.method.continuous(plan) else 2
+        few = min(self.new_tokens, max(2, min(most, PLAYED_PASSES // self.requests)))
+        first_s, *_, last_s = self._token_s(plan, self.rows, few)
+        further, each_s = self.new_tokens - few, 0.0
+        if further:
+            rows, some = min(middle, self.model.max_positions - few), max(2, few // 2)
+            each_s = self._token_s(plan, rows, some)[-1] - self._token_s(plan, rows, some - 1)[-1]
+        return first_s, (last_s - first_s + further * each_s) / (self.new_tokens - 1)
 
     def _token_s(self, plan: Plan, rows: int, new_tokens: int) -> list[float]:
         """When the last of the requests has each token, or the result of a model that generates none."""

@@ -17,8 +17,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.plan import Placement, Plan
 from engine.domain.workload import Workload
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
-from engine.strategies.planner.pipeline_time import PipelineTime
-from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
+from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit, pipeline_seconds
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, block_ops, check_memory, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
@@ -87,17 +86,18 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
         source = ends_placement(self.name, cluster, model)
         ends = with_last_head(source, source_first(cluster)[-1]) if moves_head else source
 
-        def time_of(of: Demand) -> PipelineTime:
-            return PipelineTime(cluster, model, of, continuous=False, head_last=moves_head)
+        def plan_with(of: Demand, stages: tuple[Stage, ...]) -> Plan[PipelineLayout]:
+            return self._with_stages(cluster, model, of, stages, moves_head)
 
+        seconds = pipeline_seconds(self, cluster, model, demand, plan_with)
         if params.plan is None and params.planner == "best":
-            for found in best_pipelines(cluster, model, demand, source, time_of):
+            for found in best_pipelines(cluster, model, demand, source, seconds):
                 of = demand._replace(batch=found.batch)
                 with contextlib.suppress(PlanError):  # the last device has no room for the head
-                    return self._with_stages(cluster, model, of, found.stages, moves_head)
+                    return plan_with(of, found.stages)
         if params.plan is None:
             stages = stages_of(cluster, model, demand, ends, params.by)
-            return self._with_stages(cluster, model, demand, stages, moves_head)
+            return plan_with(demand, stages)
         by_hand = params.plan
 
         def given(of: Demand) -> tuple[Stage, ...]:
@@ -105,8 +105,8 @@ class GPipe(Pipeline[GPipeParams, PipelineLayout]):
 
         stages = given(demand)
         if params.planner == "best":
-            demand = best_batch(demand, stages, time_of, lambda of: does_fit(lambda: given(of)))
-        return self._with_stages(cluster, model, demand, stages, moves_head)
+            demand = best_batch(demand, stages, seconds, lambda of: does_fit(lambda: given(of)))
+        return plan_with(demand, stages)
 
     def _with_stages(
         self,

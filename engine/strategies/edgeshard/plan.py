@@ -30,8 +30,8 @@ FirstLayer = Literal["anywhere", "source"]
 
 
 class Candidate(NamedTuple):
-    """Stages by rank, with their objective, its value and a lower bound of it. `burst_s` estimates the time
-    of all requests, one behind the other.
+    """Stages by rank, with their objective, its value and a lower bound of it; and the values of both
+    objectives.
     """
 
     stages: tuple[Stage, ...]
@@ -39,7 +39,16 @@ class Candidate(NamedTuple):
     exact: bool
     planned_s: float
     bound_s: float
-    burst_s: float
+    latency_s: float
+    slowest_s: float
+
+    def burst_s(self, batches: int, continuous: bool = False) -> float:
+        """An estimate of the time of so many batches: one behind the other, or, if none waits for the others
+        before its next token, as fast as the slowest stage or link has all.
+        """
+        if continuous:
+            return max(self.latency_s, batches * self.slowest_s)
+        return self.latency_s + (batches - 1) * self.slowest_s
 
 
 def rooms_by_first_layer(
@@ -90,7 +99,8 @@ def candidate_of(
         exact,
         planned_s,
         bound_s,
-        latency_s + (demand.sequences - 1) * slowest_s,
+        latency_s,
+        slowest_s,
     )
 
 

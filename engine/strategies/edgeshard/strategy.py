@@ -9,7 +9,7 @@ prefill and all decode steps (the paper averages the two).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -32,8 +32,13 @@ from engine.strategies.edgeshard.plan import (
 from engine.strategies.edgeshard.report import EdgeShardReport
 from engine.strategies.edgeshard.segments import Objective
 from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, PlannerChoice
-from engine.strategies.planner.pipeline_time import PipelineTime
-from engine.strategies.planner.pipelines import best_batch, best_pipelines, does_fit
+from engine.strategies.planner.pipelines import (
+    PipelineSeconds,
+    best_batch,
+    best_pipelines,
+    does_fit,
+    pipeline_seconds,
+)
 from engine.strategies.shared.by_hand import of_stages, stages_by_hand
 from engine.strategies.shared.demand import Demand, demand_of
 from engine.strategies.shared.kv_pressure import KV_PRESSURE_HELP, KVPressure, plan_under
@@ -97,13 +102,23 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
     ) -> Plan[PlannedPipelineLayout]:
         ends = ends_placement(self.name, cluster, model)
 
-        def time_of(of: Demand) -> PipelineTime:
-            return PipelineTime(cluster, model, of, continuous=params.schedule == "no-bubbles")
+        def plan_with(of: Demand, stages: tuple[Stage, ...]) -> Plan[PlannedPipelineLayout]:
+            layout = PlannedPipelineLayout(
+                stages=stages,
+                objective="latency",
+                schedule=params.schedule,
+                micro_batch=of.batch,
+                planner="by_hand",
+                planned_s=0.0,
+                bound_s=0.0,
+            )
+            return stages_placement(ends, stages, model.num_layers).with_layout(layout)
 
+        seconds = pipeline_seconds(self, cluster, model, demand, plan_with)
         if params.plan is not None:
-            return self._by_hand(cluster, model, demand, params, params.plan, time_of)
+            return self._by_hand(cluster, model, demand, params, params.plan, seconds)
         if params.planner == "best" and params.objective == "auto":
-            ways = best_pipelines(cluster, model, demand, ends, time_of, params.first_layer)
+            ways = best_pipelines(cluster, model, demand, ends, seconds, params.first_layer)
             alike = [one.candidate for one in ways if one.batch == ways[0].batch]
             return _planned(ends, model, params, ways[0].candidate, alike, ways[0].batch)
         rooms = rooms_of(cluster, model, demand, ends)
@@ -119,7 +134,7 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
             if (found := candidate_of(cluster, model, demand, some, objective)) is not None
         ]
         if params.objective == "auto":
-            best = min(candidates, key=lambda one: one.burst_s)
+            best = min(candidates, key=lambda one: one.burst_s(demand.sequences))
         else:
             best = min(candidates, key=lambda one: one.planned_s)
         return _planned(ends, model, params, best, candidates, demand.batch)
@@ -131,7 +146,7 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
         demand: Demand,
         params: EdgeShardParams,
         plan: PlanByHand,
-        time_of: Callable[[Demand], PipelineTime],
+        seconds: PipelineSeconds,
     ) -> Plan[PlannedPipelineLayout]:
         """The plan with these stages, and their planned time."""
         ends = ends_placement(self.name, cluster, model)
@@ -141,7 +156,7 @@ class EdgeShard(Pipeline[EdgeShardParams, PlannedPipelineLayout]):
 
         stages = given(demand)
         if params.planner == "best":
-            demand = best_batch(demand, stages, time_of, lambda of: does_fit(lambda: given(of)))
+            demand = best_batch(demand, stages, seconds, lambda of: does_fit(lambda: given(of)))
         objective: Objective = "throughput" if params.objective == "throughput" else "latency"
         planned_s = planned_s_of(cluster, model, demand, stages, objective)
         layout = PlannedPipelineLayout(

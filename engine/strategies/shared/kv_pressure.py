@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
@@ -40,19 +40,18 @@ KV_PRESSURE_HELP = (
 KVLayoutT = TypeVar("KVLayoutT", bound=KVLayout)
 
 
-class Unkept(NamedTuple):
-    """How a policy says what is not kept: the field of a demand that counts rows away from the cache, and
-    that of a layout which counts rows that stay.
-    """
-
-    demand: str
-    layout: str
+UNKEPT = {"recompute": "evicted_rows", "offload_kv": "offloaded_rows"}
+"""By policy the field of a demand that counts the rows that are not kept."""
 
 
-UNKEPT = {
-    "recompute": Unkept("evicted_rows", "kv_rows"),
-    "offload_kv": Unkept("offloaded_rows", "kv_memory_rows"),
-}
+def with_kept_rows(plan: Plan[KVLayoutT], demand: Demand) -> Plan[KVLayoutT]:
+    """`plan` whose layout says how many rows a cache keeps, and how many in memory, if not all."""
+    kept: dict[str, int] = {}
+    if demand.evicted_rows:
+        kept["kv_rows"] = demand.kept_rows
+    if demand.offloaded_rows:
+        kept["kv_memory_rows"] = demand.memory_rows
+    return plan.model_copy(update={"layout": plan.layout.model_copy(update=kept)}) if kept else plan
 
 
 def plan_under(
@@ -86,7 +85,7 @@ def plan_under(
 
 
 def _with_fewest(
-    unkept: Unkept, demand: Demand, plan_for: Callable[[Demand], Plan[KVLayoutT]]
+    unkept: str, demand: Demand, plan_for: Callable[[Demand], Plan[KVLayoutT]]
 ) -> Plan[KVLayoutT]:
     """The plan with the fewest rows away from the caches; raises the `PlanError` of all rows in them if there
     is none.
@@ -101,9 +100,10 @@ def _with_fewest(
         refused = error
 
     def attempt(rows: int) -> Plan[KVLayoutT] | None:
-        changed: dict[str, Any] = {unkept.demand: rows}
+        changed: dict[str, Any] = {unkept: rows}
+        of = demand._replace(**changed)
         with suppress(PlanError):
-            return plan_for(demand._replace(**changed))
+            return with_kept_rows(plan_for(of), of)
         return None
 
     stride = -(-demand.cached_rows // CANDIDATES)
@@ -122,8 +122,7 @@ def _with_fewest(
             too_few = middle
         else:
             plan, rows = fewer, middle
-    layout = plan.layout.model_copy(update={unkept.layout: demand.cached_rows - rows})
-    return plan.model_copy(update={"layout": layout})
+    return plan
 
 
 def rows_kept_elsewhere(name: str, plan: Plan[KVLayout]) -> str | None:

@@ -5,7 +5,7 @@ import pytest
 from bench.strategies.plans import METHODS, draw
 from engine.domain.errors import EdgeLoomError
 from engine.domain.spec import RunSpec
-from engine.planning.judge import Judge
+from engine.planning.judge import PLAYED_TOKENS, Judge
 from engine.runs.predict import predict, prepare
 from engine.strategies.registry import strategy
 from engine.strategies.voltage.best import MEASURED_LAYERS
@@ -97,6 +97,28 @@ def test_uneven_plans_are_played_whole():
         workload={"prompt_tokens": 9, "new_tokens": 2},
     )
     assert judged(spec, alike=False) == pytest.approx(predict(spec).latency_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 8, 9, 50])
+@pytest.mark.parametrize(
+    ("method", "schedule"), [("edgeshard", "no-bubbles"), ("edgeshard", "bubbles"), ("gpipe", "")]
+)
+def test_a_burst_in_a_pipeline_is_judged_by_the_tokens_at_its_beginning(method, schedule, tokens):
+    """Of up to eight tokens all are played, if requests begin their next ones without waiting for all."""
+    spec = RunSpec(
+        cluster=star([1e9, 5e8, 2e9], op_overhead_s=2e-5),
+        model=GPT2,
+        strategy=method,
+        params={
+            "planner": "best",
+            "plan": {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]},
+            **({"schedule": schedule} if schedule else {}),
+        },
+        workload={"prompt_tokens": 9, "new_tokens": tokens, "requests": 6, "pattern": "bursty"},
+    )
+    whole = tokens <= PLAYED_TOKENS and schedule == "no-bubbles"
+    close = 1e-9 if whole else CLOSE
+    assert judged(spec, alike=False) == pytest.approx(predict(spec).latency_s, rel=close)
 
 
 def test_a_plan_that_is_refused_takes_for_ever():

@@ -1,16 +1,12 @@
-"""The predicted time of a burst in a pipeline, against the simulated world, where messages have costs."""
+"""How many requests of a burst pass a pipeline together, against the simulated world with every number."""
 
 from random import Random
 
 import pytest
 
 from engine.domain.trace import Span
-from engine.strategies.planner.pipeline_time import PipelineTime
-from engine.strategies.shared.demand import demand_of
-from engine.strategies.shared.stages import Stage
 from tests.support.small_cases import GPT2, plan_of, play, spec_of, star
 
-STAGES = [Stage(device=rank, start=rank, stop=rank + 1) for rank in range(3)]
 BY_HAND = {"devices": [{"device": f"d{rank}", "layers": 1} for rank in range(3)]}
 SIZES = (1, 2, 3, 6)
 WAYS = (("edgeshard", "no-bubbles"), ("edgeshard", "bubbles"), ("gpipe", ""))
@@ -45,16 +41,8 @@ def run_of(cluster, method, schedule, **params):
 
 
 @pytest.mark.parametrize(("method", "schedule"), WAYS)
-def test_whatever_messages_cost_the_predicted_time_is_the_simulated_one_and_best_takes_the_soonest_batches(
-    method, schedule
-):
-    """Every size of micro-batches is played."""
+def test_whatever_messages_cost_the_best_planner_takes_the_soonest_batches(method, schedule):
     for seed in range(14):
-        cluster = drawn(seed)
-        spec = run_of(cluster, method, schedule, planner="best")
-        demand, played_s = demand_of(GPT2, spec.workload, False), {}
-        for together in SIZES:
-            time = PipelineTime(cluster, GPT2, demand._replace(batch=together), schedule == "no-bubbles")
-            played_s[together] = ends_s(spec, together)
-            assert time.burst_s(STAGES) == pytest.approx(played_s[together], rel=0.1), (seed, together)
-        assert played_s[plan_of(spec).layout.micro_batch] <= 1.03 * min(played_s.values()), seed
+        spec = run_of(drawn(seed), method, schedule, planner="best")
+        played_s = {together: ends_s(spec, together) for together in SIZES}
+        assert played_s[plan_of(spec).layout.micro_batch] == min(played_s.values()), seed
