@@ -15,7 +15,7 @@ class LimeParams(PlannedParams):
     units = ("layers",)
     settings = ("streams", "segments", "prefill_chunk")
     planner: PlannerChoice = Field(
-        default="paper",
+        default="best",
         description=PLANNER_HELP.format(rule="one request of a burst after the other, as in the paper"),
     )
     mode: Mode = Field(

@@ -2,7 +2,12 @@
 
 import pytest
 
+import topologies
 from engine.domain.errors import SpecError
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Workload
+from engine.models import catalogue
+from engine.runs.predict import predict
 from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.registry import STRATEGIES, strategy
 
@@ -19,7 +24,7 @@ def another(name, rule):
     return next(value for value in field.annotation.__args__ if value != field.default)
 
 
-def test_methods_without_a_published_rule_for_unequal_devices_look_for_the_best_plan():
+def test_methods_without_a_published_rule_for_unequal_devices_or_bursts_look_for_the_best_plan():
     assert {one.name: one.Params().planner for one in PLANNED} == {
         "gpipe": "best",
         "megatron": "best",
@@ -27,8 +32,18 @@ def test_methods_without_a_published_rule_for_unequal_devices_look_for_the_best_
         "deepspeed": "paper",
         "galaxy": "paper",
         "voltage": "paper",
-        "lime": "paper",
+        "lime": "best",
     }
+
+
+def test_a_burst_of_which_one_board_holds_the_model_is_no_slower_with_lime_than_on_that_board():
+    burst = Workload(prompt_tokens=32, new_tokens=16, requests=4, pattern="bursty")
+    cluster, (model, _) = topologies.load("lab-4"), catalogue.resolve("demo-lm", "random")
+    alone, ring = (
+        predict(RunSpec(cluster=cluster, model=model, workload=burst, strategy=name))
+        for name in ("single", "lime")
+    )
+    assert ring.latency_s <= 1.005 * alone.latency_s
 
 
 @pytest.mark.parametrize(("name", "rule"), RULES)
