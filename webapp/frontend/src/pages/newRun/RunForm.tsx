@@ -242,7 +242,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
 
 /** The sentence of a refusal, or in which section it stands; `here` is the section that asks. */
 function whyNot(error: Error, told: Refusal | null, here?: SectionTitle): string {
-  return told && told.section !== here ? `The reason stands under ${told.section}.` : sentence(error);
+  return told && told.section !== here ? `See the reason under ${told.section}.` : sentence(error);
 }
 
 /** How many of the strategy's parameters are not its defaults. */
