@@ -10,6 +10,7 @@ from engine.strategies.planner.choice import PLANNER_HELP, PlannedParams, Planne
 from engine.strategies.planner.estimate import SplitEstimate
 from engine.strategies.planner.exact import UnitShares, best_shares, most_granules
 from engine.strategies.planner.groups import Group, best_groups
+from engine.strategies.planner.known_length import best_of_lengths
 from engine.strategies.planner.order import nearest_first
 from engine.strategies.planner.pipelines import (
     PipelineSeconds,
@@ -90,6 +91,7 @@ __all__ = [
     "batches",
     "best_batch",
     "best_groups",
+    "best_of_lengths",
     "best_pipelines",
     "best_shares",
     "bounds_by_hand",
