@@ -227,7 +227,8 @@ def test_a_run_that_waits_for_its_turn_waits_for_the_next_worker_when_its_own_is
 def test_a_run_that_is_only_compared_keeps_its_report_when_its_worker_is_stopped(
     emulate_worker: Worker, alice: Browser
 ) -> None:
-    run_id = start(alice)
+    long = {"prompt_tokens": 8, "new_tokens": 50, "requests": 20}  # to compare it takes some seconds
+    run_id = start(alice, workload=long, dilation="native")
     wait_until(
         lambda: Run.objects.get(pk=run_id).status in ("verifying", *OVER), "its comparison", EMULATION_S
     )
