@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
-from engine.worlds.real.dilation import SHORT_WALL_S
 
 MOST_ENDED_EARLY = 2
 """How often a run is ended soon after its begin, when it is late already."""
 MOST_REPEATED = 1
 """How often a run is repeated that was not valid in the end."""
+REPEATED_WALL_S = 2.0
+"""Wall seconds up to which a short run may be stretched in any case, when it begins again."""
 ORDINALS = ("first", "second", "third", "fourth")
 BUSY = "other work on this machine"
 
@@ -75,7 +76,7 @@ class Attempt(NamedTuple):
 
 def first_attempt(chosen: float, virtual_s: float) -> Attempt:
     """The first attempt of a run that is predicted to take so long, at the dilation chosen for it."""
-    return Attempt(chosen, max(MOST_TIMES * chosen, SHORT_WALL_S / max(virtual_s, 1e-9)))
+    return Attempt(chosen, max(MOST_TIMES * chosen, REPEATED_WALL_S / max(virtual_s, 1e-9)))
 
 
 def may_repeat(spec: RunSpec) -> bool:
