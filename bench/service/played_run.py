@@ -64,7 +64,7 @@ class PlayedRun:
             owner=self.owner,
             status="running",
             started_at=timezone.now(),
-            lease_until=end(Run),
+            lease_until=end(),
             worker="bench",
             cluster_name=self.spec.cluster.name,
             model=self.spec.model.name,
@@ -128,7 +128,7 @@ class PlayedRun:
             self._publish([*self._next(count), *others])
             if time.monotonic() - renewed_s > LEASE_EVERY_S:
                 renewed_s = time.monotonic()
-                Run.objects.filter(pk=self.run.pk).update(lease_until=end(Run))
+                Run.objects.filter(pk=self.run.pk).update(lease_until=end())
         connections.close_all()
 
     def _publish(self, events: Sequence[Event]) -> None:

@@ -184,7 +184,7 @@ class Soak:
             self.seen.add(run.pk)
             self.outcomes[run.status] += 1
             self.note(*problems(run, list(archive.history(run.pk, 0)), self.disturbances))
-            if self.random.random() < 0.3 and not run.computations.exists():
+            if self.random.random() < 0.3 and not run.cells.exists():
                 services.delete(run)
         connection.close()
         usages = self.staff.usages()
@@ -202,11 +202,14 @@ class Soak:
         Experiments start no more points. The machine may be busy: it only has to go on.
         """
         from webapp.base.redis import client
-        from webapp.experiments.models import Computation, Execution
+        from webapp.experiments.models import Execution
+        from webapp.experiments.points import all_points
+        from webapp.jobs.models import ACTIVE
         from webapp.runs.models import Run
 
         Execution.objects.update(state="paused")
-        begun, open_runs = Computation.objects.filter(state="running"), Run.objects.filter(archived=False)
+        begun = all_points().filter(listed=False, status__in=ACTIVE)
+        open_runs = Run.objects.filter(archived=False)
         seen, until_s = -1, 0.0
         while open_runs.exists() or begun.exists() or client().llen("emulate"):
             self.look()

@@ -15,7 +15,8 @@ from bench.service.idle import Usage
 from bench.trials.verdict import follows, of_the_ends
 from engine.domain.events import EVENTS
 from webapp.events.stream import Batch
-from webapp.runs.models import OVER, Run
+from webapp.jobs.models import OVER
+from webapp.runs.models import Run
 
 AROUND = timedelta(seconds=15)
 """Seconds after the end of a process in which runs still end because of that."""

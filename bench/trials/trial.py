@@ -26,8 +26,9 @@ from engine.domain.report import RunReport
 from engine.runs.predict import predict, prepare
 from webapp.base.redis import client
 from webapp.events import archive
+from webapp.jobs.models import OVER
 from webapp.runs import services
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 from webapp.runs.requests import spec_of
 
 SETTLED_WITHIN_S = 60.0

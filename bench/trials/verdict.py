@@ -14,7 +14,8 @@ from bench.trials.session import LINES
 from engine.domain.events import EVENTS, Event, Logged, ReportMade, StateChanged
 from webapp.events.event_log import STEP
 from webapp.events.stream import Batch
-from webapp.runs.models import OVER, Run
+from webapp.jobs.models import OVER
+from webapp.runs.models import Run
 
 ENDS_RUNS = ("kill", "stop", "rename", "pause")
 """The faults that may end a run: those of its own worker."""

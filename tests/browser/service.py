@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import BrowserContext
 
-from webapp.runs.models import ACTIVE
+from webapp.jobs.models import ACTIVE
 
 
 def proof(context: BrowserContext) -> dict[str, str]:

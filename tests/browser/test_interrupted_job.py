@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Error, Page, expect
 from tests.browser.conftest import PATIENCE_MS
 from tests.ops.conftest import wait_until
 from tests.ops.test_up import Up
-from webapp.runs.models import ACTIVE
+from webapp.jobs.models import ACTIVE
 
 pytestmark = [
     pytest.mark.browser,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.support.web import Browser
-from webapp.experiments import computations, tasks
+from webapp.experiments import points, tasks
 from webapp.jobs import workers
 
 BASE = {"cluster": "lab-3", "model": "tiny-gpt2", "workload": {"prompt_tokens": 8, "new_tokens": 2}}
@@ -37,6 +37,6 @@ def refused(answer: Any, status: int) -> str:
 
 def work() -> None:
     """What a planning worker does, without Celery."""
-    while taken := computations.take(POINTS_WORKER, 10):
-        for computation in taken:
-            tasks.predict_one(computation)
+    while taken := points.take(POINTS_WORKER, 10):
+        for point in taken:
+            tasks.predict_one(point)

@@ -37,7 +37,7 @@ class Clock:
 def new_run() -> Run:
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
-    services.announce(run.pk)
+    services.announce(run)
     return run
 
 

@@ -17,14 +17,14 @@ from engine.experiments.results.rows import REFUSED, Result, Row
 from engine.experiments.results.sameness import notes_of
 from webapp.clusters.validation import Problem
 from webapp.experiments.models import Cell, Execution
+from webapp.experiments.points import with_points
 from webapp.experiments.schemas import AnalysisOut
 from webapp.experiments.versions import reason_stale
 
 
 def rows_of(execution: Execution) -> tuple[Row, ...]:
     """The rows that have an answer: results, and points that cannot be run."""
-    cells = execution.cells.select_related("computation").defer("computation__spec")
-    found = (row_of(cell) for cell in cells)
+    found = (row_of(cell) for cell in with_points(execution.cells.all()))
     return tuple(row for row in found if row is not None)
 
 
@@ -33,18 +33,16 @@ def row_of(cell: Cell) -> Row | None:
     own.
     """
     world = cast(World, cell.world)
-    computation = cell.computation
-    if computation is None:
+    point = cell.run
+    if point is None:
         result = Result(digest=cell.digest, world=world, outcome=REFUSED, sentence=cell.problem)
-    elif computation.result is not None:
-        stored = {key: value for key, value in computation.result.items() if key != "schema"}
+    elif point.result is not None:
+        stored = {key: value for key, value in point.result.items() if key != "schema"}
         result = Result.model_validate(stored, extra="ignore", context={"extra": "ignore"})
     else:
         return None
-    stale = computation is not None and bool(
-        reason_stale(world, computation.code_version, result.calibration)
-    )
-    run = str(computation.run_id or "") if computation else ""
+    stale = point is not None and bool(reason_stale(world, point.code_version, result.calibration))
+    run = str(point.pk) if point and point.listed else ""
     about = result.model_dump(exclude={"run"}) | {"run": run, "stale": stale}
     return Row(coordinates=cell.coordinates, seed=cell.seed, **about)
 

@@ -19,14 +19,16 @@ from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Row
 from webapp.experiments import services
 from webapp.experiments.analysis import rows_of
-from webapp.experiments.computations import spec_of
 from webapp.experiments.design import imported
 from webapp.experiments.executions import value_of
-from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
+from webapp.experiments.models import OPEN, Cell, Execution, Experiment
+from webapp.experiments.points import DONE, FAILED, all_points, spec_of, with_points
+from webapp.experiments.points import state_of as state_of_point
 from webapp.experiments.progress import progress
 from webapp.experiments.schemas import ExperimentState, PlannersOut, RowOut, RowsOut
 from webapp.experiments.versions import reason_stale, version_of
 from webapp.jobs import answers as planning
+from webapp.jobs.models import OVER
 
 OVERLAP_S = 5.0
 """A cursor lies so far in the past: a change may be stored a moment after its time."""
@@ -55,9 +57,9 @@ def counted(executions: list[Execution]) -> dict[int, dict[str, int]]:
         .values("execution")
         .annotate(
             total=Count("pk"),
-            done=Count("pk", filter=Q(computation__state="done")),
-            failed=Count("pk", filter=Q(computation__state="failed")),
-            open=Count("pk", filter=Q(computation__state__in=OPEN)),
+            done=Count("pk", filter=DONE),
+            failed=Count("pk", filter=FAILED),
+            open=Count("pk", filter=Q(run__status__in=OPEN)),
         )
     )
     numbers: dict[int, dict[str, int]] = {}
@@ -108,8 +110,8 @@ def detail(experiment: Experiment, user: User) -> dict[str, Any]:
 
 def num_stale(execution: Execution) -> int:
     """Cells whose result another version of the code, or another calibration, has computed."""
-    ended = execution.cells.filter(computation__state__in=("done", "failed"))
-    made = ended.values_list("world", "computation__code_version", "computation__result__calibration")
+    ended = execution.cells.filter(run__status__in=OVER)
+    made = ended.values_list("world", "run__code_version", "run__result__calibration")
     counted = made.annotate(Count("pk")).order_by()
     return sum(
         count
@@ -156,10 +158,10 @@ def planners(experiment: Experiment, person: int) -> PlannersOut:
 
 def some_finished(execution: Execution) -> list[RunSpec]:
     """The runs of at most `LOOKED_AT` finished points, drawn from the whole experiment, in its order."""
-    done = Computation.objects.filter(cells__execution=execution, state="done").order_by("cells__index")
-    numbers = list(dict.fromkeys(done.values_list("pk", flat=True)))
+    done = execution.cells.filter(DONE).order_by("index")
+    numbers = list(dict.fromkeys(done.values_list("run", flat=True)))
     places = sorted(Random(0).sample(range(len(numbers)), min(LOOKED_AT, len(numbers))))
-    stored = Computation.objects.in_bulk([numbers[place] for place in places])
+    stored = all_points().in_bulk([numbers[place] for place in places])
     return [spec_of(stored[numbers[place]]) for place in places]
 
 
@@ -171,10 +173,10 @@ def download(content: str | bytes, content_type: str, name: str) -> HttpResponse
 # Rows ---------------------------------------------------------------------------------------------
 def rows(execution: Execution, since: float = 0.0) -> list[dict[str, Any]]:
     """All that changed after `since`, seconds since 1970, in the order of the points."""
-    cells = execution.cells.select_related("computation").defer("computation__spec")
+    cells = with_points(execution.cells.all())
     if since > 0:
         start = datetime.fromtimestamp(since, tz=UTC)
-        cells = cells.filter(Q(linked_at__gt=start) | Q(computation__changed_at__gt=start))
+        cells = cells.filter(Q(linked_at__gt=start) | Q(run__changed_at__gt=start))
     return [row(cell) for cell in cells]
 
 
@@ -200,21 +202,21 @@ def row(cell: Cell) -> dict[str, Any]:
         "calibration": "",
         "stale": "",
     }
-    computation = cell.computation
-    if computation is None:
+    point = cell.run
+    if point is None:
         return found
-    result = computation.result or {}
+    result = point.result or {}
     calibration = result.get("calibration", "")
-    ended = computation.state in ("done", "failed")
+    ended = point.status in OVER
     return found | {
-        "state": computation.state,
+        "state": state_of_point(point.status, point.result is not None),
         "outcome": result.get("outcome"),
-        "reason": computation.sentence or result.get("sentence") or result.get("unfelt", ""),
+        "reason": result.get("sentence") or result.get("unfelt", "") if point.result else point.error,
         "alone": result.get("alone", ""),
         "metrics": result.get("metrics", {}),
-        "run_id": computation.run_id,
-        "wall_s": computation.wall_s,
-        "code_version": computation.code_version,
+        "run_id": point.pk if point.listed else None,
+        "wall_s": point.wall_s,
+        "code_version": point.code_version,
         "calibration": calibration,
-        "stale": reason_stale(cell.world, computation.code_version, calibration) if ended else "",
+        "stale": reason_stale(cell.world, point.code_version, calibration) if ended else "",
     }

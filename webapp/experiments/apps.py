@@ -1,4 +1,4 @@
-"""Django's name for this app, and its kind of job."""
+"""Django's name for this app, and what it adds to others."""
 
 from django.apps import AppConfig
 
@@ -9,9 +9,6 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.clusters import model_library
-        from webapp.experiments import computations, emulations  # noqa: F401  connects what follows a run
-        from webapp.experiments.models import Computation
-        from webapp.jobs import queue
+        from webapp.experiments import emulations, points  # noqa: F401  connects what follows a run
 
-        queue.register(Computation, computations.settle)
-        model_library.USES.append(computations.designs_since)
+        model_library.USES.append(points.designs_since)

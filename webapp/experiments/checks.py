@@ -14,11 +14,12 @@ from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
 from webapp.base import budgets
 from webapp.clusters.validation import Problem
-from webapp.experiments import analysis, computations, executions, services
+from webapp.experiments import analysis, executions, services
 from webapp.experiments.answers import rows
 from webapp.experiments.design import sizes
 from webapp.experiments.design.sources import Limits
 from webapp.experiments.models import OPEN
+from webapp.experiments.points import newest
 from webapp.experiments.progress import Pace, guessed_s, pace_here, slots
 from webapp.experiments.schemas import CheckOut, PointOut, PreviewOut, RowOut
 from webapp.jobs import answers
@@ -151,6 +152,6 @@ def total_s(points: Sequence[PointOut]) -> float | None:
 
 def predicted(digests: Sequence[str]) -> dict[str, float]:
     """Virtual seconds of the points that are predicted already."""
-    found = computations.newest(digests, "predicted")
+    found = newest(digests, "predicted")
     totals = {digest: (one.result or {}).get("metrics", {}).get("latency_s") for digest, one in found.items()}
     return {digest: total for digest, total in totals.items() if total is not None}

@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 
 from engine.domain import experiment as domain
 from engine.domain.errors import SpecError
@@ -19,14 +18,16 @@ from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
 from webapp.base import budgets
 from webapp.base.errors import Conflict
-from webapp.experiments import computations
-from webapp.experiments.computations import announce
+from webapp.experiments import points as stored_points
 from webapp.experiments.design import sizes
 from webapp.experiments.design.sources import Limits, sources
-from webapp.experiments.models import OPEN, Cell, Computation, Execution, Experiment
+from webapp.experiments.models import OPEN, Cell, Execution, Experiment
+from webapp.experiments.points import announce
 from webapp.jobs import answers
-from webapp.runs import quotas
+from webapp.jobs.models import OVER
+from webapp.runs import closing, quotas
 from webapp.runs import services as runs
+from webapp.runs.models import Run
 
 
 def value_of(stored: Experiment | Execution) -> domain.Experiment:
@@ -85,10 +86,10 @@ def freeze(experiment: Experiment) -> Execution:
 
 
 def predicted_cells(value: domain.Experiment, points: Sequence[Point]) -> list[Cell]:
-    """Unsaved cells for the predictions of all points: with a problem, or with a computation."""
+    """Unsaved cells for the predictions of all points: with a problem, or with a run."""
     limits = Limits()
     cells = []
-    for world in [world for world in value.worlds if world in computations.PREDICTED] or ["predicted"]:
+    for world in [world for world in value.worlds if world in stored_points.PREDICTED] or ["predicted"]:
         made = [
             Cell(
                 index=index,
@@ -107,10 +108,10 @@ def predicted_cells(value: domain.Experiment, points: Sequence[Point]) -> list[C
 
 
 def link(cells: Sequence[Cell], specs: dict[str, RunSpec], world: str) -> None:
-    """Give every cell without a problem the computation of its spec."""
-    found = computations.wanted(specs, world)
+    """Give every cell without a problem the point of its spec."""
+    found = stored_points.wanted(specs, world)
     for cell in cells:
-        cell.computation = None if cell.problem else found[cell.digest]
+        cell.run = None if cell.problem else found[cell.digest]
 
 
 def store(execution: Execution, cells: Sequence[Cell]) -> None:
@@ -135,7 +136,7 @@ def emulate(experiment: Experiment, digests: Collection[str] | None) -> Executio
     quotas.check_machine_time(experiment.owner)
     execution = execution_of(experiment)
     world = execution.cells.values_list("world", flat=True).first()
-    cells = execution.cells.filter(world=world).exclude(digest="").select_related("computation")
+    cells = execution.cells.filter(world=world).exclude(digest="").select_related("run")
     chosen = [cell for cell in cells if digests is None or cell.digest in digests]
     unknown = set(digests or ()) - {cell.digest for cell in chosen}
     if unknown:
@@ -154,7 +155,7 @@ def emulated_cells(predicted: Sequence[Cell]) -> list[Cell]:
     limits = Limits()
     cells, specs = [], {}
     for twin in predicted:
-        spec = computations.spec_of(twin.computation) if twin.computation else None
+        spec = stored_points.spec_of(twin.run) if twin.run else None
         problem = twin.problem or (limits.problem_of(spec, "emulated") if spec else "")
         if spec is not None and not problem:
             specs[twin.digest] = spec
@@ -183,24 +184,21 @@ def resume(experiment: Experiment) -> None:
     check_share(experiment.owner, but=experiment)
     if not set_state(experiment.executions.filter(state="paused"), "active"):
         raise Conflict(f"{experiment} is not paused: there is nothing to resume.")
-    announce(computations.MOST)
+    announce(stored_points.MOST)
 
 
 def cancel(experiment: Experiment, by: str) -> None:
     """Start no more points, and stop emulations that nobody else wants. Raises `Conflict`, `Unavailable`."""
     if not set_state(under_way(experiment), "cancelled"):
         raise Conflict(f"{experiment} is not under way: there is nothing to cancel.")
-    wanted = Cell.objects.filter(computation=OuterRef("pk"), execution__state="active")
-    alone = Computation.objects.filter(
-        ~Exists(wanted), state="running", run__isnull=False, cells__execution__experiment=experiment
-    )
-    for computation in alone.distinct().select_related("run"):
-        if computation.run is not None and not computation.run.is_over:
-            runs.cancel(computation.run, by)
+    wanted = Cell.objects.filter(run=OuterRef("pk"), execution__state="active")
+    alone = Run.objects.filter(~Exists(wanted), status__in=OPEN, cells__execution__experiment=experiment)
+    for run in alone.distinct():
+        runs.cancel(run, by)
 
 
 def delete(experiment: Experiment, by: str) -> None:
-    """Delete an experiment with its executions; computations are kept, since others may share them. Raises
+    """Delete an experiment with its executions; points are kept, since others may share them. Raises
     `Unavailable`.
     """
     if under_way(experiment).exists():
@@ -215,26 +213,17 @@ def set_state(executions: QuerySet[Execution], state: str) -> int:
 def retry(experiment: Experiment, stale: bool) -> int:
     """Let the points that failed wait again or, if `stale`, those of other versions be computed anew.
 
-    Returns how many computations that are.
+    Returns how many points that are.
     """
     check_share(experiment.owner, but=experiment)
     newest = experiment.executions.order_by("-version").first()
     if newest is None:
         raise Conflict(f"{experiment} was not started yet: there is nothing to retry.")
-    of_it = Computation.objects.filter(cells__execution=newest).distinct()
+    of_it = stored_points.all_points().filter(cells__execution=newest, status__in=OVER).distinct()
     if stale:
-        ended = of_it.filter(state__in=("done", "failed"))
-        count = sum(computations.renew(computation, newest) for computation in ended)
+        count = sum(stored_points.renew(point, newest) for point in of_it)
     else:
-        failed = list(of_it.filter(state="failed").values_list("pk", flat=True))
-        count = Computation.objects.filter(pk__in=failed, state="failed").update(
-            state="waiting",
-            attempts=0,
-            sentence="",
-            run=None,
-            worker="",
-            changed_at=timezone.now(),
-        )
+        count = sum(closing.anew(point) for point in of_it.filter(result__isnull=True))
     if count:
         set_state(Execution.objects.filter(pk=newest.pk), "active")
         announce(count)
@@ -244,7 +233,7 @@ def retry(experiment: Experiment, stale: bool) -> int:
 # Sharing ------------------------------------------------------------------------------------------
 def under_way(experiment: Experiment | None = None) -> QuerySet[Execution]:
     """Executions (of one experiment, or all) with points that wait or are being computed."""
-    open_cells = Cell.objects.filter(execution=OuterRef("pk"), computation__state__in=OPEN)
+    open_cells = Cell.objects.filter(execution=OuterRef("pk"), run__status__in=OPEN)
     found = Execution.objects.exclude(state="cancelled").filter(Exists(open_cells))
     return found if experiment is None else found.filter(experiment=experiment)
 

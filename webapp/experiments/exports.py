@@ -28,9 +28,9 @@ from engine.experiments.results.rows import Row
 from engine.experiments.studies.archive import write_archive
 from engine.experiments.studies.contents import About, Carried, Clusters, contents_of
 from engine.experiments.studies.environment import environment
-from webapp.experiments import computations
 from webapp.experiments.design.sources import sources
 from webapp.experiments.models import Execution
+from webapp.experiments.points import spec_of
 
 Kind = TypeVar("Kind", bound=Presented)
 
@@ -80,10 +80,10 @@ def points_of(execution: Execution | None) -> list[Point]:
     """The points of an execution as they were expanded."""
     if execution is None:
         return []
-    cells = execution.cells.exclude(world="emulated").select_related("computation").order_by("index")
+    cells = execution.cells.exclude(world="emulated").select_related("run").order_by("index")
     points = {}
     for cell in cells:
-        spec = computations.spec_of(cell.computation) if cell.computation else None
+        spec = spec_of(cell.run) if cell.run else None
         points[cell.index] = Point(cell.coordinates, cell.seed, spec, cell.problem, cell.digest)
     return list(points.values())
 

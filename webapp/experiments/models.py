@@ -1,14 +1,15 @@
-"""Experiments, their frozen versions, the cells that these want, and the computations that all share."""
+"""Experiments, their frozen versions, and the cells of these, which want the points that all share."""
 
 from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
 
-from webapp.jobs.models import Job
+from webapp.jobs.models import ACTIVE
+from webapp.runs.models import Run
 
-OPEN = ("waiting", "running")
-"""States of a computation that still needs a worker."""
+OPEN = ("waiting", "queued", *ACTIVE)
+"""States of a point that still needs a worker."""
 
 
 class Experiment(models.Model):
@@ -32,7 +33,7 @@ class Experiment(models.Model):
 
 class Imported(models.Model):
     """The results of the study from which an experiment was taken. Nothing here has computed them, so they
-    are no computations and count for no other experiment.
+    are no points and count for no other experiment.
 
     `about` is what `study.json` says of the machine and the day; `rows` are dumped
     `engine.experiments.results.rows.Row`s; `version` is the experiment's version of which they are.
@@ -79,51 +80,11 @@ class Execution(models.Model):
         return f"version {self.version} of {self.experiment}" if self.experiment else f"preview {self.pk}"
 
 
-class Computation(Job):
-    """What one spec gives in one world with one version of the code: computed once, for whoever wants it.
-
-    waiting → running → done or failed. `done` has a result, whatever the outcome of the run. `failed` has no
-    result, only a sentence: a time limit, or workers that died. A running prediction has an owner
-    (`webapp/jobs/lease.py`), as has an emulation while it is planned; then it is the run `run`, and only that
-    has one. `attempts` counts how often it was taken.
-    `method` is the code of the method from outside that it needs, "" for none: only workers that have that
-    take it. `wall_s` is how long it took, and `dilation` that of an emulation.
-    """
-
-    LEASE_S = 150.0
-    """Seconds of a lease, longer than a prediction may take: nobody renews it."""
-
-    digest = models.CharField(max_length=64)
-    world = models.CharField(max_length=10)
-    code_version = models.CharField(max_length=64)
-    spec = models.BinaryField()
-    method = models.CharField(max_length=300, blank=True)
-    state = models.CharField(max_length=8, default="waiting", db_index=True)
-    result = models.JSONField(null=True)
-    sentence = models.TextField(blank=True)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    run = models.ForeignKey(
-        "runs.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="computations"
-    )
-    wall_s = models.FloatField(null=True)
-    dilation = models.FloatField(null=True)
-    created_at = models.DateTimeField(auto_now_add=True)
-    changed_at = models.DateTimeField(auto_now_add=True, db_index=True)
-
-    class Meta(Job.Meta):
-        ordering = ["pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["digest", "world", "code_version"], name="computed_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.digest[:12]} {self.world}"
-
-
 class Cell(models.Model):
     """One point of an execution in one world: a row of its results.
 
-    A point that cannot become a spec has a problem and no computation.
+    A point that cannot become a spec has a problem and no run. Any other has one, which it may share with
+    cells of other experiments.
     """
 
     execution = models.ForeignKey(Execution, on_delete=models.CASCADE, related_name="cells")
@@ -133,9 +94,7 @@ class Cell(models.Model):
     seed = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64, blank=True)
     problem = models.TextField(blank=True)
-    computation = models.ForeignKey(
-        Computation, null=True, blank=True, on_delete=models.PROTECT, related_name="cells"
-    )
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.PROTECT, related_name="cells")
     linked_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

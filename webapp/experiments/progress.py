@@ -14,7 +14,8 @@ from engine.domain.spec import RunSpec
 from engine.domain.world import World
 from webapp.base import budgets
 from webapp.base.redis import REDIS_ERRORS
-from webapp.experiments.models import OPEN, Cell, Computation, Execution
+from webapp.experiments.models import OPEN, Cell, Execution
+from webapp.experiments.points import DONE, all_points, state_of
 from webapp.jobs import workers
 from webapp.jobs.announcement import Holder, announced, holder_of
 
@@ -63,8 +64,8 @@ class Pace(NamedTuple):
         found, dilation = -1, self.dilation
         for other in cells:
             common = len(cell.coordinates.items() & other.coordinates.items())
-            if other.computation and other.computation.dilation and common > found:
-                found, dilation = common, other.computation.dilation
+            if other.run and other.run.dilation and common > found:
+                found, dilation = common, other.run.dilation
         return self._replace(dilation=dilation)
 
     def wall_s(self, virtual_s: float) -> float:
@@ -74,9 +75,9 @@ class Pace(NamedTuple):
 def progress(execution: Execution) -> dict[World, WorldProgress]:
     """World → how far the execution is there."""
     found: dict[World, list[Cell]] = {}
-    cells = execution.cells.select_related("computation").only(
+    cells = execution.cells.select_related("run").only(
         *("index", "world", "digest", "problem", "coordinates"),
-        *("computation__state", "computation__method", "computation__wall_s", "computation__dilation"),
+        *("run__status", "run__method", "run__wall_s", "run__dilation"),
     )
     for cell in cells:
         found.setdefault(cast(World, cell.world), []).append(cell)
@@ -90,18 +91,19 @@ def progress(execution: Execution) -> dict[World, WorldProgress]:
 
 def counted(execution: Execution, **metrics: int) -> Counter[str]:
     """Points that are done and whose result has such metrics, by world."""
-    asked = {f"computation__result__metrics__{name}": value for name, value in metrics.items()}
-    done = execution.cells.filter(computation__state="done", **asked).order_by()
+    asked = {f"run__result__metrics__{name}": value for name, value in metrics.items()}
+    done = execution.cells.filter(DONE, **asked).order_by()
     return Counter(done.values_list("world", flat=True))
 
 
 def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: int) -> WorldProgress:
-    states = [cell.computation.state if cell.computation else "problem" for cell in cells]
-    left = [cell for cell in cells if cell.computation and cell.computation.state in OPEN]
-    known = [cell.computation.wall_s for cell in cells if cell.computation and cell.computation.wall_s]
+    done = set(execution.cells.filter(DONE, world=world).values_list("pk", flat=True))
+    states = [state_of(cell.run.status, cell.pk in done) if cell.run else "problem" for cell in cells]
+    left = [cell for cell in cells if cell.run and cell.run.status in OPEN]
+    known = [cell.run.wall_s for cell in cells if cell.run and cell.run.wall_s]
     queue = "emulate" if world == "emulated" else "points"
     at_once = max(1, slots(queue))
-    waiting = (cell.computation for cell in left if cell.computation and cell.computation.state == "waiting")
+    waiting = (cell.run for cell in left if cell.run and cell.run.status == "waiting")
     lacking = without_worker(queue, (one.method for one in waiting))
     holder = held_by() if left and world == "emulated" else None
     if not left:
@@ -152,18 +154,13 @@ def without_worker(queue: str, methods: Iterable[str]) -> Counter[str]:
 
 def predicted_totals(execution: Execution) -> dict[int, float]:
     """Index of a point → its predicted virtual seconds, where they are known."""
-    cells = execution.cells.filter(world="predicted", computation__state="done").select_related("computation")
-    totals = {}
-    for cell in cells:
-        metrics = (cell.computation.result or {}).get("metrics", {}) if cell.computation else {}
-        if "latency_s" in metrics:
-            totals[cell.index] = float(metrics["latency_s"])
-    return totals
+    done = execution.cells.filter(DONE, world="predicted", run__result__metrics__latency_s__isnull=False)
+    return dict(done.values_list("index", "run__result__metrics__latency_s"))
 
 
 def pace_here() -> Pace:
     """The pace of emulations on this installation, from the last ones of experiments."""
-    recent = Computation.objects.filter(world="emulated", state="done", dilation__isnull=False)
+    recent = all_points().filter(world="emulated", dilation__isnull=False)
     rows = [
         (row.dilation, row.wall_s, float((row.result or {}).get("metrics", {}).get("latency_s", 0.0)))
         for row in recent.order_by("-changed_at").only("dilation", "wall_s", "result")[:RECENT]

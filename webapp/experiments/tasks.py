@@ -29,6 +29,7 @@ from engine.domain.errors import HostError, PlanError, RunError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
+from engine.domain.stored import to_document
 from engine.domain.stored_experiment import read_experiment
 from engine.experiments.results.rows import Result, failure, result_of
 from engine.experiments.results.versions import calibration_of
@@ -37,16 +38,18 @@ from engine.runs.predict import predict
 from webapp.base.database import any_of
 from webapp.base.redis import client
 from webapp.celery import app
-from webapp.experiments import checks, computations, executions, services, versions
+from webapp.experiments import checks, executions, points, services, versions
 from webapp.experiments.answers import some_finished
-from webapp.experiments.computations import BATCH, POINT_LIMIT_S, PREDICTED, about_of, announce
-from webapp.experiments.models import Computation, Execution
-from webapp.jobs import answers, workers
+from webapp.experiments.models import Execution
+from webapp.experiments.points import BATCH, POINT_LIMIT_S, PREDICTED, announce
+from webapp.jobs import answers, lease, workers
 from webapp.jobs.intake import own_queue
+from webapp.runs import closing
+from webapp.runs.models import Run
 from webapp.runs.tasks import with_profile
 
 logger = logging.getLogger(__name__)
-any_waiting = any_of(lambda: Computation.objects.filter(state="waiting"))
+any_waiting = any_of(lambda: points.all_points().filter(status="waiting"))
 
 SLICE_S = 1.0
 """Seconds of a slice after which no point is begun."""
@@ -159,48 +162,47 @@ def predict_points(task: Any) -> None:
     count = 1
     while time.monotonic() < end_s:
         begin_s = time.monotonic()
-        taken = computations.take(me, count)
+        taken = points.take(me, count)
         if not taken:
             return
-        for computation in taken:
+        for point in taken:
             if time.monotonic() < end_s:
-                predict_one(computation)
+                predict_one(point)
             else:
-                computations.release(computation)
+                points.release(point)
         count = BATCH if time.monotonic() - begin_s < QUICK_S * len(taken) else 1
-    if computations.is_any_for_this_worker(PREDICTED):
+    if points.is_any_for_this_worker(PREDICTED):
         announce(1, task.request.delivery_info["routing_key"])
 
 
-def predict_one(computation: Computation) -> None:
+def predict_one(point: Run) -> None:
     """Store what the point gives, or why it gives nothing."""
     begin_s = time.monotonic()
+    owner = lease.owner_of(point)
     try:
-        result = result_of_point(computation)
+        result = result_of_point(point)
+        kept = {"result": to_document(result), "wall_s": time.monotonic() - begin_s}
+        closing.let_go(owner, "finished", **kept)
+        return
     except SoftTimeLimitExceeded:
-        sentence = f"The prediction takes more than {POINT_LIMIT_S:.0f} s: ask for fewer tokens or devices."
-        computations.fail(computation, sentence)
+        why = f"The prediction takes more than {POINT_LIMIT_S:.0f} s: ask for fewer tokens or devices."
     except MemoryError:
-        sentence = (
-            f"The prediction needs more than {MEMORY_BYTES >> 30} GiB: ask for fewer tokens or devices."
-        )
-        computations.fail(computation, sentence)
+        why = f"The prediction needs more than {MEMORY_BYTES >> 30} GiB: ask for fewer tokens or devices."
     except HostError as error:
-        computations.fail(computation, str(error))
+        why = str(error)
     except Exception as error:
-        logger.exception("the point %s broke", computation)
-        computations.fail(computation, f"The prediction broke: {error!r}. The worker's log says more.")
-    else:
-        computations.keep(computation, result, time.monotonic() - begin_s)
+        logger.exception("the point %s broke", point.digest)
+        why = f"The prediction broke: {error!r}. The worker's log says more."
+    closing.let_go(owner, "failed", error=why)
 
 
-def result_of_point(computation: Computation) -> Result:
+def result_of_point(point: Run) -> Result:
     """A run that cannot be planned has a result, too. Raises `HostError`, and whatever breaks the program."""
-    about = about_of(computation, versions.version_of(computation.world))
+    about = closing.about_of(point, versions.version_of(point.world))
     try:
-        asked = computations.spec_of(computation)
+        asked = points.spec_of(point)
         spec = with_profile(asked)
-        report = calculate(spec) if computation.world == "calculated" else predict(spec)
+        report = calculate(spec) if point.world == "calculated" else predict(spec)
     except (SpecError, PlanError, RunError) as error:
         return failure(error, **about)
     return result_of(report, calibration=calibration_of(asked, spec.profile), **about)
@@ -218,11 +220,11 @@ def look_after(worker: workers.Identity, slots: int) -> None:
     """
     if not any_waiting.exists():
         return
-    computations.adopt()
-    computations.forget()
+    points.adopt()
+    points.forget()
     own = own_queue("points", str(worker))
     is_woken = client().llen("points") or client().llen(own)
-    if not is_woken and computations.is_any_for_this_worker(PREDICTED):
+    if not is_woken and points.is_any_for_this_worker(PREDICTED):
         announce(slots, own)
 
 

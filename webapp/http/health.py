@@ -11,11 +11,12 @@ from pydantic import Field
 
 from webapp.base.database import lock_timeout
 from webapp.base.redis import REDIS_ERRORS, check_writable, why_away
-from webapp.experiments import computations
+from webapp.experiments import points
 from webapp.jobs import storage, workers
 from webapp.jobs.announcement import Holder, announced, holder_of
+from webapp.jobs.models import ACTIVE
 from webapp.jobs.queue import settle_abandoned
-from webapp.runs.models import ACTIVE, Run
+from webapp.runs.models import Run
 
 router = Router(tags=["health"])
 
@@ -67,7 +68,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         "worker_plan": bool(found["plan"]),
         "starting": redis_problem is None and missing and time.monotonic() < BEGAN_S + STARTS_S,
         "queue_length": Run.objects.filter(status="queued").count(),
-        "waiting_points": computations.waiting(("emulated",)).count(),
+        "waiting_points": points.waiting(("emulated",)).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
         "held_by": holder,
         "workers": found,

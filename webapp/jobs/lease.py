@@ -20,7 +20,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
 from webapp.jobs import storage, workers
-from webapp.jobs.models import Job, title
+from webapp.jobs.models import Job, move, title
 
 logger = logging.getLogger(__name__)
 J = TypeVar("J", bound=Job)
@@ -58,17 +58,16 @@ def now() -> Combinable:
     return Now() + timedelta()
 
 
-def end(kind: type[Job]) -> Combinable:
-    """When a lease that is taken or renewed now ends."""
-    return now() + timedelta(seconds=kind.LEASE_S)
+def end(lease_s: float = Job.LEASE_S) -> Combinable:
+    """When a lease ends that is taken or renewed now."""
+    return now() + timedelta(seconds=lease_s)
 
 
-def claim(jobs: QuerySet[J], job_id: int, worker: workers.Identity, **changes: Any) -> J | None:
-    """Give one of `jobs`, which are those that wait, to `worker`; None if it does not wait any more."""
-    taken = jobs.filter(pk=job_id).update(
-        worker=str(worker), fence=F("fence") + 1, lease_until=end(jobs.model), **changes
-    )
-    return jobs.model._default_manager.get(pk=job_id) if taken else None
+def claim(jobs: QuerySet[J], job_id: int, worker: workers.Identity, *needed: str, **changes: Any) -> J | None:
+    """Give one of `jobs` to `worker`, with the `needed` fields; None if it does not wait any more."""
+    held = {"worker": str(worker), "fence": F("fence") + 1, "lease_until": end()} | changes
+    taken = move(jobs.filter(pk=job_id), "take", **held)
+    return jobs.model._base_manager.only(*needed).get(pk=job_id) if taken else None
 
 
 def owner_of(job: Job) -> Ownership:
@@ -77,7 +76,7 @@ def owner_of(job: Job) -> Ownership:
 
 def owned(owner: Ownership) -> QuerySet[Any]:
     """The job, if `owner` still owns it: every write goes through this filter."""
-    return owner.kind._default_manager.filter(pk=owner.id, fence=owner.fence)
+    return owner.kind._base_manager.filter(pk=owner.id, fence=owner.fence)
 
 
 def write(owner: Ownership, **changes: Any) -> None:
@@ -89,7 +88,7 @@ def write(owner: Ownership, **changes: Any) -> None:
 def renew(owner: Ownership) -> None:
     """Hold the job for as long again, unless its owner has let go of it. Raises `Lost`."""
     held = owned(owner).filter(lease_until__isnull=False)
-    if not held.update(lease_until=end(owner.kind)) and not owned(owner).exists():
+    if not held.update(lease_until=end()) and not owned(owner).exists():
         raise Lost(owner)
 
 
@@ -97,11 +96,8 @@ def take_over(job: Job) -> Ownership | None:
     """Take an abandoned job from its holder; None if that renewed or somebody else was first."""
     seen = {"fence": job.fence, "lease_until": job.lease_until}
     next_fence = job.fence + 1
-    taken = (
-        type(job)
-        ._default_manager.filter(pk=job.pk, **seen)
-        .update(fence=next_fence, lease_until=end(type(job)))
-    )
+    found = type(job)._base_manager.filter(pk=job.pk, **seen)
+    taken = found.update(fence=next_fence, lease_until=end())
     return Ownership(type(job), job.pk, next_fence) if taken else None
 
 

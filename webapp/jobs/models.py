@@ -1,22 +1,44 @@
-"""What every job has that one worker at a time may hold; which code workers run, and which are drained."""
+"""The states of a job, and who has it; which code workers run, and which of them are drained."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db import models
+from django.utils import timezone
+
+ACTIVE = ("planning", "building", "calibrating", "loading", "running", "verifying")
+OVER = ("finished", "failed", "cancelled")
+
+
+EVENTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "take": (("waiting", "queued"), "planning"),
+    "queue": (ACTIVE, "queued"),
+    "give back": (ACTIVE, "waiting"),
+    **{state: (ACTIVE, state) for state in ACTIVE},
+    **{state: (("queued", *ACTIVE), state) for state in OVER},
+}
+"""What may happen to a job → in which states, and the state after it. A point of an experiment waits until it
+is predicted, or planned and queued; a run is queued from the start. What a worker reports, and each way to
+end, is named as its state.
+"""
 
 
 class Job(models.Model):
     """Work of which one worker at a time is the owner, from when it takes it until it lets go of it.
 
-    `worker` has it, or had it last. `fence` counts the owners. `lease_until` is when the ownership ends
-    unless it is renewed; None while nobody has it. `webapp/jobs/lease.py` changes all three.
+    `status` changes by EVENTS alone, and `changed_at` says when it last did. `worker` has it, or had it last.
+    `fence` counts the owners. `lease_until` is when the ownership ends unless it is renewed; None while
+    nobody has it. `webapp/jobs/lease.py` changes all three.
     """
 
     LEASE_S: ClassVar[float] = 20.0
     """A lease that is not renewed for so long is over."""
+    LONGEST_LEASE_S: ClassVar[float] = 150.0
+    """The lease of what nobody renews: longer than the prediction of a point may take."""
 
+    status = models.CharField(max_length=12, default="queued", db_index=True)
+    changed_at = models.DateTimeField(auto_now_add=True, db_index=True)
     worker = models.CharField(max_length=200, blank=True)
     fence = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
@@ -34,6 +56,16 @@ class Job(models.Model):
     @property
     def title(self) -> str:
         return title(type(self), self.pk)
+
+
+def move(jobs: models.QuerySet[Any], event: str, **changes: Any) -> int:
+    """Let an event happen to those of `jobs` in whose state it may, with other changes; returns how many.
+
+    It is one UPDATE with the states that it expects: it has no effect if another process was first.
+    """
+    before, after = EVENTS[event]
+    found = jobs.filter(status__in=before)
+    return found.update(status=after, changed_at=timezone.now(), **changes)
 
 
 def title(kind: type[Job], job_id: int) -> str:

@@ -17,7 +17,6 @@ class Kind(NamedTuple):
     owner is back or somebody else does it. `suspicion` is what this process has seen of late ones.
     """
 
-    model: type[Job]
     settle: Callable[[Any], bool]
     suspicion: Suspicion
 
@@ -26,12 +25,8 @@ KINDS: list[Kind] = []
 
 
 def register(model: type[Job], settle: Callable[[Any], bool]) -> None:
-    """Make a kind of job known, with the function that settles one whose owner is gone. Raises `ValueError`
-    for a kind that is known.
-    """
-    if any(kind.model is model for kind in KINDS):
-        raise ValueError(f"{model.__name__} is registered already: its app's ready() does it once.")
-    KINDS.append(Kind(model, settle, Suspicion(model)))
+    """Make a kind of job known, with the function that settles one whose owner is gone."""
+    KINDS.append(Kind(settle, Suspicion(model)))
 
 
 def settle_abandoned() -> list[str]:

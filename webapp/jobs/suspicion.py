@@ -29,7 +29,7 @@ NEEDED = ("worker", "fence", "lease_until")
 
 def held(kind: type[Job]) -> QuerySet[Job]:
     """Jobs that somebody holds, or held when they ended, without their documents."""
-    return kind._default_manager.filter(lease_until__isnull=False).only(*NEEDED)
+    return kind._base_manager.filter(lease_until__isnull=False).only(*NEEDED)
 
 
 def late(kind: type[Job]) -> list[Job]:
@@ -43,12 +43,13 @@ def dead(kind: type[Job], home: str) -> list[Job]:
 
 
 def shorten_leases(kind: type[Job]) -> None:
-    """Leave no lease longer than a new one: when the clock was set back, a dead worker must not hold its job
-    until the clock is where it was. A living one renews anyway.
+    """Leave no lease longer than a new one may be: when the clock was set back, a dead worker must not hold
+    its job until the clock is where it was. A living one renews anyway.
     """
-    longer = held(kind).filter(lease_until__gt=lease.end(kind) + CLOCK_SLACK)
+    longest = lease.end(kind.LONGEST_LEASE_S)
+    longer = held(kind).filter(lease_until__gt=longest + CLOCK_SLACK)
     if longer.exists():
-        longer.update(lease_until=lease.end(kind))
+        longer.update(lease_until=longest)
 
 
 def unheard(jobs: Sequence[Job]) -> list[Job]:
@@ -65,7 +66,7 @@ def check_writable(kind: type[Job], jobs: Sequence[Job]) -> None:
     Raises the database's errors.
     """
     if jobs:
-        kind._default_manager.filter(pk__in=[job.pk for job in jobs]).update(fence=F("fence"))
+        kind._base_manager.filter(pk__in=[job.pk for job in jobs]).update(fence=F("fence"))
 
 
 class Seen(NamedTuple):

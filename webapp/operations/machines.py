@@ -21,8 +21,9 @@ from webapp.jobs import calibration, release
 from webapp.jobs.announcement import Announcement, Holder, announced
 from webapp.jobs.calibration import Calibrating
 from webapp.jobs.intake import own_queue, wake
+from webapp.jobs.models import ACTIVE
 from webapp.runs import waiting
-from webapp.runs.models import ACTIVE, Run
+from webapp.runs.models import Run
 from webapp.runs.schemas import name_of
 
 router = Router(tags=["fleet"])

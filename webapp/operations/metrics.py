@@ -21,8 +21,9 @@ from prometheus_client.registry import Collector
 
 from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs.announcement import Announcement, announced
+from webapp.jobs.models import ACTIVE, OVER
 from webapp.jobs.workers import QUEUES
-from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.models import Run
 
 PROXY_HEADERS = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Real-IP", "Via")
 """A request with one of them comes from a proxy."""

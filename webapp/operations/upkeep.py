@@ -17,8 +17,9 @@ from engine.domain.errors import SpecError
 from webapp.clusters import model_library
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
+from webapp.jobs.models import OVER
 from webapp.runs import services
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 
 MOST_DAYS = 36_500
 

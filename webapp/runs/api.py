@@ -27,8 +27,9 @@ from webapp.base.errors import Conflict
 from webapp.base.redis import redis_needed
 from webapp.events import archive, past
 from webapp.events.process_log import LogQuery, ProcessLogOut, process_log
+from webapp.jobs.models import ACTIVE
 from webapp.runs import exports, predictions, services
-from webapp.runs.models import ACTIVE, FIGURES_IN_COLUMNS, Run
+from webapp.runs.models import DOCUMENTS, FIGURES_IN_COLUMNS, Run
 from webapp.runs.replay import ReplayRequest, replayed
 from webapp.runs.requests import Pair, RunRequest, reasons_against, spec_of
 from webapp.runs.schemas import (
@@ -83,9 +84,7 @@ def list_runs(request: UserRequest, filters: Query[Filters]) -> list[dict[str, A
 
 
 def filtered(filters: Filters) -> QuerySet[Run]:
-    runs = Run.objects.select_related("owner").defer(
-        "request", "spec", "plan", "prediction", "report", "notes", "error"
-    )
+    runs = Run.objects.select_related("owner").defer(*DOCUMENTS, "result", "notes", "error")
     exact = {
         "status": filters.status,
         "model": filters.model,
@@ -111,7 +110,7 @@ def filtered(filters: Filters) -> QuerySet[Run]:
 @one_at_a_time
 def export_runs(request: UserRequest, kind: Literal["csv", "parquet"], ids: str) -> HttpResponse:
     """The rows of these runs, `ids=1,2,3`, newest first."""
-    chosen = Run.objects.select_related("owner").defer("request", "spec", "plan", "prediction", "report")
+    chosen = Run.objects.select_related("owner").defer(*DOCUMENTS, "result")
     rights = Rights.of(request.auth)
     rows = [row(run, rights) for run in chosen.filter(pk__in=parse_ids(ids)[:MOST_EXPORTED])]
     columns = exports.columns_of(rows)

@@ -14,8 +14,9 @@ from webapp.base.redis import REDIS_ERRORS
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, storage
 from webapp.jobs.intake import want_prediction
+from webapp.jobs.models import OVER
 from webapp.runs import closing, services
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 
 logger = logging.getLogger(__name__)
 

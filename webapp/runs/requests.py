@@ -82,15 +82,8 @@ def spec_of(request: RunRequest) -> RunSpec:
         model=model,
         weights=weights,
         workload=workload,
-        strategy=request.strategy,
         method=origin_of(request.strategy),
-        params=request.params,
-        scenario=request.scenario,
-        compute_model=request.compute_model,
-        dilation=request.dilation,
-        silence_s=request.silence_s,
-        failover=request.failover,
-        seed=request.seed,
+        **in_common(request),
     )
     budgets.check_prediction(spec)
     return spec
@@ -105,16 +98,15 @@ def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunReque
         model=spec.model.name,
         weights="random" if spec.weights.kind == "random" else None,
         weight_bits=computed_bits(spec.model),
-        strategy=spec.strategy,
-        params=spec.params,
         workload=spec.workload,
-        scenario=spec.scenario,
-        compute_model=spec.compute_model,
-        dilation=spec.dilation,
-        silence_s=spec.silence_s,
-        failover=spec.failover,
-        seed=spec.seed,
+        **in_common(spec),
     )
+
+
+def in_common(run: RunRequest | RunSpec) -> dict[str, Any]:
+    """What a request and its spec have as it is: neither a name to be resolved nor a picture."""
+    names = ("strategy", "params", "scenario", "compute_model", "dilation", "silence_s", "failover", "seed")
+    return {name: getattr(run, name) for name in names}
 
 
 def reasons_against(pair: Pair) -> dict[str, str | None]:

@@ -191,9 +191,9 @@ def name_of(run: Run) -> str:
 def experiments_of(runs: Iterable[Run]) -> dict[int, PointOf]:
     """Run → the newest experiment that it is a point of."""
     computed = Run.objects.filter(pk__in=[run.pk for run in runs]).filter(
-        computations__cells__execution__experiment__isnull=False
+        cells__execution__experiment__isnull=False
     )
-    wanting = "computations__cells__execution__experiment__"
+    wanting = "cells__execution__experiment__"
     names = computed.order_by(f"{wanting}pk").values_list("pk", f"{wanting}pk", f"{wanting}name").distinct()
     return {run: PointOf(id=experiment, title=name) for run, experiment, name in names}
 

@@ -28,16 +28,14 @@ from webapp.events.event_log import EventLog
 from webapp.jobs import lease
 from webapp.jobs.intake import wake, want_prediction
 from webapp.jobs.lease import Lost, Ownership
+from webapp.jobs.models import ACTIVE, move
 from webapp.jobs.need import Need
 from webapp.jobs.queue import settle_abandoned
 from webapp.runs import closing, control, predictions, quotas
-from webapp.runs.models import ACTIVE, Run
+from webapp.runs.models import Run
 from webapp.runs.predictions import Planned, cores_for, need_of
 from webapp.runs.requests import RunRequest, spec_of
 
-run_over = Signal()
-"""Sent by a run's worker when the run is over: `run_id`, `worker`, and `stopped`, whether it was cancelled
-because its worker is to end."""
 turn_over = Signal()
 """Sent by an emulating `worker` when it can take its next run: the last one is over, or only compared."""
 
@@ -75,7 +73,7 @@ def create(request: RunRequest, owner: User) -> Run:
         run = store(frozen, spec, planned, owner)
     try:
         with redis_needed():
-            queue(run.pk)
+            queue(run)
     except Unavailable as error:
         if closing.end_queued(run.pk, Outcome(kind="failed", sentence=str(error))):
             delete(run)
@@ -93,22 +91,28 @@ def planned(spec: RunSpec, profile: HostProfile | None = None) -> Planned:
 
 def store(request: RunRequest, spec: RunSpec, planned: Planned | None, owner: User | None) -> Run:
     """A run whose request, with everything in it, is `spec`; nothing is queued yet."""
+    return Run.objects.create(spec=to_document(spec), **columns_of(request, spec, planned, owner))
+
+
+def columns_of(
+    request: RunRequest, spec: RunSpec, planned: Planned | None, owner: User | None
+) -> dict[str, Any]:
+    """What a row has of a run that is planned, besides its spec."""
     plan = planned.plan if planned else None
     need = need_of(spec, planned.plan, planned.cores) if planned else Need()
-    return Run.objects.create(
-        name=request.name,
-        notes=request.notes,
-        tags=list(request.tags),
-        owner=owner,
-        request=to_document(request),
-        spec=to_document(spec),
-        plan=to_document(plan) if plan else None,
-        need=need.model_dump(mode="json", exclude_defaults=True),
-        params=listed_params(request),
-        cluster_name=spec.cluster.name,
-        model=request.model,
-        strategy=request.strategy,
-    )
+    return {
+        "name": request.name,
+        "notes": request.notes,
+        "tags": list(request.tags),
+        "owner": owner,
+        "request": to_document(request),
+        "plan": to_document(plan) if plan else None,
+        "need": need.model_dump(mode="json", exclude_defaults=True),
+        "params": listed_params(request),
+        "cluster_name": spec.cluster.name,
+        "model": request.model,
+        "strategy": request.strategy,
+    }
 
 
 def plan_of(run: Run) -> Plan | None:
@@ -127,16 +131,16 @@ def listed_params(request: RunRequest) -> dict[str, Any]:
     return size | {key: value for key, value in request.params.items() if key != "plan"}
 
 
-def queue(run_id: int) -> None:
-    """Announce a stored run and hand it to the workers. Raises Redis' errors."""
-    announce(run_id)
-    enqueue(run_id)
+def queue(run: Run) -> None:
+    """Announce a stored run, and let workers predict it and take it. Raises Redis' errors."""
+    announce(run)
+    enqueue(run.pk)
 
 
-def announce(run_id: int) -> None:
+def announce(run: Run) -> None:
     """The first event of a run. Raises Redis' errors."""
     with suppress(Lost):  # a worker that looked for forgotten runs has it already
-        log = EventLog(Ownership(Run, run_id, fence=0))
+        log = EventLog(lease.owner_of(run))
         log.begin()
         log.send()
 
@@ -153,7 +157,7 @@ def progress(owner: Ownership, state: str, detail: str) -> None:
     """
     runs = lease.owned(owner).filter(status__in=ACTIVE)
     if state in ACTIVE:
-        runs.update(status=state)
+        move(runs, state)
     runs.filter(cancel_by="").update(detail=detail[:200])
 
 
@@ -193,8 +197,14 @@ def change(run: Run, command: Value, by: str) -> int:
 
 
 def delete(run: Run) -> None:
-    """Delete a run and its events. If Redis does not answer, its stream expires there later."""
+    """Delete a run and its events; experiments keep what it gave them. If Redis does not answer, its stream
+    expires there later.
+    """
     run_id = run.pk
+    if run.digest:
+        left = {name: getattr(run, name) for name in ("result", "wall_s", "dilation", "attempts")}
+        why = run.error if run.is_over else "Its run was deleted before it had ended: retry it."
+        closing.anew(run, status=run.status if run.is_over else "failed", error=why, **left)
     run.delete()
     with suppress(*REDIS_ERRORS):
         client().delete(stream.stream_of(run_id), stream.fence_of(run_id), control.list_of(run_id))

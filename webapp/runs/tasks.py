@@ -42,7 +42,7 @@ from webapp.jobs.calibrating import MachineCalibration
 from webapp.jobs.comparing import Comparisons, HandOver
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue, queue_wanted_predictions
 from webapp.jobs.queue import settle_abandoned
-from webapp.runs import predictions, quotas, recording, services, waiting
+from webapp.runs import closing, predictions, quotas, recording, services, waiting
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import Run
 
@@ -173,7 +173,8 @@ def emulate_run(run: Run, me: workers.Identity, hand_over: HandOver = lambda: No
     with suppress(*REDIS_ERRORS):
         quotas.count_machine_time(run.owner_id, time.monotonic() - began_s)
     expect_emulations(many=True)
-    services.run_over.send(sender=Run, run_id=run_id, worker=me, stopped=run_id in stopped_here)
+    if run_id in stopped_here and Run.objects.filter(pk=run_id, status="cancelled").exists():
+        closing.try_again(run_id)
 
 
 def is_to_stop(run_id: int) -> bool:

@@ -17,8 +17,9 @@ from webapp.base.redis import REDIS_ERRORS, client
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced, holder_of
 from webapp.jobs.intake import own_queue, wake
+from webapp.jobs.models import ACTIVE
 from webapp.jobs.need import Need, reason_against
-from webapp.runs.models import ACTIVE, EMULATED, Run
+from webapp.runs.models import EMULATED, Run
 
 RECENT = 20
 """How many runs tell how long one takes."""
@@ -108,8 +109,7 @@ def look_for_work(me: workers.Identity, worker: Announcement) -> bool:
 
 def claim(run_id: int, worker: workers.Identity) -> Run | None:
     """Give a queued run to `worker`; None if it is not queued any more."""
-    waiting = Run.objects.filter(status="queued")
-    return lease.claim(waiting, run_id, worker, status=ACTIVE[0], started_at=lease.now())
+    return lease.claim(Run.objects.all(), run_id, worker, started_at=lease.now())
 
 
 # When ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.events.follow import follow, newest
-from webapp.runs.models import OVER
+from webapp.jobs.models import OVER
 
 logger = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 def log(live_redis: redis.Redis) -> EventLog:
     spec = run_spec().model_dump(mode="json")
     run = Run.objects.create(request=request_body(), spec=spec, cluster_name="lab-3", strategy="voltage")
-    services.announce(run.pk)
+    services.announce(run)
     return EventLog(Ownership(Run, run.pk, fence=0))
 
 

@@ -14,16 +14,17 @@ from engine.experiments.results.rows import Result
 from tests.support.experiments import fields
 from tests.support.host_profiles import a_profile
 from tests.support.small_clusters import device
-from webapp.experiments import answers, computations, executions, services, versions
+from tests.support.waiting_points import keep as keep_point
+from webapp.experiments import answers, executions, points, services, versions
 from webapp.experiments.answers import rows
-from webapp.experiments.models import Computation
 from webapp.jobs import workers
+from webapp.runs.models import Run
 
 ME = workers.this_worker("points@here")
 
 
-def result(computation: Computation, calibration: str) -> Result:
-    about: dict[str, Any] = {"digest": computation.digest, "world": "predicted", "outcome": "finished"}
+def result(point: Run, calibration: str) -> Result:
+    about: dict[str, Any] = {"digest": point.digest, "world": "predicted", "outcome": "finished"}
     return Result(calibration=calibration, **about)
 
 
@@ -35,9 +36,9 @@ def test_another_calibration_marks_a_result_as_stale_and_repeating_it_computes_i
     anna = User.objects.create_user("anna")
     experiment = services.create(services.parse(fields(), None), None, anna)
     execution = executions.start(experiment)
-    measured, modelled = computations.take(ME, 2)
-    computations.keep(measured, result(measured, "old"), 0.1)
-    computations.keep(modelled, result(modelled, ""), 0.1)
+    measured, modelled = points.take(ME, 2)
+    keep_point(measured, result(measured, "old"), 0.1)
+    keep_point(modelled, result(modelled, ""), 0.1)
     monkeypatch.setattr(versions, "present_calibration", lambda: "old")
     assert answers.num_stale(execution) == 0
     monkeypatch.setattr(versions, "present_calibration", lambda: "new")
@@ -47,8 +48,8 @@ def test_another_calibration_marks_a_result_as_stale_and_repeating_it_computes_i
     ]
     assert answers.num_stale(execution) == 1
     assert executions.retry(experiment, stale=True) == 1
-    states = execution.cells.values_list("computation__state", flat=True)
-    assert sorted(states) == ["done", "waiting", "waiting", "waiting"]
+    states = execution.cells.values_list("run__status", flat=True)
+    assert sorted(states) == ["finished", "waiting", "waiting", "waiting"]
 
 
 def test_the_server_reads_the_calibration_of_this_machine(

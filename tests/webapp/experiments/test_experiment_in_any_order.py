@@ -8,11 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.experiments import RATES, STRATEGIES, fields
-from tests.support.waiting_points import DEAD, ME, reaped, result, stored
+from tests.support.waiting_points import DEAD, ME, fail, keep, reaped, result, stored
 from tests.support.web import Browser
 from webapp.base.errors import Conflict
-from webapp.experiments import computations, executions, services
-from webapp.experiments.models import Cell, Computation, Experiment
+from webapp.experiments import executions, points, services
+from webapp.experiments.models import Cell, Experiment
+from webapp.experiments.points import all_points
+from webapp.jobs.lease import owner_of
+from webapp.runs import closing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 
@@ -42,7 +45,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps: list[str]) -> None:
     Experiment.objects.all().delete()
-    Computation.objects.all().delete()
+    all_points().all().delete()
     experiment = stored(anna, factors=[STRATEGIES])
     for step in steps:
         experiment.refresh_from_db()
@@ -50,21 +53,21 @@ def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps
         assert invariants_hold()
     experiment.refresh_from_db()
     executions.start(experiment)
-    for computation in Computation.objects.filter(state="running"):
-        computations.give_back(computation, "its worker ended.")
+    for point in all_points().filter(status="planning"):
+        closing.give_back(owner_of(point), "its worker ended.")
     executions.retry(experiment, stale=False)
-    while taken := computations.take(ME, 10):
-        for computation in taken:
-            computations.keep(computation, result(computation), 0.1)
+    while taken := points.take(ME, 10):
+        for point in taken:
+            keep(point, result(point), 0.1)
     execution = services.last_execution(experiment)
     assert execution is not None
-    predicted = execution.cells.filter(world="predicted").values_list("computation__state", flat=True)
-    assert list(predicted) == 2 * ["done"]
+    predicted = execution.cells.filter(world="predicted").values_list("run__status", flat=True)
+    assert list(predicted) == 2 * ["finished"]
 
 
 def one_step(experiment: Experiment, step: str) -> None:
     """Steps that do not fit the present state refuse, and change nothing."""
-    running = Computation.objects.filter(state="running", world="predicted").first()
+    running = all_points().filter(status="planning", world="predicted").first()
     try:
         match step:
             case "start":
@@ -76,13 +79,13 @@ def one_step(experiment: Experiment, step: str) -> None:
                 value = services.parse(fields(factors=[STRATEGIES, rates]), None)
                 services.edit(experiment, value, None, experiment.version)
             case "take":
-                computations.take(ME, 1)
+                points.take(ME, 1)
             case "take by the dead":
-                computations.take(DEAD, 1)
+                points.take(DEAD, 1)
             case "keep" if running:
-                computations.keep(running, result(running), 0.1)
+                keep(running, result(running), 0.1)
             case "fail" if running:
-                computations.fail(running, "why")
+                fail(running, "why")
             case "reap":
                 reaped()
             case "pause":
@@ -98,20 +101,20 @@ def one_step(experiment: Experiment, step: str) -> None:
 
 
 def invariants_hold() -> bool:
-    for computation in Computation.objects.all():
-        held = computation.worker != "" and computation.lease_until is not None
-        assert held == (computation.state == "running") or computation.state in ("done", "failed")
-        assert (computation.result is not None) == (computation.state == "done")
-        assert bool(computation.sentence) == (computation.state == "failed")
+    for point in all_points():
+        held = point.worker != "" and point.lease_until is not None
+        assert held == (point.status == "planning") or point.is_over
+        assert (point.result is not None) == (point.status == "finished")
+        assert bool(point.error) == (point.status == "failed")
     cells = Cell.objects.filter(problem="")
-    return not cells.filter(computation=None).exists()
+    return not cells.filter(run=None).exists()
 
 
 def test_the_pages_see_a_failed_point_as_such(anna: User, alice: Browser) -> None:
     experiment = stored(anna, factors=[STRATEGIES])
     executions.start(experiment)
-    (taken,) = computations.take(ME, 1)
-    computations.fail(taken, "It broke.")
+    (taken,) = points.take(ME, 1)
+    fail(taken, "It broke.")
     answer = alice.get(f"/experiments/{experiment.pk}/rows").json()
     assert [(row["state"], row["reason"]) for row in answer["rows"]] == [
         ("failed", "It broke."),

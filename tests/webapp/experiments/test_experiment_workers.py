@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.experiments import BASE, fields
 from tests.support.web import Browser, RedisServer, Worker, wait_until
-from webapp.experiments.models import Computation
+from webapp.experiments.points import all_points
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 MANY = [1e6 * (number + 1) for number in range(30)]
@@ -40,9 +40,9 @@ def killed_in_the_middle(worker: Worker, browser: Browser, new_tokens: int) -> t
     """The address of an experiment whose worker is killed after its first point, and what is done of it."""
     factors = [{"name": "rate", "unit": "bit/s", "path": "cluster.links[*].bit_per_s", "values": MANY}]
     longer = {"prompt_tokens": 8, "new_tokens": new_tokens}
-    before = list(Computation.objects.filter(state="done").values_list("pk", flat=True))
+    before = list(all_points().filter(status="finished").values_list("pk", flat=True))
     address = begun(browser, base=BASE | {"strategy": "voltage", "workload": longer}, factors=factors)
-    new = Computation.objects.filter(state="done").exclude(pk__in=before)
+    new = all_points().filter(status="finished").exclude(pk__in=before)
     wait_until(new.exists, "the first point")
     worker.stop(signal.SIGKILL)
     return address, set(new.values_list("pk", flat=True))
@@ -63,10 +63,10 @@ def test_points_survive_the_death_of_their_worker_and_an_empty_redis(
         own_redis.stop()
         assert alice.get(address).json()["progress"]["predicted"]["done"] == len(done)
         own_redis.start()
-        times = dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at"))
+        times = dict(all_points().filter(pk__in=done).values_list("pk", "changed_at"))
         worker.start()
         detail = finished(alice, address)
     assert detail["done"] == len(MANY) and detail["failed"] == 0
-    assert dict(Computation.objects.filter(pk__in=done).values_list("pk", "changed_at")) == times
+    assert dict(all_points().filter(pk__in=done).values_list("pk", "changed_at")) == times
     totals = [row["metrics"]["latency_s"] for row in rows_of(alice, address)]
     assert totals == sorted(totals, reverse=True), "a faster link is never slower"

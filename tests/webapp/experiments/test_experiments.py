@@ -21,9 +21,11 @@ from tests.support.experiments import (
     refused,
     work,
 )
+from tests.support.waiting_points import fail
 from tests.support.web import Browser
-from webapp.experiments import computations, tasks
-from webapp.experiments.models import Computation, Execution, Experiment
+from webapp.experiments import points, tasks
+from webapp.experiments.models import Execution, Experiment
+from webapp.experiments.points import all_points
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 
@@ -58,8 +60,8 @@ def test_a_cursor_gives_what_has_changed_since(alice: Browser, monkeypatch) -> N
     alice.post(f"{address}/predict")
     first = alice.get(f"{address}/rows").json()
     assert len(first["rows"]) == 4
-    (taken,) = computations.take(POINTS_WORKER, 1)
-    computations.fail(taken, "It broke.")
+    (taken,) = points.take(POINTS_WORKER, 1)
+    fail(taken, "It broke.")
     later = alice.get(f"{address}/rows", since=first["cursor"]).json()
     assert [row["state"] for row in later["rows"]] == ["failed"]
     assert alice.get(f"{address}/rows", since=later["cursor"]).json()["rows"] == []
@@ -82,7 +84,7 @@ def test_a_preview_is_predicted_and_repeats_cost_nothing(alice: Browser) -> None
     assert second["waiting"] == 0 and second["predict_s"] == 0
     assert all(row["metrics"]["latency_s"] > 0 for row in second["rows"])
     assert second["emulate_s"] == pytest.approx(sum(point["emulate_s"] for point in second["points"]))
-    assert Computation.objects.count() == 4 and not Experiment.objects.exists()
+    assert all_points().count() == 4 and not Experiment.objects.exists()
     experiment = created(alice)
     started = alice.post(f"/experiments/{experiment['id']}/predict").json()
     assert started["state"] == "finished", "everything is known from the preview"
@@ -91,7 +93,7 @@ def test_a_preview_is_predicted_and_repeats_cost_nothing(alice: Browser) -> None
 def test_a_check_counts_points_and_estimates_their_time(alice: Browser, victor: Browser) -> None:
     answer = victor.post("/experiments/check", {"experiment": fields(seeds=[0, 1, 2])}).json()
     assert answer["num_points"] == 12 and answer["problems"] == [] and answer["predict_s"] > 0
-    assert not Execution.objects.exists() and not Computation.objects.exists()
+    assert not Execution.objects.exists() and not all_points().exists()
 
 
 def test_points_to_emulate_are_chosen_by_digest(alice: Browser) -> None:

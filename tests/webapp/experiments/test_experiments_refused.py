@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.experiments import BASE, FIGURE, RATES, STRATEGIES, TABLE, created, fields, refused, work
 from tests.support.web import Browser, person
-from webapp.experiments.models import Computation, Execution, Experiment
+from webapp.experiments.models import Execution, Experiment
+from webapp.experiments.points import all_points
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 RECORDED = Path(__file__).parents[1] / "runs" / "stored" / "v5" / "experiment.json"
@@ -175,7 +176,7 @@ def test_what_cannot_be_is_refused_when_it_is_started_and_listed_when_checked(
     if stored.status_code == 201:
         stored = alice.post(f"/experiments/{stored.json()['id']}/predict")
     assert complaint in refused(stored, 422)
-    assert not Computation.objects.exists()
+    assert not all_points().exists()
 
 
 def test_a_point_too_large_for_the_server_has_a_sentence_and_the_others_go_on(alice: Browser) -> None:

@@ -12,8 +12,8 @@ from engine.strategies import registry
 from tests.support.experiments import BASE, FIGURE, RATES, fields
 from tests.support.waiting_points import ME, stored
 from tests.support.web import Browser, RedisServer, Worker, wait_until
-from webapp.experiments import computations, executions
-from webapp.experiments.models import Computation
+from webapp.experiments import executions, points
+from webapp.experiments.points import all_points
 
 METHODS = {"name": "strategy", "path": "strategy", "values": ["single", "thirds"]}
 TEN_RATES = RATES | {"values": [1e6 * (number + 1) for number in range(10)]}
@@ -31,16 +31,16 @@ def test_a_worker_takes_only_points_whose_method_it_has(
     anna: User, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execution = executions.start(stored(anna, factors=[METHODS, RATES]))
-    found = computations.take(ME, 10)
+    found = points.take(ME, 10)
     assert [one.method for one in found] == ["", ""]
-    assert not computations.is_any_for_this_worker(computations.PREDICTED), "it would look in vain"
-    assert computations.waiting(computations.PREDICTED).count() == 2
+    assert not points.is_any_for_this_worker(points.PREDICTED), "it would look in vain"
+    assert points.waiting(points.PREDICTED).count() == 2
     for present in ((), ("two-thirds 0.2 other",)):
-        monkeypatch.setattr(computations, "installed_code", lambda present=present: present)
-        assert computations.take(ME, 10) == []
-    monkeypatch.setattr(computations, "installed_code", lambda: (code(),))
-    assert computations.is_any_for_this_worker(computations.PREDICTED)
-    assert [one.method for one in computations.take(ME, 10)] == [code()] * 2
+        monkeypatch.setattr(points, "installed_code", lambda present=present: present)
+        assert points.take(ME, 10) == []
+    monkeypatch.setattr(points, "installed_code", lambda: (code(),))
+    assert points.is_any_for_this_worker(points.PREDICTED)
+    assert [one.method for one in points.take(ME, 10)] == [code()] * 2
     assert execution.cells.count() == 4
 
 
@@ -49,16 +49,16 @@ def test_a_worker_takes_only_points_whose_method_it_has(
 def test_the_experiment_of_nobody_here_does_not_hold_up_those_behind_it(anna: User, site: Path) -> None:
     executions.start(stored(anna, factors=[METHODS | {"values": ["thirds"]}, RATES]))
     executions.start(stored(anna, factors=[METHODS | {"values": ["single"]}, RATES]))
-    assert [one.method for one in computations.take(ME, 10)] == ["", ""]
+    assert [one.method for one in points.take(ME, 10)] == ["", ""]
 
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("nobody_hears")
 def test_after_an_upgrade_a_point_still_needs_its_method(anna: User, site: Path) -> None:
     executions.start(stored(anna, factors=[METHODS | {"values": ["thirds"]}, RATES]))
-    Computation.objects.update(code_version="older")
-    assert computations.adopt() == 2
-    assert {one.method for one in computations.waiting(computations.PREDICTED)} == {code()}
+    all_points().update(code_version="older")
+    assert points.adopt() == 2
+    assert {one.method for one in points.waiting(points.PREDICTED)} == {code()}
 
 
 @pytest.mark.redis

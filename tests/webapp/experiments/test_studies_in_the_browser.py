@@ -20,7 +20,7 @@ from engine.strategies import registry
 from tests.support.experiments import BASE, FIGURE, RATES, TABLE, created, refused, work
 from tests.support.web import Browser, person
 from webapp.base import budgets
-from webapp.experiments import computations
+from webapp.experiments import points
 from webapp.experiments.design import studies
 from webapp.experiments.models import Cell, Experiment
 
@@ -83,7 +83,7 @@ def test_the_source_of_a_method_of_others_is_in_a_study_that_an_operator_asks_it
 ) -> None:
     origin = registry.origin_of("thirds")
     assert origin is not None
-    monkeypatch.setattr(computations, "installed_code", lambda: (origin.code,))
+    monkeypatch.setattr(points, "installed_code", lambda: (origin.code,))
     made = created(alice, base=BASE | {"strategy": "thirds"}, factors=[RATES])
     address = f"/experiments/{made['id']}"
     alice.post(f"{address}/predict")

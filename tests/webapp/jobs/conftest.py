@@ -17,6 +17,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """A lease that is over by it is over: `test_suspicion.py` is about the grace."""
     clock = Clock()
     monkeypatch.setattr(lease, "now", clock.now)
-    monkeypatch.setattr(lease, "end", lambda kind: Value(clock.time + timedelta(seconds=Run.LEASE_S)))
+    monkeypatch.setattr(
+        lease, "end", lambda lease_s=Run.LEASE_S: Value(clock.time + timedelta(seconds=lease_s))
+    )
     monkeypatch.setattr(suspicion, "GRACE_BEATS", 0)
     return clock

@@ -24,8 +24,9 @@ from webapp.events.event_log import STEP, EventLog
 from webapp.events.publisher import Publisher
 from webapp.jobs import lease, queue, storage, suspicion, workers
 from webapp.jobs.lease import Lost
+from webapp.jobs.models import OVER
 from webapp.runs import closing, recording, services, waiting
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 

@@ -279,7 +279,7 @@ def test_restored_runs_do_not_meet_events_of_later_ones(
     file = tmp_path / "a.backup"
     backups.backup(file)
     later = Run.objects.create(request={}, spec={})
-    services.announce(later.pk)
+    services.announce(later)
     assert stream.last_added(later.pk) == 1
     backups.restore(file, replace=True)
     assert stream.last_added(later.pk) == 0

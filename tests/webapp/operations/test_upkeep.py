@@ -25,7 +25,7 @@ from tests.support.web import Browser, person, request_body, run_spec
 from webapp.accounts.forgotten import new_password
 from webapp.clusters.models import StoredModel
 from webapp.events.models import EventSegment
-from webapp.experiments.models import Cell, Computation, Execution, Experiment
+from webapp.experiments.models import Cell, Execution, Experiment
 from webapp.operations import commands
 from webapp.operations.upkeep import tidy
 from webapp.ops.places import ROOT
@@ -107,9 +107,9 @@ def test_a_model_of_an_experiment_stays_that_was_edited_or_started_lately_or_has
             Execution.objects.filter(pk=execution.pk).update(
                 created_at=long_ago, served_at=timezone.now() if name == "computed" else long_ago
             )
-            state = "waiting" if name == "waiting" else "done"
-            computation = Computation.objects.create(digest=name, world="predicted", spec=b"", state=state)
-            Cell.objects.create(execution=execution, index=0, coordinates={}, computation=computation)
+            status = "waiting" if name == "waiting" else "finished"
+            point = Run.objects.create(digest=name, world="predicted", status=status, listed=False)
+            Cell.objects.create(execution=execution, index=0, coordinates={}, run=point)
     settings.KEEP_MODELS_DAYS = 30
     assert tidy()["models"] == 3
     gone = {"old", "old-too", "edit"}

@@ -15,8 +15,9 @@ from webapp.events import archive, stream
 from webapp.events.event_log import EventLog
 from webapp.jobs import workers
 from webapp.jobs.lease import Lost, owner_of
+from webapp.jobs.models import ACTIVE, OVER
 from webapp.runs import closing, control, recording, services
-from webapp.runs.models import ACTIVE, OVER, Run
+from webapp.runs.models import Run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ME = workers.Identity("emulate@here", "elsewhere", 1, 1)

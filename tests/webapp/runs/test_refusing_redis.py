@@ -14,9 +14,10 @@ from webapp.base.errors import Unavailable
 from webapp.base.redis import push, redis_needed
 from webapp.events.archive import history
 from webapp.jobs import answers, lease, workers
+from webapp.jobs.models import OVER
 from webapp.runs import recording, services, waiting
 from webapp.runs.control import CommandFeed
-from webapp.runs.models import OVER, Run
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 ME = workers.this_worker("emulate@here")

@@ -22,7 +22,8 @@ from tests.support import experiments
 from tests.support.web import Browser, Worker, request_body, wait_until
 from webapp.celery import app as celery
 from webapp.jobs import answers
-from webapp.runs.models import OVER, Run
+from webapp.jobs.models import OVER
+from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
 EMULATION_S = 600.0
