@@ -30,7 +30,7 @@ def judge(tmp_path, monkeypatch):
 
     def of(got, reference=None, new_tokens=3, own=LOGITS, precise=LOGITS):
         kept = reference or Reference(TOKENS, own, ())
-        wide = kept._replace(logits=precise)
+        wide = kept._replace(logits=precise if kept.logits else (), hidden=precise if kept.hidden else ())
         monkeypatch.setattr(
             verify,
             "reference_after",
@@ -110,9 +110,20 @@ def test_an_encoder_is_judged_by_its_numbers_alone(judge):
     reference = Reference((), (), (hidden,))
     right = judge({"hidden.0": hidden.clone()}, reference, new_tokens=0)
     assert (right.ok, right.token_identical) == (True, None)
-    wrong = judge({"hidden.0": hidden + 0.001}, reference, new_tokens=0)
+    wrong = judge({"hidden.0": hidden + 0.001}, reference, new_tokens=0, precise=(hidden,))
     assert wrong.ok is False
     assert wrong.max_rel_error == pytest.approx(0.001 / 4, rel=1e-2)
+
+
+@pytest.mark.parametrize(("times", "ok"), [(1.0, True), (12.0, False)])
+def test_a_model_whose_own_rounding_is_larger_than_the_limit_is_judged_by_that(judge, times, ok):
+    """A norm over three numbers that are nearly equal makes their last digits large."""
+    hidden = torch.tensor([[1.0, -2.0], [0.5, 4.0]])
+    off = torch.tensor([[0.002, 0.001], [-0.001, 0.002]])
+    reference = Reference((), (), (hidden,))
+    found = judge({"hidden.0": hidden - times * off}, reference, new_tokens=0, precise=(hidden + off,))
+    assert found.max_rel_error == pytest.approx(times * 0.002 / 4, rel=1e-2)
+    assert (found.ok, "times the rounding error of float32" in found.why) == (ok, not ok)
 
 
 def test_where_only_token_ids_come_they_alone_are_compared(judge):
