@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 TOKENS_DIFFER = "the tokens differ from the reference's"
 ONLY_TOKENS = "only tokens can be compared: no logits reach the source"
 REL_LIMIT = 1e-4
-"""The limit for float32: the largest difference over the reference's largest number. Where a run is beyond it,
-the library's own rounding error says whether the model is so sensitive (a norm over three numbers, say)."""
+"""The limit for float32: the largest difference over the reference's largest number. Beyond it the library's
+own rounding error says whether the model is so sensitive (a norm over three numbers, say)."""
 
 
 def compare_with_reference(
@@ -234,8 +234,8 @@ def _rounded(
     if (dtype == "bfloat16" or max_rel > REL_LIMIT) and not found.is_rounding:
         off = f"the largest relative error is {max_rel:.2e}, expected at most {REL_LIMIT:.0e}, and "
         why.append(
-            f"{off * (dtype == 'float32')}the error is {found.typical:.3g} times the rounding error of {dtype} "
-            f"and {found.worst:.3g} times in the worst row, expected at most {found.limit:.3g} and "
+            f"{off * (dtype == 'float32')}the error is {found.typical:.3g} times the rounding error of "
+            f"{dtype} and {found.worst:.3g} times in the worst row, expected at most {found.limit:.3g} and "
             f"{WORST_LIMIT:g} times"
         )
     note = f"{_ties(found)}: {_margin(found)}" if found.flipped_tokens else ""
