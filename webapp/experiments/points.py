@@ -22,7 +22,7 @@ from webapp.experiments import versions
 from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.jobs import lease, workers
 from webapp.jobs.intake import wake
-from webapp.jobs.models import OVER
+from webapp.jobs.models import OVER, move
 from webapp.runs import closing
 from webapp.runs.models import Run
 
@@ -168,14 +168,27 @@ NEEDED = ("fence", "digest", "world", "code_version", "spec", "attempts")
 
 def take(worker: workers.Identity, count: int = BATCH) -> list[Run]:
     """Give this worker, and nobody else, up to `count` predictions that wait."""
-    chosen = next_waiting(PREDICTED, count)
-    return [mine for point_id in chosen if (mine := take_one(point_id, worker))]
+    return take_these(next_waiting(PREDICTED, count), worker)
 
 
 def take_one(point_id: int, worker: workers.Identity) -> Run | None:
-    """Take a point for this worker, which does not renew its lease; None if another process was first."""
-    begun = {"attempts": F("attempts") + 1, "lease_until": lease.end(Run.LONGEST_LEASE_S)}
-    return lease.claim(Run._base_manager.filter(status="waiting"), point_id, worker, *NEEDED, **begun)
+    """Take a point for this worker; None if another process was first."""
+    return next(iter(take_these([point_id], worker)), None)
+
+
+def take_these(point_ids: Sequence[int], worker: workers.Identity) -> list[Run]:
+    """Those of the points that wait, for this worker, which does not renew their leases. All are read first:
+    that whose number of owners is another by then was taken by somebody else.
+    """
+    waiting = Run._base_manager.filter(status="waiting").only(*NEEDED).in_bulk(point_ids)
+    taken = []
+    for point in (waiting[point_id] for point_id in point_ids if point_id in waiting):
+        same = Run._base_manager.filter(pk=point.pk, fence=point.fence)
+        point.fence, point.attempts = point.fence + 1, point.attempts + 1
+        begun = {"worker": str(worker), "fence": point.fence, "attempts": point.attempts}
+        if move(same, "take", lease_until=lease.end(Run.LONGEST_LEASE_S), **begun):
+            taken.append(point)
+    return taken
 
 
 def release(point: Run) -> None:

@@ -63,11 +63,11 @@ def end(lease_s: float = Job.LEASE_S) -> Combinable:
     return now() + timedelta(seconds=lease_s)
 
 
-def claim(jobs: QuerySet[J], job_id: int, worker: workers.Identity, *needed: str, **changes: Any) -> J | None:
-    """Give one of `jobs` to `worker`, with the `needed` fields; None if it does not wait any more."""
-    held = {"worker": str(worker), "fence": F("fence") + 1, "lease_until": end()} | changes
-    taken = move(jobs.filter(pk=job_id), "take", **held)
-    return jobs.model._base_manager.only(*needed).get(pk=job_id) if taken else None
+def claim(jobs: QuerySet[J], job_id: int, worker: workers.Identity, **changes: Any) -> J | None:
+    """Give one of `jobs` to `worker`; None if it does not wait any more."""
+    held = {"worker": str(worker), "fence": F("fence") + 1, "lease_until": end()}
+    taken = move(jobs.filter(pk=job_id), "take", **held, **changes)
+    return jobs.model._base_manager.get(pk=job_id) if taken else None
 
 
 def owner_of(job: Job) -> Ownership:

@@ -42,6 +42,22 @@ def test_a_point_is_taken_once(anna: User) -> None:
     assert points.take_one(first[0].pk, OTHER) is None
 
 
+def test_no_two_owners_of_a_point_have_one_number_if_another_had_it_between_the_look_and_the_taking(
+    anna: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executions.start(stored(anna))
+    move = points.move
+
+    def late(*given: Any, **changes: Any) -> int:
+        monkeypatch.setattr(points, "move", move)
+        (other,) = points.take(OTHER, 1)
+        points.release(other)
+        return move(*given, **changes)
+
+    monkeypatch.setattr(points, "move", late)
+    assert points.take(ME, 1) == []
+
+
 def test_a_point_that_somebody_else_wants_at_the_same_moment_is_computed_for_both(
     anna: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
