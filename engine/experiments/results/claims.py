@@ -95,7 +95,7 @@ def _whatever_is_assumed(claim: Claim, experiment: Experiment, found: Sequence[C
         return _judge(claim, experiment, found)
     by_assumed: dict[str, list[Cell]] = {}
     for cell in chosen(experiment, found, _given(claim)):
-        names = {name: cell.coordinates[name] for name in claim.unpublished}
+        names = {name: cell.coordinates[name] for name in claim.unpublished if name in cell.coordinates}
         by_assumed.setdefault(_side(experiment, names), []).append(cell)
     findings = {assumed: _judge(claim, experiment, some) for assumed, some in by_assumed.items()}
     if not findings:
