@@ -109,7 +109,7 @@ def test_strategies_for_which_no_time_is_left_say_so(
     monkeypatch.setattr(tasks, "LIMIT_S", -1)
     found = tasks.assess_some.answer(base_document(), ["single"], "advice:7", 1)
     (row,) = found["rows"]
-    assert row["total_s"] is None and row["reason"].startswith("Not predicted: there was no time left")
+    assert row["total_s"] is None and row["reason"].startswith("Not predicted: the methods before it took")
     assert not found["finished"]
 
 
