@@ -49,17 +49,24 @@ def requests_of(spec: RunSpec) -> tuple[Request, ...]:
         )
     if workload.prompt is not None:
         prompts = [_encoded(spec, workload.prompt)] * workload.requests
-    else:
-        prompts = [_image_ids(model) + _random_ids(spec, index) for index in range(_known_requests(workload))]
-    longest = max(len(prompt) for prompt in prompts)
-    need = longest + workload.new_tokens
+        _check_positions(spec, len(prompts[0]))
+    else:  # first the length, then the ids: a typing error may ask for more than there is memory for
+        requests = range(_known_requests(workload))
+        image = _image_ids(model)
+        _check_positions(spec, len(image) + max(_length(workload, index) for index in requests))
+        prompts = [image + _random_ids(spec, index) for index in requests]
+    return _arriving(spec, prompts)
+
+
+def _check_positions(spec: RunSpec, longest: int) -> None:
+    model, new_tokens = spec.model, spec.workload.new_tokens
+    need = longest + new_tokens
     if need > model.max_positions:
         raise SpecError(
-            f"workload: {longest} prompt tokens and {workload.new_tokens} new ones are {need} "
+            f"workload: {longest} prompt tokens and {new_tokens} new ones are {need} "
             f"positions, and {model.name} has {model.max_positions}: give fewer.",
             [("workload", f"at most {model.max_positions} positions")],
         )
-    return _arriving(spec, prompts)
 
 
 def _known_requests(workload: Workload) -> int:
@@ -101,8 +108,11 @@ def _random_ids(spec: RunSpec, request: int) -> tuple[int, ...]:
     random, trace = Random(f"{spec.seed}/{request}"), spec.workload.trace
     if trace and trace[request].tokens:
         return trace[request].tokens
-    count = trace[request].prompt_tokens if trace else spec.workload.prompt_tokens or 0
-    return tuple(random.randrange(spec.model.num_text_tokens) for _ in range(count))
+    return tuple(random.randrange(spec.model.num_text_tokens) for _ in range(_length(spec.workload, request)))
+
+
+def _length(workload: Workload, request: int) -> int:
+    return workload.trace[request].prompt_tokens if workload.trace else workload.prompt_tokens or 0
 
 
 def _of_pictures(spec: RunSpec) -> tuple[Request, ...]:

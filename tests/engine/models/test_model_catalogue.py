@@ -11,6 +11,7 @@ from engine.domain.errors import SpecError
 from engine.domain.spec import WeightsRef
 from engine.models import catalogue
 from engine.models.families import hf_config
+from engine.models.inputs import prompts
 from engine.models.inputs.prompts import requests_of
 from engine.models.inputs.text import decode, encode
 from engine.models.reference import transformers_outputs
@@ -280,6 +281,12 @@ def test_requests_with_text_share_it_and_random_ones_differ():
 def test_workloads_that_a_model_cannot_do_are_refused(name, workload, match):
     with pytest.raises(SpecError, match=match):
         requests_of(spec_of(name, **workload))
+
+
+def test_a_prompt_longer_than_the_model_reads_is_refused_before_any_of_it_is_drawn(monkeypatch):
+    monkeypatch.setattr(prompts, "Random", None)  # what draws ids fails otherwise
+    with pytest.raises(SpecError, match="68 positions, and tiny-gpt2 has 64"):
+        requests_of(spec_of("tiny-gpt2", prompt_tokens=60, new_tokens=8))
 
 
 def test_prediction_s_part_of_the_models_loads_no_torch():
