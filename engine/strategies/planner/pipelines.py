@@ -33,7 +33,7 @@ the slowest stage or link counts.
 """
 
 PipelineSeconds = Callable[[Demand, tuple[Stage, ...]], float]
-"""PipelineSeconds of a run, by the judge, with these stages and micro-batches of the demand's `batch`."""
+"""Seconds of a run, by the judge, with these stages and micro-batches of the demand's `batch`."""
 
 
 class Found(NamedTuple):
