@@ -36,9 +36,11 @@ def no_server_before_and_none_after() -> Iterator[None]:
 
 
 @pytest.fixture
-def no_server_before() -> None:
+def no_server_before() -> Iterator[None]:
     """For tests of a server's first calls; the others share one, as each takes a second to start."""
     fork_server._end()
+    yield
+    fork_server._end()  # it may be of another search path
 
 
 @pytest.fixture(autouse=True)
@@ -132,9 +134,11 @@ def test_a_session_holds_no_directory_or_namespace_of_its_start_and_no_other_ses
     ready = tmp_path / "ready"
     with ThreadPoolExecutor(1) as beside:
         first = beside.submit(call, session_bodies.open_places_beside, str(ready), writes=(tmp_path,))
-        wait_until(lambda: fork_server.servers() and children(own_server().pid), "the first session")
-        second = call(session_bodies.open_places)
-        ready.touch()
+        try:
+            wait_until(lambda: fork_server.servers() and children(own_server().pid), "the first session")
+            second = call(session_bodies.open_places)
+        finally:
+            ready.touch()
     for held in (first.result(), second):
         assert all(place.endswith("(deleted)") for place in held), "its output is a file without a name"
 
