@@ -182,7 +182,9 @@ def take_these(point_ids: Sequence[int], worker: workers.Identity) -> list[Run]:
     """
     waiting = Run._base_manager.filter(status="waiting").only(*NEEDED).in_bulk(point_ids)
     taken = []
-    for point in (waiting[point_id] for point_id in point_ids if point_id in waiting):
+    for point_id in dict.fromkeys(point_ids):  # cells of one execution may share a point
+        if (point := waiting.get(point_id)) is None:
+            continue
         same = Run._base_manager.filter(pk=point.pk, fence=point.fence)
         point.fence, point.attempts = point.fence + 1, point.attempts + 1
         begun = {"worker": str(worker), "fence": point.fence, "attempts": point.attempts}

@@ -22,6 +22,7 @@ from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
 from engine.models.reference import process
 from engine.models.reference.process import run_apart
+from engine.runs.holds import Most
 from engine.runs.predict import prepare
 from tests.support.one_device import spec_of
 
@@ -95,9 +96,10 @@ def test_a_run_has_the_time_to_get_ready_and_the_memory_that_its_starter_says(
     monkeypatch.setattr(server, "execute", lambda *arguments: given.append(arguments))
     for seconds in ("", "7"):
         monkeypatch.setenv("LOOM_READY_S", seconds)
-        first = {"spec": spec().model_dump(mode="json"), "memory_bytes": 5}
+        first = {"spec": spec().model_dump(mode="json"), "memory_bytes": 5, "start_s": 9.0}
         Session(FakeLines([first])).run()  # type: ignore[arg-type]
-    assert [arguments[-3:] for arguments in given] == [(120.0, (5, 8192), None), (7.0, (5, 8192), None)]
+    most = Most(5, 8192, 9.0, len(os.sched_getaffinity(0)))
+    assert [arguments[-3:] for arguments in given] == [(120.0, most, None), (7.0, most, None)]
 
 
 def test_a_run_that_was_planned_before_takes_that_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +145,7 @@ def client(*received: list[dict[str, object]], commands: tuple[dict[str, str], .
     for command in commands:
         asked.put(command)
     events: list[object] = []
-    endless = Guard(Limits(math.inf, 7), MemoryGroup(0))
+    endless = Guard(Limits(math.inf, 7, 8.0), MemoryGroup(0))
     turn = Turn((), frozenset())
     made = _SessionClient(FakeIsolated(), turn, events.extend, asked, endless)  # type: ignore[arg-type]
     made.lines = FakeLines(*received)  # type: ignore[assignment]
@@ -159,7 +161,8 @@ def test_a_session_that_ends_without_a_report_is_an_error_with_its_last_line() -
     with pytest.raises(RunError, match=r"ended without a report: the reason\."):
         made.run(spec(), None)
     assert events == [RUNNING]
-    first = {"spec": spec().model_dump(mode="json"), "plan": None, "source": "", "memory_bytes": 7}
+    limits = {"memory_bytes": 7, "start_s": 8.0}
+    first = {"spec": spec().model_dump(mode="json"), "plan": None, "source": "", **limits}
     assert made.lines.sent == [first, {"kind": "stop"}]
     assert made.session.noted
 
