@@ -60,7 +60,9 @@ def test_what_was_put_in_is_no_agreement_in_the_shipped_results() -> None:
     assert states["lime.vc.setting3.edgeshard"] == "confirmed", "it has no plan with all memory either"
     assert {states[f"lime.vc.setting{n}.tpi-llm_sporadic"] for n in (1, 2, 3)} == {"input"}, "the disks' rate"
     assert states["mcu_tp.mb4.speedup"] == "contradicted"
-    assert states["lime.abs.speedup.sporadic"] == "contradicted"
+    assert states["lime.abs.speedup.sporadic"] == "cannot be checked", (
+        "it depends on the length of the answers"
+    )
     assert not any(states[one] == "confirmed" for one in states if one.startswith("edgeformer.fig13"))
 
 
