@@ -2,9 +2,10 @@
 
 import django.db.models.deletion
 import django.utils.timezone
-import webapp.runs.models
 from django.conf import settings
 from django.db import migrations, models
+
+from webapp.runs.models import Compressed
 
 
 class Migration(migrations.Migration):
@@ -44,7 +45,7 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('request', models.JSONField(default=dict)),
-                ('spec', webapp.runs.models.Compressed(default=dict)),
+                ('spec', Compressed(default=dict)),
                 ('plan', models.JSONField(null=True)),
                 ('need', models.JSONField(default=dict)),
                 ('prediction', models.JSONField(null=True)),
