@@ -71,7 +71,7 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
         plan = plan_for(workload)
         if params.plan is not None or not any(plan.layout.slots.values()):
             return plan
-        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)
+        return best_of_lengths(self, cluster, model, workload, plan, plan_for, LENGTHS)
 
     def together(self, plan: Plan[SegmentsLayout]) -> int | None:
         return plan.layout.micro_batch

@@ -112,9 +112,10 @@ class PipelineOffload(Pipeline[PipelineOffloadParams, PipelineOffloadLayout]):
         def plan_for(workload: Workload) -> Plan[PipelineOffloadLayout]:
             return self._plan_for(cluster, model, workload, params)
 
+        plan = plan_for(workload)
         if params.plan is not None:
-            return plan_for(workload)
-        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)
+            return plan
+        return best_of_lengths(self, cluster, model, workload, plan, plan_for, LENGTHS)
 
     def _plan_for(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: PipelineOffloadParams

@@ -62,4 +62,4 @@ class TPILLMOffload(SlidingWindow[TPIParams]):
         plan = plan_for(workload)
         if params.plan is not None or ratios or not any(plan.layout.streams.values()):
             return plan
-        return best_of_lengths(self, cluster, model, workload, plan_for, LENGTHS)
+        return best_of_lengths(self, cluster, model, workload, plan, plan_for, LENGTHS)
