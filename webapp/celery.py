@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Collection
+from threading import Timer
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import worker_init, worker_process_init, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 # Django's checks import every page and address, of which a worker needs none.
@@ -26,6 +28,10 @@ VISIBILITY_TIMEOUT_S = 12 * 3600
 ASKED_AGAIN_S = 3
 """How long a worker waits in Redis for a message before it asks again. One that comes ends the wait; a worker
 that is to stop waits until it is over.
+"""
+STOP_S = 20.0
+"""How long a worker that is told to stop may take. The supervisor's patience is shorter; this is for a worker
+whose supervisor has been killed, and which waits for a Redis that has gone.
 """
 LATER = 9
 """The priority of a task that nobody waits for, after all others of its queue; Redis' first is 0, the
@@ -101,5 +107,37 @@ def keep_own_messages(**kwargs: Any) -> None:
 
 
 worker_init.connect(keep_own_messages)
+
+worker_pid = 0
+"""The process that forks the others."""
+
+
+def know_the_parent(**kwargs: Any) -> None:
+    global worker_pid
+    worker_pid = os.getpid()
+
+
+worker_init.connect(know_the_parent)
+
+
+def end_without_the_parent(**kwargs: Any) -> None:
+    """End a process that was forked and whose worker has been killed since: Celery has the kernel end it with
+    its worker, but only from a moment after the fork on.
+    """
+    if os.getppid() != worker_pid:
+        os._exit(1)
+
+
+worker_process_init.connect(end_without_the_parent)
+
+
+def end_in_time(**kwargs: Any) -> None:
+    """Kill this worker, and so what it has forked, unless it has ended in time."""
+    timer = Timer(STOP_S, os.kill, (os.getpid(), signal.SIGKILL))
+    timer.daemon = True
+    timer.start()
+
+
+worker_shutting_down.connect(end_in_time)
 
 app.autodiscover_tasks(["webapp.clusters", "webapp.runs", "webapp.experiments", "webapp.advice"])

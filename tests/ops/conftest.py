@@ -16,7 +16,7 @@ PATIENCE_S = 600.0
 """Only a test that fails takes it: other tests may have the cores meanwhile."""
 
 
-def wait_until(condition: Callable[[], object], what: str) -> None:
+def wait_until(condition: Callable[[], object], what: str | Callable[[], str]) -> None:
     """Until `condition` holds; fails after `PATIENCE_S`. Looking takes a fifth of a core, or half a second
     passes.
     """
@@ -24,7 +24,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     deadline = looks_s + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
-            pytest.fail(f"waited {PATIENCE_S:g} s for {what}")
+            pytest.fail(f"waited {PATIENCE_S:g} s for {what if isinstance(what, str) else what()}")
         time.sleep(min(max(0.05, 4 * (time.monotonic() - looks_s)), 0.5))
         looks_s = time.monotonic()
 

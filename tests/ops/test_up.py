@@ -201,7 +201,7 @@ def test_a_worker_that_is_killed_comes_back(up: Up) -> None:
 
 def test_children_do_not_outlive_a_supervisor_that_is_killed(up: Up) -> None:
     assert up.stop(signal.SIGKILL) == -signal.SIGKILL
-    wait_until(lambda: up.running() == {}, "the end of all children")
+    wait_until(lambda: up.running() == {}, lambda: f"the end of {up.running()}")
 
 
 def test_a_lock_that_is_a_directory_is_said_in_a_sentence(tmp_path: Path) -> None:
