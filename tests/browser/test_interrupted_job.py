@@ -50,17 +50,17 @@ class Computed(NamedTuple):
 
     digest: str
     world: str
-    state: str
+    status: str
     changed_at: str
     attempts: int
 
 
 def in_database(site: Up, experiment: int) -> set[Computed]:
-    """Every computation that the experiment wants, read without the web server."""
+    """Every point that the experiment wants, read without the web server."""
     query = """
-        SELECT DISTINCT found.digest, found.world, found.state, found.changed_at, found.attempts
-        FROM experiments_computation AS found
-        JOIN experiments_cell AS cell ON cell.computation_id = found.id
+        SELECT DISTINCT run.digest, run.world, run.status, run.changed_at, run.attempts
+        FROM runs_run AS run
+        JOIN experiments_cell AS cell ON cell.run_id = run.id
         JOIN experiments_execution AS execution ON cell.execution_id = execution.id
         WHERE execution.experiment_id = ?
     """
@@ -69,12 +69,12 @@ def in_database(site: Up, experiment: int) -> set[Computed]:
 
 
 def done(computed: set[Computed], world: str) -> set[Computed]:
-    return {one for one in computed if one.world == world and one.state == "done"}
+    return {one for one in computed if one.world == world and one.status == "finished"}
 
 
 def statuses(site: Up) -> list[str]:
-    """Of all runs of the experiment, the oldest first."""
-    query = "SELECT status FROM runs_run WHERE tags LIKE '%interrupted%' ORDER BY id"
+    """Of all emulations of the experiment, the oldest first."""
+    query = "SELECT status FROM runs_run WHERE world = 'emulated' AND tags LIKE '%interrupted%' ORDER BY id"
     with closing(sqlite3.connect(site.state_dir / "edgeloom.sqlite3")) as database:
         return [status for (status,) in database.execute(query)]
 
