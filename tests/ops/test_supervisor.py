@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ import pytest
 from tests.ops.conftest import is_running, wait_until
 from webapp.ops import supervisor as module
 from webapp.ops.places import OpsError
-from webapp.ops.supervisor import Child, Supervisor
+from webapp.ops.supervisor import Child, Supervisor, ends_with_its_parent
 
 SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
 DEAF = (
@@ -218,6 +220,13 @@ def test_a_child_that_was_not_possible_at_the_start_is_started_when_it_is(
             supervisor.watch()
         assert asked == [False, False, False, True], "it is asked until it is possible, and started once"
     assert late.has_ended()
+
+
+def test_a_child_whose_supervisor_was_killed_while_it_was_forked_does_not_start() -> None:
+    gone = subprocess.Popen(("true",))
+    gone.wait()
+    child_of_nobody = partial(ends_with_its_parent, gone.pid)
+    assert subprocess.run((sys.executable, "-c", "exit(7)"), preexec_fn=child_of_nobody).returncode == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root raises priorities")

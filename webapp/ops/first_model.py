@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 from engine.domain.state_directory import ROOT, state_directory
 from webapp.ops.places import PYTHON, echo
@@ -39,7 +40,7 @@ def _fetch() -> None:
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C of the terminal is the service's
-            preexec_fn=ends_with_its_parent,
+            preexec_fn=partial(ends_with_its_parent, os.getpid()),
         )
     if status == 0:
         echo(f"{NAME} is here: New run offers it.")

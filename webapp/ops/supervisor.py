@@ -75,7 +75,7 @@ class Child:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    preexec_fn=partial(ends_with_its_parent, self.niceness),
+                    preexec_fn=partial(ends_with_its_parent, os.getpid(), self.niceness),
                 )
             except OSError as error:
                 raise OpsError(f"{self.name} cannot start: {self.command[0]}: {error.strerror}.") from error
@@ -129,11 +129,14 @@ def _waits(waiting: Sequence[Child], since_s: float) -> str:
     return f"Waiting for {names} for {since_s:.0f} s: {had}, and {said}. Ctrl-C gives up."
 
 
-def ends_with_its_parent(niceness: int = 0) -> None:
-    """For `preexec_fn`: the kernel ends the child when the thread that started it has ended. It and its
-    autogroup get this niceness, where this user may give it.
+def ends_with_its_parent(parent: int, niceness: int = 0) -> None:
+    """For `preexec_fn`: the kernel ends the child when the thread of the process `parent` that started it has
+    ended; also if it has ended before. The child and its autogroup get this niceness, where this user may
+    give it.
     """
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:
+        os._exit(1)
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     if niceness:
         with suppress(OSError):
