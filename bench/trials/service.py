@@ -24,8 +24,7 @@ from webapp.base.errors import Conflict, Unavailable
 from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs import announcement, storage
 from webapp.jobs.intake import wake
-from webapp.jobs.queue import settle_abandoned
-from webapp.runs import predictions, services
+from webapp.runs import closing, predictions, services
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest
 
@@ -140,7 +139,7 @@ class Service:
         """Look at status and error of every run, as a page asks for them; it also settles abandoned runs."""
         try:
             with suppress(*REDIS_ERRORS):
-                settle_abandoned()
+                closing.settle_abandoned()
             return {
                 pk: (status, error) for pk, status, error in Run.objects.values_list("pk", "status", "error")
             }

@@ -15,7 +15,7 @@ from tests.support.experiments import fields
 from webapp.experiments import points, services
 from webapp.experiments.models import Experiment
 from webapp.jobs import lease, suspicion, workers
-from webapp.runs import closing
+from webapp.runs import attempts, closing
 from webapp.runs.models import Run
 
 ME = workers.this_worker("points@here")
@@ -33,11 +33,11 @@ def result(point: Run) -> Result:
 
 
 def keep(point: Run, given: Result, wall_s: float) -> bool:
-    return closing.let_go(lease.owner_of(point), "finished", result=to_document(given), wall_s=wall_s)
+    return attempts.let_go(lease.owner_of(point), "finished", result=to_document(given), wall_s=wall_s)
 
 
 def fail(point: Run, why: str) -> bool:
-    return closing.let_go(lease.owner_of(point), "failed", error=why)
+    return attempts.let_go(lease.owner_of(point), "failed", error=why)
 
 
 def state(point: Run) -> str:

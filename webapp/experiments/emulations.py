@@ -22,7 +22,7 @@ from webapp.base.redis import REDIS_ERRORS, why_away
 from webapp.experiments import executions, points
 from webapp.experiments.models import Cell, Execution
 from webapp.jobs import lease, release, workers
-from webapp.runs import closing, waiting
+from webapp.runs import attempts, waiting
 from webapp.runs import services as runs
 from webapp.runs.models import EMULATED, Run
 from webapp.runs.predictions import Planned
@@ -71,11 +71,11 @@ def start(point_id: int, worker: workers.Identity) -> Run | None:
         budgets.check_emulation(spec)
         planned = runs.planned(spec)
     except EdgeLoomError as error:
-        result = to_document(failure(error, **closing.about_of(point, point.code_version)))
-        closing.let_go(owner, "finished", result=result, wall_s=0.0)
+        result = to_document(failure(error, **attempts.about_of(point, point.code_version)))
+        attempts.let_go(owner, "finished", result=result, wall_s=0.0)
         return None
     columns = columns_of(point, spec, planned) | {"listed": True, "created_at": timezone.now()}
-    if not closing.let_go(owner, "queue", worker="", **columns):
+    if not attempts.let_go(owner, "queue", worker="", **columns):
         return None  # planning took so long that it was given to another worker
     point.refresh_from_db()
     return point

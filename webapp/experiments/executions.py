@@ -25,7 +25,7 @@ from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.experiments.points import announce
 from webapp.jobs import answers
 from webapp.jobs.models import OVER
-from webapp.runs import closing, quotas
+from webapp.runs import attempts, quotas
 from webapp.runs import services as runs
 from webapp.runs.models import Run
 
@@ -223,7 +223,7 @@ def retry(experiment: Experiment, stale: bool) -> int:
     if stale:
         count = sum(stored_points.renew(point, newest) for point in of_it)
     else:
-        count = sum(closing.anew(point) for point in of_it.filter(result__isnull=True))
+        count = sum(attempts.anew(point) for point in of_it.filter(result__isnull=True))
     if count:
         set_state(Execution.objects.filter(pk=newest.pk), "active")
         announce(count)

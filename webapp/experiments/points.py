@@ -23,7 +23,7 @@ from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.jobs import lease, workers
 from webapp.jobs.intake import wake
 from webapp.jobs.models import OVER, move
-from webapp.runs import closing
+from webapp.runs import attempts
 from webapp.runs.models import Run
 
 PREDICTED: tuple[World, ...] = tuple(world for world in WORLDS if world not in MEASURED)
@@ -195,7 +195,7 @@ def take_these(point_ids: Sequence[int], worker: workers.Identity) -> list[Run]:
 
 def release(point: Run) -> None:
     """Let a point wait again that was taken but not begun, as if it had not been taken."""
-    closing.let_go(lease.owner_of(point), "give back", worker="", attempts=F("attempts") - 1)
+    attempts.let_go(lease.owner_of(point), "give back", worker="", attempts=F("attempts") - 1)
 
 
 def adopt() -> int:
@@ -203,7 +203,7 @@ def adopt() -> int:
     changed = 0
     for world in (*PREDICTED, "emulated"):
         for point in waiting((world,)).exclude(code_version=versions.version_of(world)):
-            changed += closing.replace(point, point.cells.all(), versions.version_of(world))
+            changed += attempts.replace(point, point.cells.all(), versions.version_of(world))
     return changed
 
 
@@ -217,8 +217,8 @@ def renew(point: Run, execution: Execution) -> bool:
         return False
     version = versions.version_of(point.world)
     if point.code_version == version:
-        return closing.anew(point)
-    return bool(closing.replace(point, execution.cells.filter(run=point), version))
+        return attempts.anew(point)
+    return bool(attempts.replace(point, execution.cells.filter(run=point), version))
 
 
 # Forgetting ---------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from webapp.experiments.models import Execution
 from webapp.experiments.points import BATCH, POINT_LIMIT_S, PREDICTED, announce
 from webapp.jobs import answers, lease, workers
 from webapp.jobs.intake import own_queue
-from webapp.runs import closing
+from webapp.runs import attempts
 from webapp.runs.models import Run
 from webapp.runs.tasks import with_profile
 
@@ -182,7 +182,7 @@ def predict_one(point: Run) -> None:
     try:
         result = result_of_point(point)
         kept = {"result": to_document(result), "wall_s": time.monotonic() - begin_s}
-        closing.let_go(owner, "finished", **kept)
+        attempts.let_go(owner, "finished", **kept)
         return
     except SoftTimeLimitExceeded:
         why = f"The prediction takes more than {POINT_LIMIT_S:.0f} s: ask for fewer tokens or devices."
@@ -193,12 +193,12 @@ def predict_one(point: Run) -> None:
     except Exception as error:
         logger.exception("the point %s broke", point.digest)
         why = f"The prediction broke: {error!r}. The worker's log says more."
-    closing.let_go(owner, "failed", error=why)
+    attempts.let_go(owner, "failed", error=why)
 
 
 def result_of_point(point: Run) -> Result:
     """A run that cannot be planned has a result, too. Raises `HostError`, and whatever breaks the program."""
-    about = closing.about_of(point, versions.version_of(point.world))
+    about = attempts.about_of(point, versions.version_of(point.world))
     try:
         asked = points.spec_of(point)
         spec = with_profile(asked)

@@ -15,7 +15,7 @@ from webapp.experiments import points
 from webapp.jobs import storage, workers
 from webapp.jobs.announcement import Holder, announced, holder_of
 from webapp.jobs.models import ACTIVE
-from webapp.jobs.queue import settle_abandoned
+from webapp.runs.closing import settle_abandoned
 from webapp.runs.models import Run
 
 router = Router(tags=["health"])

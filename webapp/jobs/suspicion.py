@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 from django.db.models import F, QuerySet
 
@@ -20,6 +20,7 @@ from webapp.base.core_wait import is_starved
 from webapp.base.database import any_of
 from webapp.jobs import lease, workers
 from webapp.jobs.announcement import announced
+from webapp.jobs.lease import J
 from webapp.jobs.models import Job
 
 GRACE_BEATS = 3
@@ -27,17 +28,17 @@ CLOCK_SLACK = timedelta(seconds=1)
 NEEDED = ("worker", "fence", "lease_until")
 
 
-def held(kind: type[Job]) -> QuerySet[Job]:
+def held(kind: type[J]) -> QuerySet[J]:
     """Jobs that somebody holds, or held when they ended, without their documents."""
     return kind._base_manager.filter(lease_until__isnull=False).only(*NEEDED)
 
 
-def late(kind: type[Job]) -> list[Job]:
+def late(kind: type[J]) -> list[J]:
     """Jobs whose lease is over by the database's clock."""
     return list(held(kind).filter(lease_until__lt=lease.now()))
 
 
-def dead(kind: type[Job], home: str) -> list[Job]:
+def dead(kind: type[J], home: str) -> list[J]:
     """Jobs of processes of `home` (`workers.home`) that do not run any more, and of nobody."""
     return [job for job in held(kind) if not job.worker or workers.has_died(job.worker, home)]
 
@@ -52,7 +53,7 @@ def shorten_leases(kind: type[Job]) -> None:
         longer.update(lease_until=longest)
 
 
-def unheard(jobs: Sequence[Job]) -> list[Job]:
+def unheard(jobs: Sequence[J]) -> list[J]:
     """The jobs of which no worker says that it holds them. Raises Redis' errors."""
     if not jobs:
         return []
@@ -80,15 +81,15 @@ class Seen(NamedTuple):
     waited_s: float
 
 
-class Suspicion:
+class Suspicion(Generic[J]):
     """What one process has seen of late jobs of one kind."""
 
-    def __init__(self, kind: type[Job]) -> None:
+    def __init__(self, kind: type[J]) -> None:
         self.kind = kind
         self.any_held = any_of(lambda: held(kind))
         self.seen: dict[int, Seen] = {}
 
-    def abandoned(self, home: str) -> list[Job]:
+    def abandoned(self, home: str) -> list[J]:
         """Jobs to settle now. Raises the database's errors and Redis', and then begins to watch anew."""
         try:
             if not self.any_held.exists():
@@ -105,7 +106,7 @@ class Suspicion:
             raise
         return list(found.values())
 
-    def silent(self, jobs: Sequence[Job], home: str, now_s: float) -> list[Job]:
+    def silent(self, jobs: Sequence[J], home: str, now_s: float) -> list[J]:
         """The late jobs whose lease is the same for `GRACE_BEATS` beats in which their owners had a core."""
         self.seen = {job.pk: self._look(job, home, now_s) for job in jobs}
         grace_s = GRACE_BEATS * workers.BEAT_S

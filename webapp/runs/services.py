@@ -30,8 +30,7 @@ from webapp.jobs.intake import wake, want_prediction
 from webapp.jobs.lease import Lost, Ownership
 from webapp.jobs.models import ACTIVE, move
 from webapp.jobs.need import Need
-from webapp.jobs.queue import settle_abandoned
-from webapp.runs import closing, control, predictions, quotas
+from webapp.runs import attempts, closing, control, predictions, quotas
 from webapp.runs.models import Run
 from webapp.runs.predictions import Planned, cores_for, need_of
 from webapp.runs.requests import RunRequest, spec_of
@@ -177,7 +176,7 @@ def cancel(run: Run, by: str) -> None:
         raise Conflict(f"{run} is {run.status} already: there is nothing to cancel.")
     with suppress(*REDIS_ERRORS):
         control.send(run.pk, {"kind": "stop"}, by)
-        settle_abandoned()
+        closing.settle_abandoned()
 
 
 def change(run: Run, command: Value, by: str) -> int:
@@ -204,7 +203,7 @@ def delete(run: Run) -> None:
     if run.digest:
         left = {name: getattr(run, name) for name in ("result", "wall_s", "dilation", "attempts")}
         why = run.error if run.is_over else "Its run was deleted before it had ended: retry it."
-        closing.anew(run, status=run.status if run.is_over else "failed", error=why, **left)
+        attempts.anew(run, status=run.status if run.is_over else "failed", error=why, **left)
     run.delete()
     with suppress(*REDIS_ERRORS):
         client().delete(stream.stream_of(run_id), stream.fence_of(run_id), control.list_of(run_id))

@@ -41,8 +41,7 @@ from webapp.jobs.announcement import Announcement, Holder
 from webapp.jobs.calibrating import MachineCalibration
 from webapp.jobs.comparing import Comparisons, HandOver
 from webapp.jobs.intake import OWN_QUEUE_KEEP_S, QueueIntake, own_queue, queue_wanted_predictions
-from webapp.jobs.queue import settle_abandoned
-from webapp.runs import closing, predictions, quotas, recording, services, waiting
+from webapp.runs import attempts, closing, predictions, quotas, recording, services, waiting
 from webapp.runs.control import CommandFeed
 from webapp.runs.models import Run
 
@@ -174,7 +173,7 @@ def emulate_run(run: Run, me: workers.Identity, hand_over: HandOver = lambda: No
         quotas.count_machine_time(run.owner_id, time.monotonic() - began_s)
     expect_emulations(many=True)
     if run_id in stopped_here and Run.objects.filter(pk=run_id, status="cancelled").exists():
-        closing.try_again(run_id)
+        attempts.try_again(run_id)
 
 
 def is_to_stop(run_id: int) -> bool:
@@ -296,7 +295,7 @@ def figures_of_calibration(number: int, size: int, changed_at: float) -> dict[st
 
 def look_after(me: workers.Identity, worker: Announcement) -> None:
     """A worker that is refused leaves everything to others but what nobody needs rights for."""
-    settle_abandoned()
+    closing.settle_abandoned()
     if worker.refused:
         return
     if worker.queue == "emulate":

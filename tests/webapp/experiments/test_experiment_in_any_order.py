@@ -15,7 +15,7 @@ from webapp.experiments import executions, points, services
 from webapp.experiments.models import Cell, Experiment
 from webapp.experiments.points import all_points
 from webapp.jobs.lease import owner_of
-from webapp.runs import closing
+from webapp.runs import attempts
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 
@@ -54,7 +54,7 @@ def test_after_any_steps_resuming_and_working_ends_every_point(anna: User, steps
     experiment.refresh_from_db()
     executions.start(experiment)
     for point in all_points().filter(status="planning"):
-        closing.give_back(owner_of(point), "its worker ended.")
+        attempts.give_back(owner_of(point), "its worker ended.")
     executions.retry(experiment, stale=False)
     while taken := points.take(ME, 10):
         for point in taken:

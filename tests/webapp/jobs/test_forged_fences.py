@@ -16,7 +16,7 @@ from webapp.events import archive, stream
 from webapp.events.event_log import STEP, EventLog
 from webapp.events.models import EventSegment
 from webapp.events.publisher import Publisher
-from webapp.jobs import lease, queue, workers
+from webapp.jobs import lease, workers
 from webapp.jobs.lease import Lost
 from webapp.runs import closing, recording, services, waiting
 from webapp.runs.models import Run
@@ -32,7 +32,7 @@ def paused(clock: Clock, live_redis: redis.Redis) -> Iterator[EventLog]:
     assert claimed is not None
     log = EventLog(lease.owner_of(claimed))
     clock.go_on(Run.LEASE_S + 1)
-    assert queue.settle_abandoned() == [f"run {run.pk}"]
+    assert closing.settle_abandoned() == [f"run {run.pk}"]
     yield log
 
 
@@ -41,7 +41,7 @@ def test_a_lease_that_was_renewed_in_time_is_kept(clock: Clock, live_redis: redi
     assert run is not None
     for _ in range(5):
         clock.go_on(Run.LEASE_S - 1)
-        assert queue.settle_abandoned() == []
+        assert closing.settle_abandoned() == []
         lease.renew(lease.owner_of(run))
     assert Run.objects.get(pk=run.pk).status == "planning"
 
@@ -128,7 +128,7 @@ def test_its_publisher_drops_what_comes_and_ends_in_peace(clock: Clock, live_red
     assert run is not None
     with Publisher(lease.owner_of(run)) as publisher:
         clock.go_on(Run.LEASE_S + 1)
-        queue.settle_abandoned()
+        closing.settle_abandoned()
         before = texts(run.pk)
         publisher.publish([StateChanged(state="running")])
         wait_until(lambda: publisher.lost, "the publisher to learn that it lost the run")

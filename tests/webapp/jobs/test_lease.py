@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from django.db import OperationalError
 
-from webapp.jobs import lease, queue, workers
+from webapp.jobs import lease, workers
 from webapp.jobs.lease import Lost, Ownership, Renewal
 from webapp.runs.models import Run
 
@@ -114,22 +114,3 @@ def test_a_job_that_nobody_wants_any_more_is_stopped_once(queued: Run, quick_bea
         for _ in range(3):
             assert asked.acquire(timeout=600)
     assert stopped.acquire(blocking=False) and not stopped.acquire(blocking=False)
-
-
-def test_abandoned_jobs_of_every_kind_are_settled_and_named_if_nobody_else_was_first(
-    queued: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Watching:
-        def __init__(self, *jobs: Run):
-            self.jobs = jobs
-
-        def abandoned(self, home: str) -> tuple[Run, ...]:
-            return self.jobs
-
-    other = Run(pk=queued.pk + 1)
-    kinds = [
-        queue.Kind(lambda run: True, Watching(queued)),  # type: ignore[arg-type]
-        queue.Kind(lambda run: run is not queued, Watching(queued, other)),  # type: ignore[arg-type]
-    ]
-    monkeypatch.setattr(queue, "KINDS", kinds)
-    assert queue.settle_abandoned() == [queued.title, other.title]

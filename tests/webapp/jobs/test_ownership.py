@@ -22,7 +22,7 @@ from webapp.events import archive, stream
 from webapp.events import publisher as publishing
 from webapp.events.event_log import STEP, EventLog
 from webapp.events.publisher import Publisher
-from webapp.jobs import lease, queue, storage, suspicion, workers
+from webapp.jobs import lease, storage, suspicion, workers
 from webapp.jobs.lease import Lost
 from webapp.jobs.models import OVER
 from webapp.runs import closing, recording, services, waiting
@@ -104,7 +104,7 @@ def act(run: Run, hands: list[Hands], clock: Clock, server: redis.Redis, who: in
         except Conflict:
             assert Run.objects.get(pk=run.pk).is_over
     elif what == "reap":
-        queue.settle_abandoned()
+        closing.settle_abandoned()
     elif what == "look for work":
         me = workers.introduction(WORKERS[0], "emulate", 1)
         waiting.look_for_work(WORKERS[0], me)
@@ -132,7 +132,7 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
         status="planning", lease_until=clock.time
     )  # somebody took it and died
     clock.go_on(Run.LEASE_S + 1)
-    queue.settle_abandoned()
+    closing.settle_abandoned()
     row = Run.objects.get(pk=run.pk)
     assert row.status in OVER and row.archived
     assert set(ends) <= {(row.status, row.error)}, "the end of a run has changed"
@@ -144,7 +144,7 @@ def test_in_any_order_of_steps_a_run_ends_once_and_its_owners_words_are_kept_onc
     assert set(words) <= set(kept)
     if not emptied:
         assert sorted(words) == sorted(kept), "words that were accepted are missing"
-    assert queue.settle_abandoned() == []
+    assert closing.settle_abandoned() == []
     for worker in hands:  # whoever wakes up now changes nothing
         for step in STEPS:
             worker.step(step)
@@ -163,7 +163,7 @@ def test_a_redis_that_was_emptied_unnoticed_leaves_no_gap(live_redis: redis.Redi
 def test_a_former_owner_is_refused_by_an_empty_redis_too(clock: Clock, live_redis: redis.Redis) -> None:
     log = claimed_log()
     clock.go_on(Run.LEASE_S + 1)
-    queue.settle_abandoned()
+    closing.settle_abandoned()
     live_redis.delete(stream.stream_of(log.owner.id), stream.fence_of(log.owner.id))
     with pytest.raises(Lost):
         speak(log, "too late")
@@ -196,7 +196,7 @@ def test_an_end_that_was_said_is_not_said_again(clock: Clock, live_redis: redis.
     log.add([StateChanged(state="failed")])
     log.send()
     clock.go_on(Run.LEASE_S + 1)
-    queue.settle_abandoned()
+    closing.settle_abandoned()
     assert texts(log.owner.id) == ["queued", "failed"]
 
 
@@ -251,7 +251,7 @@ def test_who_takes_over_from_a_dead_worker_and_an_empty_redis_gives_no_number_ag
     seen = log.number
     live_redis.delete(stream.stream_of(log.owner.id), stream.fence_of(log.owner.id))
     clock.go_on(Run.LEASE_S + 1)
-    assert queue.settle_abandoned() == [f"run {log.owner.id}"]
+    assert closing.settle_abandoned() == [f"run {log.owner.id}"]
     (last,) = archive.page_of_history(log.owner.id, since=seen)
     assert '"failed"' in last.events
     assert texts(log.owner.id)[0] == "queued"
@@ -262,7 +262,7 @@ def test_segments_keep_the_numbers_of_two_owners(clock: Clock, live_redis: redis
     speak(log, "one")
     speak(log, "two")
     clock.go_on(Run.LEASE_S + 1)
-    queue.settle_abandoned()
+    closing.settle_abandoned()
     numbers = [batch.number for batch in archive.history(log.owner.id, 0)]
     assert numbers == [1, 2, 3, STEP + 1]
 

@@ -15,11 +15,11 @@ from django.db import OperationalError
 from django.db.models import QuerySet, Value
 
 from tests.support.web import request_body, run_spec, wait_until
-from webapp.jobs import lease, queue, suspicion, workers
+from webapp.jobs import lease, suspicion, workers
 from webapp.jobs.announcement import announce, withdraw
 from webapp.jobs.suspicion import GRACE_BEATS, Suspicion
 from webapp.jobs.workers import introduction
-from webapp.runs import services, waiting
+from webapp.runs import closing, services, waiting
 from webapp.runs.models import Run
 
 pytestmark = [pytest.mark.redis, pytest.mark.django_db(transaction=True)]
@@ -185,7 +185,7 @@ def test_a_run_without_a_lease_is_settled_at_once(live_redis: redis.Redis, clock
         status="cancelled",
         lease_until=clocks.database,
     )
-    assert queue.settle_abandoned() == [f"run {run.pk}"]
+    assert closing.settle_abandoned() == [f"run {run.pk}"]
 
 
 def test_a_database_that_can_be_read_but_not_written_makes_nobody_suspect(

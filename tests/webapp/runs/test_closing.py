@@ -81,6 +81,15 @@ def test_a_finished_run_stays_finished_when_its_worker_is_found_dead(live_redis)
     assert run.archived
 
 
+def test_abandoned_runs_are_settled_and_named_unless_somebody_else_was_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settled, taken = new_run("running"), new_run("running")
+    monkeypatch.setattr(closing.suspects, "abandoned", lambda home: [taken, settled])
+    monkeypatch.setattr(closing, "settle", lambda run: run is settled)
+    assert closing.settle_abandoned() == [f"run {settled.pk}"]
+
+
 def test_a_finished_run_cannot_be_cancelled() -> None:
     run = new_run("finished")
     with pytest.raises(Conflict, match="finished already"):

@@ -19,7 +19,7 @@ from topologies import DiskPreset, LinkPreset, disk_presets, link_presets
 from webapp.events import stream
 from webapp.events.event_log import EventLog
 from webapp.events.publisher import Publisher
-from webapp.jobs import lease, queue, workers
+from webapp.jobs import lease, workers
 from webapp.runs import closing, control, services, tasks, waiting
 from webapp.runs.models import Run
 
@@ -218,7 +218,7 @@ def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser
     log = EventLog(owner)
     log.add([Logged(level="info", text="last words")])
     log.send()
-    assert queue.settle_abandoned() == [f"run {run_id}"]
+    assert closing.settle_abandoned() == [f"run {run_id}"]
     run = alice.get(f"/runs/{run_id}").json()
     assert run["status"] == "failed"
     assert "emulate@here ended or was silent" in run["error"] and "which was running" in run["error"]
@@ -226,7 +226,7 @@ def test_a_dead_workers_run_is_marked_failed_and_keeps_its_events(alice: Browser
     events = alice.get(f"/runs/{run_id}/events").json()["events"]
     assert [event.get("text") for event in events][1:] == ["last words", run["error"], None]
     assert events[-1] == {"type": "state", "state": "failed", "detail": run["error"]}
-    assert queue.settle_abandoned() == []
+    assert closing.settle_abandoned() == []
 
 
 def test_a_process_of_another_home_with_the_same_name_and_id_is_not_taken_for_this_one() -> None:
@@ -240,7 +240,7 @@ def test_a_process_of_another_home_with_the_same_name_and_id_is_not_taken_for_th
 
 def test_a_living_workers_run_is_left_alone(alice: Browser, live_redis) -> None:
     owner = claimed(started(alice))
-    assert queue.settle_abandoned() == []
+    assert closing.settle_abandoned() == []
     assert alice.get("/health").status_code == 200
     assert Run.objects.get(pk=owner.id).status == "planning"
     assert workers.parse_identity(str(ME)) == ME and os.getpid() == ME.pid
