@@ -100,6 +100,8 @@ def _layers(random: Random, base: ModelSpec, num_layers: int, hidden_size: int) 
         found["experts_per_token"] = random.randint(1, min(8, found["num_experts"]))
         if "norm_topk_prob" in family(base.family).key_of:
             found["norm_topk_prob"] = random.random() < 0.5
+    if base.swiglu_limit:
+        found |= {"swiglu_limit": random.choice((0.3, 2.0)), "swiglu_alpha": random.choice((0.5, 1.702))}
     if base.shared_intermediate_size:
         found["shared_intermediate_size"] = random.choice((1, 24, 77))
     for field in ("score_softcap", "logit_softcap"):

@@ -96,6 +96,9 @@ class ModelSpec(Value):
         default=None, description="Scores s become c·tanh(s/c) before the mask, c being this."
     )
     logit_softcap: Positive | None = Field(default=None, description="The same for the logits.")
+    attention_sinks: bool = Field(
+        default=False, description="A learned number per query head is beside its scores in the softmax."
+    )
     qk_norm: bool = Field(default=False, description="RMS norm of every query and key head.")
     qk_norm_over_heads: bool = Field(
         default=False,
@@ -103,6 +106,12 @@ class ModelSpec(Value):
     )
     activation: Literal["gelu", "gelu_new", "silu", "relu", "quick_gelu"] = "gelu_new"
     gated_ffn: bool = False
+    swiglu_limit: Positive | None = Field(
+        default=None,
+        description="Experts' gates g and other products u are clamped at it, g from above alone, and become "
+        "g·sigmoid(swiglu_alpha·g)·(u + 1).",
+    )
+    swiglu_alpha: Positive = Field(default=1.702, description="The gain in that sigmoid.")
     attention_bias: bool = True
     output_bias: bool = Field(
         default=True, description="Whether attention_bias holds for the output matrix too."
@@ -168,9 +177,21 @@ class ModelSpec(Value):
     @property
     def scores_reorder(self) -> bool:
         """Whether softmax((q W_K) xᵀ) is that of q Kᵀ: neither RoPE nor a norm of each key is between q and
-        W_K, and no cap makes the scores depend on the bias of K.
+        W_K, and neither a cap nor a sink makes the result depend on the bias of K.
         """
-        return self.positions != "rope" and not self.qk_norm and self.score_softcap is None
+        return self.positions != "rope" and not self.qk_norm and self.fuses_attention
+
+    @property
+    def fuses_attention(self) -> bool:
+        """Whether hosts compute scores, softmax and values in one go: scores have neither caps nor sinks."""
+        return self.score_softcap is None and not self.attention_sinks
+
+    @property
+    def adds_ffn_bias(self) -> bool:
+        """Whether the sum of a feed-forward part has one bias, which one device adds. Experts have theirs
+        with their first column, as they are weighed.
+        """
+        return self.ffn_bias and not self.num_experts
 
     @property
     def has_output_bias(self) -> bool:
@@ -209,7 +230,7 @@ class ModelSpec(Value):
             self.norm == "rmsnorm"
             and self.norm_position == "pre"
             and not (self.norm_adds_one or self.sublayer_norm or self.qk_norm)
-            and self.score_softcap is None
+            and self.fuses_attention
             and self.causal
             and self.gated_ffn
             and self.activation == "silu"

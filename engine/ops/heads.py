@@ -81,9 +81,10 @@ class Project(Operation):
 class Attend(Operation):
     """Query `heads` [B, h, T, E] over K and V of the KV heads `stored` [B, 2k, S, E] → [B, h, T, E].
 
-    Needs no weights. Without a `cache` the T query rows are the last of the S rows. With one, the second
-    input has the T new rows: they are appended to the cache, which has exactly `stored`, and the queries
-    see all of its rows. `stored` may be more than `heads` read: a master copy keeps all.
+    Needs no weights, but for the sinks of its heads in a model that has them. Without a `cache` the T query
+    rows are the last of the S rows. With one, the second input has the T new rows: they are appended to the
+    cache, which has exactly `stored`, and the queries see all of its rows. `stored` may be more than `heads`
+    read: a master copy keeps all.
     """
 
     layer: int
@@ -92,6 +93,12 @@ class Attend(Operation):
     cache: str | None = None
     name: ClassVar[str] = "attend"
     takes: ClassVar[str] = "B h T E, B 2k S E"
+
+    def slices(self, model: ModelSpec) -> tuple[Slice, ...]:
+        if not (model.attention_sinks and self.heads):
+            return ()
+        first, last = min(self.heads), max(self.heads)
+        return (piece_of(self.layer, "attention", "heads", first, last + 1, True),)
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
         queries, keys_values = inputs
@@ -232,6 +239,7 @@ class Importance(Operation):
     stored: Heads
     name: ClassVar[str] = "importance"
     cache: ClassVar[None] = None
+    sums_to_one: ClassVar[bool] = True
     takes: ClassVar[str] = "B h T E, B k S E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
@@ -261,6 +269,7 @@ class Weigh(Operation):
     stored: Heads
     name: ClassVar[str] = "weigh"
     cache: ClassVar[None] = None
+    sums_to_one: ClassVar[bool] = True
     takes: ClassVar[str] = "B h T E, B k T E"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:
@@ -283,6 +292,7 @@ class Statistics(Operation):
     layer: int
     name: ClassVar[str] = "statistics"
     cache: ClassVar[None] = None
+    sums_to_one: ClassVar[bool] = True
     takes: ClassVar[str] = "B h T T"
 
     def cost(self, model: ModelSpec, inputs: Sequence[Meta], cached: int) -> Cost:

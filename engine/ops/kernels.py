@@ -157,10 +157,10 @@ def attention_kernels(
     """Scores, softmax and values of `count` heads: queries at positions `rows` over the first `keys` keys.
 
     A layer with a sliding window reads the keys from the first one that the first query sees. Scores that
-    are capped are no longer what hosts compute in one go.
+    are capped, or have a sink beside them, are no longer what hosts compute in one go.
     """
     seen, wide, size = keys - model.first_key(layer, rows.start), model.head_dim, model.element_bytes
-    if model.score_softcap is None:
+    if model.fuses_attention:
         return (
             product(len(rows), wide, seen, size, count, ATTENTION, 0.0, inside),
             elementwise(len(rows), seen, size, count, ATTENTION, 0.0, inside),
@@ -168,7 +168,7 @@ def attention_kernels(
         )
     return (
         product(len(rows), wide, seen, size, count),
-        elementwise(len(rows), seen, size, count, "softcap"),
+        *(elementwise(len(rows), seen, size, count, "softcap"),) * (model.score_softcap is not None),
         elementwise(len(rows), seen, size, count, "softmax"),
         product(len(rows), seen, wide, size, count),
     )

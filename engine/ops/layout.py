@@ -206,6 +206,8 @@ def _attention(model: ModelSpec, prefix: str, start: int, stop: int) -> tuple[Te
     )
     if model.has_output_bias:
         parts.append(_whole("o.bias", prefix + "o.bias", (hidden,)))
+    if model.attention_sinks:
+        parts.append(TensorPart("sinks", prefix + "sinks", (model.num_heads,), 0, start, stop, 1))
     return tuple(parts)
 
 
@@ -240,6 +242,8 @@ def _around_experts(model: ModelSpec, prefix: str, start: int, stop: int) -> lis
     """The norm and the router, whole, and what comes of the shared expert with columns [start, stop)."""
     parts = _part_norms(model, prefix)
     parts.append(_whole("router.weight", f"{prefix}router.weight", (model.num_experts, model.hidden_size)))
+    if model.ffn_bias:
+        parts.append(_whole("router.bias", f"{prefix}router.bias", (model.num_experts,)))
     if model.shared_expert_gate:
         parts.append(_whole("shared_gate.weight", f"{prefix}shared_gate.weight", (1, model.hidden_size)))
     if model.shared_intermediate_size:
@@ -257,10 +261,17 @@ def _experts(model: ModelSpec, prefix: str, numbers: range, start: int, stop: in
 def _expert(
     model: ModelSpec, prefix: str, own: str, columns: int, start: int, stop: int
 ) -> Iterator[TensorPart]:
-    """Columns [start, stop) of one expert, whose keys begin with `own`."""
+    """Columns [start, stop) of one expert, whose keys begin with `own`. The bias of its sum comes with the
+    first column.
+    """
     hidden = model.hidden_size
     for key in ("up", "gate") if model.gated_ffn else ("up",):
-        name = f"{own}{key}.weight"
-        yield TensorPart(name, prefix + name, (columns, hidden), 0, start, stop, FFN_BLOCK)
+        shapes = [("weight", (columns, hidden)), ("bias", (columns,))]
+        for kind, shape in shapes if model.ffn_bias else shapes[:1]:
+            name = f"{own}{key}.{kind}"
+            yield TensorPart(name, prefix + name, shape, 0, start, stop, FFN_BLOCK)
     name = f"{own}down.weight"
     yield TensorPart(name, prefix + name, (hidden, columns), 1, start, stop, FFN_BLOCK)
+    if model.ffn_bias and start == 0 < stop:
+        name = f"{own}down.bias"
+        yield _whole(name, prefix + name, (hidden,))

@@ -62,6 +62,8 @@ def expert_kernels(model: ModelSpec, pairs: int, experts: int, columns: int) -> 
         if count:
             yield weighted(model, rows, hidden, columns, count * matrices)
             yield elementwise(rows, columns, size, count * matrices, model.activation)
+            if model.swiglu_limit is not None:  # both are clamped, and 1 is added
+                yield elementwise(rows, columns, size, 3 * count, "clamp")
             yield weighted(model, rows, columns, hidden, count)
     yield elementwise(pairs, hidden, size, name="scale")
     yield addition(pairs, hidden, size)

@@ -82,7 +82,8 @@ class Operation:
     num_kv_heads, V vocab_size) and those of `sizes`; any other word stands for one size, the same wherever
     it is. Without it any inputs will do. `counts` names the size of the model of which `start` and `stop`
     are a range. `is_of_one_part`: it computes a piece of a feed-forward part that all rows go through, which
-    a layer with experts has not.
+    a layer with experts has not. `sums_to_one`: it takes the attention weights of a row to sum to 1, which
+    they do not beside sinks.
     """
 
     __slots__ = ()
@@ -90,6 +91,7 @@ class Operation:
     counts: ClassVar[str] = ""
     needs_rows: ClassVar[bool] = False
     is_of_one_part: ClassVar[bool] = False
+    sums_to_one: ClassVar[bool] = False
 
     def sizes(self, model: ModelSpec) -> dict[str, int]:
         """The words of `takes` that stand for a size of the operation."""

@@ -31,6 +31,11 @@ def check_shapes(op: Op, model: ModelSpec, inputs: Sequence[Meta], device: str) 
             "experts in each layer.",
             device,
         )
+    if model.attention_sinks and op.sums_to_one:
+        raise WrongProgram(
+            f"{where} takes attention weights that sum to 1, and {model.name} has sinks beside its scores.",
+            device,
+        )
     if op.counts:
         bounds: Any = op
         most = getattr(model, op.counts)

@@ -20,13 +20,14 @@ class StoredTensor(NamedTuple):
     """The place of a canonical tensor [outputs, inputs] in a file.
 
     `transposed`: stored as [inputs, outputs]. `fused`: the stored tensor has the outputs of these matrices of
-    the part, one after the other. `stacked`: it has those of all experts along a first axis, that of
-    `expert` among them; its name is then the whole one.
+    the part, one after the other, or in turn if `interleaved`. `stacked`: it has those of all experts along a
+    first axis, that of `expert` among them; its name is then the whole one.
     """
 
     name: str
     transposed: bool = False
     fused: tuple[str, ...] = ()
+    interleaved: bool = False
     stacked: bool = False
     expert: int = 0
 
@@ -39,11 +40,11 @@ class Family(NamedTuple):
     `keys` has every key that the library's configuration class knows (`keys.py`), and `aliases` its other
     names. `steps` then complete the fields in turn: what follows from several keys. `write` gives the keys
     of a config that come neither from `keys` nor from the rotary settings.
-    `tensors` maps canonical names ({} is the layer, and then the expert) to stored ones, and `prefixes` may
-    stand before them; `modules` has those that the library's modules keep elsewhere than files do.
-    `older` are other spellings of stored names, each a list of replacements; `unused` begin the names of
-    stored tensors that change no result ({} is a layer of the tower behind its features). `refuses` says to
-    people what `steps` refuse, in words.
+    `tensors` maps canonical names ({} is the layer, and then the expert), with or without the kind at the end
+    (weight or bias), to stored ones, and `prefixes` may stand before them; `modules` has those that the
+    library's modules keep elsewhere than files do. `older` are other spellings of stored names, each a list
+    of replacements; `unused` begin the names of stored tensors that change no result ({} is a layer of the
+    tower behind its features). `refuses` says to people what `steps` refuse, in words.
     """
 
     name: str

@@ -37,7 +37,7 @@ def _tanh_gelu(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> 
     return {**fields, "activation": "gelu_new"} if given["hidden_act"] == "gelu" else fields
 
 
-def _every_other_layer_slides(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
+def every_other_layer_slides(fields: dict[str, Any], given: Mapping[str, Any], where: str) -> dict[str, Any]:
     default = [FULL if layer % 2 else SLIDING for layer in range(fields["num_layers"])]
     return with_window(fields, given["sliding_window"], layer_types(fields, given, where, default), where)
 
@@ -149,7 +149,7 @@ GEMMA2 = GEMMA._replace(
         "layers.{}.ffn.norm": StoredTensor("layers.{}.pre_feedforward_layernorm"),
         "layers.{}.ffn.post_norm": StoredTensor("layers.{}.post_feedforward_layernorm"),
     },
-    steps=(whole_heads, heads, padding, rope, _scaled_embeddings, _every_other_layer_slides),
+    steps=(whole_heads, heads, padding, rope, _scaled_embeddings, every_other_layer_slides),
     write=_window_config,
     refuses=(*REFUSES, LEAST_WINDOW),
 )

@@ -7,6 +7,7 @@ from engine.models.families.bert import BERT
 from engine.models.families.family import Family
 from engine.models.families.gemma import GEMMA, GEMMA2, GEMMA3
 from engine.models.families.gpt2 import GPT2
+from engine.models.families.gpt_oss import GPT_OSS
 from engine.models.families.granite import GRANITE, GRANITE_MOE, GRANITE_MOE_SHARED
 from engine.models.families.llama import LLAMA, QWEN3
 from engine.models.families.llava import LLAVA
@@ -41,6 +42,7 @@ FAMILIES: tuple[Family, ...] = (
     GRANITE,
     GRANITE_MOE,
     GRANITE_MOE_SHARED,
+    GPT_OSS,
     VIT,
     LLAVA,
 )

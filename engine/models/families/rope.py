@@ -184,12 +184,10 @@ def _yarn(settings: Settings, given: Settings, where: str) -> YarnScaling:
         value = settings.get(key)
         return default if value is None else _positive(value, NUMBER, f"{where}.{key}")
 
-    def term(scale: float, weight: float = 1) -> float:
-        return 0.1 * weight * math.log(scale) + 1 if scale > 1 else 1.0
-
     attention, above, below = number("attention_factor"), number("mscale"), number("mscale_all_dim")
     if attention is None:
-        attention = term(factor, above) / term(factor, below) if above and below else term(factor)
+        both = above and below
+        attention = _term(factor, above) / _term(factor, below) if both else _term(factor)
     return YarnScaling(
         factor=factor,
         original_max_positions=_original(settings, given, where),
@@ -198,6 +196,11 @@ def _yarn(settings: Settings, given: Settings, where: str) -> YarnScaling:
         beta_slow=number("beta_slow", 1.0),
         truncate=truncate,
     )
+
+
+def _term(factor: float, weight: float = 1) -> float:
+    """The attention factor of YaRN, where nobody gives another."""
+    return 0.1 * weight * math.log(factor) + 1 if factor > 1 else 1.0
 
 
 Reader = Callable[[Settings, Settings, str], Scaling | None]
@@ -225,4 +228,6 @@ def rope_config(model: ModelSpec) -> dict[str, Any]:
     settings = scaling.model_dump(exclude={"kind", "original_max_positions"})
     if not isinstance(scaling, LinearScaling):
         settings[ORIGINAL] = scaling.original_max_positions
+    if isinstance(scaling, YarnScaling) and scaling.attention_factor == _term(scaling.factor):
+        del settings["attention_factor"]
     return {"rope_type": scaling.kind, **base, **settings}

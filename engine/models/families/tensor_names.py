@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from engine.domain.model import ModelSpec
 from engine.models.families.family import StoredTensor
@@ -21,37 +22,46 @@ def stored_as(model: ModelSpec, name: str, in_module: bool = False) -> StoredTen
     """The place of the canonical tensor `name` in a file, or `in_module`, without the family's prefix."""
     row = family(model.family)
     tensors = {**row.tensors, **row.modules} if in_module else row.tensors
-    if name in tensors:
-        return tensors[name]
-    head, _, kind = name.rpartition(".")
-    numbers = [part for part in head.split(".") if part.isdigit()]
-    stored = tensors[".".join("{}" if part.isdigit() else part for part in head.split("."))]
+    parts = name.split(".")
+    numbers = [part for part in parts if part.isdigit()]
+    pattern = ".".join("{}" if part.isdigit() else part for part in parts)
+    head, _, kind = pattern.rpartition(".")
+    stored = tensors.get(pattern) or tensors[head]
     found = stored.name.format(*numbers)
     if stored.stacked:
         return stored._replace(name=found, expert=int(numbers[-1]))
-    return stored._replace(name=f"{found}.{kind}")
+    return stored._replace(name=found if pattern in tensors else f"{found}.{kind}")
 
 
-def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -> tuple[int, int]:
-    """The row of its stored tensor at which the `rows` outputs of a canonical one begin, and the
-    rows in all.
+class Rows(NamedTuple):
+    """The rows of a stored tensor that are the outputs of a canonical one: from `first` on, every `step`th of
+    `total` in all.
     """
+
+    first: int
+    step: int
+    total: int
+
+
+def rows_in_file(model: ModelSpec, name: str, stored: StoredTensor, rows: int) -> Rows:
+    """Where the `rows` outputs of a canonical tensor are among those of its stored one."""
     if not stored.fused:
-        return 0, rows
+        return Rows(0, 1, rows)
     own = name.split(".")[-2]
+    if stored.interleaved:
+        return Rows(stored.fused.index(own), len(stored.fused), len(stored.fused) * rows)
     heads = {"q": model.num_heads, "k": model.num_kv_heads, "v": model.num_kv_heads}
     sizes = [heads[key] * model.head_dim if key in heads else rows for key in stored.fused]
-    return sum(sizes[: stored.fused.index(own)]), sum(sizes)
+    return Rows(sum(sizes[: stored.fused.index(own)]), 1, sum(sizes))
 
 
 def stored_shape(model: ModelSpec, name: str, stored: StoredTensor, full_shape: Sequence[int]) -> list[int]:
     """The shape of the stored tensor that has a canonical one of `full_shape`, and others if fused or
     stacked.
     """
-    shape = [rows_in_file(model, name, stored, full_shape[0])[1], *full_shape[1:]]
-    if stored.stacked:
-        return [model.num_experts, *shape]
-    return shape[::-1] if stored.transposed and len(shape) == 2 else shape
+    shape = [rows_in_file(model, name, stored, full_shape[0]).total, *full_shape[1:]]
+    shape = shape[::-1] if stored.transposed and len(shape) == 2 else shape
+    return [model.num_experts, *shape] if stored.stacked else shape
 
 
 def candidates(model: ModelSpec, stored: StoredTensor) -> tuple[str, ...]:

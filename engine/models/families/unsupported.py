@@ -12,7 +12,6 @@ CONVOLUTIONS = "many of its layers are short convolutions"
 STATE_SPACE = "its layers are state spaces, or most of them"
 LATENT = "its keys and values are kept as a compressed latent"
 REASONS = {
-    "gpt_oss": "its scores have a learned sink beside the keys, and its experts clamp their activation",
     **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_next"), LINEAR),
     "kimi_linear": LINEAR,
     **dict.fromkeys(("lfm2", "lfm2_moe", "lfm2_vl", "lfm3", "lfm3_vl"), CONVOLUTIONS),

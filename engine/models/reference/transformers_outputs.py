@@ -201,8 +201,9 @@ def _fill_part(state: dict[str, Any], model: ModelSpec, part: TensorPart, source
     name = next(name for name in candidates(model, stored) if name in state)
     target = state[name][stored.expert] if stored.stacked else state[name]
     target = target.t() if stored.transposed and len(part.full_shape) == 2 else target
-    first, _ = rows_in_file(model, part.name, stored, part.full_shape[0])
-    target.narrow(0, first, part.full_shape[0]).copy_(source.read(model, part))
+    rows = rows_in_file(model, part.name, stored, part.full_shape[0])
+    end = rows.first + rows.step * part.full_shape[0]
+    target[rows.first : end : rows.step].copy_(source.read(model, part))
     return name
 
 

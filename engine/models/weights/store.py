@@ -58,21 +58,24 @@ class DirectorySource:
         if name is None:
             raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
         tensor = self.files[name].get_slice(name)
-        first, _ = rows_in_file(model, part.name, stored, part.full_shape[0])
+        rows = rows_in_file(model, part.name, stored, part.full_shape[0])
         shape = stored_shape(model, part.name, stored, part.full_shape)
         ranges = [(0, size) for size in part.full_shape]
         ranges[part.dim] = (part.start, part.stop)
-        ranges[0] = (ranges[0][0] + first, ranges[0][1] + first)
-        if stored.stacked:
-            ranges.insert(0, (stored.expert, stored.expert + 1))
-        turned = stored.transposed and len(shape) == 2
+        own = range(rows.first, rows.total, rows.step)[slice(*ranges[0])]
+        ranges[0] = (own[0], own[-1] + 1) if own else (0, 0)
+        turned = stored.transposed and len(part.full_shape) == 2
         if turned:
             ranges.reverse()
+        if stored.stacked:
+            ranges.insert(0, (stored.expert, stored.expert + 1))
         if list(tensor.get_shape()) != shape:
             actual = list(tensor.get_shape())
             raise SpecError(f"{self.directory}: {name} has shape {actual}, expected {shape}.")
         cut: Tensor = tensor[tuple(slice(start, stop) for start, stop in ranges)]
-        return cut[0] if stored.stacked else cut.t() if turned else cut
+        cut = cut[0] if stored.stacked else cut
+        cut = cut.t() if turned else cut
+        return cut[:: rows.step]
 
 
 @lru_cache(maxsize=4)

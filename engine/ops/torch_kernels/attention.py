@@ -102,7 +102,14 @@ def merge(context_BHTE: Tensor) -> Tensor:
 
 
 def attend(
-    model: ModelSpec, layer: int, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, offset: int, seen: int
+    model: ModelSpec,
+    layer: int,
+    q_BHTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
+    offset: int,
+    seen: int,
+    sinks_H: Tensor | None,
 ) -> Tensor:
     """softmax(q·k/√E)·v. The first query head is `offset`th of its KV group; row 0 follows `seen` rows."""
     heads, keys, group = q_BHTE.shape[1], k_BKSE.shape[1], model.group_size
@@ -110,7 +117,7 @@ def attend(
     if not aligned:  # an uneven cut through a group: name each query head's KV head
         of_head = (torch.arange(heads) + offset) // group
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
-    return masked_attention(model, layer, q_BHTE, k_BKSE, v_BKSE, seen, aligned and group > 1)
+    return masked_attention(model, layer, q_BHTE, k_BKSE, v_BKSE, seen, aligned and group > 1, sinks_H)
 
 
 def masked_attention(
@@ -121,10 +128,11 @@ def masked_attention(
     v_BKSE: Tensor,
     seen: int,
     grouped: bool,
+    sinks_H: Tensor | None,
 ) -> Tensor:
     """softmax(q·k/√E)·v with the layer's mask; `grouped`: KV heads serve `group_size` queries each.
 
-    Keys that a sliding window hides from every row are not read.
+    Keys that a sliding window hides from every row are not read. `sinks_H` are those of the query heads.
     """
     first = model.first_key(layer, seen)
     if first:
@@ -135,10 +143,10 @@ def masked_attention(
         window = None
     sees_all = not model.causal or (rows == 1 and seen + 1 == all_rows)
     triangle = not sees_all and seen == 0 and rows == all_rows and window is None
-    needs_mask = not sees_all and (not triangle or model.score_softcap is not None)
+    needs_mask = not sees_all and not (triangle and model.fuses_attention)
     mask = mask_of(seen, rows, all_rows, window) if needs_mask else None
-    if model.score_softcap is not None:
-        return _capped_attention(model, q_BHTE, k_BKSE, v_BKSE, mask)
+    if not model.fuses_attention:
+        return _attention_in_steps(model, q_BHTE, k_BKSE, v_BKSE, mask, sinks_H)
     return F.scaled_dot_product_attention(
         q_BHTE,
         k_BKSE,
@@ -150,18 +158,33 @@ def masked_attention(
     )
 
 
-def _capped_attention(
-    model: ModelSpec, q_BHTE: Tensor, k_BKSE: Tensor, v_BKSE: Tensor, mask_TS: Tensor | None
+def _attention_in_steps(
+    model: ModelSpec,
+    q_BHTE: Tensor,
+    k_BKSE: Tensor,
+    v_BKSE: Tensor,
+    mask_TS: Tensor | None,
+    sinks_H: Tensor | None,
 ) -> Tensor:
-    """Attention with capped scores, which torch's fused kernel does not have; softmax in float32."""
+    """Attention with capped scores or sinks, which torch's fused kernel does not have; softmax in float32."""
     batch, heads, rows, wide = q_BHTE.shape
     grouped = q_BHTE.reshape(batch, k_BKSE.shape[1], -1, wide)
     s_BHTS = scaled(model, grouped @ k_BKSE.transpose(-1, -2)).view(batch, heads, rows, -1)
     if mask_TS is not None:
         s_BHTS = s_BHTS.masked_fill(~mask_TS, float("-inf"))
-    a_BHTS = torch.softmax(s_BHTS, dim=-1, dtype=torch.float32).to(q_BHTE.dtype)
+    a_BHTS = softmax(s_BHTS, sinks_H).to(q_BHTE.dtype)
     context = a_BHTS.view(batch, k_BKSE.shape[1], -1, k_BKSE.shape[2]) @ v_BKSE
     return context.view(batch, heads, rows, -1)
+
+
+def softmax(s_BHTS: Tensor, sinks_H: Tensor | None) -> Tensor:
+    """The weights of the keys, in float32. Where heads have sinks they are beside the scores, and take their
+    share: a row's weights sum to less than 1 (Xiao et al., arXiv 2309.17453).
+    """
+    if sinks_H is None:
+        return torch.softmax(s_BHTS, dim=-1, dtype=torch.float32)
+    sinks_BHT1 = sinks_H.view(1, -1, 1, 1).expand(*s_BHTS.shape[:3], 1)
+    return torch.softmax(torch.cat((s_BHTS, sinks_BHT1), dim=-1), dim=-1, dtype=torch.float32)[..., :-1]
 
 
 def scaled(model: ModelSpec, products: Tensor) -> Tensor:

@@ -144,7 +144,7 @@ def run_attention(
     q_BHTE, k_BKSE, v_BKSE = projected(model, part.rope, h_BTD, w, part.heads, part.keys, seen)
     if cache:
         k_BKSE, v_BKSE = cache.append(k_BKSE, v_BKSE)
-    context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, part.offset, seen)
+    context_BHTE = attend(model, op.layer, q_BHTE, k_BKSE, v_BKSE, part.offset, seen, w.get("sinks"))
     return linear(merge(context_BHTE), w["o.weight"], part.bias if onto_D is None else onto_D)
 
 
@@ -168,7 +168,7 @@ def _ragged_attention(
         cache = cache_of(name, op.layer, part.first_key, caches)
         assert cache is not None, "a sequence of a ragged batch has a KV cache"
         k, v = cache.append(k, v)
-        contexts.append(attend(model, op.layer, q, k, v, part.offset, start))
+        contexts.append(attend(model, op.layer, q, k, v, part.offset, start, part.w.get("sinks")))
         at += rows
     context_1TC = merge(torch.cat(contexts, dim=2))
     return linear(context_1TC, part.w["o.weight"], part.bias if onto_D is None else onto_D)

@@ -77,7 +77,11 @@ def _attend(
     if not whole:
         of_head = _places(op.stored, [head // group for head in op.heads])
         k_BKSE, v_BKSE = k_BKSE.index_select(1, of_head), v_BKSE.index_select(1, of_head)
-    return masked_attention(model, op.layer, q_BhTE, k_BKSE, v_BKSE, seen, grouped=whole and group > 1)
+    sinks_h = None
+    if model.attention_sinks:
+        (piece,) = op.slices(model)
+        sinks_h = weights.get(piece)["sinks"][_places(range(piece.start, piece.stop), op.heads)]
+    return masked_attention(model, op.layer, q_BhTE, k_BKSE, v_BKSE, seen, whole and group > 1, sinks_h)
 
 
 def _join(op: Join, model: ModelSpec, weights: Weights, caches: Caches, context_BhTE: Tensor) -> Tensor:

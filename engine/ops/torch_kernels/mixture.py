@@ -16,9 +16,10 @@ from engine.ops.torch_kernels.linear import linear
 Activation = Callable[[Tensor], Tensor]
 
 
-def routed(model: ModelSpec, router_ED: Tensor, h_ND: Tensor) -> tuple[Tensor, Tensor]:
+def routed(model: ModelSpec, w: Mapping[str, Tensor], h_ND: Tensor) -> tuple[Tensor, Tensor]:
     """The weights of the experts that each row chooses, in float32, and their numbers: both [N, K]."""
-    share_NE = torch.softmax(linear(h_ND, router_ED), dim=-1, dtype=torch.float32)
+    logits_NE = linear(h_ND, w["router.weight"], w.get("router.bias"))
+    share_NE = torch.softmax(logits_NE, dim=-1, dtype=torch.float32)
     weight_NK, expert_NK = torch.topk(share_NE, model.experts_per_token, dim=-1)
     if model.norm_topk_prob:
         weight_NK = weight_NK / weight_NK.sum(dim=-1, keepdim=True)
@@ -26,6 +27,7 @@ def routed(model: ModelSpec, router_ED: Tensor, h_ND: Tensor) -> tuple[Tensor, T
 
 
 def experts_sum(
+    model: ModelSpec,
     w: Mapping[str, Tensor],
     activation: Activation,
     h_ND: Tensor,
@@ -36,24 +38,36 @@ def experts_sum(
     sum_ND = torch.zeros_like(h_ND)
     for number in expert_NK.unique().tolist():
         row, at = torch.where(expert_NK == number)
-        one_nD = expert(w, f"experts.{number}.", activation, h_ND[row])
+        one_nD = expert(model, w, f"experts.{number}.", activation, h_ND[row])
         sum_ND.index_add_(0, row, (one_nD * weight_NK[row, at, None]).to(sum_ND.dtype))
     return sum_ND
 
 
-def expert(w: Mapping[str, Tensor], own: str, activation: Activation, h_ND: Tensor) -> Tensor:
+def expert(
+    model: ModelSpec, w: Mapping[str, Tensor], own: str, activation: Activation, h_ND: Tensor
+) -> Tensor:
     """One expert, whose tensors' keys begin with `own`."""
-    up_NF = linear(h_ND, w[f"{own}up.weight"])
-    gate_FD = w.get(f"{own}gate.weight")
-    inner_NF = activation(up_NF) if gate_FD is None else activation(linear(h_ND, gate_FD)).mul_(up_NF)
-    return linear(inner_NF, w[f"{own}down.weight"])
+
+    def product(key: str, x: Tensor) -> Tensor:
+        return linear(x, w[f"{own}{key}.weight"], w.get(f"{own}{key}.bias"))
+
+    up_NF = product("up", h_ND)
+    if not model.gated_ffn:
+        return product("down", activation(up_NF))
+    gate_NF, limit = product("gate", h_ND), model.swiglu_limit
+    if limit is None:
+        return product("down", activation(gate_NF).mul_(up_NF))
+    gate_NF, up_NF = gate_NF.clamp_(max=limit), up_NF.clamp_(-limit, limit)
+    return product("down", (up_NF + 1).mul_(gate_NF * torch.sigmoid(gate_NF * model.swiglu_alpha)))
 
 
-def shared_sum(w: Mapping[str, Tensor], activation: Activation, h_ND: Tensor) -> Tensor | None:
+def shared_sum(
+    model: ModelSpec, w: Mapping[str, Tensor], activation: Activation, h_ND: Tensor
+) -> Tensor | None:
     """The shared expert's sum, None without one."""
     if "shared.up.weight" not in w or not w["shared.up.weight"].shape[0]:
         return None
-    sum_ND = expert(w, "shared.", activation, h_ND)
+    sum_ND = expert(model, w, "shared.", activation, h_ND)
     gate = w.get("shared_gate.weight")
     return sum_ND if gate is None else torch.sigmoid(linear(h_ND, gate)) * sum_ND
 
@@ -61,7 +75,6 @@ def shared_sum(w: Mapping[str, Tensor], activation: Activation, h_ND: Tensor) ->
 def mixture(model: ModelSpec, w: Mapping[str, Tensor], activation: Activation, h_BTD: Tensor) -> Tensor:
     """What the columns in `w` add to the sum of every row."""
     h_ND = h_BTD.reshape(-1, h_BTD.shape[-1])
-    chosen = routed(model, w["router.weight"], h_ND)
-    sum_ND = experts_sum(w, activation, h_ND, *chosen)
-    shared_ND = shared_sum(w, activation, h_ND)
+    sum_ND = experts_sum(model, w, activation, h_ND, *routed(model, w, h_ND))
+    shared_ND = shared_sum(model, w, activation, h_ND)
     return (sum_ND if shared_ND is None else sum_ND + shared_ND).view_as(h_BTD)

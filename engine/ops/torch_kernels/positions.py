@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import torch
 from torch import Tensor
 
 from engine.domain.model import ModelSpec
@@ -21,6 +20,7 @@ from engine.ops.torch_kernels.attention import (
     merge,
     positioned_heads,
     scaled,
+    softmax,
 )
 from engine.ops.torch_kernels.core import norm, run_feed_forward, run_residual
 from engine.ops.torch_kernels.linear import linear
@@ -51,7 +51,7 @@ def _position_block(
         return x_BPD
     q_BHPE = positioned_heads(model, op.layer, h_BSD[:, op.start : op.stop], w, "q", heads, op.start)
     if k_BKSE is not None and v_BKSE is not None:
-        context_BHPE = attend(model, op.layer, q_BHPE, k_BKSE, v_BKSE, 0, op.start)
+        context_BHPE = attend(model, op.layer, q_BHPE, k_BKSE, v_BKSE, 0, op.start, w.get("sinks"))
     else:
         first = model.first_key(op.layer, op.start)
         h_BSD = h_BSD[:, first:]
@@ -86,13 +86,15 @@ def _scores(
         start = op.start - model.first_key(op.layer, op.start)
         mask_PS = mask_of(start, rows, h_BSD.shape[1], model.window_of(op.layer))
         s_BHPS = s_BHPS.masked_fill(~mask_PS, float("-inf"))
-    return torch.softmax(s_BHPS, dim=-1)
+    return softmax(s_BHPS, w.get("sinks")).to(q_BHPE.dtype)
 
 
 def _values(
     model: ModelSpec, w: Mapping[str, Tensor], s_BHPS: Tensor, v_BKSE: Tensor | None, h_BSD: Tensor
 ) -> Tensor:
-    """Scores times V: with V formed, or as (S h) W_V; rows of S sum to 1, so the bias comes last."""
+    """Scores times V: with V formed, or as (S h) W_V; rows of S sum to 1, so the bias comes last, or to less
+    beside sinks.
+    """
     batch, heads, rows, seen = s_BHPS.shape
     keys, wide = model.num_kv_heads, model.head_dim
     if v_BKSE is not None:
@@ -101,7 +103,9 @@ def _values(
         mixed_D = (s_BHPS.reshape(batch, heads * rows, seen) @ h_BSD).view(batch, keys, -1, model.hidden_size)
         context = mixed_D @ w["v.weight"].view(keys, wide, -1).transpose(-1, -2)
         if "v.bias" in w:
-            context = context + w["v.bias"].view(keys, 1, wide)
+            bias_K1E = w["v.bias"].view(keys, 1, wide)
+            sums = s_BHPS.sum(-1).view(batch, keys, -1, 1) if model.attention_sinks else 1
+            context = context + sums * bias_K1E
     return context.view(batch, heads, rows, wide)
 
 

@@ -55,10 +55,11 @@ def _attention_again(
     offset = op.start - first * model.group_size
     k_BKSE = torch.cat((k_BKTE[:, :, :old], k_kept), dim=2)
     v_BKSE = torch.cat((v_BKTE[:, :, :old], v_kept), dim=2)
-    contexts = [attend(model, op.layer, q_BHTE[:, :, old:], k_BKSE, v_BKSE, offset, op.position)]
+    sinks_H = w.get("sinks")
+    contexts = [attend(model, op.layer, q_BHTE[:, :, old:], k_BKSE, v_BKSE, offset, op.position, sinks_H)]
     if old:
         q_old, k_old, v_old = (x[:, :, :old] for x in (q_BHTE, k_BKTE, v_BKTE))
-        contexts.insert(0, attend(model, op.layer, q_old, k_old, v_old, offset, 0))
+        contexts.insert(0, attend(model, op.layer, q_old, k_old, v_old, offset, 0, sinks_H))
     joined = merge(torch.cat(contexts, dim=2))
     return linear(joined, w["o.weight"], w.get("o.bias") if op.bias else None)
 

@@ -59,6 +59,14 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
     Layout = HeadsLayout
     Report = HeadsReport
 
+    def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
+        if model.attention_sinks:
+            return (
+                f"heads of {model.name} have sinks, which are weights, and neighbours attend heads without "
+                "weights: choose a pipeline or tensor parallelism."
+            )
+        return super().supports(cluster, model)
+
     def lossless_params(self) -> dict[str, Any]:
         return {"t_max_mode": "none"}
 

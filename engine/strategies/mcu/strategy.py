@@ -194,7 +194,7 @@ class Chip:
         total = await reduce_to_root(ctx, partial, self.neighbours, senders, tag(step, part, layer))
         if not is_root:
             return None
-        if model.has_output_bias if part == "attention" else model.ffn_bias:
+        if model.has_output_bias if part == "attention" else model.adds_ffn_bias:
             total = await ctx.compute(Add(), total, await ctx.compute(_bias(layer, part), total))
         return await ctx.compute(Residual(layer, part), x, total)
 

@@ -112,7 +112,7 @@ def test_an_encoder_has_no_later_tokens():
     assert row[7:9] == ("–", "–")
 
 
-MIXTURES = {"mixtral", "qwen2_moe", "qwen3_moe", "granitemoe", "granitemoeshared", "olmoe"}
+MIXTURES = {"mixtral", "qwen2_moe", "qwen3_moe", "granitemoe", "granitemoeshared", "olmoe", "gpt_oss"}
 """Of none a model with published weights is so small."""
 
 

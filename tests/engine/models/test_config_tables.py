@@ -11,7 +11,7 @@ from engine.models import catalogue
 from engine.models.families import hf_config, keys
 from engine.models.families.llava import CLIP_KEYS
 from engine.models.families.registry import FAMILIES
-from engine.models.families.rope import ROPE_KEYS
+from engine.models.families.rope import ORIGINAL, ROPE_KEYS
 from engine.models.reference import transformers_outputs
 from tests.support.one_device import TINY, spec_of
 
@@ -114,6 +114,7 @@ def test_whatever_the_library_reads_of_a_config_while_it_computes_is_in_the_tabl
     }
     table = next(row for row in FAMILIES if row.name == spec.model.family)
     known = {*keys.ANYWHERE, *table.keys, *table.aliases, *INTERNAL}
+    known |= {ORIGINAL}  # `rope` reads it beside its settings
     if spec.model.family == "llava":
         known |= {*CLIP_KEYS, *TABLES["llama"]}
     assert seen <= known

@@ -29,6 +29,8 @@ PARAMETERS = {
     "tinyllama-42m": 41_689_600,
     "mixtral-8x7b": 46_702_792_704,
     "qwen3-30b-a3b": 30_532_122_624,
+    "gpt-oss-20b": 20_914_757_184,
+    "gpt-oss-120b": 116_829_156_672,
     "qwen1.5-moe-a2.7b": 14_315_784_192,
 }
 GPT2 = {"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 9, "n_positions": 16}
@@ -127,8 +129,8 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
         (GPT2 | {"model_type": "bloom"}, "model_type bloom: no such family, expected one of gpt2, opt, "),
         (GPT2 | {"model_type": "lfm2"}, "many of its layers are short convolutions, .* expected one of gpt2"),
         (
-            {"model_type": "gpt_oss", "quantization_config": {"quant_method": "mxfp4"}},
-            "gpt_oss: its scores have a learned sink",  # whatever its weights are stored in
+            {"model_type": "deepseek_v3", "quantization_config": {"quant_method": "fp8"}},
+            "deepseek_v3: its keys and values are kept",  # whatever its weights are stored in
         ),
         (
             GPT2 | {"auto_map": {"AutoModel": "code.Model"}, "model_type": "bloom"},

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from engine.domain.errors import PlanError
+from engine.domain.errors import PlanError, WrongProgram
 from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.heads import (
@@ -26,7 +26,8 @@ from engine.ops.heads import (
     kv_of,
 )
 from engine.ops.layout import kv_heads
-from engine.ops.tensors import meta_of
+from engine.ops.shapes import check_shapes
+from engine.ops.tensors import Meta, meta_of
 from engine.ops.tokens import Greedy
 from tests.support.one_device import HEADS_APART, TINY, hidden_states, model_of, relative_error, run, store_of
 
@@ -203,8 +204,22 @@ def test_only_project_and_join_need_weights_and_only_those_they_name(name):
         store = WeightStore(model, full.ref, full.seed)
         for piece in op.slices(model):
             store.load(piece)
-        assert bool(op.slices(model)) == isinstance(op, Project | Join)
+        needs_sinks = model.attention_sinks and isinstance(op, Attend) and bool(op.heads)
+        assert bool(op.slices(model)) == (isinstance(op, Project | Join) or needs_sinks)
         assert torch.equal(run(op, store, *inputs), run(op, full, *inputs)), op
+
+
+def test_statistics_of_weights_that_sum_to_one_are_refused_beside_sinks():
+    model = model_of("tiny-gpt-oss")
+    queries, keys = Meta((1, 2, ROWS, 8)), Meta((1, 1, ROWS, 8))
+    check_shapes(Attend(0, (0, 1), (0,)), model, (queries, Meta((1, 2, ROWS, 8))), "d0")
+    for op, inputs in (
+        (Importance(0, (0, 1), (0,)), (queries, keys)),
+        (Weigh(0, (0, 1), (0,)), (queries, keys)),
+        (Statistics(0), (Meta((1, 2, ROWS, ROWS)),)),
+    ):
+        with pytest.raises(WrongProgram, match="has sinks beside its scores"):
+            check_shapes(op, model, inputs, "d0")
 
 
 def importance_of(model_name, scores):
@@ -225,7 +240,7 @@ def test_importance_of_uniform_identity_and_causal_attention_over_four_tokens():
     assert importance_of("tiny-gpt2", uniform) == pytest.approx([0.067708, 0.794513], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if not model_of(name).attention_sinks])
 def test_weights_measured_and_mixed_are_the_importance_and_the_attention(name):
     store, model = store_of(name), model_of(name)
     q, kv = projected(store, hidden_states(store, rows=ROWS))

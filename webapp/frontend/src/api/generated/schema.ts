@@ -1473,6 +1473,7 @@ export interface components {
             activation: "gelu" | "gelu_new" | "silu" | "relu" | "quick_gelu";
             attention_bias: boolean;
             attention_multiplier: number | null;
+            attention_sinks: boolean;
             causal: boolean;
             /** @enum {string} */
             dtype: "float32" | "bfloat16";
@@ -1521,6 +1522,8 @@ export interface components {
             sliding_window: components["schemas"]["SlidingWindow"] | null;
             source: string;
             sublayer_norm: boolean;
+            swiglu_alpha: number;
+            swiglu_limit: number | null;
             tied_head: boolean;
             token_types: number;
             vision: components["schemas"]["VisionSpec"] | null;
