@@ -19,6 +19,7 @@ from engine.domain.claim import Claim
 from engine.domain.factor import Factor
 from engine.domain.presented import ExperimentName, Figure, Published, Table
 from engine.domain.quantity import Coordinates
+from engine.domain.spec import RunSpec
 from engine.domain.values import Count, Value, numbers_in
 from engine.domain.world import World
 
@@ -30,24 +31,9 @@ removes some.
 MAX_INTEGER = 2**63 - 1
 """The largest whole number of TOML, and of a column of a database."""
 
-RUN_KEYS = (
-    "name",
-    "cluster",
-    "model",
-    "weights",
-    "weight_bits",
-    "workload",
-    "strategy",
-    "params",
-    "scenario",
-    "compute_model",
-    "profile",
-    "dilation",
-    "silence_s",
-    "failover",
-)
-"""What `base` may have: the fields of `RunSpec` without the seed, which `seeds` gives, and `weight_bits`, 8
-or 4, to which the model's matrices are rounded.
+RUN_KEYS = (*(name for name in RunSpec.model_fields if name not in ("method", "seed")), "weight_bits")
+"""What `base` may have: the fields of `RunSpec` without the seed, which `seeds` gives, and where its strategy
+is from, which its name tells; and `weight_bits`, 8 or 4, to which the model's matrices are rounded.
 """
 
 

@@ -50,27 +50,18 @@ class MethodOrigin(Value):
         return f"{self.package} {self.version} {self.digest}".strip()
 
 
-class RunSpec(Value):
-    """A run with everything resolved: only the strategy is given by name.
+class RunSettings(Value):
+    """What is the same in a complete run and in a request that names its cluster and its model.
 
     `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
     """
 
     name: str = ""
-    cluster: ClusterSpec
-    model: ModelSpec
-    weights: WeightsRef = WeightsRef()
     workload: Workload = Workload(prompt_tokens=16)
     strategy: str
-    method: MethodOrigin | None = Field(
-        default=None,
-        description="Where the strategy is from, unless it comes with EdgeLoom.",
-        exclude_if=lambda method: method is None,
-    )
     params: dict[str, Any] = Field(default_factory=dict)
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
-    profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
     dilation: Positive | Literal["auto", "native"] = "auto"
     silence_s: Positive = Field(
         default=2.0, description="Virtual seconds of silence after which a peer counts as failed."
@@ -80,6 +71,20 @@ class RunSpec(Value):
         description="After a device failed: plan again over the others and go on, or end the run.",
     )
     seed: Count = 0
+
+
+class RunSpec(RunSettings):
+    """A run with everything resolved: only the strategy is given by name."""
+
+    cluster: ClusterSpec
+    model: ModelSpec
+    weights: WeightsRef = WeightsRef()
+    method: MethodOrigin | None = Field(
+        default=None,
+        description="Where the strategy is from, unless it comes with EdgeLoom.",
+        exclude_if=lambda method: method is None,
+    )
+    profile: HostProfile | None = Field(default=None, description="This host's times, for `measured`.")
 
     @property
     def method_code(self) -> str:

@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
-
-from engine.domain.cluster import ClusterSpec, ComputeModel
-from engine.domain.model import QuantisedBits
-from engine.domain.scenario import Scenario
 from engine.domain.stored import read, read_report, upgrade_spec
-from engine.domain.values import Count, Positive, Value
-from engine.domain.workload import Workload
 from webapp.runs.models import Run
 from webapp.runs.requests import RunRequest
 
 
-class ReplayRequest(Value):
+def without_defaults(schema: dict[str, Any]) -> None:
+    """Let a schema tell no defaults: what a replay leaves out is as in its run."""
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
+class ReplayRequest(RunRequest, json_schema_extra=without_defaults):
     """Fields that are given replace those of the run; another strategy starts from its own defaults."""
 
-    name: str | None = Field(default=None, max_length=100)
-    notes: str | None = None
-    tags: tuple[str, ...] | None = None
-    cluster_id: int | None = None
-    cluster: ClusterSpec | None = None
-    model: str | None = None
-    weights: Literal["random"] | None = None
-    weight_bits: QuantisedBits | None = None
-    strategy: str | None = None
-    params: dict[str, Any] | None = None
-    workload: Workload | None = None
-    scenario: Scenario | None = None
-    compute_model: ComputeModel | None = None
-    dilation: Positive | Literal["auto", "native"] | None = None
-    silence_s: Positive | None = None
-    failover: Literal["replan", "stop"] | None = None
-    seed: Count | None = None
+    model: str = ""
+    strategy: str = ""
 
 
 def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:

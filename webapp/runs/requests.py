@@ -6,13 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from engine.domain.cluster import ClusterSpec, ComputeModel
+from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.model import QuantisedBits, computed_bits
-from engine.domain.scenario import Scenario
-from engine.domain.spec import RunSpec
-from engine.domain.values import Count, Positive, Value
-from engine.domain.workload import Workload
+from engine.domain.spec import RunSettings, RunSpec
+from engine.domain.values import Value
 from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
@@ -22,39 +20,26 @@ from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
 
 
-class RunRequest(Value):
-    """A run that a person asks for, with exactly one of `cluster_id` (a stored cluster, without what is
-    switched off in it) and `cluster`.
+class Pair(Value):
+    """A model by its name, and exactly one of `cluster_id` (a stored cluster, without what is switched off in
+    it) and `cluster`.
     """
+
+    cluster_id: int | None = None
+    cluster: ClusterSpec | None = None
+    model: str
+    weight_bits: QuantisedBits | None = Field(
+        default=None, description="Bits to which the model's matrices are rounded; none: those of its dtype."
+    )
+
+
+class RunRequest(RunSettings, Pair):
+    """A run that a person asks for."""
 
     name: str = Field(default="", max_length=100)
     notes: str = ""
     tags: tuple[str, ...] = ()
-    cluster_id: int | None = None
-    cluster: ClusterSpec | None = None
-    model: str
     weights: Literal["random"] | None = None
-    weight_bits: QuantisedBits | None = Field(
-        default=None, description="Bits to which the model's matrices are rounded; none: those of its dtype."
-    )
-    strategy: str
-    params: dict[str, Any] = Field(default_factory=dict)
-    workload: Workload = Workload(prompt_tokens=16)
-    scenario: Scenario = Scenario()
-    compute_model: ComputeModel | None = None
-    dilation: Positive | Literal["auto", "native"] = "auto"
-    silence_s: Positive = 2.0
-    failover: Literal["replan", "stop"] = "replan"
-    seed: Count = 0
-
-
-class Pair(Value):
-    """A model and a cluster, named as in a `RunRequest`: what strategies may be able to run or not."""
-
-    cluster_id: int | None = None
-    cluster: ClusterSpec | None = None
-    model: str
-    weight_bits: QuantisedBits | None = None
 
 
 def spec_of(request: RunRequest) -> RunSpec:
@@ -77,13 +62,11 @@ def spec_of(request: RunRequest) -> RunSpec:
     except SpecError as error:
         raise SpecError(f"scenario: {error}", [("scenario", str(error))]) from error
     spec = RunSpec(
-        name=request.name,
         cluster=cluster,
         model=model,
         weights=weights,
-        workload=workload,
         method=origin_of(request.strategy),
-        **in_common(request),
+        **settings_of(request) | {"workload": workload},
     )
     budgets.check_prediction(spec)
     return spec
@@ -92,21 +75,17 @@ def spec_of(request: RunRequest) -> RunSpec:
 def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunRequest:
     """The request of which `spec_of` makes `spec`, with another name."""
     return RunRequest(
-        name=name,
         tags=tags,
         cluster=spec.cluster,
         model=spec.model.name,
         weights="random" if spec.weights.kind == "random" else None,
         weight_bits=computed_bits(spec.model),
-        workload=spec.workload,
-        **in_common(spec),
+        **settings_of(spec) | {"name": name},
     )
 
 
-def in_common(run: RunRequest | RunSpec) -> dict[str, Any]:
-    """What a request and its spec have as it is: neither a name to be resolved nor a picture."""
-    names = ("strategy", "params", "scenario", "compute_model", "dilation", "silence_s", "failover", "seed")
-    return {name: getattr(run, name) for name in names}
+def settings_of(run: RunSettings) -> dict[str, Any]:
+    return {name: getattr(run, name) for name in RunSettings.model_fields}
 
 
 def reasons_against(pair: Pair) -> dict[str, str | None]:
@@ -119,7 +98,7 @@ def reasons_against(pair: Pair) -> dict[str, str | None]:
     return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
 
 
-def cluster_of(request: RunRequest | Pair) -> ClusterSpec:
+def cluster_of(request: Pair) -> ClusterSpec:
     if request.cluster is not None and request.cluster_id is None:
         return request.cluster
     if request.cluster is not None or request.cluster_id is None:

@@ -48,6 +48,13 @@ def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None
     assert set(schemas()["RunRequest"]["required"]) == {"model", "strategy"}
 
 
+def test_a_replay_has_the_fields_of_a_run_and_tells_no_defaults_as_the_run_has_them() -> None:
+    fields = schemas()["ReplayRequest"]["properties"]
+    assert fields.keys() == schemas()["RunRequest"]["properties"].keys()
+    assert "required" not in schemas()["ReplayRequest"]
+    assert [name for name, field in fields.items() if "default" in field] == []
+
+
 def test_a_frame_of_the_web_socket_may_have_every_kind_of_event() -> None:
     names = referred(schemas()["EventFrame"])
     kinds = {schemas()[name]["properties"]["type"]["const"] for name in names}

@@ -2012,22 +2012,23 @@ export interface components {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation?: number | ("auto" | "native") | null;
-            failover?: ("replan" | "stop") | null;
-            model?: string | null;
-            name?: string | null;
-            notes?: string | null;
+            dilation?: number | ("auto" | "native");
+            /** @enum {string} */
+            failover?: "replan" | "stop";
+            model?: string;
+            name?: string;
+            notes?: string;
             params?: {
                 [key: string]: unknown;
-            } | null;
-            scenario?: components["schemas"]["Scenario"] | null;
-            seed?: number | null;
-            silence_s?: number | null;
-            strategy?: string | null;
-            tags?: string[] | null;
+            };
+            scenario?: components["schemas"]["Scenario"];
+            seed?: number;
+            silence_s?: number;
+            strategy?: string;
+            tags?: string[];
             weight_bits?: (8 | 4) | null;
             weights?: "random" | null;
-            workload?: components["schemas"]["Workload"] | null;
+            workload?: components["schemas"]["Workload"];
         };
         Reply: {
             options: components["schemas"]["Option"][];
