@@ -26,7 +26,7 @@ from topologies.foreign import kind_of
 from topologies.foreign import parse as parse_foreign
 from topologies.foreign.build import Defaults, drawing_of
 from topologies.foreign.containerlab import graph_of, is_containerlab
-from topologies.foreign.others import known_as
+from topologies.foreign.others import READ, known_as
 from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
 from topologies.parts import DISKS, LINKS
@@ -144,7 +144,10 @@ def _document(text: str, form: Format, where: str) -> dict[str, Any]:
     try:
         data = read_text(text, form, where)
     except SpecError as error:
-        if said := known_as(text):
+        said = known_as(text)
+        if not said and form == "toml" and "." in where and format_of(where) is None:
+            said = f"{str(error).removeprefix(f'{where}: ').removesuffix('.')}; expected {READ}"
+        if said:
             raise SpecError(f"{where}: {said}.", error.fields) from error
         raise
     own = data.keys() & {"device", "source"}

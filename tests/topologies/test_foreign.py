@@ -229,25 +229,121 @@ def test_what_a_miniedit_drawing_has_and_a_cluster_does_not_is_said() -> None:
     assert said.endswith("max_queue_size of 1 links.")
 
 
+LLAMA_BENCH = """| model         |     size |  params | backend | threads |  test |          t/s |
+| ------------- | -------: | ------: | ------- | ------: | ----: | -----------: |
+| llama 1B Q4_0 | 0.6 GiB | 1.24 B | CPU | 4 | tg128 | 12.5 ± 0.1 |
+"""
+IMUNES = "node n0 {\n    type router\n    canvas c0\n}\nlink l0 {\n    nodes {n0 n1}\n}\n"
+NED = (
+    "// two hosts\npackage net;\n\nimport inet.node.inet.StandardHost;\n\nnetwork Two\n{\n  submodules:\n}\n"
+)
+IPERF3 = """Connecting to host 10.0.0.2, port 5201
+[ ID] Interval           Transfer     Bitrate         Retr
+[  5]   0.00-1.00   sec  11.2 MBytes  94.1 Mbits/sec    0
+"""
+SNDLIB = '<?xml version="1.0"?>\n<network xmlns="http://sndlib.zib.de/network" version="1.0"/>'
+DECLARED = '<?xml version="1.0"?>\n<!-- made by hand -->\n<!-- <lab> -->\n'
+
+
 @pytest.mark.parametrize(
-    ("text", "name"),
+    ("file", "text", "name", "instead"),
     [
-        ('{"project_id": "1", "topology": {"nodes": []}, "name": "x"}', "a project of GNS3"),
-        ('{"directed": false, "multigraph": false, "nodes": [], "links": []}', "node-link JSON of NetworkX"),
-        ('{"topology": {}, "instances": {}}', "the /state of exo"),
-        ('{"num_nodes": 1, "nodes": []}', "a cluster of LLMServingSim"),
-        ("provider: clab\nnodes: [r1, r2]\n", "a topology of netlab"),
-        ("services: {a: {}}\n", "a file of Fogify or Docker Compose"),
-        ('<?xml version="1.0"?>\n<scenario name="x"/>', "a scenario of CORE"),
-        ("graph net {\n a -- b\n}", "a graph in DOT"),
-        ('r1[0]="A"\nr1[1]="B"\n', "a lab of Kathará"),
-        ('{"start": {}, "intervals": [], "end": {}}', "the output of iperf3 --json"),
-        ('[{"kind": "netem", "dev": "eth0"}]', "the output of tc -j qdisc"),
+        (
+            "a.gns3",
+            '{"project_id": "1", "topology": {"nodes": []}, "name": "x"}',
+            "a project of GNS3",
+            "draw",
+        ),
+        (
+            "a.json",
+            '{"directed": false, "multigraph": false, "nodes": [], "links": []}',
+            "node-link JSON of NetworkX",
+            "write it as GraphML",
+        ),
+        ("state.json", '{"topology": {}, "instances": {}}', "the /state of exo", "draw its nodes"),
+        ("a.json", '{"num_nodes": 1, "nodes": []}', "a cluster of LLMServingSim", "state its nodes"),
+        ("a.yml", "provider: clab\nnodes: [r1, r2]\n", "a topology of netlab", "netlab create -o graph"),
+        ("a.yaml", "lab: {title: x}\nnodes: []\nlinks: []\n", "a lab of Cisco Modeling Labs", "draw"),
+        ("a.yml", "services: {a: {}}\n", "a file of Fogify or Docker Compose", "state its nodes"),
+        ("a.yml", "apiVersion: v1\nkind: Node\n", "an object of Kubernetes", "state its nodes"),
+        ("a.yml", "apiVersion: v1\nkind: Node\n---\napiVersion: v1\n", "an object of Kubernetes", "state"),
+        (
+            "a.yaml",
+            "provider: {type: local}\navailable_node_types: {}\n",
+            "a cluster of Ray",
+            "state its nodes",
+        ),
+        ("a.xml", '<?xml version="1.0"?>\n<scenario name="x"/>', "a scenario of CORE", "draw"),
+        ("a.xml", DECLARED + '<scenario name="x"/>', "a scenario of CORE", "draw"),
+        ("a.unl", DECLARED + '<lab name="x" version="1"/>', "a lab of EVE-NG", "draw"),
+        ("a.xml", SNDLIB, "a network of SNDlib", "write it as GraphML"),
+        ("a.txt", "?SNDlib native format; type: network; version: 1.0\n", "a network of SNDlib", "write it"),
+        ("a.virl", '<topology xmlns="http://www.cisco.com/VIRL"/>', "a lab of Cisco VIRL", "draw"),
+        (
+            "a.xml",
+            '<!DOCTYPE platform SYSTEM "s.dtd">\n<platform version="4.1"/>',
+            "a platform of SimGrid",
+            "draw",
+        ),
+        ("a.gexf", '<gexf version="1.3"/>', "GEXF of Gephi", "write it as GraphML"),
+        ("a.drawio", '<mxfile host="x"/>', "a drawing of draw.io", "draw its nodes"),
+        ("edge_devices.xml", "<edge_devices/>", "devices of EdgeCloudSim or PureEdgeSim", "state its nodes"),
+        ("a.imn", IMUNES, "a network of IMUNES or of an old CORE", "draw"),
+        ("a.ned", NED, "a network of OMNeT\\+\\+", "draw"),
+        ("a.dot", "graph net {\n a -- b\n}", "a graph in DOT", "write it as GraphML"),
+        ("a.gv", "/* my\n net */\nstrict digraph {\n a -> b\n}", "a graph in DOT", "write it as GraphML"),
+        ("lab.conf", 'r1[0]="A"\nr1[1]="B"\n', "a lab of Kathará", "draw"),
+        ("lab.conf", 'LAB_NAME="two"\n\nr1[0]="A"\nr1[image]="kathara/frr"\n', "a lab of Kathará", "draw"),
+        (
+            "net.py",
+            "#!/usr/bin/python\nfrom mininet.net import Mininet\n",
+            "a Python script of Mininet",
+            "draw it in MiniEdit",
+        ),
+        ("net.cc", '#include "ns3/core-module.h"\n', "a script of ns-3", "draw"),
+        ("a.json", '{"start": {}, "intervals": [], "end": {}}', "the output of iperf3 --json", "--scenario"),
+        ("iperf.txt", IPERF3, "what iperf prints", "--scenario FILE@LINK"),
+        ("tc.json", '[{"kind": "netem", "dev": "eth0"}]', "the output of tc -j qdisc", "give its rate"),
+        (
+            "tc.txt",
+            "qdisc netem 8001: dev eth0 root refcnt 2 limit 1000 delay 5ms",
+            "the output of tc",
+            "give",
+        ),
+        ("bench.md", LLAMA_BENCH, "the output of llama-bench", "device import"),
+        (
+            "bench.csv",
+            "build_commit,model_type,n_gen,avg_ts\na,b,1,2\n",
+            "the output of llama-bench",
+            "device",
+        ),
+        ("bench.json", '[{"model_type": "a", "avg_ts": 1}]', "the output of llama-bench", "device import"),
+        (
+            "bench.jsonl",
+            '{"model_type": 1, "avg_ts": 1}\n{"avg_ts": 1}',
+            "the output of llama-bench",
+            "device",
+        ),
     ],
 )
-def test_a_file_of_another_program_is_refused_by_its_name_with_what_is_read(text: str, name: str) -> None:
-    form: topologies.Format = "json" if text[0] in "{[" else "yaml"
+def test_a_file_of_another_program_is_refused_by_its_name_with_what_is_read(
+    file: str, text: str, name: str, instead: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text, encoding="utf-8")
     with pytest.raises(
-        SpecError, match=f"x: is {name}, which is no cluster here: .*; expected a cluster file"
+        SpecError, match=f"^{file}: is {name}.*, no cluster here: {instead}.*; expected a cluster"
     ):
-        topologies.parse_drawing(text, "x", form)
+        topologies.load(tmp_path / file)
+
+
+def test_a_drawing_that_the_editor_takes_for_graphml_is_refused_by_its_name_too() -> None:
+    with pytest.raises(SpecError, match=r"^x: is a scenario of CORE, no cluster here"):
+        read(DECLARED + '<scenario name="x"/>', "graphml", "x")
+
+
+def test_a_file_that_nobody_knows_is_refused_with_what_is_read(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("from,to\na,b\n", encoding="utf-8")
+    with pytest.raises(
+        SpecError, match=r"edges.csv: no valid TOML: .*; expected a cluster file \(TOML, YAML"
+    ):
+        topologies.load(tmp_path / "edges.csv")

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from topologies.drawn import Drawn
+from engine.domain.errors import SpecError
+from topologies.drawn import Drawn, refusal
 from topologies.foreign.build import Defaults, Graph, drawing_of
 from topologies.foreign.graphs import read_gml, read_graphml
 from topologies.foreign.miniedit import read_miniedit
+from topologies.foreign.others import known_as
 
 Kind = Literal["mn", "graphml", "gml"]
 KINDS: tuple[Kind, ...] = ("mn", "graphml", "gml")
@@ -33,4 +35,10 @@ def kind_of(filename: str) -> Kind | None:
 
 def parse(text: str, kind: Kind, where: str, defaults: Defaults | None = None) -> Drawn:
     """The drawing in `text`, of which the caller limits the length. Errors (`SpecError`) call it `where`."""
-    return drawing_of(_READERS[kind](text, where), where, defaults or Defaults())
+    try:
+        graph = _READERS[kind](text, where)
+    except SpecError as error:
+        if said := known_as(text):
+            raise refusal(where, said) from error
+        raise
+    return drawing_of(graph, where, defaults or Defaults())
