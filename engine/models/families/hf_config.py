@@ -12,7 +12,7 @@ from engine.models.families.family import Family, fields_of
 from engine.models.families.keys import an_object, refused, shown
 from engine.models.families.registry import family
 from engine.models.families.rope import rope_config
-from engine.models.families.unsupported import check_plain
+from engine.models.families.unsupported import plain
 
 WRAPPED = {"gemma3": "gemma3_text"}
 """Kinds of models that read pictures too, and the family of the language model in them, which is all that is
@@ -37,8 +37,7 @@ def spec_of_config(name: str, config: Mapping[str, Any], where: str) -> ModelSpe
             f"{where}: auto_map asks for remote code, which is never run: delete the key, because "
             f"transformers has the family {row.name} itself."
         )
-    check_plain(config, where)
-    outer = config
+    outer = config = plain(config, where)
     if kind in WRAPPED:
         config, where = _text_of(row, config, where)
     fields = {**row.fixed, **fields_of(row, config, where), "dtype": _dtype(outer)}

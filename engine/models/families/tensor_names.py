@@ -64,6 +64,23 @@ def stored_shape(model: ModelSpec, name: str, stored: StoredTensor, full_shape: 
     return [model.num_experts, *shape] if stored.stacked else shape
 
 
+PACKED_NUMBERS = 32
+"""How many numbers of a row share a scale where weights are packed (`packed_shapes`)."""
+
+
+def packed_shapes(
+    model: ModelSpec, name: str, stored: StoredTensor, full_shape: Sequence[int]
+) -> dict[str, list[int]]:
+    """The shapes of the tensors in place of a stacked `stored` one whose matrices are in MXFP4, by the ends
+    of their names: rows are outputs there, and two numbers of 4 bits are a byte. {} for what is never packed.
+    """
+    if not stored.stacked or len(full_shape) != 2:
+        return {}
+    rows = rows_in_file(model, name, stored, full_shape[0]).total
+    scales = [model.num_experts, rows, -(-full_shape[1] // PACKED_NUMBERS)]
+    return {"_blocks": [*scales, PACKED_NUMBERS // 2], "_scales": scales}
+
+
 def candidates(model: ModelSpec, stored: StoredTensor) -> tuple[str, ...]:
     """Names under which files have `stored`: in today's and older spelling, with and without prefix."""
     row = family(model.family)

@@ -22,11 +22,14 @@ REASONS = {
 }
 """Families that people ask for, and what of them no operation computes."""
 
+MXFP4 = "mxfp4"
+RESTORED = {"gpt_oss": MXFP4}
+"""Families with weights that a library has quantised and that are restored when they are read."""
 METHODS = {
     "awq": "AWQ",
     "gptq": "GPTQ",
     "fp8": "FP8",
-    "mxfp4": "MXFP4",
+    MXFP4: "MXFP4",
     "bitsandbytes": "bitsandbytes",
     "compressed-tensors": "compressed-tensors",
 }
@@ -38,13 +41,19 @@ def why_not(kind: str) -> str:
     return f"{reason}, which no operation computes" if reason else "no such family"
 
 
-def check_plain(config: Mapping[str, Any], where: str) -> None:
-    """Refuse weights that a library has quantised; raises `SpecError` with what to do instead."""
+def plain(config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """`config` without the key of packed weights that are restored when they are read. Raises `SpecError`,
+    with what to do instead, for others that a library has quantised.
+    """
+    left = dict(config)
     for key in ("quantization_config", "quantization"):  # MLX writes the second, and in newer files both
         found = config.get(key)
         if found:
             settings: Mapping[str, Any] = found if isinstance(found, dict) else {}
             method = settings.get("quant_method")
+            if method is not None and method == RESTORED.get(str(config.get("model_type"))):
+                del left[key]
+                continue
             named = METHODS.get(method, "another library") if isinstance(method, str) else "MLX"
             bits = _nearest_bits(settings, method)
             raise SpecError(
@@ -52,6 +61,7 @@ def check_plain(config: Mapping[str, Any], where: str) -> None:
                 f"--weight-bits {bits}, or, for random weights alone, delete the key and use "
                 f"--weights random --weight-bits {bits}."
             )
+    return left
 
 
 def _nearest_bits(settings: Mapping[str, Any], method: Any) -> int:

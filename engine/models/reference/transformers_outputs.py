@@ -20,7 +20,7 @@ from engine.models.families.tensor_names import candidates, rows_in_file, stored
 from engine.models.inputs.library_tokenizer import library_ids
 from engine.models.inputs.prompts import is_chat, pixels_of, requests_of, tokenised_text
 from engine.models.reference.choices import next_token
-from engine.models.weights.directory import CONFIG, read_spec
+from engine.models.weights.directory import CONFIG, read_json, read_spec
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def library_model(spec: RunSpec) -> Any:
     that is read differently here is seen. Raises `SpecError` if that file no longer describes `spec.model`.
     """
     import torch
-    from transformers import AutoConfig
+    from transformers import AutoConfig, Mxfp4Config
     from transformers.initialization import no_init_weights
 
     from engine.models.weights.store import InBits, source_of
@@ -133,11 +133,13 @@ def library_model(spec: RunSpec) -> Any:
     model, kind, directory = spec.model, _library_class(spec.model), spec.weights.directory
     dtype, local = getattr(torch, model.dtype), {"local_files_only": True, "trust_remote_code": False}
     # experts one by one: the library's grouped products ask for sizes that are multiples of 16 bytes
-    how = {"experts_implementation": "eager"} if model.num_experts else {}
+    how: dict[str, Any] = {"experts_implementation": "eager"} if model.num_experts else {}
     if directory:
         _check_unchanged(model, Path(directory))
     source = source_of(spec.weights, spec.seed)
     if spec.weights.kind == "directory":
+        if read_json(Path(directory) / CONFIG).get("quantization_config"):
+            how["quantization_config"] = Mxfp4Config(dequantize=True)
         found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **how, **local).eval()
         if model.weight_bits:
             fill(found, model, InBits(source))

@@ -7,6 +7,7 @@ data. So a broken directory is refused before anything is loaded, and without im
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 from math import prod
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.models.families.tensor_names import candidates, stored_as, stored_shape
+from engine.models.families.tensor_names import candidates, packed_shapes, stored_as, stored_shape
 from engine.models.weights.directory import weight_files
 from engine.ops.layout import tensor_parts, whole_model
 
@@ -25,6 +26,8 @@ MAX_COUNT = 2**63 - 1
 """Most elements along an axis, and most bytes: as large as a file's length can be."""
 ELEMENT_BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 """Data types of weights that are loaded, as safetensors calls them."""
+PACKED_BYTES = {"U8": 1}
+"""Those of packed weights and of their scales."""
 MAX_SHOWN_CHARS = 200
 """Characters of a tensor's name that a refusal shows."""
 CHUNK_BYTES = 1 << 24
@@ -52,26 +55,38 @@ def check_weights(directory: Path, model: ModelSpec) -> None:
     for piece in whole_model(model):
         for part in tensor_parts(model, piece):
             place = stored_as(model, part.name)
-            entry = _found(directory, model, stored, candidates(model, place))
-            expected = tuple(stored_shape(model, part.name, place, part.full_shape))
-            if entry.shape != expected:
-                raise SpecError(
-                    f"{entry.file}: {part.name} of {model.name} has shape {list(entry.shape)}, expected "
-                    f"{list(expected)}."
-                )
+            names = candidates(model, place)
+            shapes = {"": stored_shape(model, part.name, place, part.full_shape)}
+            packed = packed_shapes(model, part.name, place, part.full_shape)
+            if any(name + end in stored for name in names for end in packed):
+                shapes = packed
+            for end, expected in shapes.items():
+                ended = tuple(name + end for name in names)
+                entry = _found(directory, model, stored, ended, PACKED_BYTES if end else ELEMENT_BYTES)
+                if list(entry.shape) != expected:
+                    raise SpecError(
+                        f"{entry.file}: {part.name}{end} of {model.name} has shape {list(entry.shape)}, "
+                        f"expected {expected}."
+                    )
     if model.tied_head and model.has_head:
         _check_tie(directory, model, stored)
 
 
-def _found(directory: Path, model: ModelSpec, stored: dict[str, Entry], names: tuple[str, ...]) -> Entry:
+def _found(
+    directory: Path,
+    model: ModelSpec,
+    stored: dict[str, Entry],
+    names: tuple[str, ...],
+    dtypes: Mapping[str, int] = ELEMENT_BYTES,
+) -> Entry:
     found = [name for name in names if name in stored]
     if not found:
         raise SpecError(f"{directory}: has no tensor {names[0]}, which {model.name} needs.")
     if len(found) > 1:
         raise SpecError(f"{directory}: has {found[0]} and {found[1]}, which mean one tensor: keep one.")
     name, entry = found[0], stored[found[0]]
-    if entry.dtype not in ELEMENT_BYTES:
-        known = ", ".join(ELEMENT_BYTES)
+    if entry.dtype not in dtypes:
+        known = ", ".join(dtypes)
         raise SpecError(f"{entry.file}: {name} is stored as {entry.dtype}, expected one of {known}.")
     return entry
 
@@ -146,7 +161,8 @@ def _entry(file: Path, name: str, facts: Any, begin: int, size: int) -> Entry:
         raise _broken(file, f"its header does not say where {name} is")
     if begin + stop > size:
         raise _broken(file, f"{name} ends at byte {begin + stop}, and the file has {size}: it is cut off")
-    if dtype in ELEMENT_BYTES and stop - start != prod(shape) * ELEMENT_BYTES[dtype]:
+    each = (ELEMENT_BYTES | PACKED_BYTES).get(dtype)
+    if each and stop - start != prod(shape) * each:
         raise _broken(file, f"{name} has {stop - start} bytes, which are not its {list(shape)} of {dtype}")
     return Entry(file, dtype, shape, begin + start, begin + stop)
 

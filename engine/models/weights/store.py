@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,9 +16,17 @@ from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Bits, Slice, contains
 from engine.domain.spec import WeightsRef
-from engine.models.families.tensor_names import candidates, rows_in_file, stored_as, stored_shape
+from engine.models.families.tensor_names import (
+    PACKED_NUMBERS,
+    candidates,
+    packed_shapes,
+    rows_in_file,
+    stored_as,
+    stored_shape,
+)
 from engine.models.weights.directory import weight_files
 from engine.models.weights.drawn import DTYPES, RandomSource
+from engine.models.weights.mxfp4 import restored
 from engine.models.weights.quantise import quantise
 from engine.ops.layout import TensorPart, tensor_parts
 from engine.ops.sizes import bits_of
@@ -54,28 +62,52 @@ class DirectorySource:
     def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
         stored = stored_as(model, part.name)
         names = candidates(model, stored)
-        name = next((name for name in names if name in self.files), None)
-        if name is None:
-            raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
-        tensor = self.files[name].get_slice(name)
         rows = rows_in_file(model, part.name, stored, part.full_shape[0])
-        shape = stored_shape(model, part.name, stored, part.full_shape)
         ranges = [(0, size) for size in part.full_shape]
         ranges[part.dim] = (part.start, part.stop)
         own = range(rows.first, rows.total, rows.step)[slice(*ranges[0])]
         ranges[0] = (own[0], own[-1] + 1) if own else (0, 0)
+        packed = packed_shapes(model, part.name, stored, part.full_shape)
+        if packed and (name := self._found(names, *packed)):
+            return self._restored(name, packed, stored.expert, ranges)[:: rows.step]
+        name = self._found(names, "")
+        if name is None:
+            raise SpecError(f"{self.directory}: has no tensor {names[0]}, which {model.name} needs.")
         turned = stored.transposed and len(part.full_shape) == 2
         if turned:
             ranges.reverse()
         if stored.stacked:
             ranges.insert(0, (stored.expert, stored.expert + 1))
+        cut = self._cut(name, stored_shape(model, part.name, stored, part.full_shape), ranges)
+        cut = cut[0] if stored.stacked else cut
+        cut = cut.t() if turned else cut
+        return cut[:: rows.step]
+
+    def _found(self, names: Sequence[str], *ends: str) -> str | None:
+        """The first of `names` that is there with all `ends`."""
+        return next((name for name in names if all(name + end in self.files for end in ends)), None)
+
+    def _cut(self, name: str, shape: list[int], ranges: Sequence[tuple[int, int]]) -> Tensor:
+        """The part of a stored tensor in the `ranges` of its first axes. Raises `SpecError` for another
+        shape.
+        """
+        tensor = self.files[name].get_slice(name)
         if list(tensor.get_shape()) != shape:
             actual = list(tensor.get_shape())
             raise SpecError(f"{self.directory}: {name} has shape {actual}, expected {shape}.")
         cut: Tensor = tensor[tuple(slice(start, stop) for start, stop in ranges)]
-        cut = cut[0] if stored.stacked else cut
-        cut = cut.t() if turned else cut
-        return cut[:: rows.step]
+        return cut
+
+    def _restored(
+        self, name: str, shapes: Mapping[str, list[int]], expert: int, ranges: Sequence[tuple[int, int]]
+    ) -> Tensor:
+        """The rows and columns in `ranges` of a matrix in MXFP4."""
+        rows, (start, stop) = ranges
+        first, last = start // PACKED_NUMBERS, -(-stop // PACKED_NUMBERS)
+        where = ((expert, expert + 1), rows, (first, last))
+        blocks, scales = (self._cut(name + end, shape, where) for end, shape in shapes.items())
+        begin = first * PACKED_NUMBERS
+        return restored(blocks[0], scales[0])[:, start - begin : stop - begin]
 
 
 @lru_cache(maxsize=4)

@@ -144,6 +144,7 @@ def test_a_directory_with_only_pickles_is_refused_at_once(tmp_path):
             "of GPTQ are not read: take the model in bfloat16 with --weight-bits 4, or, for random weights",
         ),
         (GPT2 | {"quantization_config": {"quant_method": "fp8"}}, "of FP8 .* --weight-bits 8"),
+        (GPT2 | {"quantization_config": {"quant_method": "mxfp4"}}, "of MXFP4 .* --weight-bits 4"),
         (
             GPT2 | {"quantization": {"group_size": 64, "bits": 6}},
             "quantization: .* of MLX .*--weight-bits 8",
