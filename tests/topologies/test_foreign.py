@@ -300,7 +300,7 @@ DECLARED = '<?xml version="1.0"?>\n<!-- made by hand -->\n<!-- <lab> -->\n'
             "a Python script of Mininet",
             "draw it in MiniEdit",
         ),
-        ("net.cc", '#include "ns3/core-module.h"\n', "a script of ns-3", "draw"),
+        ("net.cc", '#include "ns3/core-module.h"\nusing namespace ns3;\n', "a script of ns-3", "draw"),
         ("a.json", '{"start": {}, "intervals": [], "end": {}}', "the output of iperf3 --json", "--scenario"),
         ("iperf.txt", IPERF3, "what iperf prints", "--scenario FILE@LINK"),
         ("tc.json", '[{"kind": "netem", "dev": "eth0"}]', "the output of tc -j qdisc", "give its rate"),

@@ -8,6 +8,7 @@ from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 from engine.domain.errors import SpecError
+from engine.domain.model import in_bits
 from engine.domain.plan import Slice
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
@@ -75,8 +76,10 @@ def test_experts_in_mxfp4_are_those_that_transformers_restores_whole_and_in_any_
             assert torch.equal(got[down_key], down[expert].T[:, start:stop])
 
 
-def test_a_model_with_experts_in_mxfp4_gives_the_logits_of_transformers(packed):
-    model, weights = catalogue.resolve(str(packed[0]))
+@pytest.mark.parametrize(("kind", "bits"), [(None, None), (None, 8), ("random", None)])
+def test_a_model_with_experts_in_mxfp4_gives_the_logits_of_transformers(packed, kind, bits):
+    model, weights = catalogue.resolve(str(packed[0]), kind)
+    model = in_bits(model, bits)
     spec = RunSpec(
         cluster=LAPTOP,
         model=model,
