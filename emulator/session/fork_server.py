@@ -28,6 +28,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from emulator.host.enter import Room, enter_or_end, raise_priority, room_from
 from emulator.host.priority import STARTER_VARIABLE
+from emulator.host.refused_calls import refuse_calls
 from emulator.session.turns import INHERITED
 from emulator.session.view import ROOT, SESSION_CODE
 from engine.domain.errors import HostError
@@ -256,6 +257,7 @@ def run(request: dict[str, Any], parent: int, files: Sequence[int]) -> NoReturn:
         os.environ.update(request["environment"] | held)
         tempfile.tempdir = None  # what the server has imported may have asked where it could write
         enter_or_end(room_from(request["room"])._replace(parent=parent))
+        refuse_calls()
         importlib.import_module(request["module"]).main(mine)
         status = 0
     except BaseException:  # nothing of the server may go on in this process

@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import platform
 import resource
 import socket
 import sys
@@ -11,6 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from emulator.host.priority import run_in_real_time
@@ -110,6 +112,27 @@ def reach(secrets: list[str], sockets: list[str], libraries: str) -> dict[str, o
         "cache": os.path.relpath(libraries, os.environ["XDG_CACHE_HOME"]),
         "processes": most,
         "more": error_of(lambda: resource.setrlimit(resource.RLIMIT_NPROC, (most, most + 1))),
+    }
+
+
+def doors() -> dict[str, str]:
+    """What the kernel says to sockets of families that no namespace divides, and to keys of the starter."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    keyctl = {"x86_64": 250, "aarch64": 219}[platform.machine()]
+
+    def calls(*arguments: object) -> None:
+        if libc.syscall(*arguments) < 0:
+            raise OSError(ctypes.get_errno(), "")
+
+    def opens(family: str) -> None:
+        kinds = {"AF_ALG": socket.SOCK_SEQPACKET, "AF_NETLINK": socket.SOCK_RAW}
+        socket.socket(getattr(socket, family), kinds.get(family, socket.SOCK_DGRAM)).close()
+
+    families = ("AF_VSOCK", "AF_ALG", "AF_UNIX", "AF_INET", "AF_NETLINK", "AF_PACKET")
+    return {
+        **{family: error_of(partial(opens, family)) for family in families},
+        "keyring": error_of(lambda: calls(keyctl, 0, -3, 0)),  # the number of the session keyring: keyctl(2)
+        "io_uring": error_of(lambda: calls(425, 1, ctypes.create_string_buffer(256))),
     }
 
 

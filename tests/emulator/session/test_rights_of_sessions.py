@@ -1,6 +1,7 @@
 """No process of an emulation has rights on this machine that an ordinary user lacks; whoever starts it."""
 
 import os
+import platform
 import socket
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from emulator.host.enter import MOST_PROCESSES
 from emulator.host.leftovers import Process, children
+from emulator.host.refused_calls import NUMBERS
 from emulator.host.rights import IDENTITY, grants, is_machine_root, rights
 from emulator.session import view
 from emulator.session.calls import call
@@ -123,6 +125,16 @@ def test_a_sessions_own_code_reaches_no_home_no_agent_and_no_code_of_other_proce
     assert found["read"] == found["connect"] == ["ENOENT", "ENOENT"]
     assert found["library"] == "EROFS" and found["cache"] == "../compiled"
     assert found["processes"] <= MOST_PROCESSES and found["more"] == "EPERM"
+
+
+@pytest.mark.skipif(
+    platform.machine() not in NUMBERS, reason="the numbers of this processor's calls are unknown"
+)
+def test_a_session_opens_no_socket_past_its_network_and_no_key_of_its_starter() -> None:
+    found = call(session_bodies.doors)
+    assert found.pop("keyring") == found.pop("io_uring") == "ENOSYS"
+    assert {name for name, error in found.items() if error == "EAFNOSUPPORT"} == {"AF_VSOCK", "AF_ALG"}
+    assert not any(found[name] for name in ("AF_UNIX", "AF_INET", "AF_NETLINK", "AF_PACKET"))
 
 
 def test_a_session_that_was_started_where_secrets_are_does_not_see_them_either(
