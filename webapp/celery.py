@@ -63,6 +63,8 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
+    # So it does for one that refuses, as a replica does until it is the master again.
+    broker_channel_error_retry=True,
     # Whoever can write to Redis could else command every worker, whatever its queue.
     worker_enable_remote_control=False,
     task_publish_retry=False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import resource
 import time
 import uuid
@@ -22,6 +23,7 @@ from celery.signals import worker_process_init
 
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import EdgeLoomError, HostError, PlanError, SpecError
+from webapp.base import core_wait
 from webapp.base.errors import TooMany, Unavailable
 from webapp.base.redis import check_writable, client, pop, push, redis_needed
 from webapp.celery import app
@@ -42,8 +44,6 @@ GRACE_S = 5
 """Seconds from the sentence about a time limit to the end of a process that does not react to it."""
 MEMORY_BYTES = 3 * 2**30
 """What a planning process may allocate."""
-BUSY_FRAC = 0.5
-"""A question that met its time limit with less of a core than this was held up by others: one asks again."""
 BUSY = "busy"
 ERRORS: dict[str, type[EdgeLoomError]] = {
     error.__name__: error for error in (SpecError, PlanError, HostError)
@@ -166,15 +166,16 @@ class Question(Task):  # type: ignore[misc]
     def answer(self, *arguments: Any) -> dict[str, Any]:
         """What the function returns, or why it returns nothing: an error as a message."""
         remedy = "ask for fewer requests, tokens or devices."
-        began_s = time.process_time()
+        waited_s = core_wait.waited_s(os.getpid())
         try:
             answer: dict[str, Any] = self.run(*arguments)
         except EdgeLoomError as error:
             return error_message(error)
         except SoftTimeLimitExceeded:
-            used_s = time.process_time() - began_s
-            if used_s < BUSY_FRAC * self.soft_time_limit:
-                busy = f"The machine is busy: this got {used_s:.1f} s of a core in {self.soft_time_limit} s."
+            waited_s = core_wait.waited_s(os.getpid()) - waited_s
+            if core_wait.is_starved(waited_s, self.soft_time_limit):  # one asks again
+                limit = f"{self.soft_time_limit} s"
+                busy = f"The machine is busy: this waited {waited_s:.1f} of {limit} for a core."
                 return {"error": BUSY, "detail": busy}
             return error_message(HostError(f"This takes more than {self.soft_time_limit} s: {remedy}"))
         except MemoryError:

@@ -240,7 +240,6 @@ def test_a_question_that_meets_a_limit_is_answered_with_a_sentence(
 
     task = celery.tasks["plan.plan_run"]
     monkeypatch.setattr(task, "run", compute)
-    monkeypatch.setattr(answers.time, "process_time", iter((7.0, 7.0 + 29.0)).__next__)
     with pytest.raises((HostError, PlanError), match=sentence):
         answers.answer_of(json.loads(json.dumps(task.answer())))
 
@@ -251,8 +250,9 @@ def test_a_question_that_a_busy_machine_held_up_may_be_asked_again(monkeypatch: 
 
     task = celery.tasks["plan.plan_run"]
     monkeypatch.setattr(task, "run", compute)
-    monkeypatch.setattr(answers.time, "process_time", iter((7.0, 7.0 + 2.0)).__next__)
-    with pytest.raises(Unavailable, match=r"is busy: this got 2\.0 s of a core in 30 s") as refused:
+    waits = iter((7.0, 7.0 + 28.0))
+    monkeypatch.setattr(answers.core_wait, "waited_s", lambda pid: next(waits))
+    with pytest.raises(Unavailable, match=r"is busy: this waited 28\.0 of 30 s for a core") as refused:
         answers.answer_of(json.loads(json.dumps(task.answer())))
     assert refused.value.retry_s
 

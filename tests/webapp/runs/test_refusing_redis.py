@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from engine.domain.events import EVENTS
-from tests.support.refusing_redis import REFUSALS, full
+from tests.support.refusing_redis import REFUSALS, full, replica
 from tests.support.web import Browser, RedisServer, Worker, person, recorded, request_body, wait_until
 from webapp.base.errors import Unavailable
 from webapp.base.redis import push, redis_needed
@@ -91,6 +91,20 @@ def test_a_run_goes_on_and_keeps_its_events_and_its_report(
     kept = [event for batch in history(run.pk, 0) for event in EVENTS.validate_json(batch.events)]
     passed = [event for event in events if not recording.is_ending(event)]
     assert [event for event in kept if event in passed] == passed
+
+
+def test_a_worker_waits_for_a_redis_that_has_become_a_replica(
+    own_redis: RedisServer, planning_as_it_is: None, alice: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with Worker("plan", tmp_path_factory.mktemp("plan")) as worker:
+        process = worker.process
+        assert process is not None
+        with replica(own_redis):
+            wait_until(
+                lambda: process.poll() is not None or "Trying to reconnect" in worker.log.read_text(), "it"
+            )
+        assert process.poll() is None, "it waits"
+        assert alice.post("/predict", request_body()).status_code == 200
 
 
 @pytest.mark.root
