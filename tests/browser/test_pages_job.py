@@ -8,7 +8,7 @@ from itertools import cycle
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, StorageState
+from playwright.sync_api import Browser, Page, StorageState, expect
 
 from bench.service.browser_probe import wire_bytes
 from edgeloom import Client
@@ -76,6 +76,12 @@ def test_the_pages_of_the_manual_can_be_used_by_everybody(page: Page) -> None:
         page.goto(path)
         assert findings(page) == [], f"{name}, {scheme}"
         assert sideways_px(page) <= 0, name
+
+
+def test_a_telephone_shows_which_page_is_open(page: Page) -> None:
+    page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    page.goto("/machines")
+    expect(page.get_by_test_id("nav-machines")).to_be_in_viewport(ratio=1)
 
 
 def test_the_first_page_needs_little_code(page: Page) -> None:

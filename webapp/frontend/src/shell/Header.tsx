@@ -1,5 +1,6 @@
 import { ActionIcon, Group, Scroller } from '@mantine/core';
 import { IconHelp } from '@tabler/icons-react';
+import { useEffect, useRef } from 'react';
 import { Link, usePage } from '@/components/navigation';
 import type { Session } from '@/api/queries';
 import { ColorSchemeSwitch } from './ColorSchemeSwitch';
@@ -21,6 +22,9 @@ const PAGES = [
 /** The header of every page: navigation, state of the server, the manual about this page, and the user menu. */
 export function Header({ session, help }: { session: Session; help: string }) {
   const path = usePage();
+  const here = useRef<HTMLAnchorElement>(null);
+  // Where the pages do not fit beside each other, they scroll.
+  useEffect(() => here.current?.scrollIntoView({ block: 'nearest', inline: 'center' }), [path]);
   return (
     <header className={classes.header}>
       <Link to="/" className={classes.brand}>
@@ -38,6 +42,7 @@ export function Header({ session, help }: { session: Session; help: string }) {
             return (
               <Link
                 key={to}
+                ref={isHere ? here : undefined}
                 to={to}
                 data-testid={`nav-${id}`}
                 aria-current={isHere ? 'page' : undefined}
