@@ -17,6 +17,7 @@ from engine.strategies.registry import STRATEGIES, strategy
 from tests.support.memory_world import run_in_memory
 from tests.support.one_device import relative_error
 from tests.support.small_cases import star
+from tests.support.spread import ON_ONE_DEVICE, spread_params
 
 FAMILIES = (
     *("qwen2", "mistral", "gemma", "gemma2", "gemma3", "phi3", "smollm3"),
@@ -54,7 +55,9 @@ def one_thread():
 def check(spec, family):
     chosen = strategy(spec.strategy)
     plan = chosen.plan(spec.cluster, spec.model, spec.workload, chosen.Params.parse(spec.params, "here"))
-    source, _ = run_in_memory(spec, plan, requests_of(spec))
+    source, world = run_in_memory(spec, plan, requests_of(spec))
+    nothing_placed = spec.strategy == "expert_parallel" and not spec.model.num_experts
+    assert bool(world.sent) != (spec.strategy in ON_ONE_DEVICE or nothing_placed)
     for index in range(spec.workload.requests):
         if index in source.chosen:  # only ids reached the source
             ids = torch.stack(source.chosen[index]).tolist()
@@ -68,7 +71,7 @@ def check(spec, family):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
 def test_a_strategy_computes_what_transformers_does(chosen, family):
-    spec = spec_of(family, chosen.name, **chosen.lossless_params())
+    spec = spec_of(family, chosen.name, **spread_params(chosen))
     over_heads = chosen.splits_heads and spec.model.qk_norm_over_heads
     refuses = over_heads or (chosen.name == "edgeformer" and spec.model.attention_sinks)
     assert (chosen.supports(spec.cluster, spec.model) is not None) == refuses

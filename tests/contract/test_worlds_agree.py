@@ -18,6 +18,7 @@ from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES
 from tests.support.few import few
 from tests.support.operations import operations
+from tests.support.spread import OWN, spread_params
 
 pytestmark = pytest.mark.timeout(1200)  # the first test waits for all real runs
 
@@ -47,10 +48,11 @@ FAMILIES = {
     "tiny-qwen3": "grouped",
     "tiny-gemma3": "grouped",
     "tiny-llava": "grouped",
+    "tiny-gpt-oss": "mixture",
 }
 """One for each way in which operations, messages and memory differ, and its kind: a decoder, one with grouped
-keys and values, an encoder. Gemma 3 is for those with windows, norms of sums or heads of a free size;
-`test_methods_by_family.py` has the others, in this process.
+keys and values, a mixture of experts, an encoder. Gemma 3 is for those with windows, norms of sums or heads
+of a free size; `test_methods_by_family.py` has the others, in this process.
 """
 WORKLOADS = {
     "one": {"requests": 1, "pattern": "sporadic"},
@@ -58,9 +60,9 @@ WORKLOADS = {
 }
 
 
-SPREAD = {"scheduling": "static", "block_alloc": "even"}
+LENDS = OWN["edgeformer"]
 PARAMS = {
-    "edgeformer": {"spread": {"t_max_mode": "none", **SPREAD}, "lossy": {**SPREAD, "check": "paper"}},
+    "edgeformer": {"spread": LENDS, "lossy": {**LENDS, "t_max_mode": "ratio", "check": "paper"}},
     "edge_only": {"whole": {"bits": "none"}, "8bit": {"bits": "8"}, "4bit": {"bits": "4"}},
     "voltage": {
         "paper": {},
@@ -71,7 +73,7 @@ PARAMS = {
 
 
 def variants_of(strategy):
-    return PARAMS.get(strategy.name, {"": strategy.lossless_params()})
+    return PARAMS.get(strategy.name, {"": spread_params(strategy)})
 
 
 def spec_of(strategy, family, cluster, workload, params=None):

@@ -58,6 +58,7 @@ def test_cases_have_every_strategy_and_family_and_go_to_the_bounds():
     assert {len(spec.cluster.workers) for spec in specs} == set(range(1, MAX_DEVICES + 1))
     assert {spec.model.dtype for spec in specs} == {"float32", "bfloat16"}
     assert {spec.model.weight_bits for spec in specs} == {0, 8, 4}
+    assert {spec.model.num_experts for spec in specs} >= {0, 2, 64}
     assert {spec.workload.assumed_tokens > 0 for spec in specs} == {True, False}
     assert {spec.params.get("kv_pressure", "oom") for spec in specs} == {"oom", "recompute", "offload_kv"}
     assert {spec.workload.pattern for spec in specs} == {"sporadic", "bursty", "poisson", "users"}
