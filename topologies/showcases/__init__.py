@@ -28,6 +28,7 @@ ORDER = (
     "lime",
     "edgeformer",
     "voltage",
+    "experts",
     "mcu",
     "mcu-64",
 )
