@@ -16,6 +16,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -36,6 +37,7 @@ from engine.domain.command_name import COMMAND
 from engine.domain.errors import HostError, SpecError
 from engine.models.weights.manifest import manifest_of
 from webapp.base.redis import REDIS_ERRORS, client, why_away
+from webapp.base.up_lock import holder
 from webapp.clusters.models import StoredModel
 from webapp.clusters.store import store
 from webapp.jobs.announcement import announced
@@ -78,8 +80,11 @@ def backup(target: Path) -> dict[str, int]:
             for path in sorted(settings.MACHINES_DIR.glob("*.json")):
                 archive.add(path, f"machines/{path.name}")
         draft.rename(target)
+    except OSError as error:
+        raise HostError(f"{target} was not written: {error}.") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):  # there is no such directory
+            draft.unlink(missing_ok=True)
     return rows
 
 
@@ -195,6 +200,8 @@ def _restore(source: Path, folder: Path, replace: bool) -> dict[str, int]:
             f"The database has data already: {COMMAND} restore FILE --replace deletes all of it and "
             "restores the backup in its place."
         )
+    if User.objects.exists() and (running := holder(settings.STATE_DIR)):  # its Redis only it can ask
+        raise HostError(f"EdgeLoom runs here ({running}): stop it and every worker, then restore.")
     for place in sorted((folder / "models").glob("*")):
         if manifest_of(place).digest != place.name:
             raise SpecError(f"{source}: the model {place.name[:12]} is not what its digest says.")

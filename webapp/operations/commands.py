@@ -11,7 +11,7 @@ from pathlib import Path
 from engine.cli.command import Command
 from engine.cli.long_work import LongWork
 from engine.domain.command_name import COMMAND
-from engine.domain.errors import SpecError
+from engine.domain.errors import HostError, SpecError
 from engine.domain.units import MEGA
 from engine.models.catalogue import packaged, packaged_names
 from engine.models.fetching import fetch, fetched_directory
@@ -23,6 +23,22 @@ def start_django() -> None:
 
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     django.setup()
+
+
+def open_database() -> None:
+    """Start Django, and check that a server has made its tables. Raises `HostError`."""
+    start_django()
+    from django.db import DatabaseError, connection
+
+    try:
+        is_there = "auth_user" in connection.introspection.table_names()
+    except DatabaseError as error:
+        raise HostError(f"The database does not answer: {error}") from error
+    if not is_there:
+        raise HostError(
+            f"{connection.settings_dict['NAME']} has no data of EdgeLoom: set LOOM_STATE_DIR or DATABASE_URL "
+            f"as the server has it, or start {COMMAND} up once."
+        )
 
 
 # Models -------------------------------------------------------------------------------------------
@@ -41,7 +57,7 @@ def add_models_arguments(parser: argparse.ArgumentParser) -> None:
 def run_models(args: argparse.Namespace) -> int:
     if args.action == "fetch":
         return fetch_model(args.name)
-    start_django()
+    open_database()
     from webapp.clusters import model_library
     from webapp.clusters.models import StoredModel
 
@@ -84,7 +100,7 @@ def add_backup_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_backup(args: argparse.Namespace) -> int:
-    start_django()
+    open_database()
     from webapp.operations.backup import backup
 
     directory = args.file if args.file.is_dir() else None
@@ -118,7 +134,7 @@ def run_restore(args: argparse.Namespace) -> int:
 
 # Upkeep -------------------------------------------------------------------------------------------
 def run_tidy(args: argparse.Namespace) -> int:
-    start_django()
+    open_database()
     from webapp.operations.upkeep import tidy
 
     sys.stdout.write(f"Deleted {', '.join(f'{count} {what}' for what, count in tidy().items())}.\n")
@@ -130,7 +146,7 @@ def add_password_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run_password(args: argparse.Namespace) -> int:
-    start_django()
+    open_database()
     from webapp.accounts.forgotten import new_password
 
     sys.stdout.write(f"{args.person} logs in with {new_password(args.person)} now (shown only this once)\n")

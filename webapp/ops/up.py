@@ -23,6 +23,7 @@ from engine.domain.state_directory import state_directory
 from engine.plugins.installed import not_named
 from webapp.base import private
 from webapp.base.front_end import why_no_pages
+from webapp.base.up_lock import UP_LOCK
 from webapp.ops import debian, first_model, services
 from webapp.ops.health import HealthWatch, answers_http
 from webapp.ops.places import FRONTEND, PREPARED, PYTHON, ROOT, OpsError, echo, shown
@@ -147,7 +148,7 @@ def only_one(directory: Path, url: str) -> Iterator[None]:
     """
     private.close(directory)
     private.check_writable(directory)
-    with open_lock(directory / "up.lock") as lock:
+    with open_lock(directory / UP_LOCK) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

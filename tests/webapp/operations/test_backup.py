@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -24,6 +26,8 @@ from webapp.events import stream
 from webapp.events.models import EventSegment
 from webapp.jobs.announcement import Announcement
 from webapp.operations import backup as backups
+from webapp.ops.places import ROOT
+from webapp.ops.up import only_one
 from webapp.runs import services
 from webapp.runs.models import Run
 
@@ -257,6 +261,47 @@ def test_a_backup_whose_model_was_changed_changes_nothing(
         backups.restore(packed(folder), replace=True)
     assert rows() == full
     assert sorted(path.name for path in Path(settings.MODEL_STORE).iterdir()) == before
+
+
+def test_a_backup_into_a_directory_that_is_not_there_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    for target in (tmp_path / "none" / "a.backup", Path("/dev/null/a.backup")):
+        with pytest.raises(HostError, match=f"{target} was not written: .*ot a directory|No such file"):
+            backups.backup(target)
+
+
+def test_nothing_is_replaced_below_an_up_whose_redis_nobody_else_knows(
+    full: dict[str, list[str]], tmp_path: Path, settings: Any
+) -> None:
+    file = tmp_path / "a.backup"
+    backups.backup(file)
+    settings.STATE_DIR = tmp_path / "state"
+    settings.STATE_DIR.mkdir()
+    with (
+        only_one(settings.STATE_DIR, "http://127.0.0.1:8000"),
+        pytest.raises(HostError, match=r"runs here \(process \d+, http://127\.0\.0\.1:8000\): stop it"),
+    ):
+        backups.restore(file, replace=True)
+    assert rows() == full
+    backups.restore(file, replace=True)
+
+
+@pytest.mark.parametrize("command", [["password", "eve"], ["backup", "a.backup"], ["tidy"]])
+def test_a_command_where_no_server_has_been_is_refused_in_a_sentence(
+    command: list[str], tmp_path: Path
+) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "DATABASE_URL"}
+    environment["LOOM_STATE_DIR"] = str(tmp_path / "state")
+    (tmp_path / "state").mkdir()
+    done = subprocess.run(
+        (sys.executable, str(ROOT / "loom"), *command),
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "edgeloom.sqlite3 has no data of EdgeLoom: set LOOM_STATE_DIR" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_nothing_is_restored_below_running_workers(
