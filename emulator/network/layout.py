@@ -16,6 +16,8 @@ from engine.domain.cluster import ClusterSpec
 RTO_MIN_S = 0.2
 """Least retransmission timeout of TCP, virtual seconds: Linux's default (include/net/tcp.h, TCP_RTO_MIN)."""
 
+FIRST_METRIC = 1000
+"""The metric of routes before they are renewed; the kernel takes the route of the smallest."""
 
 Direction = tuple[int, bool]
 """One direction of a link: the link's index, and whether it is a→b."""
@@ -65,14 +67,20 @@ class NetworkLayout(NamedTuple):
         return ("link set lo up", f"address add {node.address}/32 dev lo")
 
 
-def network_layout(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False) -> NetworkLayout:
+def network_layout(
+    cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = False, renewals: int = 0
+) -> NetworkLayout:
     """Name nodes d0, d1, … in rank order and s0, s1, …, interfaces d0-eth0, d0-eth1, … in link order.
 
     With `dilation` D routes make TCP's retransmission timer D times as long. Where packets may be lost
     (`lossy`) every frame is acknowledged at once: otherwise a window of one frame waits for the delayed
     acknowledgement timer of 40 ms of wall time, which cannot be dilated.
+
+    Routes that were renewed come before the older ones, which stay: with its route the kernel would take an
+    open connection's interface away, and cut what is sent next into segments of 36 bytes.
     """
     timers = f"rto_min {max(1, round(RTO_MIN_S * dilation * 1e3))}ms" + " quickack 1" * lossy
+    settings = f"metric {FIRST_METRIC - renewals} {timers}"
     names = {device.name: f"d{rank}" for rank, device in enumerate(cluster.devices)}
     names |= {switch.name: f"s{index}" for index, switch in enumerate(cluster.switches)}
     addresses = {device.name: _address(0, rank) for rank, device in enumerate(cluster.devices)}
@@ -92,7 +100,7 @@ def network_layout(cluster: ClusterSpec, dilation: float = 1.0, lossy: bool = Fa
         for spec_name in names
     )
     batches = {
-        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses, timers)
+        interface.name: _batch(cluster, node, interface, ends[interface.link], addresses, settings)
         for node in nodes
         for interface in node.interfaces
     }
@@ -105,7 +113,7 @@ def _batch(
     interface: Interface,
     ends: tuple[Interface, Interface],
     addresses: dict[str, str],
-    timers: str,
+    settings: str,
 ) -> tuple[str, ...]:
     """Routes of `node` that leave by `interface`: the devices behind it, and a switch next door."""
     link = cluster.links[interface.link]
@@ -128,7 +136,7 @@ def _batch(
         )
         window = _window(cluster, ranks.get(node.spec_name), ranks.get(destination))
         route = f"route replace {addresses[destination]}/32 dev {interface.name} src {node.address}"
-        lines.append(f"{route} {timers}{window}")
+        lines.append(f"{route} {settings}{window}")
     return tuple(lines)
 
 

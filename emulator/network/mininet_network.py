@@ -61,6 +61,7 @@ class MininetNetwork:
         self._lossy = any(map(is_lossy, cluster.links)) or any(
             isinstance(change, SetLoss) and change.loss_frac for change in changes
         )
+        self._renewals = 0
         self.layout: NetworkLayout = network_layout(cluster, dilation, self._lossy)
         self._outages = Outages(cluster)
         self.directions = [(link, forward) for link in range(len(cluster.links)) for forward in (True, False)]
@@ -190,7 +191,8 @@ class MininetNetwork:
 
     def _renew_routes(self) -> None:
         """Set frames, timers and acknowledgements anew; flushing routes makes open connections use them."""
-        self.layout = network_layout(self.cluster, self.dilation, self._lossy)
+        self._renewals += 1
+        self.layout = network_layout(self.cluster, self.dilation, self._lossy, self._renewals)
         up = [end for pair in self.layout.ends for end in pair if end.link not in self.down]
         self._ip(
             {

@@ -24,6 +24,7 @@ from tests.support.datagrams import Datagrams
 from tests.support.tries import largest, least, tries
 
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
+DATA_SEGMENTS_AT = 156  # tcpi_data_segs_out
 NEAR = 0.05
 """A measured rate that is off by no more is the asked one."""
 WINDOW_S = 0.2
@@ -39,6 +40,32 @@ def dilated(spec: dict[str, Any], dilation: float) -> tuple[list[Any], float, li
         network.measure()
         network.dilate(dilation)
         return _shapes(network), _timer_s(network), network.measure()
+
+
+def segments_around(spec: dict[str, Any], loss_frac: float) -> list[int]:
+    """The segments in which an open connection sends two thousand bytes: at first, after the network is set
+    to another dilation, and after a link has got a loss.
+    """
+    with opened(spec, 1.0) as network:
+        sender, receiver = connection(network, 0, 1)
+        with sender, receiver:
+            counts = [_segments(sender, receiver)]
+            network.dilate(4.0)
+            counts.append(_segments(sender, receiver))
+            network.apply(SetLoss(at_s=0.0, link=network.cluster.links[0].name, loss_frac=loss_frac))
+            counts.append(_segments(sender, receiver))
+            return counts
+
+
+def _segments(sender: socket.socket, receiver: socket.socket) -> int:
+    def sent() -> int:
+        info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
+        return int(struct.unpack_from("I", info, DATA_SEGMENTS_AT)[0])
+
+    before = sent()
+    sender.sendall(bytes(2000))
+    fill(receiver, bytearray(2000))
+    return sent() - before
 
 
 def files_of_devices(spec: dict[str, Any]) -> list[int]:

@@ -40,6 +40,11 @@ def test_the_measured_rate_follows_while_the_link_is_in_use() -> None:
     assert found["backward"] == pytest.approx(20e6, rel=bodies.NEAR)
 
 
+def test_what_an_open_connection_sends_after_a_change_of_routes_is_not_cut_into_tiny_segments() -> None:
+    # 2000 bytes are one segment of 1448 and a second; in segments of 36 they take three times as long
+    assert call(bodies.segments_around, plain(star(2)), 1e-6) == [2, 2, 2]
+
+
 def test_a_cut_link_is_silent_and_a_restored_one_carries_the_old_connection() -> None:
     found = call(bodies.cut_and_restored, plain(star(2)), "n1--hub")
     assert found["down"] == {"links": ["n1--hub"], "up": False}
