@@ -12,7 +12,7 @@ from engine.domain.cluster import ClusterSpec, ComputeModel
 from engine.domain.host_times import HostProfile
 from engine.domain.model import ModelSpec
 from engine.domain.scenario import Scenario
-from engine.domain.values import Count, Positive, Value
+from engine.domain.values import Positive, Value, Whole
 from engine.domain.workload import Workload
 
 
@@ -70,7 +70,7 @@ class RunSettings(Value):
         default="replan",
         description="After a device failed: plan again over the others and go on, or end the run.",
     )
-    seed: Count = 0
+    seed: Whole = Field(default=0, ge=0)
 
 
 class RunSpec(RunSettings):

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
+from pydantic_core import PydanticKnownError
 
 from engine.domain.complaints import field_path, problems
 from engine.domain.errors import SpecError
@@ -20,6 +29,13 @@ def _of_size(number: float) -> float:
     return number
 
 
+def _whole(given: Any) -> Any:
+    """Refuses true and false, which Python takes for 1 and 0."""
+    if isinstance(given, bool):
+        raise PydanticKnownError("int_type")
+    return given
+
+
 Positive = Annotated[float, Field(gt=0), AfterValidator(_of_size)]
 """A number above 0, from 1e-30 to 1e30; in the unit that the field's name ends with."""
 NonNegative = Annotated[float, Field(ge=0), AfterValidator(_of_size)]
@@ -28,6 +44,8 @@ Fraction = Annotated[float, Field(ge=0, le=1)]
 """A share, from 0 to 1."""
 Count = Annotated[int, Field(ge=0)]
 """A whole number from 0 on; a rank, a layer, an amount."""
+Whole = Annotated[int, BeforeValidator(_whole)]
+"""A whole number that a request has, as that of a row in a database."""
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,30}$")]
 
 

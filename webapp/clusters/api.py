@@ -15,7 +15,7 @@ import topologies
 from engine.domain.cluster import ClusterSpec, LinkSpec
 from engine.domain.errors import EdgeLoomError, SpecError
 from engine.domain.model import QuantisedBits
-from engine.domain.values import NonNegative, Positive
+from engine.domain.values import NonNegative, Positive, Whole
 from topologies.foreign import Defaults
 from topologies.formats import MEDIA_TYPES, Format
 from topologies.layout import CanvasLayout, arrange, placed
@@ -42,7 +42,9 @@ class Drawing(Schema):
 
 
 class Edit(Drawing):
-    version: int = Field(description="The version that was edited; 409 if it is not the stored one any more.")
+    version: Whole = Field(
+        description="The version that was edited; 409 if it is not the stored one any more."
+    )
 
 
 class ClusterOut(Drawing):
@@ -83,7 +85,7 @@ class ValidationIn(Schema):
 
 class ShapeIn(Schema):
     shape: Literal["star", "ring", "mesh", "tree"]
-    devices: int = Field(ge=1, le=64)
+    devices: Whole = Field(ge=1, le=64)
     preset: str
     bit_per_s: Positive = 100e6
     delay_s: NonNegative = 0.0

@@ -12,6 +12,7 @@ from engine.advice.planners import PlannerGain
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Figure, Table
 from engine.domain.quantity import Coordinates
+from engine.domain.values import Whole
 from engine.domain.world import World
 from engine.experiments.presentation.figure_values import FigureData
 from engine.experiments.results.best import Best
@@ -46,7 +47,9 @@ class ExperimentIn(Schema):
 class ExperimentEdit(ExperimentIn):
     """A change of an experiment; without `experiment` and `toml` only the name changes."""
 
-    version: int = Field(description="The version that was edited; 409 if it is not the stored one any more.")
+    version: Whole = Field(
+        description="The version that was edited; 409 if it is not the stored one any more."
+    )
 
 
 class ExperimentRow(Schema):

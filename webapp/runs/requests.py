@@ -10,7 +10,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.model import QuantisedBits, computed_bits
 from engine.domain.spec import RunSettings, RunSpec
-from engine.domain.values import Value
+from engine.domain.values import Value, Whole
 from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
@@ -25,7 +25,7 @@ class Pair(Value):
     it) and `cluster`.
     """
 
-    cluster_id: int | None = None
+    cluster_id: Whole | None = None
     cluster: ClusterSpec | None = None
     model: str
     weight_bits: QuantisedBits | None = Field(

@@ -18,7 +18,7 @@ from engine.domain.report import OutcomeKind, RunReport
 from engine.domain.spec import RunSpec
 from engine.domain.stored import Stored, read_plan, read_report, read_spec, upgrade_spec
 from engine.domain.trace import SpanKind
-from engine.domain.values import Fraction, NonNegative, Positive, Value
+from engine.domain.values import Fraction, NonNegative, Positive, Value, Whole
 from engine.experiments.presentation.compared_view import Kind
 from engine.reports.compare import Comparison, RunColumn
 from engine.reports.finding import finding_of
@@ -148,7 +148,7 @@ class PathPiece(Schema):
 
 
 class Grouped(Schema):
-    groups: list[list[int]] = Field(max_length=MOST_LISTED, description="Ids of runs.")
+    groups: list[list[Whole]] = Field(max_length=MOST_LISTED, description="Ids of runs.")
 
     @field_validator("groups")
     @classmethod

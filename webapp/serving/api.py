@@ -8,6 +8,7 @@ from ninja import Router, Schema
 from ninja.responses import Status
 from pydantic import Field
 
+from engine.domain.values import Whole
 from webapp.accounts import audit, rights
 from webapp.accounts.access import UserRequest, operator
 from webapp.base import budgets
@@ -19,7 +20,9 @@ router = Router(tags=["serving"])
 
 class Ask(Schema):
     text: str = Field(min_length=1, max_length=budgets.MAX_PROMPT_CHARS)
-    new_tokens: int | None = Field(default=None, gt=0, description="As many as the run allows, if left out.")
+    new_tokens: Whole | None = Field(
+        default=None, gt=0, description="As many as the run allows, if left out."
+    )
 
 
 class Asked(Schema):

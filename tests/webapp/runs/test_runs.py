@@ -98,6 +98,8 @@ def test_a_stored_cluster_is_run_without_what_is_switched_off_and_frozen(alice: 
         ({"workload": {}}, "workload"),
         ({"scenario": {"changes": [{"kind": "link_down", "at_s": 1, "link": "moon--mars"}]}}, "scenario"),
         ({"cluster": None}, "cluster_id"),
+        ({"cluster": None, "cluster_id": True}, "cluster_id"),
+        ({"seed": True}, "seed"),
         ({"dilation": -1}, "dilation.function-after[positive]"),
         ({"colour": "red"}, "colour"),
         ({"model": "../../../etc"}, "model"),
