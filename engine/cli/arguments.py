@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine.cli.command import Environment
+from engine.cli.compare_command import read_report
 from engine.cli.workload_arguments import add_workload_arguments, workload_fields
 from engine.domain.cluster import ClusterSpec
 from engine.domain.command_name import COMMAND
@@ -21,6 +22,7 @@ from engine.experiments.design.written_out import is_file as has_ending
 from engine.models.catalogue import resolve
 from engine.recorded.files import parse_name
 from engine.recorded.scenarios import each_file, read_scenario
+from engine.strategies.expert_parallel.report import ExpertsReport
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
 
@@ -52,9 +54,9 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--likely-experts",
-        type=int,
-        metavar="M",
-        help="predict a mixture of experts as if rows chose evenly among M experts of each layer (all)",
+        metavar="M|REPORT",
+        help="predict a mixture of experts as if rows chose evenly among M experts of each layer (all), or "
+        "among as many as in a run of expert_parallel, by its report (--json)",
     )
     parser.add_argument(
         "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"
@@ -137,7 +139,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     model, weights = resolve(args.model, args.weights)
     model = in_bits(model, args.weight_bits)
     if args.likely_experts is not None:
-        fields = model.model_dump(mode="json") | {"likely_experts": args.likely_experts}
+        among = _likely_experts(args.likely_experts)
+        fields = model.model_dump(mode="json") | {"likely_experts": among}
         model = ModelSpec.parse(fields, "--likely-experts")
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
@@ -211,6 +214,19 @@ def _spec_in(path: Path) -> RunSpec:
     if isinstance(document.get("spec"), dict):
         document = {"schema": schema_of(document), **document["spec"]}
     return read_spec(document, str(path)).needed()
+
+
+def _likely_experts(text: str) -> int:
+    """A number, or that of the report in a file. Raises `SpecError`."""
+    if text.isdecimal():
+        return int(text)
+    method = read_report(Path(text)).method
+    if not isinstance(method, ExpertsReport) or not method.likely_experts:
+        raise SpecError(
+            f"--likely-experts {text}: expected a number, or the report of a run of a mixture with "
+            "expert_parallel, whose prompt has several tokens."
+        )
+    return method.likely_experts
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, Any]:

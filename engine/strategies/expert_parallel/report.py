@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
+
+from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Count, Value
+from engine.strategies.expert_parallel.choices import calls_of
 from engine.strategies.expert_parallel.plan import ExpertsLayout
 
 USED = "experts_used"
@@ -29,6 +33,11 @@ class ExpertsReport(MethodReport):
     kind: Literal["expert_parallel"] = "expert_parallel"
     host: str
     devices: tuple[DeviceUse, ...]
+    likely_experts: Count = Field(
+        default=0,
+        description="Even choices among so many experts of a layer would have asked as many different ones "
+        "as the routers did; 0: no several rows went through a layer together.",
+    )
 
     @classmethod
     def of(
@@ -54,6 +63,7 @@ class ExpertsReport(MethodReport):
                 DeviceUse(device=cluster.devices[rank].name, experts=count, pairs=pairs)
                 for rank, count, pairs in uses
             ),
+            likely_experts=likely_experts(trace, layout.experts[-1]),
         )
 
     def lines(self) -> tuple[str, ...]:
@@ -61,4 +71,31 @@ class ExpertsReport(MethodReport):
         shares = ", ".join(
             f"{one.device} {one.experts} experts, {one.pairs / total:.0%} of the work" for one in self.devices
         )
-        return (f"Experts of every layer: {shares}.",)
+        found = self.likely_experts
+        chose = f" Rows chose as if evenly among {found} of them (--likely-experts {found})." if found else ""
+        return (f"Experts of every layer: {shares}.{chose}",)
+
+
+def likely_experts(trace: Sequence[Span | Mark], num_experts: int) -> int:
+    """Among how many of `num_experts` the rows of a trace would have to choose evenly and independently for
+    as many different experts as its decisions say; 0 where each was of one row.
+    """
+    calls: Counter[tuple[int, int]] = Counter()
+    asked = 0
+    for item in trace:
+        if isinstance(item, Mark) and item.name == "decided":
+            answer = calls_of(item.facts["answer"])
+            rows = len({row for call in answer for row in call.rows})
+            if rows > 1:
+                calls[rows, sum(call.pairs for call in answer) // rows] += 1
+                asked += sum(call.chosen for call in answer)
+    if not calls:
+        return 0
+
+    def missed(among: int) -> float:
+        expected = sum(
+            count * among * (1 - (1 - each / among) ** rows) for (rows, each), count in calls.items()
+        )
+        return abs(expected - asked)
+
+    return min(range(max(each for _, each in calls), num_experts + 1), key=missed)

@@ -278,6 +278,20 @@ def test_runs_are_compared_against_the_chosen_baseline(loom: Any, tmp_path: Path
     assert [row["path"] for row in data["params"] if row["differs"]] == ["strategy"]
 
 
+def test_the_choices_of_a_recorded_run_are_an_input_of_another_method(loom: Any, tmp_path: Path) -> None:
+    def asked(method: str, *more: object) -> tuple[object, ...]:
+        run = ("predict", "lab-3", "--model", "tiny-qwen3-moe", "--strategy", method, "--prompt-tokens", 9)
+        return (*run, "--new-tokens", 2, *more)
+
+    recorded, again = tmp_path / "recorded.json", tmp_path / "again.json"
+    assert loom(*asked("expert_parallel", "--likely-experts", 4, "--json", recorded)).status == 0
+    found = json.loads(recorded.read_text())["method"]["likely_experts"]
+    assert found == 4
+    assert loom(*asked("gpipe", "--likely-experts", recorded, "--json", again)).status == 0
+    assert json.loads(again.read_text())["spec"]["model"]["likely_experts"] == found
+    refused(loom(*asked("gpipe", "--likely-experts", again)), "again.json: expected a number, or the report")
+
+
 def test_comparing_what_is_no_report_is_refused(loom: Any, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     loom(*PREDICT, "--json", good)

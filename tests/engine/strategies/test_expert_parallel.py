@@ -21,7 +21,7 @@ from engine.program.serve import serve
 from engine.runs.predict import decisions_in, prepare, simulate
 from engine.strategies.expert_parallel.choices import Choices, calls_of
 from engine.strategies.expert_parallel.plan import ExpertsLayout, placement_of
-from engine.strategies.expert_parallel.report import ExpertsReport
+from engine.strategies.expert_parallel.report import ExpertsReport, likely_experts
 from engine.strategies.registry import strategy
 from engine.worlds.calculated import CalculatedWorld
 from engine.worlds.common.source import RealSource
@@ -122,10 +122,24 @@ def test_a_simulation_with_the_choices_of_a_run_does_and_sends_the_same():
     rows = 2 * (9 + 3)  # two requests, three of each one's four tokens fed back
     assert sum(one.pairs for one in report.devices) == 2 * 3 * rows  # layers, experts of a row
     assert [one.experts for one in report.devices] == [2, 2, 2, 2]
+    assert 0 < report.likely_experts <= 8
     assert ExpertsReport.of(CLUSTER, [PlanAt(0.0, prepared.plan)], again) == report
     for kind in ("compute", "send"):
         assert facts(again, kind) == facts(trace, kind)
         assert facts(drawn, kind) != facts(trace, kind)
+
+
+def test_a_report_says_among_how_many_experts_rows_chose():
+    def decided(*calls):
+        return Mark(0.1, "decided", "d0", {"decision": "experts", "answer": [list(call) for call in calls]})
+
+    # Four rows with two of eight each: even choices among M have M·(1 − (1 − 2/M)⁴) different ones, which is
+    # 3.75 for M = 4 and 4.35 for M = 5.
+    alone = decided(("1", 1, 1), ("1", 1, 1))
+    assert likely_experts([alone], 8) == 0
+    assert likely_experts([alone, decided(("f", 4, 1), ("f", 4, 3))], 8) == 4
+    assert likely_experts([decided(("f", 4, 1), ("f", 4, 1))], 8) == 2
+    assert likely_experts([decided(("f", 4, 4), ("f", 4, 4))], 8) == 8
 
 
 def test_experts_are_shared_by_speed_within_the_memory_of_each_device():

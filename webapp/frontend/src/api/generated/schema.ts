@@ -836,6 +836,7 @@ export interface components {
             host: string;
             /** @constant */
             kind: "expert_parallel";
+            likely_experts: number;
         };
         Factor: {
             name: string;
