@@ -30,6 +30,7 @@ from webapp.base.errors import TooMany, Unavailable
 from webapp.clusters.api import router as clusters
 from webapp.clusters.catalogue import router as catalogue
 from webapp.clusters.machines import router as machines
+from webapp.clusters.nodes import router as nodes
 from webapp.clusters.pictures import router as pictures
 from webapp.clusters.scenarios import router as scenarios
 from webapp.experiments.api import router as experiments
@@ -81,6 +82,7 @@ api.add_router("", health)
 api.add_router("/fleet", fleet)
 api.add_router("/models", models)
 api.add_router("/machines", machines)
+api.add_router("/nodes", nodes)
 
 
 def refusal(request: HttpRequest, status: int, detail: str, fields: list[tuple[str, str]]) -> HttpResponse:

@@ -14,15 +14,17 @@ from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from django.urls import re_path  # noqa: E402
 
 from webapp.accounts.sockets import Guard, nowhere  # noqa: E402
+from webapp.clusters.node_socket import node_paths  # noqa: E402
 from webapp.events.consumers import websocket_paths  # noqa: E402
 from webapp.http import uploads  # noqa: E402
 from webapp.http.body_limit import BodyLimit  # noqa: E402
 from webapp.http.handler import OneThreadHandler  # noqa: E402
 
 uploads.begin()
+of_people = Guard(URLRouter([*websocket_paths, re_path("", nowhere)]))  # type: ignore[arg-type]
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(OneThreadHandler()),
-        "websocket": Guard(URLRouter([*websocket_paths, re_path("", nowhere)])),  # type: ignore[arg-type]
+        "websocket": URLRouter([*node_paths, re_path("", of_people)]),  # type: ignore[arg-type]
     }
 )

@@ -1,4 +1,4 @@
-"""The commands of `./loom` that need this machine: run, doctor, calibrate."""
+"""The commands of `./loom` that need this machine: run, doctor, calibrate, node."""
 
 from __future__ import annotations
 
@@ -12,4 +12,5 @@ COMMANDS: tuple[Command, ...] = (
     Command.of(
         "calibrate", "measure this machine and write it as a device", "emulator.cli.calibrate_command"
     ),
+    Command.of("node", "make this machine a node of a server", "emulator.cli.node_command"),
 )

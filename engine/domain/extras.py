@@ -20,6 +20,7 @@ EXTRAS = {
     "pyarrow": "results",
     "xarray": "results",
     "mininet": "emulator",
+    "websockets": "node",
     "networkx": "drawings",
     "PIL": "pictures",
 }

@@ -305,7 +305,7 @@ OTHERS = (
     "models list",
     "advise lab-4 --model demo-lm --prompt-tokens 8", "run lab-4 --model demo-lm --strategy voltage",
     "run lab-4 --model demo-lm --strategy voltage --prompt-tokens 4", "experiment predict scaling",
-    "experiment report scaling", "calibrate", "study --help",
+    "experiment report scaling", "calibrate", "node --join http://127.0.0.1:1 --token node_x", "study --help",
     "predict lab-3 --model minilm --strategy voltage --prompt hi",
 )  # fmt: skip
 

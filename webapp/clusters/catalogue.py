@@ -22,6 +22,7 @@ from engine.reports import metrics
 from engine.reports.metric import Metric
 from engine.strategies.registry import STRATEGIES, origin_of
 from topologies.shapes import SHAPES
+from webapp.clusters import nodes
 from webapp.clusters.machines import machines
 from webapp.clusters.model_library import portable
 from webapp.clusters.models import StoredModel
@@ -75,7 +76,7 @@ def get_catalogue(request: HttpRequest) -> CatalogueOut:
     return CatalogueOut(
         strategies=strategies(),
         models=models(),
-        presets=[*topologies.presets(), *machines()],
+        presets=[*topologies.presets(), *nodes.devices(), *machines()],
         link_presets=list(topologies.link_presets()),
         disk_presets=list(topologies.disk_presets()),
         shapes=list(SHAPES),

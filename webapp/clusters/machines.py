@@ -25,6 +25,7 @@ from webapp.accounts import audit
 from webapp.accounts.access import UserRequest, operator
 from webapp.base.errors import Conflict
 from webapp.base.files import read_machine
+from webapp.clusters.models import Node
 
 logger = logging.getLogger(__name__)
 router = Router(tags=["machines"])
@@ -91,6 +92,8 @@ def import_machine(request: UserRequest, body: MachineIn) -> Status[MachineOut]:
     """Add a machine to the palette. 422 for a file that is no calibration, 409 for a name that is there."""
     calibration = read_machine(body.calibration, "calibration")
     _preset(body.name, calibration, "calibration")
+    if Node.objects.filter(name=body.name).exists():
+        raise Conflict(f"There is a board {body.name}: choose another name.")
     path = settings.MACHINES_DIR / f"{body.name}.json"
     settings.MACHINES_DIR.mkdir(parents=True, exist_ok=True)
     if path.exists():

@@ -1,4 +1,4 @@
-"""A drawn cluster: what it is (`spec`) and how it is drawn (`layout`); and a model that somebody added."""
+"""A drawn cluster, what it is (`spec`) and how it is drawn (`layout`); a model that was added; a node."""
 
 from __future__ import annotations
 
@@ -40,6 +40,33 @@ class StoredModel(models.Model):
 
     class Meta:
         app_label = "fleet"  # the app that its table was made for
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Node(models.Model):
+    """Somebody's board, which may join with the token whose SHA-256 is `digest`.
+
+    `hello` and `beat` are what it last said, dumped `NodeHello` and `NodeBeat`; `device` and `profile` are
+    the halves of its `Calibration`, `caution` what is to be said beside these. `connection` names the
+    WebSocket that it speaks on at present.
+    """
+
+    name = models.CharField(max_length=31, unique=True)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(null=True)
+    connection = models.CharField(max_length=32, blank=True)
+    hello = models.JSONField(null=True)
+    beat = models.JSONField(null=True)
+    device = models.JSONField(null=True)
+    profile = models.JSONField(null=True)
+    caution = models.CharField(max_length=300, blank=True)
+
+    class Meta:
         ordering = ["name"]
 
     def __str__(self) -> str:

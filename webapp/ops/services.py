@@ -70,6 +70,9 @@ def web(host: str = HOST, port: int = PORT) -> Service:
             # Each of 200 viewers of a run would have the same events compressed for itself.
             "--ws-per-message-deflate",
             "false",
+            # Browsers say nothing, and nodes at most so much (`engine/domain/node_messages.py`).
+            "--ws-max-size",
+            "1048576",
         ),
     )
 

@@ -23,7 +23,7 @@ def test_commands_have_distinct_names_and_help() -> None:
     parser = argparse.ArgumentParser()
     for command in COMMANDS:
         command.add_arguments(parser if command.name == "run" else argparse.ArgumentParser())
-    assert [command.name for command in COMMANDS] == ["run", "doctor", "calibrate"]
+    assert [command.name for command in COMMANDS] == ["run", "doctor", "calibrate", "node"]
     assert all(command.help for command in COMMANDS)
 
 

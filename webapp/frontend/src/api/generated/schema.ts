@@ -1544,6 +1544,10 @@ export interface components {
             name: "compute" | "runtime" | "link" | "disk" | "wait";
             predicted_s: number;
         };
+        NewNode: {
+            name: string;
+            token: string;
+        };
         NewToken: {
             /** Format: date-time */
             created_at: string;
@@ -1554,6 +1558,45 @@ export interface components {
             /** @enum {string} */
             role: "viewer" | "operator" | "admin";
             secret: string;
+        };
+        NodeBeat: {
+            available_bytes: number;
+            doing: string;
+            frequency_hz: number | null;
+            /** @constant */
+            kind: "beat";
+            load_1min: number;
+            temperature_celsius: number | null;
+        };
+        NodeHello: {
+            architecture: string;
+            clock_s: number;
+            cores: number;
+            edgeloom: string;
+            host: string;
+            /** @constant */
+            kind: "hello";
+            memory_bytes: number;
+            processor: string;
+            protocol: number;
+            python: string;
+            torch: string;
+        };
+        NodeIn: {
+            name: string;
+        };
+        NodeOut: {
+            beat: components["schemas"]["NodeBeat"] | null;
+            caution: string;
+            connected: boolean;
+            device: components["schemas"]["DeviceSpec"] | null;
+            hello: components["schemas"]["NodeHello"] | null;
+            locked: string | null;
+            name: string;
+            owner: string;
+            seen_at: string | null;
+            /** Format: date-time */
+            valid_until: string;
         };
         Note: {
             /** @enum {string} */

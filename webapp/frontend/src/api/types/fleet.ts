@@ -6,4 +6,6 @@ export type Holder = Schemas['Holder'];
 export type WaitingRun = Schemas['WaitingRun'];
 export type AddedModel = Schemas['AddedModel'];
 export type AddedModels = Schemas['AddedModels'];
+export type Board = Schemas['NodeOut'];
+export type NewBoard = Schemas['NewNode'];
 export type CalibratedMachine = Schemas['MachineOut'];

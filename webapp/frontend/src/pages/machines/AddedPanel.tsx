@@ -28,6 +28,10 @@ interface Kind<Row> {
   /** What removing a row means for others. */
   consequence: string;
   columns: readonly Column<Row>[];
+  /** What removing a row is called; without it, Remove. */
+  removal?: string;
+  /** Whether this person may remove a row; without it, everybody who may write. */
+  mayRemove?: (row: Row) => boolean;
 }
 
 interface Props<Row> {
@@ -57,12 +61,13 @@ export function AddedPanel<Row extends { name: string }>({ kind, rows, error, ex
 
 function AddedTable<Row extends { name: string }>({ kind, rows }: { kind: Kind<Row>; rows: readonly Row[] }) {
   const mayWrite = useMayWrite();
+  const { removal = 'Remove', mayRemove = () => mayWrite } = kind;
   const [dialog, ask] = useConfirm();
   const remove = useChange(kind.keys, (name: string) => api.delete<void>(`${kind.path}/${name}`));
   const question = (name: string) => ({
-    title: `Remove ${name}?`,
+    title: `${removal} ${name}?`,
     text: kind.consequence,
-    action: 'Remove',
+    action: removal,
     onConfirm: () => remove.mutate(name, { onError: refused(name) }),
   });
   return (
@@ -86,12 +91,12 @@ function AddedTable<Row extends { name: string }>({ kind, rows }: { kind: Kind<R
                 <Table.Td key={title}>{cell(row)}</Table.Td>
               ))}
               <Table.Td>
-                {mayWrite && (
-                  <Tooltip label={`Remove ${row.name}`}>
+                {mayRemove(row) && (
+                  <Tooltip label={`${removal} ${row.name}`}>
                     <ActionIcon
                       variant="subtle"
                       color="gray"
-                      aria-label={`Remove ${row.name}`}
+                      aria-label={`${removal} ${row.name}`}
                       onClick={() => ask(question(row.name))}
                     >
                       <IconTrash size={16} />

@@ -5,9 +5,10 @@ import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
 import { useOnce } from '@/components/useOnce';
+import { Boards } from './Boards';
 import { Models } from './Models';
 import { Profiles } from './Profiles';
-import { useAddedModels, useCalibratedMachines, useFleet } from './queries';
+import { useAddedModels, useBoards, useCalibratedMachines, useFleet } from './queries';
 import { QueueTable } from './QueueTable';
 import { WorkersTable } from './WorkersTable';
 
@@ -16,13 +17,14 @@ export function MachinesPage() {
   const query = useFleet();
   const models = useAddedModels();
   const machines = useCalibratedMachines();
+  const boards = useBoards();
   // All at once: what came later would move what stands below it.
-  const isKnown = useOnce(![query, models, machines].some(({ isPending }) => isPending));
+  const isKnown = useOnce(![query, models, machines, boards].some(({ isPending }) => isPending));
   const { data } = query;
   return (
     <Page
       title="Machines"
-      about="The workers of this server, the runs that wait for one, and the models that people added."
+      about="The workers of this server, the runs that wait for one, and the boards, models and machines that people added."
       wide
     >
       {query.isError && <ErrorPanel message={sentence(query.error)} onRetry={() => query.refetch()} />}
@@ -54,6 +56,7 @@ export function MachinesPage() {
       )}
       {isKnown && (
         <>
+          <Boards />
           <Models />
           <Profiles />
         </>

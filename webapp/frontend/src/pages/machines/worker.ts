@@ -27,7 +27,7 @@ export function hostOf(worker: FleetWorker): string {
 const GB = 1e9;
 
 /** "3.2 of 16 GB". */
-export function memoryText(worker: FleetWorker): string {
+export function memoryText(worker: Pick<FleetWorker, 'available_bytes' | 'memory_bytes'>): string {
   const text = (bytes: number) => (bytes / GB).toFixed(bytes < 10 * GB ? 1 : 0);
   return `${text(worker.available_bytes)} of ${text(worker.memory_bytes)} GB`;
 }

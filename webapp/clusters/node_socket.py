@@ -1,0 +1,125 @@
+"""The WebSocket of a node: its handshake carries the node's token, and what it says is checked and kept.
+
+A node can do nothing here but describe itself. Messages are limited in size and number; a wrong token, a
+message that is wrong, or a silence ends the connection, and nothing else.
+
+Close codes: 4400 refused, with the reason in the message before; 4408 silent; 1013 call again later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from typing import Any
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import Error
+from django.urls import path
+
+from engine.domain.errors import HostError, SpecError, reworded
+from engine.domain.node_messages import (
+    LARGEST_BYTES,
+    PATH,
+    SILENT_S,
+    NodeRefused,
+    NodeWelcome,
+    node_message,
+)
+from webapp.accounts import sockets
+from webapp.accounts.rates import rates
+from webapp.base.bodies import checked_json
+from webapp.clusters import nodes
+from webapp.clusters.models import Node
+
+PER_MINUTE = 60
+"""Messages of one node, on all its connections: five times as many as a node says."""
+logger = logging.getLogger(__name__)
+
+
+class NodeSocket(AsyncWebsocketConsumer):
+    node: Node | None = None
+    guard: asyncio.Task[None] | None = None
+    is_over = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.connection = secrets.token_hex(16)
+        self.heard_s = time.monotonic()
+
+    async def connect(self) -> None:
+        await self.accept()
+        headers = sockets.headers_of(self.scope)
+        kind, _, token = sockets.authorization(headers).partition(" ")
+        if not sockets.is_own_host(headers):
+            host = headers.get("host", "")[:100]
+            await self.refuse(f"The server does not answer to {host}: add that to ALLOWED_HOSTS there.")
+            return
+        try:
+            secret = token.strip() if kind.lower() == "bearer" else ""
+            self.node = await database_sync_to_async(nodes.holder)(secret)
+        except SpecError as error:
+            await self.refuse(str(error))
+        except Error as error:
+            await self.put_off(error)
+        else:
+            self.guard = asyncio.create_task(self.close_when_silent())
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        if self.is_over:  # it was said before the other end knew
+            return
+        self.heard_s = time.monotonic()
+        try:
+            answer = await database_sync_to_async(self.take)(text_data or "")
+            if answer is not None:
+                await self.send(text_data=answer.model_dump_json())
+        except SpecError as error:
+            await self.refuse(str(error))
+        except (Error, HostError) as error:
+            await self.put_off(error)
+
+    async def refuse(self, sentence: str) -> None:
+        """Say why, and hang up for good."""
+        logger.info("node %s is refused: %s", self.node or "without a valid token", sentence)
+        await self.send(text_data=NodeRefused(sentence=sentence).model_dump_json())
+        await self.hang_up(4400, "refused")
+
+    async def put_off(self, error: Exception) -> None:
+        logger.warning("node %s is to call again: %s", self.node, error)
+        await self.hang_up(1013, "call again later")
+
+    async def hang_up(self, code: int, reason: str) -> None:
+        self.is_over = True
+        await self.close(code, reason)
+
+    def take(self, text: str) -> NodeWelcome | None:
+        """Check and keep one message; the answer to it. Raises `SpecError`, `HostError`, the database's
+        errors.
+        """
+        assert self.node is not None, "a token has opened the connection"
+        if rates.spend(f"node {self.node.pk}", PER_MINUTE, time.monotonic()):
+            raise SpecError(f"Board {self.node.name} says more than {PER_MINUTE} things in a minute.")
+        if len(text) > LARGEST_BYTES:
+            raise SpecError(f"A message has {len(text):,} characters: expected at most {LARGEST_BYTES:,}.")
+        try:
+            said: Any = checked_json(text.encode())
+        except SpecError as error:
+            raise reworded(error, lambda words: words.replace("The request's body", "A message")) from None
+        return nodes.heard(self.node, self.connection, node_message(said))
+
+    async def close_when_silent(self) -> None:
+        while (left_s := self.heard_s + SILENT_S - time.monotonic()) > 0:
+            await asyncio.sleep(left_s)
+        if not self.is_over:
+            await self.hang_up(4408, "silent")
+
+    async def disconnect(self, code: int) -> None:
+        if self.guard is not None:
+            self.guard.cancel()
+        if self.node is not None:
+            await database_sync_to_async(nodes.hung_up)(self.node, self.connection)
+
+
+node_paths = [path(PATH.removeprefix("/"), NodeSocket.as_asgi())]
