@@ -287,7 +287,12 @@ DECLARED = '<?xml version="1.0"?>\n<!-- made by hand -->\n<!-- <lab> -->\n'
         ),
         ("a.gexf", '<gexf version="1.3"/>', "GEXF of Gephi", "write it as GraphML"),
         ("a.drawio", '<mxfile host="x"/>', "a drawing of draw.io", "draw its nodes"),
-        ("edge_devices.xml", "<edge_devices/>", "devices of EdgeCloudSim or PureEdgeSim", "state its nodes"),
+        (
+            "edge_devices.xml",
+            "<edge_devices/>",
+            "a device file of EdgeCloudSim or PureEdgeSim",
+            "state its nodes",
+        ),
         ("a.imn", IMUNES, "a network of IMUNES or of an old CORE", "draw"),
         ("a.ned", NED, "a network of OMNeT\\+\\+", "draw"),
         ("a.dot", "graph net {\n a -- b\n}", "a graph in DOT", "write it as GraphML"),

@@ -50,7 +50,7 @@ _BY_TEXT: tuple[tuple[str, str, str], ...] = (
     (r"\A\ufeff?\s*\?SNDlib\b", "a network of SNDlib", AS_GRAPH),
     (_root(r"topology\b[^>]*VIRL"), "a lab of Cisco VIRL", DRAW),
     (_root(r"platform\b"), "a platform of SimGrid", DRAW),
-    (_root(r"edge_devices\b"), "devices of EdgeCloudSim or PureEdgeSim", STATE),
+    (_root(r"edge_devices\b"), "a device file of EdgeCloudSim or PureEdgeSim", STATE),
     (_root(r"gexf\b"), "GEXF of Gephi", AS_GRAPH),
     (_root(r"mxfile\b"), "a drawing of draw.io", "draw its nodes and links"),
     (r"^[ \t]*node \w+ \{[ \t\r]*$", "a network of IMUNES or of an old CORE", DRAW),
