@@ -1,6 +1,5 @@
 import { ActionIcon, Group, Scroller } from '@mantine/core';
 import { IconHelp } from '@tabler/icons-react';
-import { useEffect, useRef } from 'react';
 import { Link, usePage } from '@/components/navigation';
 import type { Session } from '@/api/queries';
 import { ColorSchemeSwitch } from './ColorSchemeSwitch';
@@ -19,12 +18,14 @@ const PAGES = [
   { to: '/machines', label: 'Machines', id: 'machines', end: false },
 ];
 
+/** Scrolls to the present page's name, where the names do not fit beside each other. */
+function bringIntoView(name: HTMLAnchorElement | null): void {
+  name?.scrollIntoView({ block: 'nearest', inline: 'center' });
+}
+
 /** The header of every page: navigation, state of the server, the manual about this page, and the user menu. */
 export function Header({ session, help }: { session: Session; help: string }) {
   const path = usePage();
-  const here = useRef<HTMLAnchorElement>(null);
-  // Where the pages do not fit beside each other, they scroll.
-  useEffect(() => here.current?.scrollIntoView({ block: 'nearest', inline: 'center' }), [path]);
   return (
     <header className={classes.header}>
       <Link to="/" className={classes.brand}>
@@ -42,7 +43,7 @@ export function Header({ session, help }: { session: Session; help: string }) {
             return (
               <Link
                 key={to}
-                ref={isHere ? here : undefined}
+                ref={isHere ? bringIntoView : undefined}
                 to={to}
                 data-testid={`nav-${id}`}
                 aria-current={isHere ? 'page' : undefined}
