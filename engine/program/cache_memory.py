@@ -48,6 +48,8 @@ def _row_bytes(model: ModelSpec, item: ComputedSlice) -> int:
 def _working(model: ModelSpec, item: ComputedSlice, batch: int, rows: int, cached: int) -> int:
     """Bytes in memory while a device computes a slice, besides weights and KV caches."""
     op: Op
+    if item.phase == "decode":  # no prompts
+        rows, cached = 1, cached + rows - 1
     x, layer = Meta((batch, rows, model.hidden_size), model.dtype), item.slice.layer
     match item.slice.part:
         case "attention":

@@ -271,6 +271,14 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """
         return f"{self.name} does not say that its program takes sequences at positions of their own."
 
+    def why_not_apart(self, plan: Plan[LayoutT]) -> str | None:
+        """Why a step over prompts and a step over one token each of other requests cannot be under way at the
+        same time, on devices of their own, in one sentence; None if they can. The latter have rows of several
+        sequences (`Step.sequences`). When `forward_all` of a prompt has returned on all devices, those that
+        compute tokens have its KV cache, and no other device needs it.
+        """
+        return f"{self.name} computes prompts and tokens on the same devices."
+
     def summarise(
         self,
         cluster: ClusterSpec,

@@ -69,7 +69,7 @@ class SourceIO(Protocol):
     # of an open workload, whose requests people send while the run goes on
 
     def open(self) -> None:
-        """Forget the queue: what is in it is given again, by `enqueue`."""
+        """Forget the queue, and who waits for its change: what is in it is given again, by `enqueue`."""
 
     def enqueue(self, requests: Sequence[Request], time_s: float) -> None:
         """Put `requests` in the queue; it is virtual time `time_s`, where that is known."""
@@ -83,7 +83,10 @@ class SourceIO(Protocol):
         """
 
     def queue_change(self) -> Handle:
-        """Done when another request has arrived, or when no more will be taken."""
+        """Done when another request has arrived, when no more will be taken, or at `tell_change`."""
+
+    def tell_change(self) -> None:
+        """Resume the programs that wait for a `queue_change`."""
 
     @property
     def closed(self) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from engine.domain.errors import SpecError
 from engine.schedulers.chunked import Chunked
 from engine.schedulers.continuous import Continuous
+from engine.schedulers.disaggregated import Disaggregated
 from engine.schedulers.fcfs import Fcfs
 from engine.schedulers.scheduler import Scheduler
 
-SCHEDULERS: tuple[Scheduler, ...] = (Fcfs(), Continuous(), Chunked())
+SCHEDULERS: tuple[Scheduler, ...] = (Fcfs(), Continuous(), Chunked(), Disaggregated())
 _BY_NAME = {one.name: one for one in SCHEDULERS}
 
 

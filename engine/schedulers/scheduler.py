@@ -8,6 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+from engine.domain.plan import Phase
+
 
 class Job(NamedTuple):
     """A request as a scheduler sees it.
@@ -56,6 +58,9 @@ class View(NamedTuple):
     `waiting` have arrived and have no rows in a cache, in the order of arrival (after a preemption: first);
     `running` were admitted, in the order of admission. At most `max_batch` may run at once, and a step has at
     most `chunk_tokens` rows where prompts are divided.
+
+    Of a scheduler with several `phases` it is a step of `phase` that may begin, and of the running requests
+    those in `busy` have rows in a step of another phase that is under way.
     """
 
     now_s: float
@@ -64,6 +69,8 @@ class View(NamedTuple):
     max_batch: int
     chunk_tokens: int = 0
     memory: tuple[DeviceMemory, ...] = ()
+    phase: Phase = "both"
+    busy: frozenset[int] = frozenset()
 
     @property
     def cache_rows(self) -> int | None:
@@ -100,6 +107,10 @@ class Scheduler(ABC):
     """Whether requests that are admitted together are answered to the end before it is asked again; then all
     have one `shape`. Else it is asked at each step, which needs a method that takes ragged batches.
     """
+    phases: ClassVar[tuple[Phase, ...]] = ("both",)
+    """Of which steps one each may be under way at the same time: steps over whole prompts (prefill) and over
+    one new token of each request (decode), or steps with both. It is asked at the end of each one's step.
+    """
 
     @abstractmethod
     def next(self, view: View) -> Iteration:
@@ -111,6 +122,8 @@ def complaint_about(iteration: Iteration, view: View) -> str | None:
     known = {job.request: job for job in (*view.waiting, *view.running)}
     running = {job.request for job in view.running}
     asked = [chunk.request for chunk in iteration.chunks]
+    if wrong := [request for request in (*asked, *iteration.preempted) if request in view.busy]:
+        return f"runs or preempts request {wrong[0]}, which is in a step that is under way"
     if wrong := [request for request in iteration.preempted if request not in running]:
         return f"preempts request {wrong[0]}, which does not run"
     if wrong := [request for request in asked if request not in known or request in iteration.preempted]:
@@ -120,6 +133,10 @@ def complaint_about(iteration: Iteration, view: View) -> str | None:
     for request, rows in iteration.chunks:
         if not 0 < rows <= known[request].new_rows:
             return f"runs {rows} rows of request {request}, which has {known[request].new_rows} new ones"
+        if view.phase != "both" and known[request].decodes != (view.phase == "decode"):
+            return f"runs rows of request {request} in a step of the phase {view.phase}"
+        if view.phase == "prefill" and rows < known[request].new_rows:
+            return f"divides the prompt of request {request}, which passes in one step of the phase prefill"
     in_work = len((running | set(asked)) - set(iteration.preempted))
     if in_work > view.max_batch:
         return f"has {in_work} requests in work, and max_batch is {view.max_batch}"

@@ -56,8 +56,12 @@ class _Source:
         return in_turn(self.queue, self.last_turn)
 
     def queue_change(self) -> Handle:
-        self._awaited = Handle("a request")
+        if self._awaited is None:
+            self._awaited = Handle("a request")
         return self._awaited
+
+    def tell_change(self) -> None:
+        self._tell(self.device.now_s)
 
     def has_ended(self, request: int) -> bool:
         return request in self.cancelled or request in self.finished_s

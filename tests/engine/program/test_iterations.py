@@ -10,7 +10,7 @@ from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.domain.workload import Workload
-from engine.program.iterations import Order
+from engine.program.order import Order
 from engine.program.strategy import SequenceRows
 from engine.runs.local import run_local
 from engine.runs.predict import predict, prepare, simulate
