@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from engine.domain.sampling import MOST_TEMPERATURE, SEEDS, Sampling
 from engine.domain.values import Count, NonNegative, Positive, Value
 
-SchedulerName = Literal["fcfs", "continuous", "chunked"]
+SchedulerName = Literal["fcfs", "continuous", "chunked", "disaggregated"]
 Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
 CHUNK_TOKENS = 64
@@ -118,7 +118,8 @@ class Workload(Value):
     scheduler: SchedulerName = Field(
         default="fcfs",
         description="Who is admitted when: fcfs answers one batch after the other; continuous lets requests "
-        "join between two tokens; chunked also divides prompts, so that nobody's tokens wait for them.",
+        "join between two tokens; chunked also divides prompts, so that nobody's tokens wait for them; "
+        "disaggregated computes prompts and tokens at the same time, on different devices.",
     )
     chunk_tokens: int = Field(default=CHUNK_TOKENS, gt=0, description="Rows of a step at most (chunked).")
     queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")

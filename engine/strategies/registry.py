@@ -20,6 +20,7 @@ from engine.strategies.accelerate.strategy import Accelerate
 from engine.strategies.adaptlink.strategy import AdaptLink
 from engine.strategies.cloud_only import CloudOnly
 from engine.strategies.deepspeed import DeepSpeed
+from engine.strategies.disaggregated import Disaggregated
 from engine.strategies.edge_only import EdgeOnly
 from engine.strategies.edgeformer.strategy import EdgeFormer
 from engine.strategies.edgeshard.strategy import EdgeShard
@@ -58,6 +59,7 @@ BUILT_IN: tuple[Strategy, ...] = (
     Voltage(),
     EdgeFormer(),
     ExpertParallel(),
+    Disaggregated(),
     Lime(),
     Mcu(),
     AdaptLink(),

@@ -26,6 +26,7 @@ const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
   { value: 'fcfs', label: 'First come, first served: one batch after the other' },
   { value: 'continuous', label: 'Continuous batching: requests join between two tokens of others' },
   { value: 'chunked', label: 'Chunked prefill: the same, with prompts in parts' },
+  { value: 'disaggregated', label: 'Disaggregated: prompts on one device, tokens on another' },
 ];
 
 /** A service for one request would be of little use. */
