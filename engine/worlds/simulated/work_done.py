@@ -59,7 +59,7 @@ class WorkDone:
 
     def _check_one(self, step: Step, source: str, is_last: bool) -> None:
         """`check` the rows of one sequence, or of a batch at one position."""
-        if not step.start:
+        if not step.start and step.cache not in self.released_caches:  # else rows are on their way
             self.caches[step.cache] = any(map(any, self._cached_whole(step) or self._cached(step)))
         cached = self.caches.get(step.cache)
         rows = step.start + step.rows if cached is False else step.rows
