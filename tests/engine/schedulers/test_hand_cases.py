@@ -6,6 +6,7 @@ import pytest
 
 from engine.schedulers.chunked import Chunked
 from engine.schedulers.continuous import Continuous
+from engine.schedulers.disaggregated import Disaggregated
 from engine.schedulers.fcfs import Fcfs
 from engine.schedulers.registry import SCHEDULERS
 from engine.schedulers.scheduler import Chunk, DeviceMemory, Iteration, Job, View, complaint_about
@@ -82,6 +83,20 @@ def test_sarathi_preempts_the_last_admitted_when_no_cache_can_grow_and_computes_
     ]
 
 
+def test_disaggregated_phases_take_the_next_prompt_and_all_tokens_that_no_step_under_way_has():
+    # request 0 decodes, the prompt of 1 is under way, 2 and 3 wait; of 12 rows 0 takes 3+3-1 = 5 in the end
+    # and 1 takes 4+1-1 = 4, so 2, with 3+2-1 = 4, waits for one of them, and 3, which would fit, behind it
+    decoding, prompt = Job(0, 4, 3, 2, 0.0), Job(1, 4, 0, 1, 0.0)
+    waiting = (Job(2, 3, 0, 2, 0.0), Job(3, 1, 0, 1, 0.0))
+    view = View(0.0, waiting, (decoding, prompt), 3, 0, (DeviceMemory("d1", 12 * 4, 4),), "decode")
+    assert Disaggregated().next(view._replace(busy=frozenset({1}))) == Iteration((Chunk(0, 1),))
+    prefill = view._replace(phase="prefill", busy=frozenset({0}))
+    assert Disaggregated().next(prefill) == Iteration()
+    assert Disaggregated().next(prefill._replace(running=(decoding,))) == Iteration((Chunk(2, 3),))
+    assert Disaggregated().next(prefill._replace(memory=(), max_batch=2)) == Iteration()
+    assert Disaggregated().next(prefill._replace(memory=())) == Iteration((Chunk(2, 3),))
+
+
 def test_first_come_first_served_takes_those_of_one_shape_and_asks_again_when_all_are_answered():
     jobs = tuple(Job(index, rows, 0, 2, 0.0, (rows, 0, 2)) for index, rows in enumerate((5, 7, 5, 5)))
     view = View(0.0, jobs, (), 2)
@@ -91,7 +106,8 @@ def test_first_come_first_served_takes_those_of_one_shape_and_asks_again_when_al
 
 @pytest.mark.parametrize("scheduler", [one for one in SCHEDULERS if not one.answers_whole])
 def test_a_request_too_long_for_the_memory_is_admitted_alone_and_the_run_says_where_it_ends(scheduler):
-    view = View(0.0, (Job(0, 9, 0, 1, 0.0), Job(1, 1, 0, 1, 0.0)), (), 4, 9, (DeviceMemory("d0", 4, 4),))
+    room, phase = (DeviceMemory("d0", 4, 4),), scheduler.phases[0]
+    view = View(0.0, (Job(0, 9, 0, 1, 0.0), Job(1, 1, 0, 1, 0.0)), (), 4, 9, room, phase)
     assert [chunk.request for chunk in scheduler.next(view).chunks] == [0]
 
 
@@ -108,4 +124,20 @@ def test_a_request_too_long_for_the_memory_is_admitted_alone_and_the_run_says_wh
 def test_what_no_scheduler_may_do_is_said_in_words(iteration, words):
     waiting = (Job(0, 3, 0, 1, 0.0), Job(1, 3, 0, 1, 0.0))
     view = View(0.0, waiting, (Job(2, 5, 4, 2, 0.0),), 2)
+    assert words in complaint_about(iteration, view)
+
+
+@pytest.mark.parametrize(
+    ("phase", "iteration", "words"),
+    [
+        ("decode", Iteration((Chunk(0, 3),)), "runs rows of request 0 in a step of the phase decode"),
+        ("prefill", Iteration((Chunk(1, 1),)), "runs rows of request 1 in a step of the phase prefill"),
+        ("prefill", Iteration((Chunk(0, 2),)), "divides the prompt of request 0"),
+        ("decode", Iteration((Chunk(2, 1),)), "request 2, which is in a step that is under way"),
+        ("prefill", Iteration((), (2,)), "request 2, which is in a step that is under way"),
+    ],
+)
+def test_what_no_scheduler_may_do_in_a_phase_is_said_in_words(phase, iteration, words):
+    running = (Job(1, 5, 4, 2, 0.0), Job(2, 5, 4, 2, 0.0))
+    view = View(0.0, (Job(0, 3, 0, 1, 0.0),), running, 4, 0, (), phase, frozenset({2}))
     assert words in complaint_about(iteration, view)
