@@ -77,7 +77,7 @@ class Disaggregated(Overlapping[DisaggregatedParams, DisaggregatedLayout]):
     name = "disaggregated"
     title = "Prefill and decode apart"
     paper = "Patel et al., Splitwise, ISCA 2024; Zhong et al., DistServe, OSDI 2024"
-    summary = "One device computes prompts, another one tokens; KV caches go over layer by layer"
+    summary = "One device computes prompts, another one tokens; KV caches go over layer by layer."
     rule = (
         "Prompts have the fastest device, tokens the fastest other one: another link or device can be slower."
     )

@@ -617,6 +617,12 @@ export interface components {
             experts: number;
             pairs: number;
         };
+        DisaggregatedLayout: {
+            /** @constant */
+            kind: "disaggregated";
+            prompt_device: number;
+            token_device: number;
+        };
         DiskPreset: {
             byte_per_s: number;
             name: string;
@@ -1194,7 +1200,7 @@ export interface components {
             tiles: number;
             whole: number;
         };
-        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["ExpertsLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["ExpertsLayout"] | components["schemas"]["DisaggregatedLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LeftOut: {
             counts: {
                 [key: string]: number;
@@ -3088,7 +3094,7 @@ export interface components {
             rate_per_s: number | null;
             requests: number;
             /** @enum {string} */
-            scheduler: "fcfs" | "continuous" | "chunked";
+            scheduler: "fcfs" | "continuous" | "chunked" | "disaggregated";
             serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;
