@@ -25,7 +25,6 @@ from engine.ops.kv_cache import PutRows, TakeRows
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Params, Step
-from engine.strategies.shared.by_hand import named_worker
 from engine.strategies.shared.demand import (
     Demand,
     SizedOp,
@@ -45,7 +44,7 @@ from engine.strategies.shared.ends import (
     tag,
     wanted_rows,
 )
-from engine.strategies.shared.shares import op_s, prefill_layer_s
+from engine.strategies.shared.shares import named_worker, op_s, prefill_layer_s
 
 REMEDY = "give it more memory, or choose a method that splits the weights (gpipe, megatron)"
 
@@ -79,7 +78,8 @@ class Disaggregated(Overlapping[DisaggregatedParams, DisaggregatedLayout]):
     paper = "Patel et al., Splitwise, ISCA 2024; Zhong et al., DistServe, OSDI 2024"
     summary = "One device computes prompts, another one tokens; KV caches go over layer by layer."
     rule = (
-        "Prompts have the fastest device, tokens the fastest other one: another link or device can be slower."
+        "Prompts have the fastest device with room, tokens the fastest other one: more memory, or another link "
+        "or device, can be slower."
     )
     Params = DisaggregatedParams
     Layout = DisaggregatedLayout
@@ -151,7 +151,9 @@ async def _layers(ctx: Ctx, step: Step, x: Tensor, then: int | None) -> Tensor:
     """All layers. The KV rows of each are on their way to device `then` while the next one is computed."""
     for layer in range(ctx.model.num_layers):
         x = await ctx.compute(Block(layer, caches_of(step)), x)
-        for one in step.each if then is not None else ():
+        if then is None:
+            continue
+        for one in step.each:
             take = TakeRows(layer, one.start, one.start + one.rows, one.batch, one.cache)
             ctx.send(await ctx.compute(take), then, tag(one, "kv", layer))
     for one in step.each if then is not None else ():

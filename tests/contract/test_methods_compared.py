@@ -96,6 +96,7 @@ def test_a_method_that_streams_or_splits_has_a_plan_wherever_a_simpler_one_has(n
 
 GROWTH = {"memory": 1.5, "speed": 2.0, "bandwidth": 4.0}
 EXCEPTIONS = {
+    ("disaggregated", "memory"): "where two devices have room for the model, KV caches travel between them",
     ("accelerate", "memory"): "its maps follow the package, which balances bytes and not times",
     (
         "edgeshard",
