@@ -17,7 +17,7 @@ from pydantic import Field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import PlanError
 from engine.domain.model import ModelSpec
-from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Phase, Placement, Plan
+from engine.domain.plan import ComputedSlice, HeldSlice, Layout, Placement, Plan
 from engine.domain.values import Count
 from engine.domain.workload import Workload
 from engine.ops.core import Block
@@ -78,8 +78,8 @@ class Disaggregated(Overlapping[DisaggregatedParams, DisaggregatedLayout]):
     paper = "Patel et al., Splitwise, ISCA 2024; Zhong et al., DistServe, OSDI 2024"
     summary = "One device computes prompts, another one tokens; KV caches go over layer by layer."
     rule = (
-        "Prompts have the fastest device with room, tokens the fastest other one: more memory, or another link "
-        "or device, can be slower."
+        "Prompts have the fastest device with room, tokens the fastest other one: more memory, or another "
+        "link or device, can be slower."
     )
     Params = DisaggregatedParams
     Layout = DisaggregatedLayout
@@ -197,7 +197,7 @@ def _placed(
     cluster: ClusterSpec, model: ModelSpec, demand: Demand, first: int, then: int
 ) -> Plan[DisaggregatedLayout]:
     """The plan with these ranks for prompts and tokens. Raises `PlanError` if memory is short."""
-    roles: list[tuple[int, Phase]] = (
+    roles: list[tuple[int, Literal["both", "prefill", "decode"]]] = (
         [(first, "prefill"), (then, "decode")] if first != then else [(first, "both")]
     )
     pieces = [piece for layer in range(model.num_layers) for piece in layer_slices(layer)]
