@@ -177,7 +177,7 @@ def test_the_metadata_declares_the_requirements_files(wheel: Path) -> None:
     declared = metadata.get_all("Requires-Dist") or []
     engine = [line for line in declared if "extra ==" not in line]
     assert sorted(engine) == sorted(requirements("engine"))
-    extras = {"torch", "emulator", "results", "drawings", "pictures", "s3", "server"}
+    extras = {"torch", "emulator", "results", "drawings", "pictures", "s3", "server", "node"}
     assert set(metadata.get_all("Provides-Extra") or []) == extras
     assert not [line for line in engine if line.startswith(("torch", "mininet", "Django"))]
     is_server = [line for line in declared if "extra == 'server'" in line.replace('"', "'")]
