@@ -27,20 +27,22 @@ class Rights:
     def of(cls, user: User) -> Rights:
         return cls(user.pk, role(user))
 
-    def locked(self, owner: User | None, what: object = "It") -> str | None:
-        """Why this person may not change `what`, which belongs to `owner`; None if they may."""
+    def locked(self, owner: User | None, what: object = "It", remedy: str = "") -> str | None:
+        """Why this person may not change `what`, which belongs to `owner`; None if they may. `remedy` is what
+        they may do beside asking.
+        """
         if self.role == "viewer":
-            return "You may look but not change: ask an administrator for the role operator."
+            return f"You may look but not change: ask an administrator for the role operator{remedy}."
         mine = owner is not None and owner.pk == self.person
         if mine or self.role == "admin" or settings.SHARED:
             return None
         if owner is None:
-            return f"{what} belongs to nobody any more: ask an administrator."
-        return f"{what} belongs to {owner.username}: ask them or an administrator."
+            return f"{what} belongs to nobody any more: ask an administrator{remedy}."
+        return f"{what} belongs to {owner.username}: ask them or an administrator{remedy}."
 
 
 def require(user: User, owner: User | None, what: object, remedy: str = "") -> None:
     """Check that the user may change what `owner` owns; answers 403, naming `what` and the owner, if not."""
-    reason = Rights.of(user).locked(owner, what)
+    reason = Rights.of(user).locked(owner, what, remedy)
     if reason is not None:
-        raise HttpError(403, f"{reason.removesuffix('.')}{remedy}.")
+        raise HttpError(403, reason)
