@@ -245,8 +245,9 @@ class Device(ABC):
     def evict(self, piece: Slice) -> None:
         self.ledger.evict(piece)
         program = self.current
-        at_s, facts = program.now_s, (0, 0, 0, "", program.request, program.token)
-        self.emit(Span(self.device.name, "evict", piece.part, piece.layer, at_s, at_s, *facts))
+        at_s, request, token = program.now_s, program.request, program.token
+        name, part, layer = self.device.name, piece.part, piece.layer
+        self.emit(Span(name, "evict", part, layer, at_s, at_s, request=request, token=token))
 
     def holds(self, piece: Slice) -> bool:
         return piece in self.ledger.resident

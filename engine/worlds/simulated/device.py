@@ -146,9 +146,24 @@ class SimulatedDevice(Device):
         if not self.traced:
             self.layer_end_s[program.token, op.layer] = end_s
             return self._finish_at(end_s, value, None, name)
-        facts = price.bytes, 0, price.flops, "", program.request, program.token
-        span = Span(self.name, "compute", name, op.layer, start_s, end_s, *facts)
+        span = self._compute_span(op, price, start_s, end_s, program.request, program.token)
         return self._finish_at(end_s, value, span, name)
+
+    def _compute_span(
+        self, op: Op, price: Price, start_s: float, end_s: float, request: int, token: int
+    ) -> Span:
+        return Span(
+            device=self.name,
+            kind="compute",
+            name=op.name,
+            layer=op.layer,
+            start_s=start_s,
+            end_s=end_s,
+            bytes=price.bytes,
+            flops=price.flops,
+            request=request,
+            token=token,
+        )
 
     def _count(self, layer: int, share: Share | None) -> None:
         """Count what an operation computes of its layer."""
@@ -192,7 +207,7 @@ class SimulatedDevice(Device):
             groups = self._groups_of(layers, (x,))
             if not layers.is_ragged:  # whose sequences are those of one step
                 self._groups[layers, x] = groups
-        program, name, spans = self.current, self.name, []
+        program, spans = self.current, []
         request, token = program.request, program.token
         at_s = max(program.now_s, self.compute_free_s)
         for group in groups:
@@ -208,8 +223,7 @@ class SimulatedDevice(Device):
                 if not self.traced:
                     self.layer_end_s[token, op.layer] = at_s
                     continue
-                facts = price.bytes, 0, price.flops, "", request, token
-                spans.append(Span(name, "compute", op.name, op.layer, start_s, at_s, *facts))
+                spans.append(self._compute_span(op, price, start_s, at_s, request, token))
         self.compute_free_s = at_s
         operation = Operation(self.kernel, self, "layers", at_s, x, self._emit_all, spans)
         self.kernel.begin(operation)
@@ -243,11 +257,7 @@ class SimulatedDevice(Device):
         handle, request, token = Handle(op.name), self.current.request, self.current.token
 
         def end(start_s: float) -> None:
-            facts: dict[str, Any] = {"flops": price.flops, "request": request, "token": token}
-            now_s = self.kernel.now_s
-            self.emit(
-                Span(self.device.name, "compute", op.name, op.layer, start_s, now_s, price.bytes, **facts)
-            )
+            self.emit(self._compute_span(op, price, start_s, self.kernel.now_s, request, token))
             self.kernel.finish(handle, result)
 
         threads.for_operation(hands_over(price.flops, paced=False)).run(price.duration_s, end)
@@ -281,8 +291,8 @@ class SimulatedDevice(Device):
         program = self.current
         if not self.traced:
             return self._finish_at(end_s, None, None, kind)
-        facts = size_bytes, 0, 0, "", program.request, program.token
-        span = Span(self.name, kind, name, layer, start_s, end_s, *facts)
+        request, token = program.request, program.token
+        span = Span(self.name, kind, name, layer, start_s, end_s, size_bytes, request=request, token=token)
         return self._finish_at(end_s, None, span, kind)
 
     def _finish_at(self, end_s: float, value: Any, span: Span | None, what: str) -> Handle:
