@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
 import os
 import select
-import signal
 import socket
 import sys
 import time
@@ -19,13 +17,13 @@ from emulator.host.priority import children_in_real_time
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import HostError
 from engine.domain.network import Network
+from engine.domain.parent import end_with
 from engine.domain.plan import Plan, Slice
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.models import catalogue
 from engine.runs.children import Child, end_all, ending_of
 from engine.strategies.single import SingleLayout
-from engine.worlds.real.device_process import PR_SET_PDEATHSIG
 
 if TYPE_CHECKING:  # torch takes a while to import
     from engine.worlds.real.device import RealDevice
@@ -94,8 +92,9 @@ class Devices:
 
     def _fork(self, rank: int, others: Sequence[Child]) -> Child:
         ours, theirs = socket.socketpair()
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
+            end_with(parent)
             ours.close()
             for other in others:
                 other.close()
@@ -143,7 +142,6 @@ class Devices:
 
     def _child_main(self, rank: int, file: Any) -> None:
         """Run the device in the forked process, send its summary or error, and exit."""
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         status = 1
         try:
             self._send(file, summary=self._run_device(rank, file))

@@ -20,8 +20,9 @@ from typing import Any, NoReturn
 
 from engine.confined.wire import receive, send
 from engine.domain.errors import SpecError
+from engine.domain.parent import end_with
 
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_NO_NEW_PRIVS = 38
 LIBC = ctypes.CDLL(None)
 
 
@@ -37,7 +38,9 @@ def serve(control: socket.socket) -> None:
             modules, *named = pickle.loads(question)
             for module in modules:
                 importlib.import_module(module)
+            server = os.getpid()
             if os.fork() == 0:
+                end_with(server)
                 control.close()
                 _answer(connection, *named)
 
@@ -72,7 +75,6 @@ def _limit(limit_s: float, wall_s: float, memory_bytes: int) -> None:
     """Let the kernel end this process: no handler in Python would run while a parser in C works. Its time is
     the processor's, because on a busy machine a small file may wait for long.
     """
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     os.sched_setscheduler(
         0, os.SCHED_OTHER, os.sched_param(0)

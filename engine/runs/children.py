@@ -73,7 +73,7 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     reading, writing = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-    pid = os.fork()
+    parent, pid = os.getpid(), os.fork()
     if pid == 0:
         ours.close()
         os.close(reading)
@@ -83,7 +83,7 @@ def fork_device(rank: int, name: str, assignment: Assignment, others: Collection
             os.dup2(writing, standard)
         os.close(writing)
         sys.stdout = sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
-        device_process(rank, assignment, theirs)
+        device_process(rank, assignment, theirs, parent)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     os.close(writing)

@@ -6,19 +6,18 @@ may be one more than in this process, else it is imported already, too: each fin
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import importlib
 import json
 import os
 import pkgutil
-import signal
 import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from engine.domain.parent import end_with
 from tests.devtools.rooms import ROOT
 
 SERVE = "import sys; from tests.support.warm_start import serve; sys.exit(serve(*map(int, sys.argv[1:])))"
@@ -28,7 +27,6 @@ LEFT_OUT = ("engine.ops.torch_kernels", "engine.strategies.registry")
 """They import torch, and look for installed packages."""
 COMMANDS = ("edgeloom.own_packages", "emulator.cli.main", "webapp.operations.commands", "webapp.ops.up")
 """What the command imports itself."""
-PR_SET_PDEATHSIG = 1
 
 
 class Warm:
@@ -88,8 +86,9 @@ def serve(asked_by: int, whole: int) -> int:
     gc.freeze()
     with socket.socket(fileno=asked_by) as asking, asking.makefile("rw", encoding="utf-8") as lines:
         while line := lines.readline():
-            copy = os.fork()
+            here, copy = os.getpid(), os.fork()
             if not copy:
+                end_with(here)
                 break
             _, status = os.waitpid(copy, 0)
             lines.write(f"{os.waitstatus_to_exitcode(status)}\n")
@@ -126,7 +125,6 @@ def _modules_in(package: Any) -> list[str]:
 def _be_the_command(
     words: list[str], folder: str, path: str, environment: dict[str, str], said: str
 ) -> NoReturn:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     for number, name in ((1, "out"), (2, "err")):
         file = os.open(Path(said) / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)

@@ -7,7 +7,6 @@ the kernel to stop should this process die first.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from engine.domain.parent import end_with
 from webapp.base import core_wait
 from webapp.ops.places import ROOT, OpsError, echo, shown
 from webapp.ops.steps import last_line
@@ -39,8 +39,6 @@ CALM_S = 60.0
 
 # Signals of a stop, each with the time that it gets: first a worker may finish, then it is killed.
 ESCALATION = ((signal.SIGTERM, 10.0), (signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
-PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None)
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -130,13 +128,10 @@ def _waits(waiting: Sequence[Child], since_s: float) -> str:
 
 
 def ends_with_its_parent(parent: int, niceness: int = 0) -> None:
-    """For `preexec_fn`: the kernel ends the child when the thread of the process `parent` that started it has
-    ended; also if it has ended before. The child and its autogroup get this niceness, where this user may
-    give it.
+    """For `preexec_fn`: the child is told to stop when the thread of the process `parent` that started it has
+    ended. It and its autogroup get this niceness, where this user may give it.
     """
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != parent:
-        os._exit(1)
+    end_with(parent, signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_SETMASK, set())
     if niceness:
         with suppress(OSError):

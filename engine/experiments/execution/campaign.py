@@ -5,8 +5,8 @@ result at once: whatever is stopped or killed goes on where it was.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import multiprocessing
+import os
 import signal
 import sys
 from collections import deque
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.host_times import HostProfile
+from engine.domain.parent import end_with
 from engine.domain.spec import MethodOrigin, RunSpec
 from engine.domain.world import WORLDS, World
 from engine.experiments.design.expand import Point
@@ -24,9 +25,6 @@ from engine.experiments.execution.point import Emulation, attempt, carry_out, ve
 from engine.experiments.results.rows import REPEATABLE, Key, Result, failure, is_stale
 from engine.experiments.results.versions import Versions
 from engine.strategies.registry import add_source, sources
-
-PR_SET_PDEATHSIG = 1
-"""From Linux' <linux/prctl.h>: the signal that a process gets when its parent has died."""
 
 AHEAD_PER_PROCESS = 2
 """Points handed to the pool per process, so that none waits for work and few are lost when it dies."""
@@ -117,7 +115,8 @@ def _until_broken(waiting: deque[Task], jobs: int, ahead: int, suspects: deque[T
     """
     jobs = min(jobs, len(waiting))
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent, initargs=(sources(),))
+    given = os.getpid(), sources()
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_serve_parent, initargs=given)
     running: dict[Future[Result], Task] = {}
     try:
         while waiting or running:
@@ -175,10 +174,10 @@ def _end(pool: ProcessPoolExecutor, running: Collection[Future[Result]]) -> None
     pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _serve_parent(methods: Sequence[tuple[str, MethodOrigin]]) -> None:
+def _serve_parent(parent: int, methods: Sequence[tuple[str, MethodOrigin]]) -> None:
     """Leave Ctrl-C to the parent; have its methods of files; die with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with(parent)
     for text, origin in methods:
         add_source(text, origin)

@@ -6,7 +6,6 @@ JSON lines; tensors go over the emulated network.
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import gc
 import os
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from engine.domain.errors import RunError
 from engine.domain.network import Network
+from engine.domain.parent import end_with
 from engine.domain.plan import Plan
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from engine.worlds.real.loop import ControlMessage
 
 CONNECT_CHECK_S = 0.05
-PR_SET_PDEATHSIG = 1
 
 
 class Assignment(NamedTuple):
@@ -47,9 +46,9 @@ class Assignment(NamedTuple):
     results: Path
 
 
-def device_process(rank: int, assignment: Assignment, sock: socket.socket) -> None:
-    """Run device `rank` until the supervisor sends "exit". Never returns."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def device_process(rank: int, assignment: Assignment, sock: socket.socket, parent: int) -> None:
+    """Run device `rank` until the supervisor, the process `parent`, sends "exit". Never returns."""
+    end_with(parent)
     write_stacks_on_request()
     control = ControlSocket(sock)
     status = 0
