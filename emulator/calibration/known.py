@@ -40,6 +40,10 @@ CHECK_S = 0.2
 GRACE_S = 5.0
 """How long the child may take to end after Ctrl-C."""
 
+PROCESSOR = Path("/proc/cpuinfo")
+BOARD = Path("/proc/device-tree/model")
+"""The board's name where firmware describes the hardware to Linux, with a zero byte at its end."""
+
 
 def calibration_file() -> Path:
     return cache_directory() / "calibration.json"
@@ -177,11 +181,11 @@ def keep(calibration: Calibration, raw: object) -> None:
 
 
 def host_name() -> str:
-    """The processor's model name, for which a profile holds."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    """The processor's model name, for which a profile holds; where it has none, as on ARM, the board's."""
+    for line in PROCESSOR.read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
-    return platform.machine()
+    return BOARD.read_text().strip("\0\n ") if BOARD.exists() else platform.machine()
 
 
 def needs_profile(spec: RunSpec) -> bool:

@@ -108,3 +108,20 @@ def test_only_a_run_that_depends_on_the_host_needs_its_profile() -> None:
     assert not host.needs_profile(spec.model_copy(update={"dilation": 2.0}))
     assert host.needs_profile(spec.model_copy(update={"dilation": 2.0, "compute_model": "measured"}))
     assert not host.needs_profile(spec.model_copy(update={"profile": profile()}))
+
+
+@pytest.mark.parametrize(
+    ("processor", "name"),
+    [
+        ("processor\t: 0\nmodel name\t: AMD EPYC\n", "AMD EPYC"),
+        ("processor\t: 0\nCPU part\t: 0xd0b\n", "Raspberry Pi 5 Model B Rev 1.0"),
+    ],
+)
+def test_a_board_whose_processor_has_no_name_is_called_as_its_firmware_calls_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, processor: str, name: str
+) -> None:
+    monkeypatch.setattr(host, "PROCESSOR", tmp_path / "cpuinfo")
+    monkeypatch.setattr(host, "BOARD", tmp_path / "model")
+    host.PROCESSOR.write_text(processor)
+    host.BOARD.write_bytes(b"Raspberry Pi 5 Model B Rev 1.0\0")
+    assert host.host_name() == name
