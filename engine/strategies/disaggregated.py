@@ -10,6 +10,7 @@ for different requests.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from pydantic import Field
@@ -36,13 +37,11 @@ from engine.strategies.shared.demand import (
 )
 from engine.strategies.shared.ends import (
     caches_of,
-    embed,
     end_holdings,
     end_work,
-    finish,
     layer_slices,
+    pass_on_device,
     tag,
-    wanted_rows,
 )
 from engine.strategies.shared.shares import named_worker, op_s, prefill_layer_s
 
@@ -120,31 +119,12 @@ class Disaggregated(Overlapping[DisaggregatedParams, DisaggregatedLayout]):
             moves = step.phase == "prefill" and bool(step.cache) and plan.layout.is_apart
             taken = ctx.spawn(_take_over(ctx, step, first)) if moves and ctx.rank == then else None
             rank = first if step.phase == "prefill" else then
-            result = await _pass(ctx, step, ids, rank, then if moves else None)
+            run = partial(_layers, ctx, step, then=then if moves else None)
+            result = await pass_on_device(ctx, step, ids, rank, run)
             if result is not None:
                 done(step, result)
             if taken is not None:
                 await taken
-
-
-async def _pass(ctx: Ctx, step: Step, ids: Tensor | None, rank: int, then: int | None) -> Tensor | None:
-    """A forward pass with all layers on device `rank`, which gives its new KV rows to device `then`; the
-    result at the source.
-    """
-    source = ctx.cluster.source_rank
-    x = None
-    if ctx.rank == source:
-        x = await embed(ctx, step, ids)
-        if rank != source:
-            ctx.send(x, rank, tag(step, "input"))
-    if ctx.rank == rank:
-        x = await ctx.recv(source, tag(step, "input")) if x is None else x
-        x = await _layers(ctx, step, x, then)
-        if rank != source:
-            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
-    if ctx.rank != source:
-        return None
-    return await finish(ctx, step, x if rank == source else await ctx.recv(rank, tag(step, "output")))
 
 
 async def _layers(ctx: Ctx, step: Step, x: Tensor, then: int | None) -> Tensor:

@@ -39,13 +39,10 @@ from engine.strategies.shared.demand import (
 )
 from engine.strategies.shared.ends import (
     caches_of,
-    embed,
     end_holdings,
     end_work,
-    finish,
     layer_slices,
-    tag,
-    wanted_rows,
+    pass_on_device,
 )
 from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import layer_s
@@ -94,17 +91,10 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
     async def forward(
         self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, tokens: Tensor | None
     ) -> Tensor | None:
-        rank, source = plan.layout.device, ctx.cluster.source_rank
-        x = await embed(ctx, step, tokens) if ctx.rank == source else None
-        if rank == source and ctx.rank == rank:
-            return await finish(ctx, step, await self._layers(ctx, plan, step, x))
-        if ctx.rank == source:
-            ctx.send(x, rank, tag(step, "input"))
-            return await finish(ctx, step, await ctx.recv(rank, tag(step, "output")))
-        if ctx.rank == rank:
-            x = await self._layers(ctx, plan, step, await ctx.recv(source, tag(step, "input")))
-            ctx.send(wanted_rows(step, x), source, tag(step, "output"))
-        return None
+        async def run(x: Tensor) -> Tensor:
+            return await self._layers(ctx, plan, step, x)
+
+        return await pass_on_device(ctx, step, tokens, plan.layout.device, run)
 
     async def _layers(self, ctx: Ctx, plan: Plan[OneDeviceLayoutT], step: Step, x: Tensor) -> Tensor:
         return await ctx.compute_layers(self.layers(ctx.model, plan, step), x)

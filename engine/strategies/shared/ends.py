@@ -6,6 +6,7 @@ scores or hidden states from the last layer's output. Strategies differ only in 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from itertools import accumulate
 
 from engine.domain.cluster import ClusterSpec
@@ -139,3 +140,22 @@ def end_work(cluster: ClusterSpec, model: ModelSpec) -> tuple[ComputedSlice, ...
 def layer_slices(layer: int) -> tuple[Slice, Slice]:
     """The slices of both parts of a whole layer."""
     return Slice(layer=layer, part="attention"), Slice(layer=layer, part="ffn")
+
+
+async def pass_on_device(
+    ctx: Ctx, step: Step, tokens: Tensor | None, rank: int, run: Callable[[Tensor], Awaitable[Tensor]]
+) -> Tensor | None:
+    """A forward pass whose layers all run on device `rank`, by `run` of hidden rows [B, T, D]; the source has
+    the ends of the model and gets the result.
+    """
+    source = ctx.cluster.source_rank
+    x = await embed(ctx, step, tokens) if ctx.rank == source else None
+    if rank == source and ctx.rank == rank:
+        return await finish(ctx, step, await run(x))
+    if ctx.rank == source:
+        ctx.send(x, rank, tag(step, "input"))
+        return await finish(ctx, step, await ctx.recv(rank, tag(step, "output")))
+    if ctx.rank == rank:
+        x = await run(await ctx.recv(source, tag(step, "input")))
+        ctx.send(wanted_rows(step, x), source, tag(step, "output"))
+    return None
