@@ -61,7 +61,7 @@ def test_a_process_that_lives_on_without_its_socket_is_killed_and_said_to_be(las
 
 
 def test_a_process_that_is_asked_for_its_stacks_before_it_can_write_them_writes_them_later(monkeypatch):
-    def device(rank, assignment, sock):
+    def device(rank, assignment, sock, parent):
         """The beginning of a device process, held up until it was sent the signal."""
         sock.recv(1)
         write_stacks_on_request()
