@@ -107,6 +107,8 @@ def device_of(
         "basis": "derived from a benchmark",
         "assumed_efficiency": None,
         "source": told,
+        "price_usd": None,
+        "price_source": "",
         "format_rates": (),
     }
     made = fit(base.model_copy(update=derived), rows, BENCHMARK, memory_rises=True)

@@ -17,6 +17,8 @@ from engine.advice.replies import (
     check_tokens,
     gives,
     option_of,
+    priced,
+    worth,
 )
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
@@ -56,11 +58,17 @@ def to_buy(
     rank: Rank | None = None,
 ) -> Reply:
     """Nothing, where one device of the cluster suffices, or several. Else the boards with the least of what
-    `rank` says, up to eight of a kind, on links like the first one of the cluster. Raises `SpecError`.
+    `rank` says, up to eight of a kind, on links like the first one of the cluster. `prices` stand in place of
+    the boards' own. Raises `SpecError`.
     """
     check_tokens(base)
-    rank = rank or ("price" if prices.boards else "power")
-    check_prices(boards, prices, rank)
+    boards = priced(boards, prices, "preset")
+    unpriced = sum(board.price_usd is None for board in boards)
+    rank = rank or ("price" if unpriced < len(boards) else "power")
+    if rank == "price" and unpriced == len(boards):
+        raise SpecError(
+            "prices of presets rank boards by price, and none has one: give some, or rank by power."
+        )
     wanted = f"{tokens_per_s:.3g} tokens/s of {base.model.name}"
     own = owned(base, tokens_per_s, asker)
     if own is not None and own.figure >= tokens_per_s:
@@ -69,7 +77,7 @@ def to_buy(
     have = f"What is there gives at most {own.figure:.3g} tokens/s, on {own.words}. " if own else ""
     link = base.cluster.links[0] if base.cluster.links else LAN
     found: list[tuple[Offer, Assessment]] = []
-    for offer in _offers(base, boards, tokens_per_s, prices, rank):
+    for offer in _offers(base, boards, tokens_per_s, rank):
         if any(offer.board == other.board for other, _ in found):
             continue
         best = best_on(base, _star(offer, link), asker.plainly)
@@ -78,18 +86,21 @@ def to_buy(
         if len(found) == MOST_OPTIONS:
             break
     on = f"on links of {human(link.bit_per_s, 'bit/s')}"
+    without = f" Left out for want of a price: {unpriced} of {len(boards)} presets."
+    left_out = without if rank == "price" and unpriced else ""
     if not found:
         which = "preset with a price" if rank == "price" else "preset"
         text = f"{have}No {which} reaches {wanted}, up to {COUNTS[-1]} of a kind {on}."
-        return Reply(question="buy", sentence=text, unit="tokens/s")
+        return Reply(question="buy", sentence=text + left_out, unit="tokens/s")
     options = [option_of(base, _star(offer, link), offer.words, best, asker) for offer, best in found]
     least, number = found[0][0].expense[0], found[0][0].number
     by = {
-        "price": f"for {least:g}, the cheapest",
+        "price": f"for {least:g} dollars, the cheapest",
         "power": f"at {least:g} W, the least power",
         "number": f"with {number} board{'s' * (number > 1)} the fewest",
     }[rank]
     text = f"{have}Buy {options[0].words}: {gives(options[0])} {on}, {by} that reaches {wanted}."
+    text += worth(options[0]) + left_out
     return Reply(question="buy", sentence=text, unit="tokens/s", options=tuple(options))
 
 
@@ -113,23 +124,12 @@ def owned(base: RunSpec, tokens_per_s: float, asker: Asker) -> Option | None:
     return option_of(base, own, words + " alone" * (len(best.devices) == 1), best, asker)
 
 
-def check_prices(boards: Sequence[DeviceSpec], prices: Prices, rank: Rank) -> None:
-    """Check that boards which are ranked by price have prices; raises `SpecError`."""
-    names = {board.name for board in boards}
-    unknown = sorted(set(prices.boards) - names)
-    if rank == "price" and not names & set(prices.boards):
-        named = f"{', '.join(unknown)} are none" if unknown else "there are none"
-        raise SpecError(f"prices of presets rank boards by price, and {named}: give some, or rank by power.")
-
-
-def _offers(
-    base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, prices: Prices, rank: Rank
-) -> Iterator[Offer]:
+def _offers(base: RunSpec, boards: Sequence[DeviceSpec], tokens_per_s: float, rank: Rank) -> Iterator[Offer]:
     """Offers from the least expense on, without those whose memory is too small or too slow for the model."""
     found = []
     for board in boards:
-        price, watts = prices.boards.get(board.name), board.watts or None
-        each = {"price": price, "power": watts, "number": 1.0}[rank]
+        watts = board.watts or None
+        each = {"price": board.price_usd, "power": watts, "number": 1.0}[rank]
         if each is not None:
             found += [Offer(board, count, (count * each, count * (watts or inf))) for count in COUNTS]
     for offer in sorted(found, key=lambda offer: (*offer.expense, offer.number)):

@@ -21,6 +21,11 @@ from engine.advice.replies import (
     check_tokens,
     ends_of,
     on_real_boards,
+    price_usd,
+    priced,
+    rate_per_usd,
+    tokens_per_j,
+    worth,
 )
 from engine.advice.values import Assessment, Objective
 from engine.domain.errors import PlanError, SpecError
@@ -69,11 +74,14 @@ def link_to_upgrade(base: RunSpec, rows: Sequence[Assessment], objective: Object
 
 # What a token costs -------------------------------------------------------------------------------
 def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) -> Reply:
-    """The least energy of a token; with prices the least money, boards written off over three years of work.
+    """The least energy of a token; the least money where the price of every board is known, boards written
+    off over three years of work. `prices` stand in place of the devices' own.
 
     Energy is that of computing and sending, without what idle boards draw. Raises `SpecError`.
     """
     check_tokens(base)
+    devices = priced(base.cluster.devices, prices, f"device of {base.cluster.name}")
+    base = base.model_copy(update={"cluster": base.cluster.model_copy(update={"devices": devices})})
     tokens = base.workload.new_tokens * base.workload.together
     able = [
         row for row in rows if row.lossless and row.energy_j is not None and row.tokens_per_s and not row.like
@@ -81,44 +89,53 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     if not able:
         sentence = f"No strategy has a plan for {base.model.name} on {base.cluster.name}."
         return Reply(question="cost", sentence=sentence, unit="J")
-    is_priced = bool(prices.boards) or prices.per_kwh is not None
+    used = {name for row in able for name in row.devices}
+    unpriced = sorted(device.name for device in devices if device.name in used and device.price_usd is None)
+    if prices.boards and unpriced:
+        raise SpecError(
+            f"prices: {', '.join(unpriced)} has none: give one for every device of {base.cluster.name}."
+        )
+    is_priced = not unpriced or prices.per_kwh is not None
     options = []
     for row in able:
         joules = (row.energy_j or 0.0) / tokens
-        money = [_money(base, row, prices, joules, one) for one in (row.tokens_per_s, *ends_of(row))]
+        usd = price_usd(base.cluster, row.devices)
+        money = [_money(usd or 0.0, prices, joules, one) for one in (row.tokens_per_s, *ends_of(row))]
         figure, *ends = money if is_priced else [joules]
-        low, high = (min(ends), max(ends)) if ends and prices.boards else (None, None)
-        words = f"{row.strategy} on {', '.join(row.devices)}"
-        options.append(Option(words=words, strategy=row.strategy, figure=figure, low=low, high=high))
+        low, high = (min(ends), max(ends)) if ends and not unpriced else (None, None)
+        options.append(
+            Option(
+                words=f"{row.strategy} on {', '.join(row.devices)}",
+                strategy=row.strategy,
+                figure=figure,
+                low=low,
+                high=high,
+                tokens_per_s_per_usd=rate_per_usd(row, usd),
+                tokens_per_j=tokens_per_j(base, row),
+            )
+        )
     options.sort(key=lambda option: option.figure)
     best = options[0]
-    unit = "per million tokens" if is_priced else "J"
+    unit = "dollars per million tokens" if is_priced else "J"
     joules = (_of(able, best).energy_j or 0.0) / tokens
     energy = f"{human_j(joules)}, {1e6 * joules / 3.6e6:.3g} kWh per million tokens"
-    said = f"{best.figure:.3g} per million tokens ({energy})" if is_priced else energy
+    said = f"{best.figure:.3g} dollars per million tokens ({energy})" if is_priced else energy
     boards = on_real_boards(best)
     what = "energy of computing and sending, "
-    if prices.boards:
+    if not unpriced:
         what = f"boards over {YEARS:g} years" + (" and energy, " if prices.per_kwh is not None else ", ")
     text = f"A token of {base.model.name} costs least with {best.words}: {said}{boards}, {what}"
-    text += f"at {_of(able, best).tokens_per_s:.3g} tokens/s."
+    text += f"at {_of(able, best).tokens_per_s:.3g} tokens/s.{worth(best)}"
+    if unpriced:
+        text += f" Boards are not counted: no price of {', '.join(unpriced)} is known."
     return Reply(question="cost", sentence=text, unit=unit, options=tuple(options[:MOST_OPTIONS]))
 
 
-def _money(
-    base: RunSpec, row: Assessment, prices: Prices, joules: float, tokens_per_s: float | None
-) -> float:
-    """What a million tokens cost, on the devices that `row` uses. Raises `SpecError` for one without a price
-    where others have one.
-    """
-    total = 0.0
-    for name in row.devices if prices.boards else ():
-        if name not in prices.boards:
-            raise SpecError(f"prices: {name} has none: give one for every device of {base.cluster.name}.")
-        total += prices.boards[name]
+def _money(boards_usd: float, prices: Prices, joules: float, tokens_per_s: float | None) -> float:
+    """What a million tokens cost, US dollars, on boards that cost `boards_usd` together."""
     assert tokens_per_s, "only rows with a rate are asked about"
     energy = joules / 3.6e6 * (prices.per_kwh or 0.0)
-    return 1e6 * (total / (YEARS * YEAR_S * tokens_per_s) + energy)
+    return 1e6 * (boards_usd / (YEARS * YEAR_S * tokens_per_s) + energy)
 
 
 def _of(rows: Sequence[Assessment], option: Option) -> Assessment:

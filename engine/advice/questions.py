@@ -3,7 +3,7 @@
 buy       whether what is there gives so many tokens per second of a model, else which boards do
 largest   which model is the largest that these boards give at so many tokens per second
 link      which link is worth ten times its rate
-cost      what a token and a million of them cost: energy, and money where prices are given
+cost      what a token and a million of them cost: energy, and money where prices are known
 context   the longest context, and the most requests at once, that there is memory for in 4, 8 and 16 bits
 start     how long the weights take from the source to the boards, over the cluster's network
 """
@@ -25,7 +25,7 @@ from engine.domain.values import Positive, Value
 
 class Asked(Value):
     """A question and what it is about; `tokens_per_s` are wanted by `buy` and `largest`. `rank` is of `buy`;
-    None: by price where there are prices, else by power.
+    None: by price where boards have prices, else by power.
     """
 
     question: Question

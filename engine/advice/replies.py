@@ -9,7 +9,7 @@ from pydantic import Field
 
 from engine.advice.changes import best_of
 from engine.advice.values import Assessment, Objective
-from engine.domain.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.units import between
@@ -28,8 +28,8 @@ MOST_OPTIONS = 3
 
 
 class Prices(Value):
-    """Prices in any currency: of a board, by the name of its preset (`buy`) or its device (`cost`), and of a
-    kilowatt-hour.
+    """Prices in US dollars: of a board, by the name of its preset (`buy`) or its device (`cost`), in place of
+    its own, and of a kilowatt-hour.
     """
 
     boards: dict[str, NonNegative] = Field(default_factory=dict)
@@ -44,6 +44,12 @@ class Option(Value):
     figure: float
     low: float | None = None
     high: float | None = None
+    tokens_per_s_per_usd: float | None = Field(
+        default=None, description="Tokens per second for each US dollar that the boards cost."
+    )
+    tokens_per_j: float | None = Field(
+        default=None, description="Tokens for each joule of computing and sending."
+    )
 
 
 class Reply(Value):
@@ -76,7 +82,53 @@ def option_of(base: RunSpec, cluster: ClusterSpec, words: str, best: Assessment,
     """An option with its interval, which is predicted only for what is shown."""
     (row,) = asker.with_interval([_run(base, cluster, best.strategy)])
     low, high = sorted(ends_of(row)) if len(ends_of(row)) == 2 else (None, None)
-    return Option(words=words, strategy=best.strategy, figure=best.tokens_per_s or 0.0, low=low, high=high)
+    return Option(
+        words=words,
+        strategy=best.strategy,
+        figure=best.tokens_per_s or 0.0,
+        low=low,
+        high=high,
+        tokens_per_s_per_usd=rate_per_usd(best, price_usd(cluster, best.devices)),
+        tokens_per_j=tokens_per_j(base, best),
+    )
+
+
+def priced(boards: Sequence[DeviceSpec], prices: Prices, what: str) -> tuple[DeviceSpec, ...]:
+    """The boards with these prices in place of their own. `what` names them; raises `SpecError` for the price
+    of something else.
+    """
+    unknown = sorted(set(prices.boards) - {board.name for board in boards})
+    if unknown:
+        raise SpecError(f"prices: {', '.join(unknown)} is no {what}: give prices by the names of these.")
+    given = prices.boards
+    return tuple(
+        board.model_copy(update={"price_usd": given[board.name]}) if board.name in given else board
+        for board in boards
+    )
+
+
+def price_usd(cluster: ClusterSpec, names: Sequence[str]) -> float | None:
+    """What the devices `names` cost together, US dollars; None if the price of one is not known."""
+    prices = [cluster.devices[cluster.rank(name)].price_usd for name in names]
+    known = [price for price in prices if price is not None]
+    return sum(known) if len(known) == len(prices) else None
+
+
+def rate_per_usd(row: Assessment, usd: float | None) -> float | None:
+    """Tokens per second for each dollar; None where nothing is paid, or nobody knows what."""
+    return row.tokens_per_s / usd if usd and row.tokens_per_s else None
+
+
+def tokens_per_j(base: RunSpec, row: Assessment) -> float | None:
+    return base.workload.new_tokens * base.workload.together / row.energy_j if row.energy_j else None
+
+
+def worth(option: Option) -> str:
+    """What an option gives for a dollar and a joule, as a sentence; empty where neither is known."""
+    usd, joule = option.tokens_per_s_per_usd, option.tokens_per_j
+    said = [f"{usd:.3g} tokens/s per dollar"] if usd is not None else []
+    said += [f"{joule:.3g} tokens per joule"] if joule is not None else []
+    return f" That is {' and '.join(said)}." if said else ""
 
 
 def _run(base: RunSpec, cluster: ClusterSpec, name: str) -> RunSpec:

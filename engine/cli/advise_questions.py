@@ -35,14 +35,16 @@ def add_question_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="BOARD=AMOUNT",
-        help="of a preset (buy) or a device of the cluster (cost), in any currency; repeatable",
+        help="US dollars for a preset (buy) or a device of the cluster (cost), in place of its own",
     )
     parser.add_argument(
         "--rank",
         choices=get_args(Rank),
-        help="boards to buy are ranked by the least of this (price where there are prices, else power)",
+        help="boards to buy are ranked by the least of this (price where presets have one)",
     )
-    parser.add_argument("--per-kwh", type=float, metavar="AMOUNT", help="price of a kilowatt-hour (cost)")
+    parser.add_argument(
+        "--per-kwh", type=float, metavar="AMOUNT", help="US dollars a kilowatt-hour costs (cost)"
+    )
 
 
 def prices_of(args: argparse.Namespace) -> Prices:
@@ -72,7 +74,11 @@ def supply(environment: Environment) -> Supply:
 
 
 def reply_group(reply: Reply) -> Group:
-    shown = table("", "with", reply.unit, "on real boards", texts=("", "with", "on real boards"))
+    columns = ("", "with", reply.unit, "on real boards", "tokens/s per $", "tokens/J")
+    shown = table(*columns, texts=("", "with", "on real boards"))
     for option in reply.options:
-        shown.add_row(option.words, option.strategy, f"{option.figure:.3g}", interval(option))
+        worth = [
+            "" if one is None else f"{one:.3g}" for one in (option.tokens_per_s_per_usd, option.tokens_per_j)
+        ]
+        shown.add_row(option.words, option.strategy, f"{option.figure:.3g}", interval(option), *worth)
     return Group(Text(reply.sentence), *([shown] if reply.options else []))

@@ -108,6 +108,16 @@ class DeviceSpec(Value):
     compute_model: ComputeModel = "roofline"
     measured_scale: Positive = Field(default=1.0, description="`measured`: host time × this factor.")
     watts: NonNegative = Field(default=0.0, description="Power while computing, W.")
+    price_usd: NonNegative | None = Field(
+        default=None,
+        description="Price, US dollars; empty: not stated.",
+        exclude_if=lambda price: price is None,
+    )
+    price_source: str = Field(
+        default="",
+        description="Where the price is from, and when it was asked.",
+        exclude_if=lambda source: not source,
+    )
     j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
     j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
     source: str = ""

@@ -92,15 +92,21 @@ class RunSpec(RunSettings):
         return self.method.code if self.method else ""
 
 
+NO_PART_OF_A_RUN: dict[str, Any] = {
+    "name": True,
+    "cluster": {"devices": {"__all__": {"price_usd", "price_source"}}},
+}
+
+
 def spec_digest(spec: RunSpec) -> str:
     """Hash of what a run depends on, 64 hexadecimal digits (SHA-256): equal for specs that ask for the same
     run.
 
-    Its name is left out, and so is every field that has its default, so that a field added later with a
-    default changes no hash. Numbers count by value: 1 and 1.0 are the same. Weights whose `digest` is given
-    count by that, wherever they are, and so does a method's file.
+    Its name and what its devices cost are left out, and so is every field that has its default, so that a
+    field added later with a default changes no hash. Numbers count by value: 1 and 1.0 are the same. Weights
+    whose `digest` is given count by that, wherever they are, and so does a method's file.
     """
-    content = spec.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+    content = spec.model_dump(mode="json", exclude=NO_PART_OF_A_RUN, exclude_defaults=True)
     if spec.weights.digest:
         content["weights"].pop("directory", None)
     if spec.method is not None:

@@ -79,11 +79,14 @@ def devices_table() -> str:
             human(device.flop_per_s, "FLOP/s"),
             human(device.memory_bytes, "B"),
             human(device.memory_byte_per_s, "B/s"),
+            human(device.watts, "W") if device.watts else "",
+            "" if device.price_usd is None else f"{device.price_usd:,g} $ ({device.price_source})",
             device.basis_in_words,
         )
         for device in topologies.presets()
     ]
-    return table(("name", "what it is", "compute", "memory", "memory bandwidth", "rates are from"), rows)
+    columns = ("name", "what it is", "compute", "memory", "memory bandwidth", "power", "price")
+    return table((*columns, "rates are from"), rows)
 
 
 def format_rates_table() -> str:

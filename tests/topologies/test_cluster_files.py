@@ -64,6 +64,8 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         compute_model=st.sampled_from(["roofline", "serial", "measured", "flops"]),
         measured_scale=positive,
         watts=non_negative,
+        price_usd=st.none() | non_negative,
+        price_source=texts,
         source=texts,
         disk=st.just("") | names,
     )
@@ -136,6 +138,8 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "compute_model",
         "measured_scale",
         "watts",
+        "price_usd",
+        "price_source",
         "source",
         "on_chip_weight_bytes",
         "j_per_memory_byte",

@@ -1,5 +1,7 @@
 """Every preset says what its rates are."""
 
+import re
+
 import pytest
 
 import topologies
@@ -11,6 +13,12 @@ RATES = {"name": "a", "flop_per_s": 1e9, "memory_bytes": 1e9, "memory_byte_per_s
 @pytest.mark.parametrize("preset", topologies.presets(), ids=lambda preset: preset.name)
 def test_every_preset_states_what_its_rates_are(preset):
     assert preset.basis is not None
+
+
+@pytest.mark.parametrize("preset", topologies.presets(), ids=lambda preset: preset.name)
+def test_a_price_says_where_and_when_it_was_published_and_without_one_nothing_is_said(preset):
+    assert bool(preset.price_source) == (preset.price_usd is not None)
+    assert preset.price_usd is None or re.search(r"\b20[12]\d\b", preset.price_source)
 
 
 def test_a_data_sheet_states_the_efficiency_that_it_assumes():

@@ -22,7 +22,7 @@ from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import in_bits
-from engine.domain.spec import RunSpec
+from engine.domain.spec import RunSpec, spec_digest
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.ops.sizes import model_bytes
@@ -101,7 +101,7 @@ def test_the_cheapest_by_price_may_be_another_than_the_one_that_draws_least() ->
     by_price = to_buy(base(WEAK), [cheap, frugal], wanted, prices, ASKER)
     assert [option.words for option in by_power.options] == ["1 × frugal", "1 × cheap"]
     assert [option.words for option in by_price.options] == ["1 × cheap", "1 × frugal"]
-    assert "for 35, the cheapest" in by_price.sentence
+    assert "for 35 dollars, the cheapest" in by_price.sentence
 
 
 def test_the_fewest_boards_may_be_neither_the_cheapest_nor_the_most_frugal() -> None:
@@ -114,9 +114,31 @@ def test_the_fewest_boards_may_be_neither_the_cheapest_nor_the_most_frugal() -> 
 
 
 def test_without_a_price_of_a_preset_nothing_is_ranked_by_price() -> None:
-    for prices in (NO_PRICES, Prices(boards={"unknown": 5})):
-        with pytest.raises(SpecError, match="give some, or rank by power"):
-            to_buy(base(WEAK), [board("slow")], 1.0, prices, ASKER, "price")
+    with pytest.raises(SpecError, match="give some, or rank by power"):
+        to_buy(base(WEAK), [board("slow")], 1.0, NO_PRICES, ASKER, "price")
+    with pytest.raises(SpecError, match="prices: unknown is no preset"):
+        to_buy(base(WEAK), [board("slow")], 1.0, Prices(boards={"unknown": 5}), ASKER)
+
+
+def test_boards_have_their_published_prices_unless_others_are_given() -> None:
+    cheap, dear, unknown = board("cheap", price_usd=35), board("dear", price_usd=90), board("unknown")
+    wanted = 0.9 * rate(base(cheap))
+    by_default = to_buy(base(WEAK), [dear, cheap, unknown], wanted, NO_PRICES, ASKER)
+    assert [option.words for option in by_default.options] == ["1 × cheap", "1 × dear"]
+    assert by_default.sentence.endswith(" Left out for want of a price: 1 of 3 presets.")
+    given = to_buy(base(WEAK), [dear, cheap, unknown], wanted, Prices(boards={"dear": 5}), ASKER)
+    assert "1 × dear" in given.sentence and "for 5 dollars" in given.sentence
+
+
+def test_what_boards_give_for_a_dollar_and_a_joule_is_that_of_all_of_them() -> None:
+    pair = board("slow", price_usd=40)
+    found = to_buy(base(pair), [pair], 1.3 * rate(base(pair)), NO_PRICES, ASKER)
+    two = base(*(pair.model_copy(update={"name": name}) for name in ("board-1", "board-2")))
+    option = found.options[0]
+    whole = predict(two.model_copy(update={"strategy": option.strategy}))
+    assert option.words == "2 × slow" and option.tokens_per_s_per_usd == pytest.approx(option.figure / 80)
+    assert option.tokens_per_j == pytest.approx(12 / whole.energy_j, rel=0.02)
+    assert f"That is {option.figure / 80:.3g} tokens/s per dollar and " in found.sentence
 
 
 def test_no_board_is_said_where_none_reaches_the_rate() -> None:
@@ -185,10 +207,26 @@ def test_a_million_tokens_cost_boards_over_three_years_and_energy() -> None:
     assert found.options[0].figure == pytest.approx(by_hand, rel=0.02)
 
 
-def test_a_device_without_a_price_is_an_error_where_another_has_one() -> None:
-    spec = base(board("a"))
+def test_a_device_without_a_price_is_an_error_where_another_is_given_one() -> None:
+    spec = base(board("a"), board("b"))
     with pytest.raises(SpecError, match="prices: a has none"):
         cost_per_token(spec, rows_of(spec), Prices(boards={"b": 1}))
+    with pytest.raises(SpecError, match="prices: c is no device of drawn"):
+        cost_per_token(spec, rows_of(spec), Prices(boards={"c": 1}))
+
+
+def test_a_token_costs_what_the_devices_own_prices_say_unless_one_has_none() -> None:
+    own = base(board("a", price_usd=100))
+    given = cost_per_token(base(board("a")), rows_of(own), Prices(boards={"a": 100}))
+    assert cost_per_token(own, rows_of(own), NO_PRICES) == given
+    both = base(board("a", price_usd=100), board("b"))
+    found = cost_per_token(both, rows_of(both), NO_PRICES)
+    assert found.unit == "J" and found.sentence.endswith(" Boards are not counted: no price of b is known.")
+
+
+def test_a_price_changes_no_run() -> None:
+    own = base(board("a", price_usd=100, price_source="a shop, 2026"))
+    assert spec_digest(own) == spec_digest(base(board("a")))
 
 
 def with_sizes(spec: RunSpec, name: str, prompt_tokens: int, together: int = 1) -> RunSpec:

@@ -34,6 +34,9 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const workers = base?.cluster?.devices.filter(({ role }) => role !== 'terminal') ?? [];
   const boards = { buy: presets, cost: workers, largest: [], link: [], context: [], start: [] }[kind];
   const { ask, stop, asked, reply, error, waiting } = useQuestion();
+  const hasWorth = reply?.options.some(
+    (option) => option.tokens_per_s_per_usd !== null || option.tokens_per_j !== null,
+  );
   return (
     <div data-testid="questions">
       <Select
@@ -71,7 +74,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         {kind === 'cost' && (
           <NumberInput
             size="xs"
-            label="Price of a kWh, if any"
+            label="Dollars per kWh, if any"
             min={0}
             value={kwh ?? ''}
             onChange={(value) => setKwh(typeof value === 'number' ? value : null)}
@@ -118,11 +121,13 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         )}
       </div>
       {reply && reply.options.length > 0 && (
-        <Table fz="xs" mt={4}>
+        <Table fz="xs" mt={4} horizontalSpacing={4}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>Option</Table.Th>
               <Table.Th>{reply.unit}</Table.Th>
+              {hasWorth && <Table.Th>tokens/s per $</Table.Th>}
+              {hasWorth && <Table.Th>tokens/J</Table.Th>}
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
@@ -135,6 +140,8 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
                     <Text span size="xs" c="dimmed">{` (${between(option.low, option.high, three)})`}</Text>
                   )}
                 </Table.Td>
+                {hasWorth && <Table.Td>{orNone(option.tokens_per_s_per_usd)}</Table.Td>}
+                {hasWorth && <Table.Td>{orNone(option.tokens_per_j)}</Table.Td>}
               </Table.Tr>
             ))}
           </Table.Tbody>
@@ -143,6 +150,9 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
     </div>
   );
 }
+
+/** What an option gives for a dollar or a joule: a dash where no price or power is known. */
+const orNone = (worth: number | null) => (worth === null ? '–' : three(worth));
 
 /** Whether what was asked is about the cluster, model, workload and goal that the page shows. */
 export const isStillAsked = (asked: Ask, base: AdviceQuestion | null): boolean =>

@@ -3,22 +3,23 @@ import { useState } from 'react';
 
 export type PriceOf = Record<string, number>;
 
-/** Prices of boards, in any currency: one is chosen and gets its price; no price takes it back. */
+/** Prices of boards in US dollars, in place of their own: one is chosen and gets its price; none takes it back. */
 export function Prices(props: {
-  boards: readonly { name: string; title?: string }[];
+  boards: readonly { name: string; title?: string; price_usd?: number | null }[];
   prices: PriceOf;
   onChange: (prices: PriceOf) => void;
 }) {
   const { boards, prices, onChange } = props;
   const [chosen, setChosen] = useState<string | null>(null);
   const titles = Object.fromEntries(boards.map(({ name, title }) => [name, title || name]));
+  const published = boards.find(({ name }) => name === chosen)?.price_usd ?? null;
   const given = boards.filter(({ name }) => prices[name] !== undefined);
   return (
     <>
       <Group gap="xs" mt={4} align="flex-end" wrap="nowrap">
         <Select
           size="xs"
-          label="Price of, if any"
+          label="Another price of"
           searchable
           clearable
           value={chosen !== null && titles[chosen] ? chosen : null}
@@ -30,6 +31,8 @@ export function Prices(props: {
           size="xs"
           aria-label="Price"
           min={0}
+          prefix="$"
+          placeholder={chosen === null ? '' : published === null ? 'none published' : `$${published}`}
           disabled={chosen === null}
           value={chosen === null ? '' : (prices[chosen] ?? '')}
           onChange={(value) => chosen !== null && onChange(withPrice(prices, chosen, value))}
@@ -38,7 +41,7 @@ export function Prices(props: {
       </Group>
       {given.length > 0 && (
         <Text size="xs" c="dimmed" data-testid="prices">
-          {given.map(({ name }) => `${titles[name]}: ${prices[name]}`).join(', ')}
+          {given.map(({ name }) => `${titles[name]}: $${prices[name]}`).join(', ')}
         </Text>
       )}
     </>

@@ -46,6 +46,7 @@ export const ENERGY_PER_BYTE: Quantity = [
   { label: 'J/B', factor: 1 },
 ];
 export const POWER: Quantity = [{ label: 'W', factor: 1 }];
+export const DOLLARS: Quantity = [{ label: '$', factor: 1 }];
 export const ROWS: Quantity = [{ label: 'rows', factor: 1 }];
 export const FACTOR: Quantity = [{ label: '×', factor: 1 }];
 export const PERCENT: Quantity = [{ label: '%', factor: 0.01 }];

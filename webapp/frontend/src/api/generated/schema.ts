@@ -602,6 +602,8 @@ export interface components {
             name: string;
             on_chip_weight_bytes: number | null;
             op_overhead_s: number;
+            price_source?: string;
+            price_usd?: number | null;
             receive_overhead_s: number;
             reserved_bytes?: number;
             /** @enum {string} */
@@ -1625,6 +1627,8 @@ export interface components {
             high: number | null;
             low: number | null;
             strategy: string;
+            tokens_per_j: number | null;
+            tokens_per_s_per_usd: number | null;
             words: string;
         };
         OtherRunOut: {

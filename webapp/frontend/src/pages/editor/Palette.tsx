@@ -121,11 +121,15 @@ function PresetItem({ preset, count, onAdd }: ItemProps) {
       draggable
       onDragStart={(event) => carry(event, preset.name, count)}
       onClick={onAdd}
-      title={
+      title={[
         preset.assumed_efficiency
-          ? `${Math.round(preset.assumed_efficiency * 100)} % of the peak assumed. ${preset.source}`
-          : preset.source
-      }
+          ? `${Math.round(preset.assumed_efficiency * 100)} % of the peak assumed.`
+          : '',
+        preset.source,
+        preset.price_source ? `· Price: ${preset.price_source}` : '',
+      ]
+        .join(' ')
+        .trim()}
       data-testid={`palette-${preset.name}`}
     >
       <IconDeviceDesktop size={16} />
@@ -133,6 +137,8 @@ function PresetItem({ preset, count, onAdd }: ItemProps) {
         <b>{preset.title || preset.name}</b>
         <small>
           {flopRate(preset.flop_per_s)} · {bytes(preset.memory_bytes)}
+          {preset.watts > 0 && ` · ${preset.watts} W`}
+          {preset.price_usd != null && ` · $${preset.price_usd}`}
           {preset.basis && ` · ${preset.basis}`}
         </small>
       </span>

@@ -1,6 +1,7 @@
 import type { DeviceSpec } from '@/api/types';
 import {
   BYTE_RATE,
+  DOLLARS,
   FACTOR,
   FLOP_RATE,
   POWER,
@@ -73,11 +74,12 @@ export const DEVICE_FIELDS: readonly FieldGroup[] = [
     ],
   },
   {
-    title: 'Network and power',
+    title: 'Network, power and price',
     fields: [
       { key: 'message_overhead_s', label: 'Fixed time per message sent', quantity: TIME },
       { key: 'receive_overhead_s', label: 'Fixed time per message received', quantity: TIME },
       { key: 'watts', label: 'Power while computing', quantity: POWER },
+      { key: 'price_usd', label: 'Price', quantity: DOLLARS, optional: 'not stated' },
     ],
   },
   {
