@@ -97,7 +97,7 @@ def _assess(spec: RunSpec, ends: Sequence[End]) -> Assessment:
     lossless = strategy(spec.strategy).lossless
     try:
         prepared = prepare(spec)
-        short = spec.model_copy(update={"workload": shortened(spec)})
+        short = spec.model_copy(update={"workload": shortened(prepared.spec)})
         requests = prepared.requests[: short.workload.requests]
         cut = tuple(_cut(request, short.workload.new_tokens) for request in requests)
         trace, outcome = simulate(Prepared(short, cut, prepared.plan))

@@ -107,8 +107,8 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheduler",
         choices=get_args(SchedulerName),
         help="who is admitted when: one batch after the other (fcfs, the default), between two tokens of "
-        "others (continuous), the same with prompts in parts (chunked), or prompts on one device "
-        "while another computes tokens (disaggregated)",
+        "others (continuous), the same with prompts in parts (chunked), prompts on one device "
+        "while another computes tokens (disaggregated), or what the method allows (auto)",
     )
     parser.add_argument(
         "--chunk-tokens", type=int, metavar="N", help="rows of a step at most, with --scheduler chunked (64)"

@@ -9,11 +9,13 @@ from pydantic import Field, ValidationError, model_validator
 from engine.domain.sampling import MOST_TEMPERATURE, SEEDS, Sampling
 from engine.domain.values import Count, NonNegative, Positive, Value
 
-SchedulerName = Literal["fcfs", "continuous", "chunked", "disaggregated"]
+SchedulerName = Literal["auto", "fcfs", "continuous", "chunked", "disaggregated"]
 Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
 CHUNK_TOKENS = 64
 LONGEST_SERVICE_S = 86_400.0
+OF_SERVICE = {"scheduler": "auto", "max_batch": 4}
+"""What a workload that serves does where it does not say it: nobody waits for whole answers of others."""
 OF_PATTERN: dict[str, Pattern] = {"rate_per_s": "poisson", "trace": "trace", "users": "users"}
 """The field without which a pattern is not complete, and which no other pattern has (but see `serve`)."""
 
@@ -65,7 +67,8 @@ class Workload(Value):
 
     With the last four patterns requests wait in a queue, first come first served; with `serve` people take
     turns. When the cluster is free it takes the first, and further ones that wait and are as long,
-    `max_batch` together. Another `scheduler` admits them while others are answered.
+    `max_batch` together. Another `scheduler` admits them while others are answered; where nothing is said
+    with `serve`, the one that the method allows (auto) and up to four together.
     Encoders take `new_tokens = 0` and return hidden states, classifiers the logits of their classes.
 
     Tokens are the most likely ones, or with a `temperature` drawn at random, as the run's seed says: of
@@ -114,12 +117,15 @@ class Workload(Value):
     trace: tuple[TracedRequest, ...] = Field(default=(), description="When requests arrive, and their size.")
     users: int | None = Field(default=None, gt=0, description="How many send one request after another.")
     think_s: NonNegative = Field(default=0.0, description="From an answer to the user's next request.")
-    max_batch: int = Field(default=1, gt=0, description="Requests in work at once, at most.")
+    max_batch: int = Field(
+        default=1, gt=0, description="Requests in work at once, at most (serve: 4, where nothing is said)."
+    )
     scheduler: SchedulerName = Field(
         default="fcfs",
         description="Who is admitted when: fcfs answers one batch after the other; continuous lets requests "
         "join between two tokens; chunked also divides prompts, so that nobody's tokens wait for them; "
-        "disaggregated computes prompts and tokens at the same time, on different devices.",
+        "disaggregated computes prompts and tokens at the same time, on different devices; auto is the one "
+        "of these that lets requests join where the method's plan can, else fcfs (serve: auto).",
     )
     chunk_tokens: int = Field(default=CHUNK_TOKENS, gt=0, description="Rows of a step at most (chunked).")
     queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")
@@ -166,6 +172,16 @@ class Workload(Value):
         }
         return sizes | {key: value for key, value in data.items() if value is not None or key not in sizes}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_service(cls, data: Any) -> Any:
+        """What a workload that serves does where it does not say it."""
+        if isinstance(data, dict) and data.get("pattern") == "serve":
+            return OF_SERVICE | {
+                key: value for key, value in data.items() if value is not None or key not in OF_SERVICE
+            }
+        return data
+
     @model_validator(mode="after")
     def _belongs_together(self) -> Self:
         for field, pattern in OF_PATTERN.items():
@@ -178,10 +194,10 @@ class Workload(Value):
             raise ValueError("think_s is given, and this is not the pattern users")
         if self.max_batch > 1 and not self.is_queued:
             raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
-        if self.scheduler != "fcfs" and (self.is_open or not self.is_queued or not self.new_tokens):
+        if self.scheduler != "fcfs" and not (self.is_queued and self.new_tokens):
             raise ValueError(
                 f"scheduler is {self.scheduler}: it needs requests that get tokens and arrive by the pattern "
-                "poisson, trace or users: else choose fcfs"
+                "poisson, trace, users or serve: else choose fcfs"
             )
         if self.chunk_tokens != CHUNK_TOKENS and self.scheduler != "chunked":
             raise ValueError("chunk_tokens is given, and only the scheduler chunked divides prompts")

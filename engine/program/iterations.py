@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from engine.domain.errors import RunError, SpecError
 from engine.domain.plan import Phase, Plan
-from engine.domain.workload import Request, Workload
+from engine.domain.sampling import Sampling
+from engine.domain.workload import Request, SchedulerName, Workload
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
+from engine.program.open_queue import enqueued
 from engine.program.order import Order, tell, told
 from engine.program.pool import Pool
 from engine.program.queue import arrivals, others_of
@@ -36,11 +38,14 @@ async def serve_iterations(
     source: SourceIO | None,
     scheduler: Scheduler,
 ) -> None:
-    """Answer `requests`, each not before it has arrived."""
-    run = _Run(ctx, strategy, plan, requests, scheduler.phases, others_of(ctx, strategy, plan))
+    """Answer `requests`, each not before it has arrived, and of an open workload those that the source gets
+    later, until it is closed.
+    """
+    how = {one.index: one.sampling for one in requests if one.sampling is not None}
+    run = _Run(ctx, strategy, plan, how, scheduler.phases, others_of(ctx, strategy, plan))
     if source is not None:
         source.open()
-        ctx.spawn(arrivals(ctx, requests, source))
+        ctx.spawn((enqueued if workload.is_open else arrivals)(ctx, requests, source))
         pool = Pool(ctx, plan, workload, requests, source)
         loops = [_lead(run, phase, source, pool, scheduler) for phase in scheduler.phases]
     else:
@@ -53,12 +58,12 @@ async def serve_iterations(
 
 
 class _Run(NamedTuple):
-    """What all loops of a device share."""
+    """What all loops of a device share. `how` says how the tokens of requests are drawn at random."""
 
     ctx: Ctx
     strategy: Strategy
     plan: Plan
-    requests: Sequence[Request]
+    how: dict[int, Sampling]
     phases: tuple[Phase, ...]
     others: Sequence[int]
 
@@ -84,7 +89,8 @@ class _Run(NamedTuple):
     async def step(self, order: Order, tokens: Tensor | None, done: Done) -> None:
         """The step of `order` on this device."""
         self.drop(order.released)
-        step = step_of_rows(order.of(self.requests).sequences)
+        self.how.update(order.sampled)
+        step = step_of_rows(order.of(self.how).sequences)
         await self.strategy.forward_all(self.ctx, self.plan, [step], [tokens], done)
 
 
@@ -138,6 +144,9 @@ async def _next(ctx: Ctx, pool: Pool, scheduler: Scheduler, phase: Phase) -> Ord
         if pool.under_way or any(scheduler.next(other).chunks for other in others):
             await pool.change()
             continue
+        if pool.waits_for_people and not (view.running or view.waiting):
+            await pool.change()
+            continue
         if view.running or (coming_s := pool.next_arrival_s()) is None:
             raise RunError(
                 f"The scheduler {scheduler.name} runs nothing at {ctx.now_s:.3f} s, where "
@@ -147,8 +156,24 @@ async def _next(ctx: Ctx, pool: Pool, scheduler: Scheduler, phase: Phase) -> Ord
     return Order(pool.take_released(), ())
 
 
+def chosen_scheduler(strategy: Strategy, plan: Plan, workload: Workload) -> tuple[SchedulerName, str]:
+    """The scheduler that the workload means, and in words why it is none that takes requests in while others
+    are answered, where any would do (auto).
+    """
+    if workload.scheduler != "auto":
+        return workload.scheduler, ""
+    if strategy.why_not_apart(plan) is None:
+        return "disaggregated", ""
+    reason = strategy.why_not_ragged(plan)
+    if reason is None:
+        return "continuous", ""
+    return "fcfs", f"Requests are admitted first come, first served: {reason}"
+
+
 def check_scheduler(strategy: Strategy, plan: Plan, workload: Workload) -> None:
     """Check that the strategy takes the steps of the workload's scheduler; raises `SpecError`."""
+    if workload.scheduler == "auto":
+        return
     chosen = scheduler_named(workload.scheduler)
     if chosen.answers_whole:
         return

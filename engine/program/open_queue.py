@@ -39,7 +39,7 @@ async def serve_open(
     others = others_of(ctx, strategy, plan)
     if source is not None:
         source.open()
-        ctx.spawn(_arrivals(ctx, requests, source))
+        ctx.spawn(enqueued(ctx, requests, source))
     elif ctx.rank not in others:
         return
     most = min(workload.max_batch, MOST_ANNOUNCED)
@@ -56,7 +56,7 @@ async def serve_open(
         await strategy.between_waves(ctx, plan)
 
 
-async def _arrivals(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
+async def enqueued(ctx: Ctx, requests: Sequence[Request], source: SourceIO) -> None:
     """Put `requests` in the queue when they arrive: at once, where they did before a new plan."""
     begin_s = ctx.now_s
     for time_s, together in groupby(requests, lambda request: max(begin_s, request.arrival_s or 0.0)):

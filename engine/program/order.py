@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from engine.domain.plan import Phase
-from engine.domain.workload import Request
+from engine.domain.sampling import NUMBERS, Sampling
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.frames import MAX_NOTE
@@ -14,25 +14,30 @@ from engine.program.strategy import SequenceRows
 from engine.program.wave import SourceIO, cache_of_request
 
 FIELDS_PER_SEQUENCE = 5
+HOW_DRAWN = -1
+"""Stands after the rows, before what says how the tokens of requests are drawn."""
 STEP: dict[Phase, str] = {"both": "step", "prefill": "step.prefill", "decode": "step.decode"}
 """The tag of the messages before the steps of a phase."""
 
 
 class Order(NamedTuple):
     """What the source tells before a step: the requests whose caches are dropped, and whose rows run. Without
-    rows there is no step, and no other one comes.
+    rows there is no step, and no other one comes. `sampled` says how the tokens of requests are drawn that
+    only the source knows.
     """
 
     released: tuple[int, ...]
     sequences: tuple[SequenceRows, ...]
+    sampled: tuple[tuple[int, Sampling], ...] = ()
 
     def as_numbers(self) -> tuple[int, ...]:
         rows = ((one.request, one.start, one.rows, one.index, int(one.answers)) for one in self.sequences)
-        return (len(self.released), *self.released, *(number for fields in rows for number in fields))
+        numbers = (len(self.released), *self.released, *(number for fields in rows for number in fields))
+        how = ((request, *sampling.as_numbers()) for request, sampling in self.sampled)
+        return (*numbers, HOW_DRAWN, *(one for fields in how for one in fields)) if self.sampled else numbers
 
-    def of(self, requests: Sequence[Request]) -> Order:
-        """The same with what each device knows of `requests`: how their tokens are drawn."""
-        how = {one.index: one.sampling for one in requests if one.sampling is not None}
+    def of(self, how: Mapping[int, Sampling]) -> Order:
+        """The same with what each device knows of `how` the tokens of requests are drawn."""
         if not how:
             return self
         rows = [one.model_copy(update={"sampling": how.get(one.request)}) for one in self.sequences]
@@ -41,6 +46,10 @@ class Order(NamedTuple):
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Order:
         first = 1 + numbers[0]
+        numbers, how = list(numbers), []
+        if HOW_DRAWN in numbers[first::FIELDS_PER_SEQUENCE]:
+            end = first + FIELDS_PER_SEQUENCE * numbers[first::FIELDS_PER_SEQUENCE].index(HOW_DRAWN)
+            numbers, how = numbers[:end], numbers[end + 1 :]
         return cls(
             tuple(numbers[1:first]),
             tuple(
@@ -54,6 +63,7 @@ class Order(NamedTuple):
                 )
                 for request, start, rows, index, answers in _in_parts(numbers[first:], FIELDS_PER_SEQUENCE)
             ),
+            tuple((request, Sampling.of_numbers(own)) for request, *own in _in_parts(how, 1 + NUMBERS)),
         )
 
 

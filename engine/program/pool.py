@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.domain.plan import Phase, Plan
+from engine.domain.sampling import Sampling
 from engine.domain.workload import Request, Workload
 from engine.program.cache_memory import cache_memory
 from engine.program.ctx import Ctx, Handle
@@ -16,13 +17,15 @@ from engine.schedulers.scheduler import DeviceMemory, Iteration, Job, View
 
 
 class Pool:
-    """All requests that are not answered, at the source: where each of them is."""
+    """All requests that are not answered, at the source: where each of them is. Those that people send while
+    the run goes on wait in the source's own queue, where people take turns, and may end at any time.
+    """
 
     def __init__(
         self, ctx: Ctx, plan: Plan, workload: Workload, requests: Sequence[Request], source: SourceIO
     ):
         self.workload, self.source, self.ctx = workload, source, ctx
-        self.coming = list(requests)
+        self.coming = [] if workload.is_open else list(requests)
         self.waiting: list[Job] = []
         self.running: list[Job] = []
         self.released: list[int] = []
@@ -37,12 +40,19 @@ class Pool:
         longest = max((len(request.tokens) for request in self.requests.values()), default=1)
         chunk = self.workload.chunk_rows
         together = min(self.workload.max_batch, max(1, len(self.requests)))
+        if self.workload.is_open:
+            longest, together = max(longest, self.workload.prompt_tokens or 0), self.workload.max_batch
         sizes = (1, chunk, max(0, longest - chunk)) if chunk else (together, longest, 0)
         return cache_memory(self.ctx.cluster, self.ctx.model, plan, *sizes)
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.coming or self.waiting or self.running)
+        return bool(self.coming or self.waiting or self.running or self.waits_for_people)
+
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether requests that nobody knows may still be sent, or wait in the source's queue."""
+        return self.workload.is_open and (not self.source.closed or bool(self.source.waiting()))
 
     @property
     def busy(self) -> frozenset[int]:
@@ -50,7 +60,10 @@ class Pool:
         return frozenset(one.request for order in self.under_way.values() for one in order.sequences)
 
     def view(self, now_s: float, phase: Phase) -> View:
-        """What the scheduler sees: those that have arrived by now join the queue before."""
+        """What the scheduler sees: those that have arrived by now join the queue before, and those that have
+        ended leave.
+        """
+        self._drop_ended()
         known = [(self.source.arrival_s(request), request) for request in self.coming]
         arrived = [(time_s, one.index) for time_s, one in known if time_s is not None and time_s <= now_s]
         for time_s, index in sorted(arrived):
@@ -59,7 +72,7 @@ class Pool:
         self.coming = [request for request in self.coming if request.index not in gone]
         return View(
             now_s,
-            tuple(self.waiting),
+            (*self.waiting, *self._sent()),
             tuple(self.running),
             self.workload.max_batch,
             self.workload.chunk_rows,
@@ -67,6 +80,21 @@ class Pool:
             phase,
             self.busy,
         )
+
+    def _sent(self) -> list[Job]:
+        """The requests in the source's queue, in the order in which they are served."""
+        sent = self.source.waiting() if self.workload.is_open else ()
+        self.requests |= {request.index: request for request in sent}
+        self.emitted |= {request.index: request.emitted for request in sent}
+        return [job_of(request, self.source.arrival_s(request) or 0.0) for request in sent]
+
+    def _drop_ended(self) -> None:
+        """Forget requests that were cancelled or ended from without, but for rows that are under way."""
+        jobs = (*self.waiting, *self.running) if self.workload.is_open else ()
+        ended = {job.request for job in jobs if self.source.has_ended(job.request)} - self.busy
+        self.released += [job.request for job in self.running if job.request in ended]
+        self.waiting = [job for job in self.waiting if job.request not in ended]
+        self.running = [job for job in self.running if job.request not in ended]
 
     def next_arrival_s(self) -> float | None:
         known = [self.source.arrival_s(request) for request in self.coming]
@@ -78,7 +106,7 @@ class Pool:
         self.released += iteration.preempted
         self.running = [job for job in self.running if job.request not in iteration.preempted]
         asked = {chunk.request for chunk in iteration.chunks}
-        admitted = [job for job in self.waiting if job.request in asked]
+        admitted = [job for job in view.waiting if job.request in asked]
         self.waiting = [job for job in self.waiting if job.request not in asked]
         self.waiting[:0] = [job._replace(cached=0) for job in preempted]
         self.running += admitted
@@ -87,17 +115,22 @@ class Pool:
         self.source.begin(new)
         known = {job.request: job for job in self.running}
         sequences = tuple(self._rows(known[request], rows) for request, rows in iteration.chunks)
-        order = self.under_way[view.phase] = Order(self.take_released(), sequences)
+        order = self.under_way[view.phase] = Order(self.take_released(), sequences, self._sampled(new))
         self.ctx.at(sequences[0].request, sequences[0].index)
         self.ctx.mark(
             "step_scheduled",
             requests=[chunk.request for chunk in iteration.chunks],
             rows=[chunk.rows for chunk in iteration.chunks],
             preempted=list(iteration.preempted),
-            waiting=len(self.waiting),
+            waiting=len(view.waiting) - len(admitted) + len(preempted),
             **({} if view.phase == "both" else {"phase": view.phase}),
         )
         return order
+
+    def _sampled(self, new: Sequence[Request]) -> tuple[tuple[int, Sampling], ...]:
+        """How tokens of `new` requests are drawn, where the other devices do not know it."""
+        known = ((request.index, request.sampling) for request in new if self.workload.is_open)
+        return tuple((request, sampling) for request, sampling in known if sampling is not None)
 
     def _rows(self, job: Job, rows: int) -> SequenceRows:
         return SequenceRows(

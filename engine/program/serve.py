@@ -24,7 +24,7 @@ async def serve(
     source: SourceIO | None,
 ) -> None:
     """Answer all `requests`; `source` is None on all other devices."""
-    if workload.is_open:
+    if workload.is_open and scheduler(workload.scheduler).answers_whole:
         await serve_open(ctx, strategy, plan, workload, requests, source)
         return
     if workload.is_queued:

@@ -99,10 +99,11 @@ def report_of(
     if predicted is not None:
         update["with_best_planner_s"] = best_planner_s(spec, scenario, predicted.report)
     if predicted is None or spec.dilation == "native":
-        update["fidelity"] = fidelity_of_native(report, played, predicted)
+        native = fidelity_of_native(report, played, predicted)
+        update["fidelity"] = native.model_copy(update={"notes": (*prepared.notes, *native.notes)})
     else:
         judged = fidelity_of(report, played, predicted.report, predicted.trace)
-        notes = (*judged.notes, *slow_start_notes(spec.cluster, result.trace))
+        notes = (*prepared.notes, *judged.notes, *slow_start_notes(spec.cluster, result.trace))
         update["fidelity"] = judged.model_copy(update={"notes": notes})
         known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
         update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)

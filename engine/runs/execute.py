@@ -125,7 +125,7 @@ class _Execution:
                 prepared = ready.prepared
                 if prepared.spec.workload.is_open:
                     spec, requests = recorded(prepared.spec, result.requests, result.trace)
-                    prepared = Prepared(spec, requests, prepared.plan)
+                    prepared = prepared._replace(spec=spec, requests=requests)
                 report = report_of(
                     prepared, result, attempt.dilation, played.links, played.backend, ready.before
                 )

@@ -18,7 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
-from engine.program.iterations import check_scheduler
+from engine.program.iterations import check_scheduler, chosen_scheduler
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
 from engine.reports.fold import fold
@@ -55,17 +55,31 @@ class Prepared(NamedTuple):
     spec: RunSpec
     requests: tuple[Request, ...]
     plan: Plan
+    notes: tuple[str, ...] = ()
+    """What was decided for the run that its report says, in sentences."""
 
 
 def prepare(spec: RunSpec, plan: Plan | None = None) -> Prepared:
-    """The run of `spec` with its requests and its plan; all times of its scenario are in seconds.
+    """The run of `spec` with its requests and its plan; all times of its scenario are in seconds, and its
+    scheduler has a name.
 
     `plan`: the one that was made of this spec before; it is checked, and none is made. Raises `SpecError` and
     `PlanError`.
     """
     requests = requests_of(spec)
-    prepared = Prepared(spec, requests, plan_of(spec, requests, plan))
-    return _with_times(prepared) if spec.scenario.is_relative else prepared
+    prepared = _with_scheduler(Prepared(spec, requests, plan_of(spec, requests, plan)))
+    return _with_times(prepared) if prepared.spec.scenario.is_relative else prepared
+
+
+def _with_scheduler(prepared: Prepared) -> Prepared:
+    """The run with the scheduler that its method allows, where it leaves that open (auto)."""
+    spec = prepared.spec
+    if spec.workload.scheduler != "auto":
+        return prepared
+    name, note = chosen_scheduler(strategy(spec.strategy), prepared.plan, spec.workload)
+    workload = spec.workload.model_copy(update={"scheduler": name})
+    notes = (note,) if note else ()
+    return prepared._replace(spec=spec.model_copy(update={"workload": workload}), notes=notes)
 
 
 def _with_times(prepared: Prepared) -> Prepared:
@@ -163,7 +177,7 @@ def predict(
                 watch(item)
         report = fold(spec, prepared.plan, trace, world="predicted", outcome=outcome)
         method = method_report(spec, prepared.plan, trace)
-        fidelity = Fidelity(notes=slow_start_notes(spec.cluster, trace))
+        fidelity = Fidelity(notes=(*prepared.notes, *slow_start_notes(spec.cluster, trace)))
         del trace  # else the search goes through all of it once
     report = report.model_copy(
         update={

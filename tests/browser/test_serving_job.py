@@ -10,10 +10,12 @@ import pytest
 from openai import OpenAI
 from playwright.sync_api import Page, expect
 
+import topologies
 from bench.service import load_generator
 from tests.browser.service import proof
 from tests.browser.test_main_job import choose_strategy, findings, open_report
 from tests.ops.test_up import Up
+from tests.support import joining_clients
 from webapp.ops.setup import set_up_guidellm
 
 pytestmark = [pytest.mark.browser, pytest.mark.root, pytest.mark.redis]
@@ -95,3 +97,25 @@ def test_people_and_programs_ask_a_run_that_serves_and_every_token_is_proven(
         for problem in load_generator.disagreements(name, seen, ours, 12, BUSY)
     ]
     assert problems == []
+
+
+def test_programs_that_ask_while_others_are_answered_join_them_stop_and_go_away(page: Page, site: Up) -> None:
+    page.goto("/runs/new")
+    key = secret(page)
+    body = {
+        "cluster": topologies.load("lab-3").model_dump(mode="json"),
+        "model": "demo-lm",
+        "strategy": "megatron",
+        "workload": {"pattern": "serve", "prompt_tokens": 16, "new_tokens": joining_clients.LONG}
+        | {"requests": 20, "max_batch": 8},
+        "dilation": 40,  # the long answer takes seconds: on a busy machine others must come meanwhile
+    }
+    started = page.request.post("/api/runs", data=body, headers=proof(page.context))
+    assert started.ok, started.text()
+    run = str(started.json()["id"])
+    page.goto(f"/runs/{run}")
+    expect(page.get_by_test_id("ask-text")).to_be_enabled()
+    answers = joining_clients.ask_beside_each_other(site.url, key, run)
+    page.get_by_test_id("end-service").click()
+    open_report(page)
+    joining_clients.check(answers, page.request.get(f"/api/runs/{run}").json()["report"])

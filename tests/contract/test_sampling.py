@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from bench.fuzz.check import outputs_of
+from bench.fuzz.check import check, outputs_of
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models.reference import teacher_forcing, transformers_outputs
@@ -99,8 +99,9 @@ def test_who_joins_when_changes_no_drawn_token(name, scheduler, way):
     assert emitted_in(spec, outputs_of(prepare(spec))) == emitted_in(alone, outputs_of(prepare(alone)))
 
 
+@pytest.mark.parametrize("scheduler", ["fcfs", "continuous"])
 @pytest.mark.parametrize("name", ["megatron", "gpipe"])
-def test_each_request_of_a_service_is_drawn_in_its_own_way(name, monkeypatch):
+def test_each_request_of_a_service_is_drawn_in_its_own_way(name, scheduler, monkeypatch):
     """Together in one batch, the same lengths: greedy, at a temperature, among the first, in a nucleus."""
     monkeypatch.setattr(RealSource, "expect_no_more", SimulatedSource.expect_no_more)
     monkeypatch.setattr(RealSource, "close", SimulatedSource.close)
@@ -111,7 +112,8 @@ def test_each_request_of_a_service_is_drawn_in_its_own_way(name, monkeypatch):
             {"at_s": 0.0, "prompt_tokens": 5, "new_tokens": 3, "sampling": how and {**how, "seed": 11}}
             for how in some
         ]
-        served = {"pattern": "serve", "prompt_tokens": 5, "new_tokens": 3, "requests": 4, "max_batch": 4}
+        served = {"pattern": "serve", "prompt_tokens": 5, "new_tokens": 3, "requests": 4}
+        served |= {"max_batch": 4, "scheduler": scheduler}
         spec = RunSpec(
             cluster=CLUSTERS["uneven"],
             model=LLAMA,
@@ -157,3 +159,16 @@ def test_an_answer_that_goes_on_after_a_failure_gets_the_tokens_that_it_would_ha
     source, _ = run_in_memory(spec, prepared.plan, tuple(so_far))
     rest = [tuple(int(token) for token in source.chosen[index]) for index in range(3)]
     assert rest == [ids[2:] for ids in whole]
+
+
+@pytest.mark.parametrize("head", ["source", "last"])
+def test_a_request_is_proven_whole_of_which_only_some_steps_have_drawn_tokens_of_others(head):
+    """The most likely tokens of one, beside which another's are drawn at random for a while."""
+    rows = [
+        {"at_s": 0.0, "prompt_tokens": 4, "new_tokens": 9},
+        {"at_s": 1e-3, "prompt_tokens": 3, "new_tokens": 2, "sampling": {"temperature": 1.0, "seed": 3}},
+    ]
+    work = {"pattern": "trace", "trace": rows, "max_batch": 2, "scheduler": "continuous"}
+    spec = spec_of("gpipe", {"head": head}, None, **work)
+    assert check(spec).end == "equal", check(spec)
+    assert len(emitted_in(spec, outputs_of(prepare(spec)))[0]) == 9

@@ -43,6 +43,7 @@ class Asker:
 def main(target):
     model, weights = catalogue.resolve("tiny-llama")
     work = {"pattern": "serve", "prompt_tokens": 8, "new_tokens": 30, "requests": 9, "max_batch": 2}
+    work["scheduler"] = "fcfs"
     spec = spec_of("gpipe", model, star((4e8, 1e8, 2.5e8))).model_copy(
         update={"weights": weights, "dilation": 16.0, "workload": Workload.parse(work, "test")}
     )

@@ -180,8 +180,10 @@ class RealSource(_Source):
     def __init__(self, device: Device):
         super().__init__(device)
         self.logits: dict[int, list[torch.Tensor]] = {}
+        self.numbers: dict[int, list[int]] = {}  # of the tokens whose logits these are
+        self.ids: dict[int, list[int]] = {}
+        self.told: set[int] = set()  # requests of which ids came, or were drawn at random
         self.states: dict[int, torch.Tensor] = {}
-        self.chosen: dict[int, list[torch.Tensor]] = {}
         self.stop_tokens: dict[int, tuple[int, ...]] = {}
         self.texts: dict[int, list[int]] = {}
 
@@ -234,19 +236,29 @@ class RealSource(_Source):
         tokens = (logits if chosen else _choose(step, logits))[:, None]
         ids = tokens[:, 0].tolist()
         self.emit(step, ids)
-        for row, (request, _) in enumerate(step.answered):
+        draws = step.draws
+        for row, (request, index) in enumerate(step.answered):
             if self.has_ended(request):
                 continue
             self.texts[request].append(ids[row])
+            self.ids.setdefault(request, []).append(ids[row])
             if not chosen:
                 self.logits.setdefault(request, []).append(logits[row])
-            if chosen or step.draws:
-                self.chosen.setdefault(request, []).append(tokens[row, 0])
+                self.numbers.setdefault(request, []).append(index)
+            if chosen or (draws and draws[row].sampling is not None):
+                self.told.add(request)
             if ids[row] in self.stop_tokens.get(request, ()):
                 self.finish(request)
         if ids:
             self.device.occupy(self.device.device.token_s)
         return tokens
+
+    @property
+    def chosen(self) -> dict[int, list[torch.Tensor]]:
+        """The tokens of the requests whose logits at the source do not tell them."""
+        import torch
+
+        return {request: list(torch.tensor(self.ids[request])) for request in sorted(self.told)}
 
     def hidden(self, step: Step, hidden: Tensor) -> None:
         for row, request in enumerate(step.requests):
@@ -273,11 +285,19 @@ class RealSource(_Source):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """The tensors that the source keeps, one per request: `logits.<i>` [new_tokens, V], `tokens.<i>`
-        [new_tokens] where ids came or were drawn at random, or `hidden.<i>` [T, D], a classifier's [C].
+        [new_tokens] where ids came or were drawn at random, or `hidden.<i>` [T, D], a classifier's [C]. Of a
+        request of which ids came for some tokens only, as others in its steps were drawn at random, the
+        logits are `piece.<i>.<token>.0`.
         """
         import torch
 
-        tensors = {f"logits.{request}": torch.stack(rows) for request, rows in self.logits.items()}
+        tensors: dict[str, torch.Tensor] = {}
+        for request, rows in self.logits.items():
+            if len(rows) == len(self.ids[request]):
+                tensors[f"logits.{request}"] = torch.stack(rows)
+            else:
+                numbered = zip(self.numbers[request], rows, strict=True)
+                tensors |= {f"piece.{request}.{number}.0": row for number, row in numbered}
         tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
         return {name: tensor.contiguous() for name, tensor in tensors.items()}

@@ -86,7 +86,9 @@ def test_one_of_several_sporadic_requests_is_assessed() -> None:
 
 
 def test_requests_that_say_how_many_tokens_they_get_are_assessed_to_their_end_and_no_further() -> None:
-    serves = Workload(prompt_tokens=8, new_tokens=40, requests=9, pattern="serve", max_batch=4)
+    serves = Workload(
+        prompt_tokens=8, new_tokens=40, requests=9, pattern="serve", max_batch=4, scheduler="fcfs"
+    )
     service = spec_of("gpipe").model_copy(update={"workload": serves})
     found, report = assess(service), predict(service)
     assert len(report.requests) == 4, "the example that a service is predicted by"

@@ -7,6 +7,7 @@ import pytest
 import engine.program.serve
 from bench.fuzz.check import outputs_of
 from engine.domain.errors import SpecError
+from engine.domain.sampling import Sampling
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
 from engine.domain.workload import Workload
@@ -190,6 +191,9 @@ def test_an_order_of_any_length_survives_the_way_as_numbers():
         SequenceRows(request=r, cache=f"r{r}", start=r % 7, rows=r + 1, index=r % 3, answers=bool(r % 2))
         for r in range(120)
     )
+    sampled = ((7, Sampling(temperature=0.5, seed=2**62, stream=3)), (9, Sampling(temperature=2.0, seed=0)))
+    for order in (Order((4, 2), sequences, sampled), Order((), sequences[:1], sampled[:1])):
+        assert Order.of_numbers(order.as_numbers()) == order
     order = Order((4, 2), sequences)
     assert Order.of_numbers(order.as_numbers()) == order
     assert Order.of_numbers(Order((), ()).as_numbers()) == Order((), ())

@@ -11,7 +11,7 @@ from engine.program.frames import FRAME_HEADER_BYTES
 from engine.program.queue import in_turn
 from engine.program.wave import CHECKED_TOKENS
 from engine.runs.predict import predict, prepare, simulate
-from engine.strategies.registry import STRATEGIES, by_rule
+from engine.strategies.registry import STRATEGIES, by_rule, strategy
 from tests.support.small_cases import GPT2, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
@@ -24,6 +24,8 @@ def spec_of(name="gpipe", rows=(), **workload):
         "prompt_tokens": 5,
         "new_tokens": 20,
         "requests": 9,
+        "scheduler": "fcfs",
+        "max_batch": 1,
         "trace": trace,
     } | workload
     return RunSpec(
@@ -74,6 +76,50 @@ def test_the_source_says_what_is_next_when_the_service_ends_and_whether_a_wave_g
     number = 8  # bytes; three lengths and the number of each request
     assert messages(trace, "admitted") == [FRAME_HEADER_BYTES + size * number for size in (3 + 2, 3 + 1, 3)]
     assert messages(trace, "goes_on") == [FRAME_HEADER_BYTES + number] * 2
+
+
+def steps_of(spec):
+    return [m.facts for m in trace_of(spec) if isinstance(m, Mark) and m.name == "step_scheduled"]
+
+
+def test_who_asks_while_others_are_answered_joins_them_at_the_next_token():
+    # worked out by hand: two at time 0 whose prompts take one step, one that comes during it
+    rows = [(0.0, 3, 4), (0.0, 5, 3), (1e-5, 2, 3)]
+    steps = steps_of(spec_of("single", rows, scheduler="continuous", max_batch=3))
+    assert [step["requests"] for step in steps] == [[0, 1], [0, 1, 2], [0, 1, 2], [0, 2]]
+    assert [step["rows"] for step in steps] == [[3, 5], [1, 1, 2], [1, 1, 1], [1, 1]]
+
+
+def test_people_take_turns_also_where_requests_join_others():
+    trace = [{"at_s": 0.0, "prompt_tokens": 5, "new_tokens": 2, "person": "ann"}] * 4
+    trace.append({"at_s": 1e-6, "prompt_tokens": 5, "new_tokens": 2, "person": "bob"})
+    steps = steps_of(spec_of("single", trace=trace, scheduler="continuous", max_batch=2))
+    assert [step["requests"] for step in steps] == [[0, 1], [0, 1], [4, 2], [4, 2], [3], [3]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_service_lets_requests_join_where_the_method_can_and_else_says_why_not(name):
+    workload = {"pattern": "serve", "prompt_tokens": 5, "new_tokens": 20, "requests": 9}
+    spec = spec_of(name).model_copy(update={"workload": Workload.parse(workload, "test")})
+    prepared = prepare(spec)
+    chosen, reason = prepared.spec.workload, strategy(name).why_not_ragged(prepared.plan)
+    assert chosen.max_batch == 4
+    if chosen.scheduler == "fcfs":
+        (note,) = predict(spec).fidelity.notes
+        assert reason is not None and note.endswith(reason)
+    else:
+        assert chosen.scheduler == ("disaggregated" if name == "disaggregated" else "continuous")
+        assert not predict(spec).fidelity.notes and (reason is None) == (name != "disaggregated")
+
+
+@pytest.mark.parametrize("scheduler", ["continuous", "chunked", "disaggregated"])
+def test_recorded_requests_that_join_are_answered_in_full(scheduler):
+    rows = [(0.0, 3, 4), (0.0, 5, 2), (1e-4, 5, 2), (9.0, 2, CHECKED_TOKENS + 1)]
+    name = "disaggregated" if scheduler == "disaggregated" else "gpipe"
+    trace = trace_of(spec_of(name, rows, max_batch=2, scheduler=scheduler))
+    tokens = [m.facts["request"] for m in trace if isinstance(m, Mark) and m.name == "token_emitted"]
+    assert [tokens.count(request) for request in range(4)] == [new for _, _, new in rows]
+    assert times_s(trace, "request_begun")[3] == 9.0
 
 
 def test_a_recorded_prompt_is_what_was_asked():

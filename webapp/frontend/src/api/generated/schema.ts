@@ -3098,7 +3098,7 @@ export interface components {
             rate_per_s: number | null;
             requests: number;
             /** @enum {string} */
-            scheduler: "fcfs" | "continuous" | "chunked" | "disaggregated";
+            scheduler: "auto" | "fcfs" | "continuous" | "chunked" | "disaggregated";
             serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;

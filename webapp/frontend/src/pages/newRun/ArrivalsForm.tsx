@@ -23,14 +23,16 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
 ];
 
 const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
+  { value: 'auto', label: 'As the method allows: requests join others where they can' },
   { value: 'fcfs', label: 'First come, first served: one batch after the other' },
   { value: 'continuous', label: 'Continuous batching: requests join between two tokens of others' },
   { value: 'chunked', label: 'Chunked prefill: the same, with prompts in parts' },
   { value: 'disaggregated', label: 'Disaggregated: prompts on one device, tokens on another' },
 ];
 
-/** A service for one request would be of little use. */
+/** A service for one request would be of little use, and people do not wait for whole answers of others. */
 const SERVED_REQUESTS = 100;
+const SERVICE: Pick<Arrivals, 'scheduler' | 'maxBatch'> = { scheduler: 'auto', maxBatch: 4 };
 
 /** When requests arrive, how many of those that wait are served together, and the objectives of goodput. */
 export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
@@ -38,7 +40,7 @@ export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
   const change = (patch: Partial<Arrivals>) => set({ arrivals: { ...arrivals, ...patch } });
   const choose = (pattern: Arrivals['pattern']) =>
     set({
-      arrivals: { ...arrivals, pattern },
+      arrivals: { ...arrivals, pattern, ...(pattern === 'serve' && SERVICE) },
       ...(pattern === 'serve' && draft.requests === 1 && { requests: SERVED_REQUESTS }),
     });
   return (
@@ -89,18 +91,16 @@ export function ArrivalsForm({ draft, model, set, errorOf }: Props) {
             error={errorOf('workload.max_batch')}
             onChange={(value) => value && change({ maxBatch: value })}
           />
-          {arrivals.pattern !== 'serve' && (
-            <Select
-              label="Requests admitted"
-              data={SCHEDULERS}
-              allowDeselect={false}
-              value={arrivals.scheduler}
-              error={errorOf('workload.scheduler')}
-              comboboxProps={{ width: 340, position: 'bottom-start' }}
-              onChange={(scheduler) => scheduler && change({ scheduler: scheduler as Arrivals['scheduler'] })}
-              data-testid="scheduler"
-            />
-          )}
+          <Select
+            label="Requests admitted"
+            data={SCHEDULERS}
+            allowDeselect={false}
+            value={arrivals.scheduler}
+            error={errorOf('workload.scheduler')}
+            comboboxProps={{ width: 340, position: 'bottom-start' }}
+            onChange={(scheduler) => scheduler && change({ scheduler: scheduler as Arrivals['scheduler'] })}
+            data-testid="scheduler"
+          />
           {isChunked(arrivals) && (
             <Figure
               label="Rows of a step, at most"

@@ -168,6 +168,10 @@ describe('a draft of a run', () => {
       { ...FIRST_ARRIVALS, pattern: 'poisson', scheduler: 'chunked', chunkTokens: 32 },
       { pattern: 'poisson', scheduler: 'chunked', chunk_tokens: 32 },
     ],
+    [
+      { ...FIRST_ARRIVALS, pattern: 'serve', scheduler: 'auto' },
+      { pattern: 'serve', scheduler: 'auto', max_batch: 4 },
+    ],
   ])('asks for arrivals %o', (arrivals, fields) => {
     const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
     expect(workload).toMatchObject(fields);

@@ -58,7 +58,7 @@ const samplingFields = ({ temperature, topP, topK }: Sampling): Partial<Workload
 export const isQueued = ({ pattern }: Arrivals) => pattern !== 'sporadic' && pattern !== 'bursty';
 
 /** Whether prompts pass in parts. */
-export const isChunked = ({ pattern, scheduler }: Arrivals) => pattern !== 'serve' && scheduler === 'chunked';
+export const isChunked = (arrivals: Arrivals) => isQueued(arrivals) && arrivals.scheduler === 'chunked';
 
 /** The fields of a workload that say when its requests arrive. */
 function arrivalFields(arrivals: Arrivals): Partial<Workload> {
@@ -67,7 +67,7 @@ function arrivalFields(arrivals: Arrivals): Partial<Workload> {
   return {
     pattern,
     max_batch: arrivals.maxBatch,
-    ...(pattern !== 'serve' && { scheduler: arrivals.scheduler }),
+    scheduler: arrivals.scheduler,
     ...(isChunked(arrivals) && { chunk_tokens: arrivals.chunkTokens }),
     slo_first_token_s: arrivals.firstToken_s,
     slo_per_token_s: arrivals.perToken_s,
