@@ -54,7 +54,8 @@ def main(target, strategy, scheduler):
     model, weights = catalogue.resolve("tiny-llama")
     work = {"pattern": "serve", "prompt_tokens": 8, "new_tokens": WITH_A_PAUSE_TO_JOIN, "requests": 9}
     work |= {"max_batch": 5, "scheduler": scheduler}
-    spec = spec_of(strategy, model, star((4e8, 1e8, 2.5e8))).model_copy(
+    chooser = {"head": "last"} if strategy == "gpipe" else {}  # who chooses must be told how
+    spec = spec_of(strategy, model, star((4e8, 1e8, 2.5e8)), **chooser).model_copy(
         update={"weights": weights, "dilation": 16.0, "workload": Workload.parse(work, "test")}
     )
     asker = Asker()
