@@ -22,6 +22,7 @@ from emulator.host.priority import children_in_real_time
 from emulator.session.limits import READY_VARIABLE, number_from
 from emulator.session.turns import give_back_inherited, inherited
 from emulator.session.wire import JsonLines, error_to_json
+from engine import confined
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import (
     ChangeRefused,
@@ -117,7 +118,7 @@ class Session:
     def prioritise_devices(self) -> None:
         """Give the device processes real-time priority. An unpaced run would take the whole machine."""
         if self.paced and self.network is not None:
-            children_in_real_time(but=self.network.shells | references.pids())
+            children_in_real_time(but=self.network.shells | references.pids() | confined.pids())
 
     def next_command(self) -> LiveCommand | None:
         self._flush_if_due()
@@ -177,6 +178,7 @@ def main(descriptor: int) -> None:
     status = 0
     try:
         _first_to_go()
+        confined.start_server()
         references.fork_references(inherited())
         session.run()
     except EdgeLoomError as error:

@@ -115,10 +115,10 @@ class _Server:
         ours, theirs = socket.socketpair()
         with theirs, self.lock:
             try:
-                socket.send_fds(self._running(), [b"."], [theirs.fileno()])
+                socket.send_fds(self.start(), [b"."], [theirs.fileno()])
             except OSError:  # it has ended since
                 self.end()
-                socket.send_fds(self._running(), [b"."], [theirs.fileno()])
+                socket.send_fds(self.start(), [b"."], [theirs.fileno()])
         with contextlib.suppress(OSError):  # whoever waits for the answer sees that the server is gone
             send(ours, question)
         return ours
@@ -130,7 +130,8 @@ class _Server:
             self.process.wait()
         self.control = None
 
-    def _running(self) -> socket.socket:
+    def start(self) -> socket.socket:
+        """The socket that it is asked over; it is started where none is."""
         if self.control is not None:
             return self.control
         ours, theirs = socket.socketpair()
@@ -146,6 +147,17 @@ class _Server:
             )
         self.control = ours
         return ours
+
+
+def start_server() -> None:
+    """Start the server now: copies of this process will then ask the same one, which loads modules once."""
+    with _server.lock:
+        _server.start()
+
+
+def pids() -> frozenset[int]:
+    """The process that answers this one, if there is one."""
+    return frozenset() if _server.process is None else frozenset({_server.process.pid})
 
 
 _server = _Server()

@@ -27,7 +27,10 @@ LIBC = ctypes.CDLL(None)
 
 
 def serve(control: socket.socket) -> None:
-    """Fork for each connection that comes over `control`, until that is closed."""
+    """Fork for each connection that comes over `control`, until that is closed. Also in an emulation, whose
+    clock may go on meanwhile, with an ordinary priority.
+    """
+    os.setpriority(os.PRIO_PROCESS, 0, max(0, os.getpriority(os.PRIO_PROCESS, 0)))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel forgets children that have ended
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
@@ -76,9 +79,6 @@ def _limit(limit_s: float, wall_s: float, memory_bytes: int) -> None:
     the processor's, because on a busy machine a small file may wait for long.
     """
     LIBC.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    os.sched_setscheduler(
-        0, os.SCHED_OTHER, os.sched_param(0)
-    )  # a session's children have real-time priority
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, limit_s)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +29,7 @@ from engine.runs.attempts import Attempt, first_attempt, may_repeat, note_of
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.holds import NO_LIMIT, Most, check_holds
-from engine.runs.host_kernels import known_kernels, measured_kernels, use_host_kernels
+from engine.runs.host_kernels import known_kernels, probing, use_host_kernels
 from engine.runs.native import Simulated
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
@@ -69,8 +70,9 @@ def execute(
     weights (`readiness.py`); `most` is what it may take of the machine; `plan` as for `prepare`. Raises
     `SpecError`, `PlanError`, `HostError`.
     """
-    execution = _Execution(spec, watch, ready_s, most, plan)
-    return execution.run(open_network, next_command, should_stop, before_start)
+    with tempfile.TemporaryDirectory() as folder:
+        execution = _Execution(spec, watch, ready_s, most, plan, Path(folder))
+        return execution.run(open_network, next_command, should_stop, before_start)
 
 
 class _Ready(NamedTuple):
@@ -95,8 +97,10 @@ class _Played(NamedTuple):
 class _Execution:
     """One real run, step by step; `timings` has the wall seconds of each, of all attempts together."""
 
-    def __init__(self, spec: RunSpec, watch: Watch, ready_s: float, most: Most, plan: Plan | None):
-        self.spec, self.most, self.plan = spec, most, plan
+    def __init__(
+        self, spec: RunSpec, watch: Watch, ready_s: float, most: Most, plan: Plan | None, folder: Path
+    ):
+        self.spec, self.most, self.plan, self.folder = spec, most, plan, folder
         self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
@@ -153,17 +157,20 @@ class _Execution:
                 "take weight_bits 8 or 4, which runs compute with, or leave it out."
             )
         self._state("planning")
-        prepared = prepare(spec, self.plan)
-        spec = self.spec = prepared.spec
-        check_holds(spec, prepared.plan, self.most)
-        can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
-        self.watch(PlanMade.of(prepared.plan))
-        undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
-        expected_trace, outcome = simulate(undisturbed, should_stop)
-        check_wall_time(spec, expected_trace)
-        before = before_the_start(prepared, expected_trace, outcome)
         importing = TorchImport()
-        dilation = choose_dilation(spec, expected_trace, host=self._host_times(importing))
+        with self._host_times(importing) as host_times:
+            prepared = prepare(spec, self.plan)
+            spec = self.spec = prepared.spec
+            check_holds(spec, prepared.plan, self.most)
+            if spec.dilation != "native":  # that one takes all cores
+                prepare_reference(spec, self.folder)
+            can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
+            self.watch(PlanMade.of(prepared.plan))
+            undisturbed = prepared._replace(spec=spec.model_copy(update={"scenario": Scenario()}))
+            expected_trace, outcome = simulate(undisturbed, should_stop)
+            check_wall_time(spec, expected_trace)
+            before = before_the_start(prepared, expected_trace, outcome)
+            dilation = choose_dilation(spec, expected_trace, host=host_times())
         pairs = pairs_of(spec, prepared.plan, expected_trace)
         self._lap("planning")
         return _Ready(prepared, expected_trace, before, importing, dilation, pairs)
@@ -178,8 +185,6 @@ class _Execution:
     ) -> _Played:
         """One attempt: build and measure its network, start its devices, let them run to the end."""
         spec, prepared = self.spec, ready.prepared
-        if spec.dilation != "native":  # that one takes all cores
-            prepare_reference(spec, results)
         self._state("building")
         with open_network(spec, attempt.dilation) as network:
             ready.importing.finish()
@@ -215,16 +220,20 @@ class _Execution:
         self.watch(PlanMade.of(ready.prepared.plan))
         return attempt
 
-    def _host_times(self, importing: TorchImport) -> HostProfile:
-        """The times of this host by its table of kernels, where the dilation is to be chosen by them."""
+    @contextmanager
+    def _host_times(self, importing: TorchImport) -> Iterator[Callable[[], HostProfile]]:
+        """The times of this host by its table of kernels, where the dilation is to be chosen by them. A table
+        that is not there yet is measured beside what the block does.
+        """
         if self.spec.dilation != "auto" or self.spec.profile is not None:
-            return CAUTIOUS
-        table = known_kernels()
-        if table is None:
+            yield lambda: CAUTIOUS
+        elif (table := known_kernels()) is not None:
+            yield lambda: probed_profile(table)
+        else:
             self._state("planning", "timing this machine's products, once, about a second")
             importing.finish()
-            table = measured_kernels()
-        return probed_profile(table)
+            with probing() as measured:
+                yield lambda: probed_profile(measured())
 
     def _state(self, state: RunState, detail: str = "") -> None:
         self.watch(StateChanged(state=state, detail=detail))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import uuid
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -37,7 +38,15 @@ def known_kernels(file: Path | None = None) -> LinearTable | None:
 
 
 def measured_kernels() -> LinearTable:
-    """Probe now and write the table to the cache. Raises `HostError` if the probe fails.
+    """Probe now and write the table to the cache. Raises `HostError` if the probe fails."""
+    with probing() as answer:
+        return answer()
+
+
+@contextlib.contextmanager
+def probing() -> Iterator[Callable[[], LinearTable]]:
+    """Probe beside what the block does. What it gets waits for the table, writes it to the cache, and raises
+    `HostError` if the probe fails. The probe ends with the block.
 
     A forked process probes. Where this one has imported torch already, that one need not.
     """
@@ -46,17 +55,23 @@ def measured_kernels() -> LinearTable:
     child = forked.Process(target=_probe, args=(theirs,))
     child.start()
     theirs.close()
+
+    def answer() -> LinearTable:
+        try:
+            table = ours.recv()
+        except EOFError:
+            table = "its process died"
+        if not isinstance(table, LinearTable):
+            raise HostError(f"Timing the kernels of this machine failed: {table}.")
+        _keep(table)
+        return table
+
     try:
-        answer = ours.recv()
-    except EOFError:
-        answer = "its process died"
+        yield answer
     finally:
         ours.close()
+        child.kill()
         child.join()
-    if not isinstance(answer, LinearTable):
-        raise HostError(f"Timing the kernels of this machine failed: {answer}.")
-    _keep(answer)
-    return answer
 
 
 def _probe(answer: Connection) -> None:

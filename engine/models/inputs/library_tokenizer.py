@@ -11,6 +11,7 @@ import hashlib
 import json
 import uuid
 from contextlib import suppress
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,12 @@ def library_tokenizer(directory: str) -> tuple[str, bool]:
 
 def library_ids(directory: str, text: str, chat: bool = False) -> tuple[int, ...]:
     """The ids of `text` by the library's own call, or with `chat` of a message. Raises `SpecError`."""
+    return _library_ids(directory, text, chat, tuple(tokenizer_digests(Path(directory))))
+
+
+@lru_cache(maxsize=64)
+def _library_ids(directory: str, text: str, chat: bool, digests: tuple[str, ...]) -> tuple[int, ...]:
+    """The ids by files with these `digests`: a run's are asked for before it, and after it once more."""
     return tuple(_IDS(directory, directory, text, chat))
 
 

@@ -6,7 +6,7 @@ follows can only be compared after the same text. Numbers "own" are the model's;
 wide, for the same weights: the difference of both is the rounding error of the model's own.
 
 `main([SPEC.json, FOLDER, ANSWERS.json, NUMBERS])` writes FOLDER/I.safetensors for every request I of ANSWERS;
-for none of them it only imports and loads what the next call needs.
+for none of them it only imports, loads and reads what the next call needs.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(idle_cores())
     model = _loaded_model(spec, "precise" if numbers == "precise" else "own")
     text, more = tokenised_text(spec), {}
-    if text is not None and answers:
+    if text is not None:
         more[TEXT_IDS] = torch.tensor(library_ids(spec.weights.directory, text, is_chat(spec)))
     for at, rows in _answers(spec, {int(at): answer for at, answer in answers.items()}, model):
         save_file({ROWS: rows.contiguous(), **more}, Path(folder) / f"{at}.safetensors")

@@ -17,6 +17,7 @@ from emulator.session.limits import Guard, Limits
 from emulator.session.server import BATCH_S, Session
 from emulator.session.turns import Turn
 from emulator.session.wire import JsonLines
+from engine import confined
 from engine.domain.errors import Cancelled, PlanError, RunError
 from engine.domain.events import ClockTicked, StateChanged, to_json
 from engine.domain.spec import RunSpec
@@ -212,7 +213,7 @@ def test_a_session_says_that_it_has_heard_a_stop() -> None:
     assert lines.sent == [{"stopping": True}]
 
 
-def test_neither_shells_nor_the_process_of_references_run_in_real_time(
+def test_neither_shells_nor_what_computes_references_and_reads_files_runs_in_real_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No clock waits for them, and a paced device does."""
@@ -220,8 +221,9 @@ def test_neither_shells_nor_the_process_of_references_run_in_real_time(
     session.paced, session.network = True, SimpleNamespace(shells=frozenset({3, 4}))  # type: ignore[assignment]
     monkeypatch.setattr(server, "children_in_real_time", lambda but: without.append(but))
     monkeypatch.setattr(process, "pids", lambda: frozenset({7}))
+    monkeypatch.setattr(confined, "pids", lambda: frozenset({9}))
     session.prioritise_devices()
-    assert without == [{3, 4, 7}]
+    assert without == [{3, 4, 7, 9}]
 
 
 def test_a_session_computes_its_reference_in_a_copy_of_itself(

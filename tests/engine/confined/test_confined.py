@@ -92,6 +92,23 @@ def test_the_server_ends_with_the_process_that_asked_it_which_leaves_nothing_ope
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_copies_of_a_process_ask_its_server_which_has_an_ordinary_priority():
+    """So modules are loaded once, and no clock waits for them."""
+    call.start_server()
+    own = confined(os.getppid)("servers")
+    assert {own} == call.pids()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writing, str(confined(os.getppid)("servers")).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reading, 100) == str(own).encode()
+    os.close(reading)
+    os.close(writing)
+    assert confined(os.getpriority)("niceness", os.PRIO_PROCESS, own) >= 0
+
+
 def test_it_knows_no_secret_and_writes_no_file(tmp_path, monkeypatch):
     monkeypatch.setenv("REDIS_URL", "redis://:password@host/0")
     _server.process.kill()

@@ -131,8 +131,8 @@ def test_a_dilation_with_which_nobody_would_see_the_end_is_refused_with_the_arit
     assert played.dilations == []
 
 
-def test_a_new_attempt_begins_its_texts_anew():
-    execution = executing._Execution(SPEC, lambda event: None, 1.0, Most(), None)
+def test_a_new_attempt_begins_its_texts_anew(tmp_path):
+    execution = executing._Execution(SPEC, lambda event: None, 1.0, Most(), None, tmp_path)
     execution._text({"request": 0, "token": 1})
     assert execution.texts
     execution._begin_again(first_attempt(2.0, 1.0), SimpleNamespace(prepared=prepare(SPEC)))

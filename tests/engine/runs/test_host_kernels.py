@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import time
 from importlib.metadata import version
 
 import pytest
@@ -56,6 +57,14 @@ def test_a_probe_that_dies_is_an_error(monkeypatch):
     monkeypatch.setattr("engine.ops.torch_kernels.linear_probe.probe", lambda: os._exit(1))
     with pytest.raises(HostError, match=r"failed: its process died\.$"):
         host_kernels.measured_kernels()
+
+
+def test_a_probe_ends_with_the_block_that_asked_for_it(monkeypatch):
+    """Its plan may be refused before: then nobody waits for the table."""
+    monkeypatch.setattr("engine.ops.torch_kernels.linear_probe.probe", lambda: time.sleep(1e6))
+    with pytest.raises(KeyError), host_kernels.probing():
+        raise KeyError
+    assert multiprocessing.active_children() == []
 
 
 def test_a_probe_leaves_no_process_and_its_table_is_used_from_then_on():
