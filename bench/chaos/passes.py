@@ -62,14 +62,15 @@ def passes_of(trace: Iterable[Span | Mark]) -> dict[Pass, dict[str, Work | None]
 
 def _plans(trace: Iterable[Span | Mark]) -> Iterator[dict[Pass, dict[str, Work | None]]]:
     """The completed passes under each plan of a run."""
-    failed, number = frozenset[str](), 0
+    failed, number, began_s = frozenset[str](), 0, 0.0
     plan = _UnderOnePlan(number)
     for item in sorted(trace, key=_time_s):
         if isinstance(item, Span):
-            plan.add(item)
+            if item.start_s >= began_s:  # else what was on its way when the plan before this one ended
+                plan.add(item)
         elif item.name == "replanned":
             yield plan.completed(blurred=True)
-            number += 1
+            number, began_s = number + 1, item.time_s
             plan = _UnderOnePlan(number)
         elif item.name == "loss_detected":
             failed |= {item.device}

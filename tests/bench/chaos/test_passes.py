@@ -40,6 +40,7 @@ def test_a_pass_without_its_token_does_not_count_and_one_under_a_new_plan_begins
         compute("a", 0.3, 1),
         mark(0.4, "loss_detected", "b"),
         mark(0.4, "replanned"),
+        send("a", 0.45, 1),  # on its way already
         compute("a", 0.5, 1, flops=70),
         emitted(0.6, 1),
         compute("a", 0.7, 2),
