@@ -56,7 +56,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         "--likely-experts",
         metavar="M|REPORT",
         help="predict a mixture of experts as if rows chose evenly among M experts of each layer (all), or "
-        "among as many as in a run of expert_parallel, by its report (--json)",
+        "as in a run of expert_parallel, by its report (--json): --set by=load places experts by that",
     )
     parser.add_argument(
         "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"
@@ -139,8 +139,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     model, weights = resolve(args.model, args.weights)
     model = in_bits(model, args.weight_bits)
     if args.likely_experts is not None:
-        among = _likely_experts(args.likely_experts)
-        fields = model.model_dump(mode="json") | {"likely_experts": among}
+        fields = model.model_dump(mode="json") | _choices(args.likely_experts)
         model = ModelSpec.parse(fields, "--likely-experts")
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
@@ -216,17 +215,19 @@ def _spec_in(path: Path) -> RunSpec:
     return read_spec(document, str(path)).needed()
 
 
-def _likely_experts(text: str) -> int:
-    """A number, or that of the report in a file. Raises `SpecError`."""
+def _choices(text: str) -> dict[str, Any]:
+    """The fields of a model that say what rows choose: a number, or the record in a report's file. Raises
+    `SpecError`.
+    """
     if text.isdecimal():
-        return int(text)
+        return {"likely_experts": int(text)}
     method = read_report(Path(text)).method
     if not isinstance(method, ExpertsReport) or not method.likely_experts:
         raise SpecError(
             f"--likely-experts {text}: expected a number, or the report of a run of a mixture with "
             "expert_parallel, whose prompt has several tokens."
         )
-    return method.likely_experts
+    return {"likely_experts": method.likely_experts, "expert_load": list(method.load)}
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, Any]:

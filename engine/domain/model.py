@@ -136,6 +136,11 @@ class ModelSpec(Value):
         default=0,
         description="Predictions take rows to choose evenly and independently among so many experts; 0: all.",
     )
+    expert_load: tuple[Count, ...] = Field(
+        default=(),
+        description="How often rows chose each expert in a run, all layers together: predictions take them "
+        "to choose so; empty: not recorded.",
+    )
     token_types: Count = 0
     embedding_norm: bool = False
     embedding_scale: Positive | None = Field(default=None, description="Factor of the tokens' embeddings.")
@@ -160,7 +165,22 @@ class ModelSpec(Value):
             raise ValueError(
                 f"likely_experts is {self.likely_experts}, and there are {self.num_experts} experts"
             )
+        self._check_load()
         return self
+
+    def _check_load(self) -> None:
+        if not self.expert_load:
+            return
+        if len(self.expert_load) != self.num_experts:
+            raise ValueError(
+                f"expert_load is of {len(self.expert_load)} experts, and there are {self.num_experts}: give "
+                "the record of a run with this model"
+            )
+        if sum(load > 0 for load in self.expert_load) < self.experts_per_token:
+            raise ValueError(
+                f"expert_load says that fewer than {self.experts_per_token} experts were chosen, which each "
+                "row chooses: give the record of a run"
+            )
 
     @property
     def group_size(self) -> int:

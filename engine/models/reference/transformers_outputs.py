@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 TEXT_IDS = "text_ids"
 UNUSED = ("accelerate", "scipy")
+NO_PART_OF_A_CONFIG = ("name", "source", "dtype", "weight_bits", "likely_experts", "expert_load")
 """What `transformers` imports where it is installed, for a second, and needs for no model of ours."""
 
 
@@ -159,9 +160,7 @@ def library_model(spec: RunSpec) -> Any:
 def _check_unchanged(model: ModelSpec, directory: Path) -> None:
     stored = read_spec(directory, model.name)
     for field in ModelSpec.model_fields:
-        if field not in ("name", "source", "dtype", "weight_bits", "likely_experts") and getattr(
-            stored, field
-        ) != getattr(model, field):
+        if field not in NO_PART_OF_A_CONFIG and getattr(stored, field) != getattr(model, field):
             raise SpecError(
                 f"{directory / CONFIG}: {field} is {getattr(stored, field)}, and this run's model has "
                 f"{getattr(model, field)}: the file was changed since. Make a new run."

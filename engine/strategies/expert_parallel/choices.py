@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
@@ -41,11 +42,13 @@ class Choices:
         for start, stop in zip(self.bounds, self.bounds[1:], strict=False):
             takes_Ne = weight_NE[:, start:stop] != 0
             rows = takes_Ne.any(dim=1).nonzero()[:, 0].tolist()
-            found.append(_answer(rows, int(takes_Ne.sum()), int(takes_Ne.any(dim=0).sum())))
+            found.append(_answer(rows, dict(enumerate(takes_Ne.sum(dim=0).tolist(), start))))
         return found
 
     def prior(self, routed_1NX: Tensor) -> list[list[int | str]]:
-        """As independent choices give them, among `likely_experts` that are spread over the numbers."""
+        """As independent choices give them: as often as `expert_load` says, or evenly among `likely_experts`
+        that are spread over the numbers.
+        """
         rows = shape_of(routed_1NX)[1]
         drawn = drawn_choices(
             self.model.num_experts,
@@ -53,32 +56,58 @@ class Choices:
             self.model.experts_per_token,
             rows,
             self.seed if rows <= DRAWN_APART else 0,
+            self.model.expert_load,
         )
         found = []
         for start, stop in zip(self.bounds, self.bounds[1:], strict=False):
             mine = [[expert for expert in row if start <= expert < stop] for row in drawn]
             takers = [row for row, experts in enumerate(mine) if experts]
-            found.append(_answer(takers, sum(map(len, mine)), len({one for row in mine for one in row})))
+            found.append(_answer(takers, Counter(one for row in mine for one in row)))
         return found
 
 
-def _answer(rows: Sequence[int], pairs: int, chosen: int) -> list[int | str]:
-    return [f"{sum(1 << row for row in rows):x}", pairs, chosen]
+def _answer(rows: Sequence[int], load: Mapping[int, int]) -> list[int | str]:
+    """`load` are the rows of each expert."""
+    chosen = {expert: count for expert, count in sorted(load.items()) if count}
+    said = " ".join(f"{expert}:{count}" for expert, count in chosen.items())
+    return [f"{sum(1 << row for row in rows):x}", sum(chosen.values()), len(chosen), said]
 
 
 def calls_of(answer: Sequence[Sequence[int | str]]) -> list[Call]:
     """What a decision says, by device."""
     found = []
-    for rows, pairs, chosen in answer:
+    for rows, pairs, chosen, *_ in answer:
         bits = int(str(rows), 16)
         taken = tuple(row for row in range(bits.bit_length()) if bits >> row & 1)
         found.append(Call(taken, int(pairs), int(chosen)))
     return found
 
 
+def load_of(answer: Sequence[Sequence[int | str]]) -> Counter[int]:
+    """How many rows of a decision chose each expert."""
+    found: Counter[int] = Counter()
+    for _, _, _, *said in answer:  # without it in records of before
+        for one in str(said[0]).split() if said else ():
+            expert, _, rows = one.partition(":")
+            found[int(expert)] += int(rows)
+    return found
+
+
 @lru_cache(maxsize=256)
-def drawn_choices(experts: int, likely: int, each: int, rows: int, seed: int) -> tuple[tuple[int, ...], ...]:
-    """`each` experts of every row: the same ones for the same arguments."""
+def drawn_choices(
+    experts: int, likely: int, each: int, rows: int, seed: int, load: tuple[int, ...] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """`each` experts of every row: the same ones for the same arguments. With `load`, the rows of each
+    expert, in proportion to it, one after another without those that the row has (Efraimidis and Spirakis,
+    2006).
+    """
     random = Random(seed)
+    if load:
+        likely_ones = [(expert, one) for expert, one in enumerate(load) if one]
+        drawn = (
+            sorted((random.expovariate(one), expert) for expert, one in likely_ones)[:each]
+            for _ in range(rows)
+        )
+        return tuple(tuple(expert for _, expert in row) for row in drawn)
     numbers = [index * experts // likely for index in range(likely)]
     return tuple(tuple(random.sample(numbers, each)) for _ in range(rows))

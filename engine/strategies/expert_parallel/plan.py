@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from engine.domain.by_hand import DeviceShare, PlanByHand
@@ -27,9 +28,11 @@ from engine.strategies.shared.demand import (
     needed_bytes,
 )
 from engine.strategies.shared.ends import end_holdings, end_work
+from engine.strategies.shared.messages import message_s
 from engine.strategies.shared.shares import bounds_of, largest_remainder, op_s
 
-ExpertsBy = Literal["host", "flops", "memory", "even"]
+ExpertsBy = Literal["host", "flops", "memory", "even", "load"]
+BISECTIONS = 60
 REMEDY = "give it more memory, or add devices that take experts"
 
 
@@ -148,7 +151,15 @@ def given_counts(
 def expert_counts(
     name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, host: int, by: ExpertsBy
 ) -> tuple[int, ...]:
-    """Experts per worker. With `host` that one has as many as fit, and the others share the rest by speed."""
+    """Experts per worker. With `host` that one has as many as fit, and the others share the rest by speed.
+    With `load` the device that needs longest for its experts' rows, and for their way there and back, needs
+    as short as may be, never longer than by speed. Raises `PlanError` for a model without a record of that.
+    """
+    if by == "load" and not model.expert_load:
+        raise PlanError(
+            f"{name}: by=load places experts by how often they were chosen, and {model.name} has no record: "
+            "give --likely-experts REPORT, the report of a run with this method, or by=flops."
+        )
     workers = cluster.workers
     room = rooms(name, cluster, model, demand, host)
     one = Meta((1, 1, model.hidden_size + 1), model.dtype)
@@ -167,7 +178,61 @@ def expert_counts(
             open_to, free = weights if any(weights) else [1.0] * len(workers), [left] * len(workers)
         for at, more in enumerate(largest_remainder(left, open_to)):
             counts[at] += min(more, free[at])
+    if by == "load" and sum(room) >= model.num_experts:
+        away_s = [way_s(cluster, model, host, rank) for rank in workers]
+        rates = [1 / (1 / rate + way) for rate, way in zip(speed, away_s, strict=True)]
+        return counts_by_load(model.expert_load, rates, room, tuple(counts))
     return tuple(counts)
+
+
+def way_s(cluster: ClusterSpec, model: ModelSpec, host: int, rank: int) -> float:
+    """The time of a row to another device and back."""
+    if rank == host:
+        return 0.0
+    size = model.hidden_size * model.element_bytes
+    return message_s(cluster, host, rank, size) + message_s(cluster, rank, host, size)
+
+
+def counts_by_load(
+    load: Sequence[int], speed: Sequence[float], room: Sequence[int], by_speed: tuple[int, ...]
+) -> tuple[int, ...]:
+    """How many consecutive experts each device has so that the longest time, load over speed, is the
+    shortest; `by_speed` unless that is longer.
+
+    Within a given time every device takes as many as it can, in order: if that does not place all, nothing
+    does. So the time is bisected.
+    """
+    sums = [0, *accumulate(load)]
+
+    def placed(within_s: float) -> tuple[int, ...]:
+        counts, at = [], 0
+        for rate, most in zip(speed, room, strict=True):
+            reached = bisect_right(sums, sums[at] + within_s * rate, at, len(sums)) - 1
+            counts.append(min(reached - at, most))
+            at += counts[-1]
+        return tuple(counts)
+
+    best, best_s = by_speed, longest_s(load, speed, by_speed)
+    low_s, high_s = 0.0, best_s
+    for _ in range(BISECTIONS):
+        middle_s = (low_s + high_s) / 2
+        counts = placed(middle_s)
+        if sum(counts) < len(load):
+            low_s = middle_s
+            continue
+        high_s = longest_s(load, speed, counts)
+        if high_s < best_s:
+            best, best_s = counts, high_s
+    return best
+
+
+def longest_s(load: Sequence[int], speed: Sequence[float], counts: Sequence[int]) -> float:
+    """The time of the device that needs longest for the rows of its experts."""
+    sums = [0, *accumulate(load)]
+    return max(
+        (sums[stop] - sums[start]) / rate
+        for rate, (start, stop) in zip(speed, pairwise(bounds_of(counts)), strict=True)
+    )
 
 
 def rooms(name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, host: int) -> list[int]:

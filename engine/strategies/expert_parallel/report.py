@@ -12,7 +12,7 @@ from engine.domain.cluster import ClusterSpec
 from engine.domain.method_report import MethodReport, PlanAt, layouts_of
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Count, Value
-from engine.strategies.expert_parallel.choices import calls_of
+from engine.strategies.expert_parallel.choices import calls_of, load_of
 from engine.strategies.expert_parallel.plan import ExpertsLayout
 
 USED = "experts_used"
@@ -37,6 +37,10 @@ class ExpertsReport(MethodReport):
         default=0,
         description="Even choices among so many experts of a layer would have asked as many different ones "
         "as the routers did; 0: no several rows went through a layer together.",
+    )
+
+    load: tuple[Count, ...] = Field(
+        default=(), description="How often rows chose each expert, all layers together."
     )
 
     @classmethod
@@ -64,6 +68,7 @@ class ExpertsReport(MethodReport):
                 for rank, count, pairs in uses
             ),
             likely_experts=likely_experts(trace, layout.experts[-1]),
+            load=expert_load(trace, layout.experts[-1]),
         )
 
     def lines(self) -> tuple[str, ...]:
@@ -73,7 +78,19 @@ class ExpertsReport(MethodReport):
         )
         found = self.likely_experts
         chose = f" Rows chose as if evenly among {found} of them (--likely-experts {found})." if found else ""
+        most = max(self.load, default=0) * len(self.load) / max(1, sum(self.load))
+        if most:
+            chose += f" The most chosen expert had {most:.2g} times the rows of the mean."
         return (f"Experts of every layer: {shares}.{chose}",)
+
+
+def expert_load(trace: Sequence[Span | Mark], num_experts: int) -> tuple[int, ...]:
+    """How often the rows of a trace chose each expert; empty where its decisions do not say."""
+    total: Counter[int] = Counter()
+    for item in trace:
+        if isinstance(item, Mark) and item.name == "decided":
+            total.update(load_of(item.facts["answer"]))
+    return tuple(total[expert] for expert in range(num_experts)) if total else ()
 
 
 def likely_experts(trace: Sequence[Span | Mark], num_experts: int) -> int:

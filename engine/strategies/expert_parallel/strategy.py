@@ -53,8 +53,9 @@ class ExpertParallelParams(DivisibleParams):
     )
     by: ExpertsBy = Field(
         default="flops",
-        description="Experts per device: in proportion to its speed or to its free memory, equal, or as "
-        "many as fit on the host and the rest by speed.",
+        description="Experts per device: in proportion to its speed or to its free memory, equal, as "
+        "many as fit on the host and the rest by speed, or such that the rows that chose them in a recorded "
+        "run take all devices equally long.",
     )
 
 

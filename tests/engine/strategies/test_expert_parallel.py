@@ -1,14 +1,18 @@
 """Expert parallelism: who has which experts, which rows travel, and that both worlds agree on it."""
 
 import json
-from itertools import pairwise
+from collections import Counter
+from itertools import pairwise, product
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engine.domain.by_hand import DeviceShare, PlanByHand
-from engine.domain.errors import PlanError
+from engine.domain.errors import PlanError, SpecError
 from engine.domain.method_report import PlanAt
+from engine.domain.model import ModelSpec
 from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
@@ -19,9 +23,14 @@ from engine.models.reference import transformers_outputs
 from engine.ops.layout import tensor_parts
 from engine.program.serve import serve
 from engine.runs.predict import decisions_in, prepare, simulate
-from engine.strategies.expert_parallel.choices import Choices, calls_of
-from engine.strategies.expert_parallel.plan import ExpertsLayout, placement_of
-from engine.strategies.expert_parallel.report import ExpertsReport, likely_experts
+from engine.strategies.expert_parallel.choices import Choices, calls_of, drawn_choices
+from engine.strategies.expert_parallel.plan import (
+    ExpertsLayout,
+    counts_by_load,
+    longest_s,
+    placement_of,
+)
+from engine.strategies.expert_parallel.report import ExpertsReport, expert_load, likely_experts
 from engine.strategies.registry import strategy
 from engine.worlds.calculated import CalculatedWorld
 from engine.worlds.common.source import RealSource
@@ -57,10 +66,14 @@ def by_hand(*experts):
         ("tiny-qwen3-moe", "d3", "flops"),
         ("tiny-qwen2-moe", "d3", "even"),
         ("tiny-qwen2-moe", "d0", "host"),
+        ("tiny-qwen3-moe", "d1", "load"),
     ],
 )
 def test_all_placements_compute_what_transformers_does(name, host, by):
     spec = spec_of(name, host=host, by=by)
+    if by == "load":
+        model = spec.model.model_copy(update={"expert_load": (9, 1, 1, 1, 1, 1, 1, 9)})
+        spec = spec.model_copy(update={"model": model})
     prepared = prepare(spec)
     source, _ = run_in_memory(spec, prepared.plan, requests_of(spec))
     expected = transformers_outputs.compute(spec)
@@ -127,6 +140,91 @@ def test_a_simulation_with_the_choices_of_a_run_does_and_sends_the_same():
     for kind in ("compute", "send"):
         assert facts(again, kind) == facts(trace, kind)
         assert facts(drawn, kind) != facts(trace, kind)
+
+
+def test_a_report_says_how_often_rows_chose_each_expert():
+    """Two rows, two experts each: 0 and 1 of the first device, 1 and 3; then once more."""
+    model = catalogue.resolve("tiny-mixtral")[0]
+    weights = torch.tensor([[0.6, 0.4, 0, 0], [0, 0.5, 0, 0.5]])
+    routed = torch.cat((torch.zeros(2, model.hidden_size), weights), dim=1)[None]
+    answer = json.loads(json.dumps(Choices(model, (0, 2, 3, 4), 0)(routed)))
+    marks = [Mark(0.1, "decided", "d0", {"decision": "experts", "answer": answer})] * 2
+    assert expert_load(marks, 4) == (2, 4, 0, 2)
+    before = [each[:3] for each in answer]
+    assert expert_load([Mark(0.1, "decided", "d0", {"decision": "experts", "answer": before})], 4) == ()
+
+
+def test_recorded_choices_are_drawn_as_often_as_they_were_made():
+    """One expert of each row: the shares are the load's. Two: no row has an expert twice or one without
+    load."""
+    load = (1, 0, 6, 3)
+    counts = Counter(row[0] for row in drawn_choices(4, 4, 1, 20_000, 1, load))
+    assert [counts[expert] / 20_000 for expert in range(4)] == pytest.approx([0.1, 0, 0.6, 0.3], abs=0.01)
+    for row in drawn_choices(4, 4, 2, 50, 1, load):
+        assert len(set(row)) == 2 and 1 not in row
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_experts_by_load_have_the_shortest_longest_time_of_all_ways_to_divide_them(data):
+    devices, experts = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 8))
+    load = data.draw(st.lists(st.integers(0, 20), min_size=experts, max_size=experts).filter(any))
+    speed = data.draw(st.lists(st.floats(0.1, 10), min_size=devices, max_size=devices))
+    room = data.draw(
+        st.lists(st.integers(0, experts), min_size=devices, max_size=devices).filter(
+            lambda room: sum(room) >= experts
+        )
+    )
+    ways = [counts for counts in product(*(range(most + 1) for most in room)) if sum(counts) == experts]
+    by_speed = data.draw(st.sampled_from(ways))
+    found = counts_by_load(load, speed, room, by_speed)
+    assert found in ways
+    least_s = min(longest_s(load, speed, counts) for counts in ways)
+    assert longest_s(load, speed, found) == pytest.approx(least_s, rel=1e-9)
+
+
+def test_an_even_load_is_placed_as_by_speed_where_that_divides_it_and_rows_travel_for_nothing():
+    model = catalogue.resolve("tiny-qwen3-moe")[0].model_copy(update={"expert_load": (5,) * 8})
+    near = CLUSTER.model_copy(
+        update={
+            "devices": tuple(
+                one.model_copy(update={"message_overhead_s": 0.0}) for one in star((1e10,) * 4).devices
+            ),
+            "links": tuple(
+                one.model_copy(update={"bit_per_s": 1e18, "delay_s": 0.0}) for one in CLUSTER.links
+            ),
+        }
+    )
+    spec = spec_of(cluster=near).model_copy(update={"model": model})
+    by_load = spec.model_copy(update={"params": {"by": "load"}})
+    assert prepare(by_load).plan.layout == prepare(spec).plan.layout
+    far = by_load.model_copy(update={"cluster": star((1e10,) * 4)})
+    counts = [stop - start for start, stop in pairwise(prepare(far).plan.layout.experts)]
+    assert counts[0] > max(counts[1:])  # the host's rows do not travel
+
+
+def test_a_load_on_few_experts_gives_the_device_with_them_fewer_and_is_faster():
+    load = (40, 40, 1, 1, 1, 1, 1, 1)
+    model = catalogue.resolve("tiny-qwen3-moe")[0].model_copy(update={"expert_load": load})
+    slow = star((1e7,) * 4)
+    spec = spec_of(cluster=slow, host="d0").model_copy(update={"model": model})
+    found = {
+        by: prepare(spec.model_copy(update={"params": {"host": "d0", "by": by}})) for by in ("flops", "load")
+    }
+    assert found["flops"].plan.layout.experts == (0, 2, 4, 6, 8)
+    assert found["load"].plan.layout.experts[:2] == (0, 1)
+    ends = {
+        by: max(one.end_s for one in simulate(one)[0] if isinstance(one, Span)) for by, one in found.items()
+    }
+    assert ends["load"] < ends["flops"]
+
+
+def test_placing_by_load_asks_for_a_record_and_the_record_for_the_model():
+    with pytest.raises(PlanError, match="give --likely-experts REPORT"):
+        prepare(spec_of(by="load"))
+    fields = catalogue.resolve("tiny-qwen3-moe")[0].model_dump(mode="json")
+    with pytest.raises(SpecError, match="expert_load is of 4 experts, and there are 8"):
+        ModelSpec.parse(fields | {"expert_load": [1] * 4}, "model")
 
 
 def test_a_report_says_among_how_many_experts_rows_chose():

@@ -845,6 +845,7 @@ export interface components {
             /** @constant */
             kind: "expert_parallel";
             likely_experts: number;
+            load: number[];
         };
         Factor: {
             name: string;
@@ -1488,6 +1489,7 @@ export interface components {
             dtype: "float32" | "bfloat16";
             embedding_norm: boolean;
             embedding_scale: number | null;
+            expert_load: number[];
             experts_per_token: number;
             family: string;
             ffn_bias: boolean;

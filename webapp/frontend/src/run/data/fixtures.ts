@@ -76,6 +76,7 @@ export const model: ModelSpec = {
   shared_intermediate_size: 0,
   shared_expert_gate: false,
   likely_experts: 0,
+  expert_load: [],
   token_types: 0,
   embedding_norm: false,
   embedding_scale: null,
