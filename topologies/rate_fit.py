@@ -1,16 +1,17 @@
 """Fits a device's rates per format of weights to rates of tokens that somebody measured on it.
 
 A device has two numbers per format, whatever the number of rows: FLOP/s from prompts, and the share of its
-memory rate from decoding. Without prompts, FLOP/s are the device's own, or what decoding needs. A format
-without rates takes those of the nearest one, except that wider weights are read faster, up to the whole
-memory rate: where unpacking is what takes the time, it takes as long per weight.
+memory rate from decoding. Without prompts, FLOP/s are the device's own, or what decoding needs; those of the
+other format of few bits, if that has prompts: both are unpacked, and multiplied alike. A format without rates
+takes those of the nearest one, except that wider weights are read faster, up to the whole memory rate: where
+unpacking is what takes the time, it takes as long per weight.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from engine.domain.cluster import DeviceSpec
@@ -47,6 +48,7 @@ def fit(
     `memory_rises`: the device's memory rate is another one's; if decoding needs more, it becomes that.
     """
     bits_of = {row: format_bits(row.weight_bits) for row in rows}
+    prompted = {bits for row, bits in bits_of.items() if row.prompt_tokens_per_s}
     least_byte_per_s = device.memory_byte_per_s
     rates = {
         bits: FormatRate(
@@ -60,7 +62,9 @@ def fit(
         for bits in sorted(set(bits_of.values()))
     }
     for _ in range(ROUNDS):
-        device = device.model_copy(update={"format_rates": tuple(_filled(device, rates, bases.other))})
+        device = device.model_copy(
+            update={"format_rates": tuple(_filled(device, rates, prompted, bases.other))}
+        )
         reached: dict[FormatBits, tuple[float, float]] = {}  # FLOP/s, and byte/s of decoding
         for bits, rate in rates.items():
             found = [one for row in rows if bits_of[row] == bits for one in compared(device, row)]
@@ -69,6 +73,9 @@ def fit(
             frac = rate.memory_frac * _mean(decode)
             faster = _mean(prompt) if prompt else max(1.0, frac)  # decoding says the least that it can be
             reached[bits] = _short(rate.flop_per_s * faster), frac * device.memory_byte_per_s
+        for bits, other in ((8, 4), (4, 8)):
+            if bits in rates and bits not in prompted and other in prompted:
+                reached[bits] = reached[other][0], reached[bits][1]
         if memory_rises:
             most = max(least_byte_per_s, *(byte_per_s for _, byte_per_s in reached.values()))
             device = device.model_copy(update={"memory_byte_per_s": _short(most)})
@@ -79,7 +86,7 @@ def fit(
                 "half_rows": half_rows(device, bits, flop_per_s),
             }
             rates[bits] = rates[bits].model_copy(update=update)
-    return device.model_copy(update={"format_rates": tuple(_filled(device, rates, bases.other))})
+    return device.model_copy(update={"format_rates": tuple(_filled(device, rates, prompted, bases.other))})
 
 
 def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float | None:
@@ -87,14 +94,17 @@ def half_rows(device: DeviceSpec, bits: FormatBits, flop_per_s: float) -> float 
     return few_rows(bits, flop_per_s, device.memory_byte_per_s, device.half_rows)
 
 
-def _filled(device: DeviceSpec, rates: dict[FormatBits, FormatRate], basis: Basis) -> Iterable[FormatRate]:
+def _filled(
+    device: DeviceSpec, rates: dict[FormatBits, FormatRate], prompted: Set[FormatBits], basis: Basis
+) -> Iterable[FormatRate]:
     for bits in FORMATS if rates else ():
         nearest = min(rates, key=lambda known: (abs(math.log2(known / bits)), known))
         if nearest == bits:
             yield rates[bits]
         else:
             frac = min(1.0, rates[nearest].memory_frac * max(1.0, bits / nearest))
-            flop_per_s = rates[nearest].flop_per_s
+            is_of_prompts = nearest in prompted or not prompted
+            flop_per_s = rates[nearest].flop_per_s if is_of_prompts else device.flop_per_s
             yield FormatRate(
                 bits=bits,
                 flop_per_s=flop_per_s,

@@ -15,9 +15,12 @@ from bench.published.fit import (
     QUANTISED,
     bare,
     by_board,
+    by_other_sources,
     derive,
+    each_source,
+    kind,
     left_out,
-    tested,
+    thirds,
 )
 from bench.tables.chart import Scatter
 from bench.tables.rows import Table
@@ -37,7 +40,7 @@ def measure_boards() -> Table:
     rows = [row for row in published_rates() if row.board and row.nodes == 1]
     fitted = {name: fit(bare(name), group) for name, group in by_board(rows).items()}
     found = [one for row in rows for one in compared(fitted[row.board], row)]
-    tests = tested(rows)
+    tests = by_other_sources(rows, thirds(rows))
     derived = [one for row in rows for one in compared(left_out(fitted, row.board), row)]
     ratios = {(one.row.id, one.what): f"{one.ratio:.2f}" for one in tests}
     columns = (
@@ -71,7 +74,8 @@ def measure_boards() -> Table:
     )
     unknown = [derive(device, fitted) for device in presets() if device.name not in fitted]
     files = {FITTED: as_toml([*fitted.values(), *unknown])}
-    return Table(title, columns, table, chart(found, tests), summary(found, tests, derived), files=files)
+    total = summary(found, tests, derived, by_other_sources(rows, each_source(rows)))
+    return Table(title, columns, table, chart(found, tests), total, files=files)
 
 
 def chart(found: Sequence[Compared], tests: Sequence[Compared]) -> Scatter:
@@ -91,10 +95,14 @@ def chart(found: Sequence[Compared], tests: Sequence[Compared]) -> Scatter:
 
 
 def summary(
-    found: Sequence[Compared], tests: Sequence[Compared] = (), derived: Sequence[Compared] = ()
+    found: Sequence[Compared],
+    tests: Sequence[Compared] = (),
+    derived: Sequence[Compared] = (),
+    by_kind: Sequence[Compared] = (),
 ) -> Table:
     """The errors per part, kind of rate, format and board; `tests`: predicted by other sources; `derived`:
-    by other boards.
+    by other boards; `by_kind`: decoding by all other sources, whose errors are told per format and kind of
+    board.
     """
     groups: dict[str, list[Compared]] = {}
     for one in found:
@@ -109,6 +117,10 @@ def summary(
     for one in derived:
         if format_bits(one.row.weight_bits) in QUANTISED:
             groups.setdefault(f"{one.what}, by other boards of the kind", []).append(one)
+    for one in by_kind:
+        if one.what == "decoding":
+            bits = format_bits(one.row.weight_bits)
+            groups.setdefault(f"decoding, {bits:2} bits, {kind(one.row.board)}, {LEFT_OUT}", []).append(one)
     order = sorted(groups, key=lambda name: ("," not in name, name))
     columns = ("rates", "number", "median error", "nine of ten within", f"within a factor of {LIMIT}")
     title = "Predicted against published tokens per second: |predicted / published - 1|."

@@ -54,12 +54,20 @@ def thirds(rows: Sequence[PublishedRate]) -> list[frozenset[str]]:
     return [frozenset(order[part::PARTS]) for part in range(PARTS)]
 
 
-def tested(rows: Sequence[PublishedRate]) -> list[Compared]:
-    """Every rate by a fit to the sources of the other two thirds, if they have its board, format and kind."""
+def each_source(rows: Sequence[PublishedRate]) -> list[frozenset[str]]:
+    """The pages one by one: all that others published of a board tests what one did."""
+    return [frozenset([page]) for page in sorted({row.page for row in rows})]
+
+
+def by_other_sources(rows: Sequence[PublishedRate], parts: Sequence[frozenset[str]]) -> list[Compared]:
+    """Every rate by a fit to the sources of the other parts, if they have its board, format and kind."""
     found = []
-    for part in thirds(rows):
+    for part in parts:
         boards = by_board(row for row in rows if row.page not in part)
+        left_out_of = {row.board for row in rows if row.page in part}
         for name, known in boards.items():
+            if name not in left_out_of:
+                continue
             device = fit(bare(name), known)
             kinds = {(format_bits(row.weight_bits), what) for row in known for what in published_kinds(row)}
             for row in rows:
