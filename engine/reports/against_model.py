@@ -26,6 +26,13 @@ TYPICAL_OF = 5
 """Operations of one device and phase that it takes to call an error typical: one late one is not."""
 
 
+class Deviation(NamedTuple):
+    """Seconds that operations are expected to take, and Σ |duration - expected|."""
+
+    expected_s: float
+    error_s: float
+
+
 class ModelComparison(NamedTuple):
     """How long operations took, compared with the model.
 
@@ -37,6 +44,7 @@ class ModelComparison(NamedTuple):
     typical      by device and phase: half of the computing time went to operations with at most this relative
                  error. A few late operations do not move it; operations that are all too long do
     missing_frac by device: the part of the prediction's operations that the run has not
+    by_device    what the operations of each device took in all
     """
 
     operations: int
@@ -46,6 +54,7 @@ class ModelComparison(NamedTuple):
     overlap_frac: float
     typical: Mapping[tuple[str, Phase], float] = {}
     missing_frac: Mapping[str, float] = {}
+    by_device: Mapping[str, Deviation] = {}
 
 
 def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.0) -> ModelComparison:
@@ -57,6 +66,7 @@ def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.
     model_s = times_at_own_speed(prediction)
     speeds, pauses = _Slowdowns(run), _pauses(run)
     errors, expected, count = [], [], 0
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     by_phase: dict[tuple[str, Phase], list[tuple[float, float]]] = defaultdict(list)
     for span in _computed(run):
         own_s = model_s.get(operation_of(span))
@@ -69,6 +79,8 @@ def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.
             nearest_s = min(candidates, key=lambda target_s: abs(took_s - target_s))
             expected.append(nearest_s)
             errors.append(abs(took_s - nearest_s))
+            sums[span.device][0] += nearest_s
+            sums[span.device][1] += errors[-1]
             phase: Phase = "decode" if span.token > 0 else "prefill"
             by_phase[span.device, phase].append((errors[-1] / nearest_s, nearest_s))
     relative = [error_s / target_s for error_s, target_s in zip(errors, expected, strict=True)]
@@ -80,6 +92,7 @@ def compare_with_model(run: Trace, prediction: Trace, change_grace_s: float = 0.
         overlap_frac=_overlap_frac(run),
         typical={key: _weighted_median(found) for key, found in by_phase.items() if len(found) >= TYPICAL_OF},
         missing_frac=_missing_frac(run, prediction),
+        by_device={device: Deviation(*both) for device, both in sums.items()},
     )
 
 

@@ -4,7 +4,8 @@ A paced run is valid if all of this holds:
 
 pacing       few operations of this host ended late, and those not by much
 model        operations took as long as the device model says, one after the other, on every device and in
-             both phases, and all of the prediction's operations were done (`against_model.py`)
+             both phases, and all of the prediction's operations were done (`against_model.py`); both but for
+             devices that compute so little that it cannot change any time (`NEGLIGIBLE_FRAC`)
 links        every measured link carries the rate that was asked for
 latency      the run, its first token and every later one took as long as in its prediction, in which the
              same changes happen
@@ -28,6 +29,7 @@ from engine.reports.against_model import ModelComparison, Trace, compare_with_mo
 from engine.runs.calm_tokens import calm_tokens
 from engine.runs.native import Simulated, native_parts
 from engine.worlds.real.dilation import (
+    NEGLIGIBLE_FRAC,
     OP_HOST_S,
     coldness,
     enough_dilation,
@@ -88,35 +90,33 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     that ended before its devices sent their pacing is never valid: None, if nothing is wrong.
     """
     fidelity = _links_judged(played)
-    errors = [abs(error) for stats in played.pacing.values() for error in stats["errors"]]
-    operations = sum(stats["operations"] for stats in played.pacing.values())
-    late_frac = sum(stats["late"] for stats in played.pacing.values()) / operations if operations else 0.0
-    mean = fmean(errors) if errors else None
+    all_of_it = _Lateness.of(played.pacing)
     grace_s = CHANGE_GRACE_WALL_S / report.dilation
     compared = compare_with_model(played.trace, predicted_trace, grace_s)
+    idle = _with_negligible_work(report, compared)
     limit, notes = latency_limit(report, played, predicted)
     latency_error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
     complaints = [
-        *_pacing_complaints(report.dilation, played.pacing, mean, late_frac),
-        *_model_complaints(compared, _has_failures(report), report.dilation),
+        *_pacing_complaints(report.dilation, played.pacing, idle),
+        *_model_complaints(compared, _has_failures(report), report.dilation, idle),
         *_missing_complaints(report, predicted, compared),
         *_link_complaints(report, played.links),
         *_latency_complaints(report, played, predicted, limit),
     ]
     return fidelity.model_copy(
         update={
-            "valid": None if not operations and not complaints else not complaints,
-            "compute_error_mean": mean,
-            "compute_error_p95": percentile_95(errors),
+            "valid": None if not all_of_it.operations and not complaints else not complaints,
+            "compute_error_mean": all_of_it.mean,
+            "compute_error_p95": percentile_95(all_of_it.errors),
             "model_error_mean": compared.error_mean,
             "model_error_p95": compared.error_p95,
             "compared_frac": compared.compared / compared.operations if compared.operations else None,
             "latency_error": None if limit is None else latency_error,
             "latency_limit": limit,
-            "late_frac": late_frac,
+            "late_frac": all_of_it.late_frac,
             "enough_dilation": max((one.enough_dilation or 0.0 for one in complaints), default=0.0) or None,
             "why": tuple(one.sentence(report.dilation) for one in complaints),
-            "notes": notes,
+            "notes": (*notes, *_negligible_notes(report, compared, idle)),
         }
     )
 
@@ -125,15 +125,12 @@ def needed_dilation(report: RunReport, played: Played, predicted: RunReport, tra
     """The dilation at which all that this host was late in `report`, a rehearsal, is within half of what a
     run may be; 0: no larger one is needed.
     """
-    operations = sum(stats["operations"] for stats in played.pacing.values())
-    late_frac = sum(stats["late"] for stats in played.pacing.values()) / operations if operations else 0.0
-    errors = [abs(error) for stats in played.pacing.values() for error in stats["errors"]]
     limit, _ = latency_limit(report, played, predicted)
+    compared = compare_with_model(played.trace, trace)
+    idle = _with_negligible_work(report, compared, HALF)
     complaints = [
-        *_pacing_complaints(
-            report.dilation, played.pacing, fmean(errors) if errors else None, late_frac, HALF
-        ),
-        *_model_complaints(compare_with_model(played.trace, trace), False, report.dilation, HALF),
+        *_pacing_complaints(report.dilation, played.pacing, idle, HALF),
+        *_model_complaints(compared, False, report.dilation, idle, HALF),
         *_latency_complaints(report, played, predicted, limit and HALF * limit),
     ]
     return max((one.enough_dilation or 0.0 for one in complaints), default=0.0)
@@ -224,13 +221,70 @@ def _link_error(measured: LinkMeasurement) -> float:
     return measured.achieved_bit_per_s / measured.asked_bit_per_s - 1
 
 
+class _Lateness(NamedTuple):
+    """How late the operations of devices ended: their number, the part that overran, each one's error."""
+
+    operations: int
+    late_frac: float
+    errors: Sequence[float]
+
+    @classmethod
+    def of(cls, pacing: Mapping[str, Mapping[str, Any]]) -> _Lateness:
+        operations = sum(stats["operations"] for stats in pacing.values())
+        late = sum(stats["late"] for stats in pacing.values())
+        errors = [abs(error) for stats in pacing.values() for error in stats["errors"]]
+        return cls(operations, late / operations if operations else 0.0, errors)
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(self.errors) if self.errors else None
+
+
+def _with_negligible_work(report: RunReport, compared: ModelComparison, part: float = 1.0) -> frozenset[str]:
+    """The devices that compute so little that it changes no time how long their operations took."""
+    most_s = part * NEGLIGIBLE_FRAC * _under_way_s(report)
+    return frozenset(
+        device for device, one in compared.by_device.items() if one.expected_s + one.error_s <= most_s
+    )
+
+
+def _under_way_s(report: RunReport) -> float:
+    """Virtual seconds in which at least one request waited for a token."""
+    ends_s = [
+        (one.arrival_s, one.arrival_s + max((*one.token_s, one.answered_s or 0.0))) for one in report.requests
+    ]
+    total_s, reached_s = 0.0, 0.0
+    for begin_s, end_s in sorted(ends_s):
+        total_s += max(0.0, end_s - max(begin_s, reached_s))
+        reached_s = max(reached_s, end_s)
+    return total_s
+
+
+def _negligible_notes(report: RunReport, compared: ModelComparison, idle: frozenset[str]) -> tuple[str, ...]:
+    """What a verdict leaves out that it would else complain about."""
+    off = [
+        (device, one.error_s)
+        for device, one in sorted(compared.by_device.items())
+        if device in idle and one.error_s > MODEL_LIMIT * one.expected_s
+    ]
+    if not off:
+        return ()
+    device, error_s = max(off, key=lambda one: one[1])
+    names = ", ".join(name for name, _ in off)
+    return (
+        f"Operations of {names} took times that are more than {MODEL_LIMIT:.0%} off their model. They are so "
+        f"short that it changes nothing: together {human_s(error_s)} at most, on {device}, of "
+        f"{human_s(_under_way_s(report))}.",
+    )
+
+
 def _pacing_complaints(
-    dilation: float,
-    pacing: Mapping[str, Mapping[str, Any]],
-    mean: float | None,
-    late_frac: float,
-    part: float = 1.0,
+    dilation: float, pacing: Mapping[str, Mapping[str, Any]], idle: frozenset[str], part: float = 1.0
 ) -> list[Complaint]:
+    """What is wrong with how devices kept their pace, but for those that are `idle`."""
+    judged = {device: stats for device, stats in pacing.items() if device not in idle}
+    lateness = _Lateness.of(judged)
+    mean, late_frac = lateness.mean, lateness.late_frac
     why = []
     if mean is not None and mean > part * COMPUTE_MEAN_LIMIT:
         why.append(
@@ -239,13 +293,14 @@ def _pacing_complaints(
         )
     if late_frac > part * LATE_LIMIT:
         why.append(f"{late_frac:.1%} of the operations overran (limit {LATE_LIMIT:.0%})")
-    return [Complaint(what, _enough(dilation, pacing)) for what in why]
+    return [Complaint(what, _enough(dilation, judged)) for what in why]
 
 
 def _model_complaints(
-    compared: ModelComparison, disturbed: bool, dilation: float, part: float = 1.0
+    compared: ModelComparison, disturbed: bool, dilation: float, idle: frozenset[str], part: float = 1.0
 ) -> list[Complaint]:
-    """What is wrong with the durations. After a failure plans differ, so fewer operations can be compared.
+    """What is wrong with the durations, but for devices that are `idle`. After a failure plans differ, so
+    fewer operations can be compared.
 
     Paced operations are never shorter than their model: this host has made them longer, by wall seconds that
     do not grow with the dilation.
@@ -259,8 +314,9 @@ def _model_complaints(
         )
 
     why = []
-    mean = compared.error_mean
-    if mean is not None and mean > limit:
+    judged = [one for device, one in compared.by_device.items() if device not in idle]
+    mean = sum(one.error_s for one in judged) / sum(one.expected_s for one in judged) if judged else 0.0
+    if mean > limit:
         why.append(off_by(mean, f"operations took times that are {mean:.1%} off their device's model"))
     else:
         why += [
@@ -270,7 +326,7 @@ def _model_complaints(
                 "or more",
             )
             for (device, phase), error in sorted(compared.typical.items())
-            if error > limit
+            if error > limit and device not in idle
         ]
     if compared.overlap_frac > OVERLAP_LIMIT:
         overlap = (

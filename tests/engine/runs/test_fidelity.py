@@ -167,6 +167,45 @@ def test_operations_of_one_device_that_are_too_long_make_it_invalid_however_smal
     assert verdict(trace=model, model=model).valid is True
 
 
+def answered(*times):
+    """A run with a request for each pair: its arrival, and the seconds until its only token."""
+    requests = [
+        RequestReport(index=at, arrival_s=arrival_s, ttft_s=took_s, token_s=(took_s,), output_tokens=(1,))
+        for at, (arrival_s, took_s) in enumerate(times)
+    ]
+    return report().model_copy(update={"requests": tuple(requests)})
+
+
+@pytest.mark.parametrize(
+    ("times", "most_s"),
+    [
+        (((0.0, 10.0),), 0.1),
+        (((0.0, 1.0), (1000.0, 1.0)), 0.02),  # nobody waits in between
+        (((0.0, 1.0), (0.5, 1.0)), 0.015),  # both wait at once
+    ],
+)
+def test_a_device_is_not_judged_that_computes_for_a_hundredth_of_the_time_in_which_requests_wait(
+    times, most_s
+):
+    model = [*steps("desk", 1.9), *steps("phone", most_s / 20)]
+    pacing = stats() | {"phone": stats(late=40)["desk"]}
+    enough, too_much = (
+        verdict(
+            pacing,
+            run=answered(*times),
+            trace=[*steps("desk", 1.9), *steps("phone", part * most_s / 5)],
+            model=model,
+        )
+        for part in (0.99, 1.01)
+    )
+    assert enough.valid is True
+    assert [note.partition(".")[0] for note in enough.notes] == [
+        "Operations of phone took times that are more than 10% off their model"
+    ]
+    assert too_much.notes == () and len(too_much.why) == 2
+    assert "50.0% of the operations overran" in too_much.why[0] and "of phone" in too_much.why[1]
+
+
 def test_operations_that_are_too_long_in_the_prefill_alone_make_it_invalid():
     decode = steps("desk", 1.9, start_s=10.0, token=1)
     found = verdict(trace=[*steps("desk", 0.15), *decode], model=[*steps("desk", 0.1), *decode])

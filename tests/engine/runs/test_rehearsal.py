@@ -166,6 +166,21 @@ def test_a_run_whose_first_token_or_operations_are_late_is_to_begin_again():
     assert watched(later(many[1:], 1.3)) is None, "too few to say so"
 
 
+def test_a_run_is_not_ended_for_operations_that_are_a_negligible_part_of_it():
+    operations = [item for item in EXPECTED if isinstance(item, Span) and item.kind == "compute"]
+    late = later((operations * OPERATIONS)[:OPERATIONS], 1.3)
+    busy_s = max(
+        sum(item.end_s - item.start_s for item in late if item.device == one.device) for one in operations
+    )
+    needed = []
+    for whole_s in (99 * busy_s, 101 * busy_s):
+        watch = LatenessWatch([*EXPECTED, Mark(whole_s, "request_finished", "d0")], 0.001)
+        for item in late:
+            watch.record(item)
+        needed.append(watch.needed)
+    assert needed[0] is not None and needed[1] is None
+
+
 def test_neither_what_comes_after_the_beginning_counts_nor_what_follows_a_change():
     late = later(EXPECTED, 1.3)
     assert watched(late, changes_s=(0.0,)) is None
