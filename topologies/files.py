@@ -22,10 +22,9 @@ from engine.plugins.installed import Installed, Kind
 from engine.plugins.packs import of_packs
 from topologies.drawn import TABLE as GROUP_TABLE
 from topologies.drawn import Drawn, parse_strictly, with_drawing, without_drawing
-from topologies.foreign import kind_of
+from topologies.foreign import containerlab, kind_of, netlab
 from topologies.foreign import parse as parse_foreign
 from topologies.foreign.build import Defaults, drawing_of
-from topologies.foreign.containerlab import graph_of, is_containerlab
 from topologies.foreign.others import READ, known_as
 from topologies.formats import Format, format_of, read_text, write_text
 from topologies.layout import MAX_DRAWN, CanvasLayout, enabled
@@ -41,6 +40,11 @@ MAX_DEVICES = 1000
 MAX_LINKS = 4000
 MAX_CHARS = 1_000_000
 """What a file may describe, counted before copies are made, and its size."""
+_BY_DOCUMENT = (
+    (containerlab.is_containerlab, containerlab.graph_of),
+    (netlab.is_netlab, netlab.graph_of),
+)
+"""Other programs' documents that are read, and by what."""
 PLAIN = ("name", "title", "description", "source")
 
 
@@ -150,7 +154,7 @@ def _document(text: str, form: Format, where: str) -> dict[str, Any]:
         if said:
             raise SpecError(f"{where}: {said}.", error.fields) from error
         raise
-    own = data.keys() & {"device", "source"}
+    own = data.keys() & {"device", "source"} or netlab.is_netlab(data)
     if not own and (said := known_as(text, data)):
         raise SpecError(f"{where}: {said}.", [(form, "is of another program")])
     return data
@@ -159,8 +163,9 @@ def _document(text: str, form: Format, where: str) -> dict[str, Any]:
 def parse_drawing(text: str, where: str, form: Format = "toml", defaults: Defaults | None = None) -> Drawn:
     """Parse a cluster file. `where` names it in errors (`SpecError`): `lab-3.toml, device[1].name: …`."""
     data = _document(text, form, where)
-    if is_containerlab(data):
-        return drawing_of(graph_of(data, where), where, defaults or Defaults())
+    for is_of, graph_of in _BY_DOCUMENT:
+        if is_of(data):
+            return drawing_of(graph_of(data, where), where, defaults or Defaults())
     data = _checked_tables(data, form, where)
     plain = {key: data[key] for key in PLAIN if key in data}
     given = data.get("device", [])

@@ -217,6 +217,52 @@ def test_a_topology_of_containerlab_is_a_cluster_that_says_what_was_not_read() -
         topologies.parse_drawing(CLAB.replace('["pi1:eth1", "br1:eth1"]', "[pi1]"), "x", "yaml")
 
 
+NETLAB = """
+provider: clab
+defaults.device: linux
+nodes:
+- r1
+- name: r-2
+  device: frr
+- {name: br, role: bridge}
+- r4
+links:
+- r1-r-2
+- [ r1, r-2, r4 ]
+- r4:
+  br:
+  bandwidth: 1000
+- interfaces: [ { node: r1 }, { node: br } ]
+- r4
+"""
+
+
+def test_a_topology_of_netlab_is_a_cluster_with_a_switch_for_every_link_of_several() -> None:
+    spec = topologies.parse_drawing(NETLAB, "topology.yml", "yaml", Defaults("raspberry-pi-5", 1e9)).spec
+    assert [device.name for device in spec.devices] == ["r1", "r-2", "r4"]
+    assert [switch.name for switch in spec.switches] == ["br", "lan-2"]
+    ends = [(link.a, link.b) for link in spec.links]
+    assert ends == [
+        ("r1", "r-2"),
+        ("r1", "lan-2"),
+        ("r-2", "lan-2"),
+        ("r4", "lan-2"),
+        ("r4", "br"),
+        ("r1", "br"),
+    ]
+    left_out = "bandwidth of links; defaults.device; device of nodes; links of one node; provider"
+    assert spec.description == f"Not read of topology: {left_out}."
+    as_keys = "nodes: { a: , b: {device: eos} }\nlinks: [ a-b ]\n"
+    assert len(topologies.parse_drawing(as_keys, "x.yml", "yaml").spec.links) == 1
+    with pytest.raises(SpecError, match=r"links\[0\]: expected nodes of it"):
+        topologies.parse_drawing(NETLAB.replace("r1-r-2", "r1-r3"), "x.yml", "yaml")
+    for odd in ("[[r1], {x: 1}]", "5", "null", "{interfaces: 5}", "{}"):
+        with pytest.raises(SpecError, match=r"links\[0\]: expected nodes of it"):
+            topologies.parse_drawing(NETLAB.replace("r1-r-2", odd), "x.yml", "yaml")
+    with pytest.raises(SpecError, match="expected a list of links"):
+        topologies.parse_drawing("nodes: [a, b]\nlinks: {x: [a-b]}\n", "x.yml", "yaml")
+
+
 def test_what_a_miniedit_drawing_has_and_a_cluster_does_not_is_said() -> None:
     drawing = json.loads(json.dumps(MINIEDIT))
     drawing["hosts"][0]["opts"] |= {"cpu": 0.5, "cores": "0,1"}
@@ -262,7 +308,12 @@ DECLARED = '<?xml version="1.0"?>\n<!-- made by hand -->\n<!-- <lab> -->\n'
         ),
         ("state.json", '{"topology": {}, "instances": {}}', "the /state of exo", "draw its nodes"),
         ("a.json", '{"num_nodes": 1, "nodes": []}', "a cluster of LLMServingSim", "state its nodes"),
-        ("a.yml", "provider: clab\nnodes: [r1, r2]\n", "a topology of netlab", "netlab create -o graph"),
+        (
+            "a.json",
+            '{"nodes": [{"id": 1}], "links": [{"source": 1}]}',
+            "a graph of nodes and links",
+            "write it as GraphML",
+        ),
         ("a.yaml", "lab: {title: x}\nnodes: []\nlinks: []\n", "a lab of Cisco Modeling Labs", "draw"),
         ("a.yml", "services: {a: {}}\n", "a file of Fogify or Docker Compose", "state its nodes"),
         ("a.yml", "apiVersion: v1\nkind: Node\n", "an object of Kubernetes", "state its nodes"),

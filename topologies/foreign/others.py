@@ -6,11 +6,10 @@ import json
 import re
 from typing import Any
 
-READ = "a cluster file (TOML, YAML, JSON), MiniEdit's .mn, GraphML, GML or containerlab's YAML"
+READ = "a cluster file (TOML, YAML, JSON), MiniEdit's .mn, GraphML, GML, containerlab's or netlab's YAML"
 AS_GRAPH = "write it as GraphML or GML (networkx.write_graphml)"
 DRAW = f"draw its nodes and links, or {AS_GRAPH}"
 STATE = "state its nodes as [[device]]"
-NETLAB = f"netlab create -o graph, then {AS_GRAPH}"
 BENCH = "device import makes a [[device]] of it"
 OF_A_LINK = "give its rate, delay and loss to a [[link]]"
 
@@ -22,9 +21,8 @@ _BY_KEYS: tuple[tuple[frozenset[str], str, str], ...] = (
     (frozenset({"topology", "nodeProfiles"}), "the /state of exo", "draw its nodes"),
     (frozenset({"num_nodes", "nodes"}), "a cluster of LLMServingSim", STATE),
     (frozenset({"lab", "nodes", "links"}), "a lab of Cisco Modeling Labs", DRAW),
-    (frozenset({"provider", "nodes"}), "a topology of netlab", NETLAB),
     (frozenset({"available_node_types", "provider"}), "a cluster of Ray", STATE),
-    (frozenset({"nodes", "links"}), "a topology of netlab", NETLAB),
+    (frozenset({"nodes", "links"}), "a graph of nodes and links", AS_GRAPH),
     (frozenset({"apiVersion", "kind"}), "an object of Kubernetes", STATE),
     (frozenset({"services"}), "a file of Fogify or Docker Compose", STATE),
     (
