@@ -36,15 +36,28 @@ def _of_folder(folder: Path) -> dict[str, DevicePreset]:
 
 
 @cache
+def same_chips() -> dict[str, str]:
+    """Presets that have another one's rates per format, because its chip is theirs (`same_chip_as`)."""
+    return {row["name"]: row["same_chip_as"] for row in _rows() if "same_chip_as" in row}
+
+
+def _rows() -> list[dict[str, Any]]:
+    return list(tomllib.loads(FILE.read_text(encoding="utf-8"))["device"])
+
+
+@cache
 def _own() -> tuple[DevicePreset, ...]:
     """Those of the file; raises `SpecError` if it is wrong."""
-    rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["device"]
+    rows = [{key: row[key] for key in row if key != "same_chip_as"} for row in _rows()]
     fitted = tomllib.loads(FITTED.read_text(encoding="utf-8")).get("rate", [])
     for rate in fitted:
         row = next((row for row in rows if row["name"] == rate["device"]), None)
         if row is None:
             raise SpecError(f"{FITTED.name}: there is no device {rate['device']} in {FILE.name}.")
         row.setdefault("format_rates", []).append({key: rate[key] for key in rate if key != "device"})
+    by_name = {row["name"]: row for row in rows}
+    for name, other in same_chips().items():
+        by_name[name]["format_rates"] = by_name[other]["format_rates"]
     return tuple(_by_name(rows, FILE.name).values())
 
 

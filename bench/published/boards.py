@@ -27,7 +27,7 @@ from bench.tables.rows import Table
 from engine.domain.cluster import DeviceSpec
 from engine.domain.rates import format_bits
 from engine.domain.units import human
-from topologies.presets import FITTED, presets
+from topologies.presets import FITTED, presets, same_chips
 from topologies.published import published_rates
 from topologies.published_runs import Compared, compared
 from topologies.rate_fit import fit
@@ -72,7 +72,8 @@ def measure_boards() -> Table:
         "Tokens per second of one board, predicted and published. The last column: by rates fitted to "
         "two thirds of the sources, of which this is none. Sources: `topologies/published_rates.csv`."
     )
-    unknown = [derive(device, fitted) for device in presets() if device.name not in fitted]
+    known = fitted.keys() | same_chips().keys()
+    unknown = [derive(device, fitted) for device in presets() if device.name not in known]
     files = {FITTED: as_toml([*fitted.values(), *unknown])}
     total = summary(found, tests, derived, by_other_sources(rows, each_source(rows)))
     return Table(title, columns, table, chart(found, tests), total, files=files)

@@ -10,7 +10,6 @@ from typing import Any
 
 from engine.cli.command import Environment
 from engine.cli.tables import console_for, table
-from engine.domain.cluster import DeviceSpec
 from engine.domain.units import human
 from engine.experiments.design.shipped_files import load, shipped_names
 from engine.models.catalogue import rows as catalogue_rows
@@ -177,7 +176,8 @@ LISTS: dict[str, tuple[Rows, Columns]] = {
             "compute": lambda row: human(row["flop_per_s"], "FLOP/s"),
             "memory": lambda row: human(row["memory_bytes"], "B"),
             "bandwidth": lambda row: human(row["memory_byte_per_s"], "B/s"),
-            "rates are from": lambda row: DeviceSpec.model_validate(row).basis_in_words,
+            "price": lambda row: f"{row['price_usd']:,g} $" if row.get("price_usd") is not None else "",
+            "rates are from": lambda row: row["basis"] or "",
             "what": lambda row: row["title"],
         },
     ),

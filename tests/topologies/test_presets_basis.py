@@ -21,6 +21,13 @@ def test_a_price_says_where_and_when_it_was_published_and_without_one_nothing_is
     assert preset.price_usd is None or re.search(r"\b20[12]\d\b", preset.price_source)
 
 
+def test_boards_of_one_chip_have_its_published_rates():
+    presets = {preset.name: preset for preset in topologies.presets()}
+    large = presets["raspberry-pi-5-16"]
+    assert large.format_rates == presets["raspberry-pi-5"].format_rates
+    assert large.memory_bytes == 2 * presets["raspberry-pi-5"].memory_bytes
+
+
 def test_a_data_sheet_states_the_efficiency_that_it_assumes():
     device = DeviceSpec(**RATES, basis="data sheet", assumed_efficiency=0.4)
     assert device.basis_in_words == "data sheet, 40% of its peak assumed"
