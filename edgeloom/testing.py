@@ -21,7 +21,7 @@ from engine.models.catalogue import resolve
 from engine.program.strategy import Strategy
 from engine.runs.predict import prepare, simulate
 from engine.strategies.outside import errors_of
-from engine.strategies.registry import add, origin_of, plan_from_json
+from engine.strategies.registry import add, drafted, origin_of, plan_from_json
 
 __all__ = ["BrokenContract", "check_strategy"]
 
@@ -103,7 +103,7 @@ def _spec(
     model, weights = resolve(name, "random")
     return RunSpec(
         cluster=cluster,
-        model=model,
+        model=drafted(method, model),
         weights=weights,
         strategy=method.name,
         method=origin_of(method.name),

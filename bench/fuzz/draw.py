@@ -13,7 +13,7 @@ from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.program.strategy import Strategy
-from engine.strategies.registry import STRATEGIES, origin_of
+from engine.strategies.registry import STRATEGIES, drafted, origin_of
 
 WEIGHT_BITS = (0.0, 0.0, 8.0, 4.0)
 LONGEST_PROMPT, MOST_NEW_TOKENS, MOST_REQUESTS = 14, 6, 4
@@ -29,7 +29,7 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
     bases, turn = small_models(), sum(divmod(index, len(strategies)))
     model = draw_model(random, bases[turn % len(bases)])
     bits = Random(f"{seed}/{index}/bits").choice(WEIGHT_BITS)
-    model = model.model_copy(update={"weight_bits": bits})
+    model = drafted(chosen, model.model_copy(update={"weight_bits": bits}))
     cluster = draw_cluster(random, model)
     unknown = Random(f"{seed}/{index}/unknown")
     assumed_tokens = unknown.randint(1, LONGEST_ASSUMED) if unknown.random() < 0.5 else 0

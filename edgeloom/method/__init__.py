@@ -19,8 +19,19 @@ from engine.domain.by_hand import (
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import OutOfMemory, PeerFailed, PlanError, RunError, SpecError
 from engine.domain.method_report import MethodReport, PlanAt, layouts_of
-from engine.domain.model import ModelSpec, layer_kinds, tower_model
-from engine.domain.plan import Axis, Bits, ComputedSlice, HeldSlice, Layout, Part, Placement, Plan, Slice
+from engine.domain.model import ModelSpec, draft_of, layer_kinds, tower_model
+from engine.domain.plan import (
+    Axis,
+    Bits,
+    ComputedSlice,
+    HeldSlice,
+    Layout,
+    Part,
+    Placement,
+    Plan,
+    Slice,
+    of_draft,
+)
 from engine.domain.trace import Mark, Span
 from engine.domain.values import Count, Fraction, NonNegative, Positive, Value
 from engine.domain.workload import Workload
@@ -37,7 +48,7 @@ from engine.ops.tensors import (
     take,
     zeros,
 )
-from engine.program.ctx import Ctx, Handle, Note
+from engine.program.ctx import Ctx, Decision, Handle, Note
 from engine.program.strategy import (
     DivisibleParams,
     Done,
@@ -59,6 +70,7 @@ __all__ = [
     "ComputedSlice",
     "Count",
     "Ctx",
+    "Decision",
     "DeviceShare",
     "DeviceSpec",
     "DividesLayers",
@@ -103,10 +115,12 @@ __all__ = [
     "Value",
     "Workload",
     "concat",
+    "draft_of",
     "flatten",
     "layer_kinds",
     "layouts_of",
     "narrow",
+    "of_draft",
     "payload_bytes",
     "reshape",
     "shape_of",

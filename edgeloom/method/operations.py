@@ -7,6 +7,7 @@ from engine.models.families.registry import family
 from engine.models.families.tensor_names import stored_as
 from engine.ops.core import Add, Attention, Block, Embed, FeedForward, FinalHidden, Head, Norm, Residual
 from engine.ops.cost import flops_s, op_time_s
+from engine.ops.draft import OfDraft
 from engine.ops.head_columns import Best, Candidates, Choose, DrawAmong, HeadColumns
 from engine.ops.heads import (
     Attend,
@@ -73,6 +74,7 @@ __all__ = [
     "Ledger",
     "Mix",
     "Norm",
+    "OfDraft",
     "Op",
     "Operation",
     "Order",

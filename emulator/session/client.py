@@ -80,9 +80,9 @@ def emulate(
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
     """What the session reads besides its program: weights, and the code of a method from outside."""
-    weights, method = spec.weights.directory, folder_of(spec.strategy)
+    weights, method = (spec.weights.directory, spec.draft_weights.directory), folder_of(spec.strategy)
     code = () if method is None else (method if method.is_dir() else method.parent,)
-    return (*((Path(weights),) if weights else ()), *code)
+    return (*(Path(directory) for directory in weights if directory), *code)
 
 
 class _SessionClient:

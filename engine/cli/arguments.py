@@ -13,9 +13,9 @@ from engine.cli.workload_arguments import add_workload_arguments, workload_field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
-from engine.domain.model import ModelSpec, in_bits
+from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, in_bits, with_draft
 from engine.domain.scenario import Scenario
-from engine.domain.spec import RunSpec
+from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.stored import read_plan, read_spec, schema_of
 from engine.domain.workload import Workload
 from engine.experiments.design.written_out import is_file as has_ending
@@ -25,6 +25,7 @@ from engine.recorded.scenarios import each_file, read_scenario
 from engine.strategies.expert_parallel.report import ExpertsReport
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
+from engine.strategies.speculative import SpeculativeReport
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,6 +58,20 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="M|REPORT",
         help="predict a mixture of experts as if rows chose evenly among M experts of each layer (all), or "
         "as in a run of expert_parallel, by its report (--json): --set by=load places experts by that",
+    )
+    parser.add_argument(
+        "--draft-model",
+        metavar="NAME|DIR",
+        help="a smaller model of the same vocabulary, which drafts tokens in a method that drafts",
+    )
+    parser.add_argument(
+        "--draft-weights", metavar="random|DIR", help="those of the draft model, as --weights are the model's"
+    )
+    parser.add_argument(
+        "--likely-acceptance",
+        metavar="SHARE|REPORT",
+        help="predict as if a drafted token were the model's own with this probability "
+        f"({LIKELY_ACCEPTANCE}), or as often as in a run that drafted, by its report (--json)",
     )
     parser.add_argument(
         "--strategy", metavar="NAME|FILE.py:CLASS", help="how the work is split; a file is run as it stands"
@@ -141,6 +156,13 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     if args.likely_experts is not None:
         fields = model.model_dump(mode="json") | _choices(args.likely_experts)
         model = ModelSpec.parse(fields, "--likely-experts")
+    draft, draft_weights = (
+        resolve(args.draft_model, args.draft_weights) if args.draft_model else (None, WeightsRef())
+    )
+    if draft is None and args.draft_weights is not None:
+        raise SpecError(f"--draft-weights {args.draft_weights}: there is no draft model: add --draft-model.")
+    likely = None if args.likely_acceptance is None else _likely_acceptance(args.likely_acceptance)
+    model = with_draft(model, draft, likely)
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
@@ -155,6 +177,7 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
             "cluster": cluster,
             "model": model,
             "weights": weights,
+            "draft_weights": draft_weights,
             "workload": workload,
             "strategy": chosen.name,
             "method": origin_of(chosen.name),
@@ -228,6 +251,20 @@ def _choices(text: str) -> dict[str, Any]:
             "expert_parallel, whose prompt has several tokens."
         )
     return {"likely_experts": method.likely_experts, "expert_load": list(method.load)}
+
+
+def _likely_acceptance(text: str) -> float:
+    """A share, or that of the report in a file. Raises `SpecError`."""
+    try:
+        return float(text)
+    except ValueError:
+        method = read_report(Path(text)).method
+    if not isinstance(method, SpeculativeReport):
+        raise SpecError(
+            f"--likely-acceptance {text}: expected a share from 0 to 1, or the report of a run that drafted "
+            "tokens (speculative)."
+        )
+    return method.likely_acceptance
 
 
 def parse_assignments(pairs: list[str]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Frozen values that go to JSON and back. `validate_cover` checks a plan before a 
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import Any, ClassVar, Generic, Literal
 
 from pydantic import Field, SerializeAsAny, ValidationInfo, field_validator
@@ -44,6 +45,7 @@ class Slice(Value):
     stop: Count = 0
     bare: bool = False
     bits: Bits = 0
+    draft: bool = Field(default=False, description="Of the draft model.", exclude_if=lambda draft: not draft)
 
 
 class HeldSlice(Value):
@@ -169,6 +171,18 @@ def _check_cover(works: list[ComputedSlice], whole: dict[str, int], where: str) 
         raise PlanError(f"{where}: covers {axis} up to {at}, expected {whole[axis]}.")
 
 
+@lru_cache(maxsize=16384)
+def of_draft(piece: Slice) -> Slice:
+    """The same slice of the draft model."""
+    return piece.model_copy(update={"draft": True})
+
+
+@lru_cache(maxsize=16384)
+def of_model(piece: Slice) -> Slice:
+    """A slice of the draft model as one of a model of its own."""
+    return piece.model_copy(update={"draft": False})
+
+
 def covers(have: Slice, need: Slice) -> bool:
     """Whether the weights `have` include those of `need`, of the same part."""
     return (have.layer, have.part) == (need.layer, need.part) and contains(have, need)
@@ -180,7 +194,7 @@ def contains(have: Slice, need: Slice) -> bool:
     An empty range needs only what every slice of the part includes: its norm and output bias. Weights of one
     number of bits do not suffice for another.
     """
-    if have.bits != need.bits or (have.bare and not need.bare):
+    if have.bits != need.bits or have.draft != need.draft or (have.bare and not need.bare):
         return False
     if have.axis == "all" or (need.axis in ("heads", "columns", "experts") and need.start == need.stop):
         return True

@@ -79,6 +79,11 @@ class RunSpec(RunSettings):
     cluster: ClusterSpec
     model: ModelSpec
     weights: WeightsRef = WeightsRef()
+    draft_weights: WeightsRef = Field(
+        default=WeightsRef(),
+        description="Those of the model's draft.",
+        exclude_if=lambda weights: weights == WeightsRef(),
+    )
     method: MethodOrigin | None = Field(
         default=None,
         description="Where the strategy is from, unless it comes with EdgeLoom.",
@@ -107,8 +112,9 @@ def spec_digest(spec: RunSpec) -> str:
     whose `digest` is given count by that, wherever they are, and so does a method's file.
     """
     content = spec.model_dump(mode="json", exclude=NO_PART_OF_A_RUN, exclude_defaults=True)
-    if spec.weights.digest:
-        content["weights"].pop("directory", None)
+    for name in ("weights", "draft_weights"):
+        if getattr(spec, name).digest:
+            content[name].pop("directory", None)
     if spec.method is not None:
         content["method"].pop("file", None)
     text = json.dumps(_plain_numbers(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)

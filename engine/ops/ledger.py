@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from engine.domain.errors import OutOfMemory, PlanError
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, draft_of
 from engine.domain.plan import Slice, covers
 from engine.domain.units import human
 from engine.ops.layers import Layers
@@ -66,26 +66,34 @@ class Ledger:
         size = self._sizes.get(piece, -1)
         if size < 0:
             size = self._sizes[piece] = weight_bytes(self.model, piece)
-        if piece.part in ENDS and self.model.tied_head and any(s.part in ENDS for s in self.resident):
+        if piece.part in ENDS and self._model_of(piece).tied_head:
             size = max(0, size - self._shared_embedding_bytes(piece))
         self.resident[piece] = size
         self._of_layer[piece.layer][piece] = None
-        evicted, met = self._met_until.pop(piece.layer, (None, None))
+        layer = _layer_of_ops(piece)
+        evicted, met = self._met_until.pop(layer, (None, None))
         if met and (evicted is piece or evicted == piece):
-            self._met.setdefault(piece.layer, set()).update(met)
+            self._met.setdefault(layer, set()).update(met)
         self.weights_bytes += size
         self._check(0, "weights")
         return size
 
+    def _model_of(self, piece: Slice) -> ModelSpec:
+        return draft_of(self.model) if piece.draft else self.model
+
     def _shared_embedding_bytes(self, piece: Slice) -> int:
         """Bytes of the embedding table that a tied head shares: of all of it, or of the head's rows."""
-        heads = [end for end in (piece, *self.resident) if end.part == "lm_head" and end.axis == "columns"]
+        ends = [one for one in self.resident if one.part in ENDS and one.draft == piece.draft]
+        if not ends:
+            return 0
+        heads = [end for end in (piece, *ends) if end.part == "lm_head" and end.axis == "columns"]
         rows = heads[0].stop - heads[0].start if heads else self.model.vocab_size
-        return table_bytes(self.model, rows)
+        return table_bytes(self._model_of(piece), rows)
 
     def evict(self, piece: Slice) -> None:
         """Remove `piece` from memory."""
-        self._met_until[piece.layer] = (piece, self._met.pop(piece.layer, set()))
+        layer = _layer_of_ops(piece)
+        self._met_until[layer] = (piece, self._met.pop(layer, set()))
         if self._met_together:
             away = [one for one in self._met_together if one.has_layer(piece.layer)]
             self._met_together.difference_update(away)
@@ -259,6 +267,11 @@ class Ledger:
                 int(self.memory_bytes),
                 f"weights {human(self.weights_bytes, 'B')}, KV {human(self.kv_bytes, 'B')} and {what}",
             )
+
+
+def _layer_of_ops(piece: Slice) -> int:
+    """The layer of the operations that need `piece`: those of the draft model are outside the layers."""
+    return -1 if piece.draft else piece.layer
 
 
 def working_bytes(inputs: Sequence[Meta], cost: Cost) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from engine.domain.errors import WrongProgram
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, draft_of
+from engine.ops.draft import OfDraft
 from engine.ops.operation import ALIKE, Op, Operation
 from engine.ops.tensors import Meta
 
@@ -20,6 +21,9 @@ Dims = tuple[int | str, ...]
 
 def check_shapes(op: Op, model: ModelSpec, inputs: Sequence[Meta], device: str) -> None:
     """Check that `op` can be computed on inputs of these shapes; raises `WrongProgram`."""
+    if isinstance(op, OfDraft):
+        check_shapes(op.op, draft_of(model), inputs, f"{device}, draft model")
+        return
     where = f"{device}: {op.name}{f' of layer {op.layer}' if op.layer >= 0 else ''}"
     if op.layer >= model.num_layers:
         raise WrongProgram(f"{where}: {model.name} has the layers 0 to {model.num_layers - 1}.", device)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from engine.domain.model import ModelSpec
-from engine.domain.plan import Bits, Slice
+from engine.domain.model import ModelSpec, draft_of
+from engine.domain.plan import Bits, Slice, of_model
 from engine.ops.layout import TensorPart, tensor_parts, whole_model
 
 GROUP_INPUTS = 128
@@ -31,6 +31,8 @@ def weight_bytes(model: ModelSpec, piece: Slice) -> int:
 
     A tied head includes its table: the caller subtracts it once for a device that also has `embed`.
     """
+    if piece.draft:
+        return weight_bytes(draft_of(model), of_model(piece))
     bits = bits_of(model, piece)
     return sum(part_bytes(model, part, bits) for part in tensor_parts(model, piece))
 

@@ -187,6 +187,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """
     splits_heads: ClassVar[bool] = False
     """Whether several devices share the attention heads of a layer."""
+    drafts: ClassVar[bool] = False
+    """Whether it needs a second model, the draft of the run's own (`ModelSpec.draft`)."""
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 
@@ -203,6 +205,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """The reason in one sentence why this strategy cannot run this model or cluster; None if it can."""
         if self.splits_heads and model.qk_norm_over_heads and len(cluster.workers) > 1:
             return f"of {model.name} {OVER_HEADS}: choose a pipeline, or a method that divides positions."
+        if self.drafts and model.draft is None:
+            return "it drafts tokens with a second model: choose a draft model (--draft-model)."
         return None
 
     @abstractmethod

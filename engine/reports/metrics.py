@@ -90,6 +90,11 @@ def _predicted_latency_s(report: RunReport) -> float | None:
     return known.latency_s if known else None
 
 
+def _of_drafts(field: str) -> Callable[[RunReport], float | None]:
+    """A figure of a method that drafts tokens; None for others."""
+    return lambda report: getattr(report.method, field, None)
+
+
 def _tokens_lost(report: RunReport) -> float | None:
     """Tokens that were asked for and did not come; None for a run that lost no device, or in which people
     asked while it went on.
@@ -260,6 +265,22 @@ BUILT_IN: tuple[Metric, ...] = (
     ),
     of_run("mean_queue", "Mean queue", "", "lower", _load("mean_queue")),
     of_run("longest_queue", "Longest queue", "", "lower", _load("longest_queue")),
+    of_run(
+        "accepted_frac",
+        "Accepted of the drafted tokens",
+        "fraction",
+        "higher",
+        _of_drafts("accepted_share"),
+        about="by methods that draft tokens",
+    ),
+    of_run(
+        "accepted_per_verification",
+        "Drafted tokens accepted per verification",
+        "",
+        "higher",
+        _of_drafts("accepted_per_verification"),
+        about="each verification gives one token more",
+    ),
     of_run(
         "link_bytes",
         "Bytes on links",

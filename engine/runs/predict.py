@@ -18,6 +18,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
 from engine.models.inputs.prompts import requests_of
+from engine.models.inputs.text import check_draft_tokens
 from engine.program.iterations import check_scheduler, chosen_scheduler
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
@@ -66,6 +67,7 @@ def prepare(spec: RunSpec, plan: Plan | None = None) -> Prepared:
     `plan`: the one that was made of this spec before; it is checked, and none is made. Raises `SpecError` and
     `PlanError`.
     """
+    check_draft_tokens(spec)
     requests = requests_of(spec)
     prepared = _with_scheduler(Prepared(spec, requests, plan_of(spec, requests, plan)))
     return _with_times(prepared) if prepared.spec.scenario.is_relative else prepared

@@ -12,6 +12,7 @@ from typing import Any
 
 from engine.domain.errors import SpecError
 from engine.domain.method_report import MethodReport
+from engine.domain.model import ModelSpec
 from engine.domain.plan import Layout, Plan
 from engine.domain.spec import MethodOrigin, RunSpec
 from engine.plugins.installed import METHOD, check_free, place_of
@@ -41,6 +42,7 @@ from engine.strategies.outside import (
 from engine.strategies.pipeline_offload.strategy import PipelineOffload
 from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.single import Single
+from engine.strategies.speculative import Speculative
 from engine.strategies.tpi_llm.offload import TPILLMOffload
 from engine.strategies.tpi_llm.strategy import TPILLM
 from engine.strategies.voltage.strategy import Voltage
@@ -60,6 +62,7 @@ BUILT_IN: tuple[Strategy, ...] = (
     EdgeFormer(),
     ExpertParallel(),
     Disaggregated(),
+    Speculative(),
     Lime(),
     Mcu(),
     AdaptLink(),
@@ -190,6 +193,16 @@ def by_best(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """
     kind = strategy(name).Params
     return kind.with_best(given) if issubclass(kind, PlannedParams) else None
+
+
+def drafted(method: Strategy, model: ModelSpec) -> ModelSpec:
+    """`model` with its own first layer as the draft model, where `method` drafts and it generates text: for
+    trials of every method. With random weights of the same seed, some guesses are right.
+    """
+    if not method.drafts or not (model.causal and model.has_head) or model.vision is not None:
+        return model
+    draft = model.model_copy(update={"name": f"{model.name} draft", "num_layers": 1})
+    return model.model_copy(update={"draft": draft})
 
 
 def rule_of(spec: RunSpec) -> str:

@@ -59,7 +59,9 @@ class CalculatedDevice(SimulatedDevice):
         self.caches: dict[tuple[str, int], KVCache] = {}
         self.row_files = RowFiles(self.caches)
         self.kept: dict[str, torch.Tensor] = {}
-        self.weights = WeightStore(self.model, self.spec.weights, self.spec.seed)
+        self.weights = WeightStore(
+            self.model, self.spec.weights, self.spec.seed, draft_ref=self.spec.draft_weights
+        )
         for piece in plan.held_by(rank):
             self.weights.load(piece)
 

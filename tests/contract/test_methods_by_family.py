@@ -13,7 +13,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
-from engine.strategies.registry import STRATEGIES, strategy
+from engine.strategies.registry import STRATEGIES, drafted, strategy
 from tests.support.memory_world import run_in_memory
 from tests.support.one_device import relative_error
 from tests.support.small_cases import star
@@ -34,7 +34,7 @@ SQUEEZED = {
 
 
 def spec_of(family, chosen, **params):
-    model = catalogue.resolve(f"tiny-{family}")[0]
+    model = drafted(strategy(chosen), catalogue.resolve(f"tiny-{family}")[0])
     return RunSpec(cluster=CLUSTER, model=model, workload=WORKLOAD, strategy=chosen, params=params, seed=4)
 
 

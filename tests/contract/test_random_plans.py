@@ -25,7 +25,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.models.inputs.prompts import requests_of
 from engine.models.reference import transformers_outputs
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, drafted
 from tests.support.memory_world import run_in_memory
 
 FEW, MANY = 8, 60
@@ -105,7 +105,7 @@ def runs(draw, chosen):
     """A spec that `chosen` says it supports, and whether it has no reason to refuse it."""
     cluster = draw(clusters())
     model = draw(st.sampled_from(MODELS))
-    model = with_layers(model, draw(st.sampled_from((1, 2, 3, 5))))
+    model = drafted(chosen, with_layers(model, draw(st.sampled_from((1, 2, 3, 5)))))
     assume(chosen.supports(cluster, model) is None)
     workload = Workload(
         prompt_tokens=draw(st.sampled_from((1, 3, 8, 13))) if model.reads_text else None,

@@ -13,6 +13,7 @@ from engine.domain.workload import Workload
 from engine.models.reference import teacher_forcing, transformers_outputs
 from engine.reports.verify import emitted_in, judge
 from engine.runs.predict import predict, prepare, simulate
+from engine.strategies.registry import drafted, strategy
 from engine.worlds.common.source import RealSource, SimulatedSource
 from tests.contract.test_numbers import CLUSTERS, VARIANTS
 from tests.engine.program.test_iterations import RUN
@@ -35,7 +36,7 @@ def spec_of(name, params, way, cluster="uneven", seed=5, dtype="float32", **work
         sizes = {name: value for name, value in sizes.items() if name not in lengths}
     return RunSpec(
         cluster=CLUSTERS[cluster],
-        model=LLAMA.model_copy(update={"dtype": dtype}),
+        model=drafted(strategy(name), LLAMA.model_copy(update={"dtype": dtype})),
         strategy=name,
         params=params,
         workload=Workload.parse(sizes | WAYS.get(way, {}), "test"),

@@ -15,7 +15,8 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, drafted
+from engine.strategies.registry import strategy as method_of
 from tests.support.few import few
 from tests.support.operations import operations
 from tests.support.spread import OWN, spread_params
@@ -81,7 +82,7 @@ def spec_of(strategy, family, cluster, workload, params=None):
     new_tokens, prompt_tokens = 4 if model.causal else 0, 11 if model.reads_text else None
     return RunSpec(
         cluster=cluster,
-        model=model,
+        model=drafted(method_of(strategy), model),
         weights=weights,
         strategy=strategy,
         dilation="native",
@@ -113,7 +114,7 @@ ALL = [
     for cluster in CLUSTERS
     for workload in WORKLOADS
     for params in variants_of(strategy).values()
-    if strategy.supports(cluster, catalogue.resolve(family, None)[0]) is None
+    if strategy.supports(cluster, drafted(strategy, catalogue.resolve(family, None)[0])) is None
 ]
 CASES = list(few(ALL, features))
 MORE = list(

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, with_draft
 from engine.domain.units import human
 from engine.models import catalogue
 from engine.ops import (
     core,
+    draft,
     head_columns,
     heads,
     kv_cache,
@@ -31,8 +32,10 @@ from engine.ops.tensors import Meta
 from engine.ops.tokens import Draw, Greedy
 from engine.ops.vision import Classify, EmbedPrompt
 
-TEXT, MIXTURE, PICTURES = "smollm2-135m", "qwen1.5-moe-a2.7b", "vit-base"
-"""Of the catalogue: a decoder, one with experts, a classifier of pictures."""
+TEXT, MIXTURE, PICTURES, DRAFTED = "smollm2-135m", "qwen1.5-moe-a2.7b", "vit-base", "smollm2-360m"
+"""Of the catalogue: a decoder, one with experts, a classifier of pictures, one whose draft model the first
+is.
+"""
 
 ROWS, CACHED = 16, 32
 """New rows of the one sequence, and rows that are in its KV cache."""
@@ -40,7 +43,8 @@ ROWS, CACHED = 16, 32
 
 @cache
 def model_of(name: str) -> ModelSpec:
-    return catalogue.resolve(name, "random")[0]
+    model = catalogue.resolve(name, "random")[0]
+    return with_draft(model, model_of(TEXT)) if name == DRAFTED else model
 
 
 class Call(NamedTuple):
@@ -66,7 +70,7 @@ class Call(NamedTuple):
 
 def calls() -> tuple[Call, ...]:
     """One call of every operation, in the order of what a step computes."""
-    return (*_of_ends(), *_of_layers(), *_of_heads(), *_of_rows(), *_of_experts())
+    return (*_of_ends(), *_of_layers(), *_of_heads(), *_of_rows(), *_of_experts(), *_of_drafts())
 
 
 def _of_ends() -> Iterator[Call]:
@@ -143,6 +147,11 @@ def _of_experts() -> Iterator[Call]:
     yield Call(mixture.Route(0), ((1, ROWS, hidden),), MIXTURE)
     yield Call(mixture.Experts(0, 0, experts // 2, 32, 20), ((1, ROWS, hidden + experts // 2),), MIXTURE)
     yield Call(mixture.SharedExpert(0), ((1, ROWS, hidden + experts),), MIXTURE)
+
+
+def _of_drafts() -> Iterator[Call]:
+    hidden = model_of(TEXT).hidden_size
+    yield Call(draft.OfDraft(core.Block(0, "r0/draft")), ((1, ROWS, hidden),), DRAFTED)
 
 
 def operations_table() -> str:

@@ -180,7 +180,13 @@ def deepspeed():
     yield spec_of("deepspeed", GPT2, cluster.model_copy(update={"links": tuple(slow)}), rows=40)
 
 
+def speculative():
+    """Two devices that can verify."""
+    yield spec_of("speculative", GPT2, star([1e9, 4e10, 2e10]), new_tokens=6)
+
+
 CRAFTED = {
+    "speculative": speculative,
     "accelerate": accelerate,
     "megatron": megatron,
     **{name: (lambda name=name: pressed(name)) for name in ("gpipe", "tpi_llm")},

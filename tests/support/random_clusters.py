@@ -13,6 +13,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import predict
+from engine.strategies.registry import drafted, strategy
 
 NAMES = ("gpt2", "demo-lm", "tinyllama-42m", "bert-base", "tiny-llama", "llama-2-7b")
 LAYERS = 5
@@ -53,7 +54,8 @@ def _plain(device):
 
 
 def with_strategy(spec, name, **params):
-    return spec.model_copy(update={"strategy": name, "params": params})
+    model = drafted(strategy(name), spec.model)
+    return spec.model_copy(update={"strategy": name, "params": params, "model": model})
 
 
 @lru_cache(maxsize=1000)

@@ -6,7 +6,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.domain.workload import Request, Workload
 from engine.program.serve import serve
-from engine.strategies.registry import by_rule, strategy
+from engine.strategies.registry import by_rule, drafted, strategy
 from engine.worlds.common.source import SimulatedSource
 from engine.worlds.simulated.world import SimulatedWorld
 
@@ -76,6 +76,7 @@ def spec_of(
         requests=requests,
         pattern=pattern,
     )
+    model = drafted(strategy(name), model)
     return RunSpec(cluster=cluster, model=model, strategy=name, params=params, workload=workload, seed=5)
 
 
@@ -86,7 +87,8 @@ def plan_of(spec):
 
 
 def supported(name, cluster, model):
-    return strategy(name).supports(cluster, model) is None
+    chosen = strategy(name)
+    return chosen.supports(cluster, drafted(chosen, model)) is None
 
 
 def prompts(spec):

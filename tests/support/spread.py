@@ -10,6 +10,7 @@ SMALL_SHARE = {"beta": 3e-4}
 """Of 400 MB: less than any tiny model needs."""
 OWN: dict[str, dict[str, Any]] = {
     "adaptlink": SMALL_SHARE,
+    "speculative": {"verify_device": "d1"},
     "edgeformer": {"t_max_mode": "none", "scheduling": "static", "block_alloc": "even"},
 }
 

@@ -55,6 +55,7 @@ class ModelOut(Schema):
     causal: bool
     has_head: bool
     reads_text: bool
+    vocab_size: int
     chats: bool
     image_rows: int
     num_classes: int
@@ -150,6 +151,7 @@ def model_out(model: ModelSpec, title: str, trained: bool, name: str = "", chats
         causal=model.causal,
         has_head=model.has_head,
         reads_text=model.reads_text,
+        vocab_size=model.vocab_size,
         chats=chats and trained and model.has_head and model.vision is None,
         image_rows=model.image_rows,
         num_classes=model.num_classes,

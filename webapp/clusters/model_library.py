@@ -161,7 +161,9 @@ def portable(weights: WeightsRef) -> WeightsRef:
 
 def with_local_weights(spec: RunSpec) -> RunSpec:
     """The run with the directory on this machine in place of a digest. Raises `HostError`."""
-    return spec.model_copy(update={"weights": local(spec.weights)})
+    return spec.model_copy(
+        update={"weights": local(spec.weights), "draft_weights": local(spec.draft_weights)}
+    )
 
 
 def local(weights: WeightsRef) -> WeightsRef:
@@ -173,7 +175,9 @@ def local(weights: WeightsRef) -> WeightsRef:
 
 def without_place(report: RunReport) -> RunReport:
     """A report that says nothing of the paths of the machine that made it."""
-    if not report.spec.weights.digest:
-        return report
-    weights = report.spec.weights.model_copy(update={"directory": ""})
-    return report.model_copy(update={"spec": report.spec.model_copy(update={"weights": weights})})
+    named = {
+        name: weights.model_copy(update={"directory": ""})
+        for name in ("weights", "draft_weights")
+        if (weights := getattr(report.spec, name)).digest
+    }
+    return report.model_copy(update={"spec": report.spec.model_copy(update=named)}) if named else report

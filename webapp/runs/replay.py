@@ -35,7 +35,7 @@ def replayed(run: Run, overrides: ReplayRequest) -> RunRequest:
     other_strategy = changed.get("strategy", request["strategy"]) != request["strategy"]
     if other_strategy and "params" not in changed:
         request["params"] = {}
-    if other_strategy or {"model", "weight_bits", "cluster", "cluster_id"} & changed.keys():
+    if other_strategy or {"model", "weight_bits", "draft_model", "cluster", "cluster_id"} & changed.keys():
         request["name"] = ""
     if "cluster_id" in changed:
         request["cluster"] = None

@@ -8,9 +8,9 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
-from engine.domain.model import QuantisedBits, computed_bits
-from engine.domain.spec import RunSettings, RunSpec
-from engine.domain.values import Value, Whole
+from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, QuantisedBits, computed_bits, with_draft
+from engine.domain.spec import RunSettings, RunSpec, WeightsRef
+from engine.domain.values import Fraction, Value, Whole
 from engine.models.inputs.pictures import of_base64
 from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
@@ -31,6 +31,9 @@ class Pair(Value):
     weight_bits: QuantisedBits | None = Field(
         default=None, description="Bits to which the model's matrices are rounded; none: those of its dtype."
     )
+    draft_model: str | None = Field(
+        default=None, description="The name of a model that drafts tokens for it; none: there is none."
+    )
 
 
 class RunRequest(RunSettings, Pair):
@@ -40,6 +43,10 @@ class RunRequest(RunSettings, Pair):
     notes: str = ""
     tags: tuple[str, ...] = ()
     weights: Literal["random"] | None = None
+    likely_acceptance: Fraction = Field(
+        default=LIKELY_ACCEPTANCE,
+        description="Predictions take each drafted token to be the model's own with this probability.",
+    )
 
 
 def spec_of(request: RunRequest) -> RunSpec:
@@ -52,6 +59,7 @@ def spec_of(request: RunRequest) -> RunSpec:
     cluster = cluster_of(request)
     budgets.check_cluster(cluster, "cluster")
     model, weights = resolve_model(request.model, request.weights, request.weight_bits)
+    model, draft_weights = _with_draft(model, request, request.weights, request.likely_acceptance)
     check_strategy(request)
     workload = request.workload
     if workload.image is not None and model.vision is not None:  # whatever its size, as the model sees it
@@ -65,6 +73,7 @@ def spec_of(request: RunRequest) -> RunSpec:
         cluster=cluster,
         model=model,
         weights=weights,
+        draft_weights=draft_weights,
         method=origin_of(request.strategy),
         **settings_of(request) | {"workload": workload},
     )
@@ -80,6 +89,8 @@ def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunReque
         model=spec.model.name,
         weights="random" if spec.weights.kind == "random" else None,
         weight_bits=computed_bits(spec.model),
+        draft_model=spec.model.draft.name if spec.model.draft else None,
+        likely_acceptance=spec.model.likely_acceptance,
         **settings_of(spec) | {"name": name},
     )
 
@@ -95,7 +106,21 @@ def reasons_against(pair: Pair) -> dict[str, str | None]:
     cluster = cluster_of(pair)
     budgets.check_cluster(cluster, "cluster")
     model, _ = resolve_model(pair.model, "random", pair.weight_bits)
+    model, _ = _with_draft(model, pair, "random")
     return {chosen.name: chosen.supports(cluster, model) for chosen in STRATEGIES}
+
+
+def _with_draft(
+    model: ModelSpec, pair: Pair, weights: Literal["random"] | None, likely_acceptance: float | None = None
+) -> tuple[ModelSpec, WeightsRef]:
+    """The model with its draft, and the weights of that. Raises `SpecError` if the two do not go together."""
+    try:
+        if pair.draft_model is None:
+            return with_draft(model, None, likely_acceptance), WeightsRef()
+        draft, draft_weights = resolve_model(pair.draft_model, weights)
+        return with_draft(model, draft, likely_acceptance), draft_weights
+    except SpecError as error:
+        raise SpecError(str(error), [("draft_model", str(error))]) from error
 
 
 def cluster_of(request: Pair) -> ClusterSpec:

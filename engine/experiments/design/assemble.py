@@ -10,7 +10,7 @@ from typing import Any
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import RUN_KEYS
-from engine.domain.model import ModelSpec, in_bits
+from engine.domain.model import ModelSpec, in_bits, with_draft
 from engine.domain.scenario import TIMES, Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.values import Value
@@ -28,7 +28,7 @@ DEFAULT_TOKENS = 16
 WHERE = "experiment"
 
 
-OF_MODEL = ("model", "weights", "weight_bits")
+OF_MODEL = ("model", "weights", "weight_bits", "draft_model", "likely_acceptance")
 """Keys of a run that name its model."""
 
 
@@ -39,12 +39,12 @@ class Assembler:
         self.base = {key: value for key, value in base.items() if key != "schema"}
         self.sources = sources
         self.clusters: dict[str, ClusterSpec] = {}
-        self.models: dict[str, tuple[ModelSpec, WeightsRef]] = {}
+        self.models: dict[str, tuple[ModelSpec, WeightsRef, WeightsRef]] = {}
 
     def spec(self, settings: Sequence[Setting], seed: int) -> RunSpec:
         """The run with `settings`, whichever order they have. Raises `SpecError`."""
         cluster = self._cluster(_below(settings, "cluster"))
-        model, weights = self._model(_below(settings, *OF_MODEL))
+        model, weights, draft_weights = self._model(_below(settings, *OF_MODEL))
         document = self._document(_below(settings, *(set(RUN_KEYS) - {"cluster", *OF_MODEL})))
         scenario = self._scenario(document.get("scenario"))
         scenario.check(cluster)
@@ -56,6 +56,7 @@ class Assembler:
             "cluster": cluster,
             "model": model,
             "weights": weights,
+            "draft_weights": draft_weights,
             "scenario": scenario,
             "workload": self._workload(document.get("workload"), model, weights, seed),
             "params": normal_params(name, self._params(document.get("params", {}), cluster, model)),
@@ -108,13 +109,14 @@ class Assembler:
         edited: ClusterSpec = ClusterSpec.parse(document, "cluster")
         return edited
 
-    def _model(self, settings: Sequence[Setting]) -> tuple[ModelSpec, WeightsRef]:
+    def _model(self, settings: Sequence[Setting]) -> tuple[ModelSpec, WeightsRef, WeightsRef]:
+        """The model, its weights, and those of its draft model."""
         key = _key(settings)
         if key not in self.models:
             self.models[key] = self._edited_model(settings)
         return self.models[key]
 
-    def _edited_model(self, settings: Sequence[Setting]) -> tuple[ModelSpec, WeightsRef]:
+    def _edited_model(self, settings: Sequence[Setting]) -> tuple[ModelSpec, WeightsRef, WeightsRef]:
         whole = dict(settings)
         chosen = whole.get("model", self.base.get("model"))
         weights = whole.get("weights", self.base.get("weights"))
@@ -134,13 +136,21 @@ class Assembler:
         if isinstance(weights, dict):
             reference = WeightsRef.parse(weights, "weights")
         model = in_bits(model, bits)
+        draft, draft_reference = None, WeightsRef()
+        draft_model = whole.get("draft_model", self.base.get("draft_model"))
+        if draft_model is not None:
+            draft, draft_reference = self.sources.model(
+                str(draft_model), "random" if weights == "random" else None
+            )
+        model = with_draft(model, draft, whole.get("likely_acceptance", self.base.get("likely_acceptance")))
         document = {"model": model.model_dump(mode="json"), "weights": reference.model_dump(mode="json")}
         edits = [setting for setting in settings if setting[0] not in OF_MODEL]
         for path, value in edits:
             set_at(document, path, value)
         if not edits:
-            return model, reference
-        return ModelSpec.parse(document["model"], "model"), WeightsRef.parse(document["weights"], "weights")
+            return model, reference, draft_reference
+        edited: ModelSpec = ModelSpec.parse(document["model"], "model")
+        return edited, WeightsRef.parse(document["weights"], "weights"), draft_reference
 
     def _scenario(self, given: Any) -> Scenario:
         scenario: Scenario = Scenario.parse(given or {}, "scenario")

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
+from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec
 from engine.domain.stored import to_document
 from engine.experiments.design.expand import Point
@@ -175,12 +176,16 @@ def cluster_names(experiment: Experiment) -> Iterator[str]:
 
 
 def _models(runs: Iterable[RunSpec]) -> Iterator[StudiedModel]:
-    found: dict[tuple[str, Literal["random", "directory"], str, int], RunSpec] = {}
+    found: dict[tuple[str, Literal["random", "directory"], str, int], ModelSpec] = {}
     for run in runs:
-        key = (run.model.name, run.weights.kind, run.weights.digest, num_parameters(run.model))
-        found.setdefault(key, run)
-    for (name, kind, digest, parameters), run in sorted(found.items()):
-        size = model_bytes(run.model)
+        used = [(run.model, run.weights)]
+        if run.model.draft is not None:
+            used.append((run.model.draft, run.draft_weights))
+        for model, weights in used:
+            key = (model.name, weights.kind, weights.digest, num_parameters(model))
+            found.setdefault(key, model)
+    for (name, kind, digest, parameters), model in sorted(found.items(), key=lambda one: one[0]):
+        size = model_bytes(model)
         yield StudiedModel(name=name, parameters=parameters, weights=kind, digest=digest, bytes=size)
 
 

@@ -29,14 +29,18 @@ def runs_here(study: Study, folder: Path, runs: Mapping[str, RunSpec], models: I
     places: dict[tuple[str, WeightsRef], WeightsRef | str] = {}
     for digest, run in runs.items():
         method = _problem_of_method(study, folder, run)
-        key = (run.model.name, run.weights)
-        if key not in places:
-            places[key] = _weights(run, given)
-        weights = places[key]
-        if method or isinstance(weights, str):
-            lacking |= dict.fromkeys(one for one in (method, weights) if one and isinstance(one, str))
+        wanted = {"weights": (run.model.name, run.weights)}
+        if run.model.draft is not None:
+            wanted["draft_weights"] = run.model.draft.name, run.draft_weights
+        for key in wanted.values():
+            if key not in places:
+                places[key] = _weights(*key, given)
+        here = {field: places[key] for field, key in wanted.items()}
+        problems = [one for one in (method, *here.values()) if one and isinstance(one, str)]
+        if problems:
+            lacking |= dict.fromkeys(problems)
         else:
-            found[digest] = run.model_copy(update={"weights": weights})
+            found[digest] = run.model_copy(update=here)
     return Here(found, tuple(lacking))
 
 
@@ -62,20 +66,18 @@ def _remedy(method: StudiedMethod | None, folder: Path) -> str:
     return f"{read}, then pip install {place}"
 
 
-def _weights(run: RunSpec, given: Mapping[str, Path]) -> WeightsRef | str:
-    """Where this machine has the weights of a run, or a sentence."""
-    wanted = run.weights
+def _weights(name: str, wanted: WeightsRef, given: Mapping[str, Path]) -> WeightsRef | str:
+    """Where this machine has the weights of a model of this name, or a sentence."""
     if not wanted.digest:
         return wanted
     if wanted.digest in given:
         return wanted.model_copy(update={"directory": str(given[wanted.digest])})
     try:
-        _, own = model_and_content(run.model.name, "random" if wanted.kind == "random" else None)
+        _, own = model_and_content(name, "random" if wanted.kind == "random" else None)
     except SpecError:
         own = WeightsRef()
     if own.digest == wanted.digest:
         return own
     return (
-        f"The model {run.model.name} with the digest {wanted.digest[:16]} is not here: give its directory "
-        "with --model."
+        f"The model {name} with the digest {wanted.digest[:16]} is not here: give its directory with --model."
     )

@@ -88,7 +88,10 @@ def without_places(spec: RunSpec) -> RunSpec:
     """The same run, whose model is named by its digest and whose method's file by its name. Raises
     `SpecError` if the model has no digest.
     """
-    changes: dict[str, Any] = {"weights": spec.weights.model_copy(update={"directory": ""})}
+    changes: dict[str, Any] = {
+        name: getattr(spec, name).model_copy(update={"directory": ""})
+        for name in ("weights", "draft_weights")
+    }
     if spec.method is not None and spec.method.file:
         changes["method"] = spec.method.model_copy(update={"file": Path(spec.method.file).name})
     found = spec.model_copy(update=changes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.confined import Confined
 from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
-from engine.domain.spec import WeightsRef
+from engine.domain.spec import RunSpec, WeightsRef
 from engine.models.inputs.library_tokenizer import FILE, library_tokenizer
 from engine.models.weights.directory import read_json
 
@@ -115,6 +115,25 @@ def can_decode(weights: WeightsRef) -> bool:
     except SpecError:
         return False
     return True
+
+
+def check_draft_tokens(spec: RunSpec) -> None:
+    """Check that the draft model has the tokens of the run's model, as far as both have tokenizers. Raises
+    `SpecError`.
+    """
+    draft = spec.model.draft
+    if draft is None or not (can_decode(spec.weights) and can_decode(spec.draft_weights)):
+        return
+    ours, theirs = (
+        _tokenizer(weights.directory).get_vocab() for weights in (spec.weights, spec.draft_weights)
+    )
+    if ours != theirs:
+        other = next(iter(sorted(dict(ours.items() ^ theirs.items()))))
+        raise SpecError(
+            f"the draft model {draft.name}: it has another vocabulary than {spec.model.name} ({other!r} is "
+            "not the same token): choose one with the same tokenizer.",
+            [("draft_model", "has another vocabulary")],
+        )
 
 
 class GrowingText:

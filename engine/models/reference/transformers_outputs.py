@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 TEXT_IDS = "text_ids"
 UNUSED = ("accelerate", "scipy")
-NO_PART_OF_A_CONFIG = ("name", "source", "dtype", "weight_bits", "likely_experts", "expert_load")
 """What `transformers` imports where it is installed, for a second, and needs for no model of ours."""
 
 
@@ -155,6 +154,13 @@ def library_model(spec: RunSpec) -> Any:
     made.tie_weights()
     fill(made, model, InBits(source) if model.weight_bits else source)
     return made.eval()
+
+
+NO_PART_OF_A_CONFIG = (
+    *("name", "source", "dtype", "weight_bits"),
+    *("likely_experts", "expert_load", "draft", "likely_acceptance"),
+)
+"""Fields of a model that a run may have otherwise than its directory."""
 
 
 def _check_unchanged(model: ModelSpec, directory: Path) -> None:

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from engine.domain.errors import PlanError, SpecError
-from engine.domain.model import ModelSpec
-from engine.domain.plan import Bits, Slice, contains
+from engine.domain.model import ModelSpec, draft_of
+from engine.domain.plan import Bits, Slice, contains, of_draft
 from engine.domain.spec import WeightsRef
 from engine.models.families.tensor_names import (
     PACKED_NUMBERS,
@@ -163,12 +163,21 @@ def _in_memory(tensor: Tensor) -> Tensor:
 class WeightStore:
     """The weights of one device. A tensor in two slices (a tied table) is in memory once."""
 
-    def __init__(self, model: ModelSpec, ref: WeightsRef, seed: int, shared: Path | None = None):
+    def __init__(
+        self,
+        model: ModelSpec,
+        ref: WeightsRef,
+        seed: int,
+        shared: Path | None = None,
+        draft_ref: WeightsRef | None = None,
+    ):
         self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
+        self.draft_ref = draft_ref or WeightsRef()
+        self.draft = DraftWeights(self)
         self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
         self.found: dict[Any, Any] = {}  # what operations have looked up
-        self.by_name: WeakValueDictionary[tuple[str, int, int, Bits], Tensor] = WeakValueDictionary()
+        self.by_name: WeakValueDictionary[tuple[str, int, int, Bits, bool], Tensor] = WeakValueDictionary()
 
     def load(self, piece: Slice) -> None:
         """Read the weights of `piece`, if they are not there yet. Raises `SpecError` for bad files,
@@ -178,16 +187,22 @@ class WeightStore:
             self.held[piece] = self._loaded(piece)
 
     def _loaded(self, piece: Slice) -> Mapping[str, Tensor]:
-        source, tensors = source_of(self.ref, self.seed, self.shared), {}
-        bits = bits_of(self.model, piece)
-        for part in tensor_parts(self.model, piece):
-            identity = (part.name, part.start, part.stop, bits)
+        model, ref, shared = self._model_of(piece), self.ref, self.shared
+        if piece.draft:  # its tensors have the same names
+            ref, shared = self.draft_ref, None
+        source, tensors = source_of(ref, self.seed, shared), {}
+        bits = bits_of(model, piece)
+        for part in tensor_parts(model, piece):
+            identity = (part.name, part.start, part.stop, bits, piece.draft)
             tensor = self.by_name.get(identity)
             if tensor is None:
-                tensor = _read(source, self.model, part, bits)
+                tensor = _read(source, model, part, bits)
                 self.by_name[identity] = tensor
             tensors[part.key] = tensor
         return tensors
+
+    def _model_of(self, piece: Slice) -> ModelSpec:
+        return draft_of(self.model) if piece.draft else self.model
 
     def own(self) -> None:
         """Copy what is held into memory of this process (`own_memory.py`), as products then read it faster.
@@ -230,6 +245,7 @@ class WeightStore:
         """Drop what follows from the tensors held, as others are held now."""
         self.views.clear()
         self.found.clear()
+        self.draft.found.clear()
 
     def get(self, piece: Slice) -> Mapping[str, Tensor]:
         """Tensors of `piece`, cut without a copy from a held slice that contains it; else `PlanError`."""
@@ -241,14 +257,26 @@ class WeightStore:
     def _cut(self, piece: Slice) -> Mapping[str, Tensor]:
         for have, tensors in list(self.held.items()):  # another thread may be loading
             if (have.layer, have.part) == (piece.layer, piece.part) and contains(have, piece):
-                wholes = {whole.key: whole for whole in tensor_parts(self.model, have)}
+                model = self._model_of(piece)
+                wholes = {whole.key: whole for whole in tensor_parts(model, have)}
                 return {
                     part.key: _within(tensors[part.key], wholes[part.key], part)
-                    for part in tensor_parts(self.model, piece)
+                    for part in tensor_parts(model, piece)
                 }
         raise PlanError(
             f"{piece.part} of layer {piece.layer}, {piece.axis} {piece.start}:{piece.stop}, is not resident."
         )
+
+
+class DraftWeights:
+    """The weights of a device's draft model, as operations look them up."""
+
+    def __init__(self, store: WeightStore):
+        self.store = store
+        self.found: dict[Any, Any] = {}
+
+    def get(self, piece: Slice) -> Mapping[str, Tensor]:
+        return self.store.get(of_draft(piece))
 
 
 def _within(tensor: Tensor, have: TensorPart, part: TensorPart) -> Tensor:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, draft_of
+from engine.ops.draft import OfDraft
 from engine.ops.operation import Op
 from engine.ops.torch_kernels import (
     core,
@@ -29,6 +31,11 @@ from engine.ops.torch_kernels.heap import touch
 from engine.ops.torch_kernels.linear import linear
 from engine.ops.torch_kernels.storage import Caches, Weights
 
+
+def _of_draft(op: OfDraft, model: ModelSpec, weights: Any, caches: Caches, *inputs: Tensor) -> Tensor:
+    return run(op.op, draft_of(model), weights.draft, caches, inputs)
+
+
 FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     core.FUNCTIONS
     | positions.FUNCTIONS
@@ -42,6 +49,7 @@ FUNCTIONS: dict[type, Callable[..., Tensor]] = (
     | summa.FUNCTIONS
     | head_columns.FUNCTIONS
     | experts.FUNCTIONS
+    | {OfDraft: _of_draft}
 )
 
 

@@ -99,7 +99,7 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     keep_freed_memory()
     sys.setswitchinterval(5e-4)
     trace = TraceWriter(control, holds=not assignment.paced and not spec.scenario.changes)
-    weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results)
+    weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results, spec.draft_weights)
     held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
     connections = Connections(rank, network.address(rank))
     control.on_message, control.served_s = connections.wake, lambda: connections.served_s

@@ -82,7 +82,7 @@ class NativeDevice(RealDevice):
 
     def __init__(self, *args: Any) -> None:
         self.noted: list[tuple[Any, ...]] = []
-        self.leaves: dict[tuple[type, Any], bool] = {}  # operations that leave the main thread, by shape
+        self.leaves: dict[tuple[type, str, Any], bool] = {}  # operations that leave the main thread, by shape
         super().__init__(*args)
         self.turned_s = 0.0
         self.polls = False
@@ -219,7 +219,7 @@ class NativeDevice(RealDevice):
 
     def _leaves(self, op: Op, inputs: tuple[torch.Tensor, ...]) -> bool:
         """Whether `op`, and others of its type on inputs of this shape, leave the main thread."""
-        kind = (type(op), inputs[0].shape if inputs else None)
+        kind = (type(op), op.name, inputs[0].shape if inputs else None)
         leaves = self.leaves.get(kind)
         if leaves is None:
             metas = tuple(map(meta_of, inputs))

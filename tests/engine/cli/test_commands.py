@@ -292,6 +292,29 @@ def test_the_choices_of_a_recorded_run_are_an_input_of_another_method(loom: Any,
     refused(loom(*asked("gpipe", "--likely-experts", again)), "again.json: expected a number, or the report")
 
 
+def test_a_draft_model_and_the_acceptance_of_a_recorded_run_are_inputs(loom: Any, tmp_path: Path) -> None:
+    def asked(*more: object) -> tuple[object, ...]:
+        sizes = ("--prompt-tokens", 9, "--new-tokens", 30)
+        return ("predict", "lab-3", "--model", "tiny-llama", "--strategy", "speculative", *sizes, *more)
+
+    recorded, again = tmp_path / "recorded.json", tmp_path / "again.json"
+    refused(loom(*asked()), "speculative cannot run tiny-llama on lab-3: it drafts tokens with a")
+    drafts = ("--draft-model", "tiny-qwen2")
+    assert loom(*asked(*drafts, "--likely-acceptance", 0.4, "--json", recorded)).status == 0
+    found = json.loads(recorded.read_text())
+    assert found["spec"]["model"]["draft"]["name"] == "tiny-qwen2"
+    assert found["spec"]["model"]["likely_acceptance"] == 0.4
+    measured = found["method"]["likely_acceptance"]
+    assert measured != 0.4
+    shown = loom(*asked(*drafts, "--likely-acceptance", recorded, "--json", again))
+    assert shown.status == 0
+    assert json.loads(again.read_text())["spec"]["model"]["likely_acceptance"] == measured
+    assert "drafted tokens" in shown.out
+    refused(loom(*asked(*drafts, "--likely-acceptance", 1.5)), "likely_acceptance")
+    refused(loom(*asked("--draft-model", "gpt2")), "the draft model gpt2 has 50257 tokens and tiny-llama")
+    refused(loom(*asked("--draft-weights", "random")), "there is no draft model: add --draft-model")
+
+
 def test_comparing_what_is_no_report_is_refused(loom: Any, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"
     loom(*PREDICT, "--json", good)

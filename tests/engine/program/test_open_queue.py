@@ -11,7 +11,7 @@ from engine.program.frames import FRAME_HEADER_BYTES
 from engine.program.queue import in_turn
 from engine.program.wave import CHECKED_TOKENS
 from engine.runs.predict import predict, prepare, simulate
-from engine.strategies.registry import STRATEGIES, by_rule, strategy
+from engine.strategies.registry import STRATEGIES, by_rule, drafted, strategy
 from tests.support.small_cases import GPT2, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
@@ -30,7 +30,7 @@ def spec_of(name="gpipe", rows=(), **workload):
     } | workload
     return RunSpec(
         cluster=star([1e9] * 2),
-        model=GPT2,
+        model=drafted(strategy(name), GPT2),
         strategy=name,
         params=by_rule(name),
         workload=Workload.parse(given, "test"),

@@ -11,7 +11,7 @@ from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
 from engine.program.frames import FRAME_HEADER_BYTES
 from engine.runs.predict import predict, prepare, simulate
-from engine.strategies.registry import STRATEGIES, by_rule
+from engine.strategies.registry import STRATEGIES, by_rule, drafted, strategy
 from tests.support.small_cases import GPT2, star
 
 NAMES = [chosen.name for chosen in STRATEGIES]
@@ -21,7 +21,7 @@ def spec_of(name, **workload):
     given = {"prompt_tokens": 5, "new_tokens": 2, "requests": 8} | workload
     return RunSpec(
         cluster=star([1e9] * 2),
-        model=GPT2,
+        model=drafted(strategy(name), GPT2),
         strategy=name,
         params=by_rule(name),
         workload=Workload.parse(given, "test"),

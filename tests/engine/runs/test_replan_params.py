@@ -15,7 +15,7 @@ from engine.domain.spec import RunSpec
 from engine.domain.workload import Request, Workload
 from engine.runs.predict import prepare, simulate
 from engine.runs.replan import replan
-from engine.strategies.registry import STRATEGIES
+from engine.strategies.registry import STRATEGIES, drafted
 from engine.strategies.registry import strategy as named
 from tests.support.small_cases import LLAMA, star
 
@@ -34,7 +34,9 @@ CASES = [(strategy.name, name) for strategy in STRATEGIES for name in texts_of(s
 
 
 def value_of(strategy, parameter, random):
-    spec = RunSpec(cluster=CLUSTER, model=LLAMA, strategy=strategy, workload=WORKLOAD)
+    spec = RunSpec(
+        cluster=CLUSTER, model=drafted(named(strategy), LLAMA), strategy=strategy, workload=WORKLOAD
+    )
     if parameter == "plan":
         return named(strategy).by_hand(CLUSTER, LLAMA, prepare(spec).plan).to_json()
     return shares_of(random, CLUSTER) if parameter == "ratio" else random.choice(["d1", "d2", "d3"])
@@ -45,7 +47,8 @@ def value_of(strategy, parameter, random):
 @given(st.permutations([1, 2, 3]), st.integers(0, 99))
 def test_a_list_or_a_name_survives_the_loss_of_one_device_after_the_other(strategy, parameter, order, seed):
     params = {parameter: value_of(strategy, parameter, Random(seed))}
-    spec = RunSpec(cluster=CLUSTER, model=LLAMA, strategy=strategy, workload=WORKLOAD, params=params)
+    model = drafted(named(strategy), LLAMA)
+    spec = RunSpec(cluster=CLUSTER, model=model, strategy=strategy, workload=WORKLOAD, params=params)
     plan = prepare(spec).plan
     for number in range(1, len(order) + 1):
         left = CLUSTER.without(order[:number])

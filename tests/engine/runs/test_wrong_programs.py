@@ -226,7 +226,7 @@ KEEPS_FEWER_ROWS = 436  # its oldest keys and values are computed anew in each s
 DECODES_WITHOUT_ROOM = 843  # the device that is to decode has no room for all layers: refused, not broken
 
 
-OF_FOUND = tuple(one for one in STRATEGIES if one.name != "disaggregated")
+OF_FOUND = tuple(one for one in STRATEGIES if one.name not in ("disaggregated", "speculative"))
 """The methods among which these two cases were found: their numbers mean others among more."""
 
 

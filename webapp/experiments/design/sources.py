@@ -75,18 +75,23 @@ class Limits:
         return ""
 
     def check_weights(self, spec: RunSpec) -> None:
-        """Check that the weights are in the model's own directory; raises `SpecError`."""
-        if spec.weights == WeightsRef():
+        """Check that the weights are in the own directory of each model; raises `SpecError`."""
+        self._check_weights_of(spec.model.name, spec.weights)
+        if spec.model.draft is not None or spec.draft_weights != WeightsRef():
+            self._check_weights_of(spec.model.draft.name if spec.model.draft else "", spec.draft_weights)
+
+    def _check_weights_of(self, name: str, weights: WeightsRef) -> None:
+        if weights == WeightsRef():
             return
-        key = (spec.model.name, spec.weights.kind)
+        key = (name, weights.kind)
         if key not in self.weights:
             try:
                 self.weights[key] = resolve_model(key[0], "random" if key[1] == "random" else None)[1]
             except SpecError:
                 self.weights[key] = WeightsRef()
-        if spec.weights != self.weights[key]:
+        if weights != self.weights[key]:
             raise SpecError(
-                f"The weights of {spec.model.name} are said to be in a directory of the server: name a model "
+                f"The weights of {name} are said to be in a directory of the server: name a model "
                 "of the catalogue, or use random weights.",
                 [("base.weights", "a directory")],
             )

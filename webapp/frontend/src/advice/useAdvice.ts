@@ -10,6 +10,7 @@ export interface AdviceQuestion {
   cluster?: ClusterSpec;
   model: string;
   weight_bits?: 8 | 4 | null;
+  draft_model?: string | null;
   workload: Partial<Workload>;
   by?: Objective;
   /** Whether several devices are better than one is asked, too. */

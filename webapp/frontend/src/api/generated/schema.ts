@@ -43,6 +43,7 @@ export interface components {
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
+            draft_model?: string | null;
             model: string;
             weight_bits?: (8 | 4) | null;
             workload?: components["schemas"]["Workload"];
@@ -316,6 +317,7 @@ export interface components {
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
+            draft_model?: string | null;
             model: string;
             rows: components["schemas"]["Assessment"][];
             weight_bits?: (8 | 4) | null;
@@ -1203,7 +1205,7 @@ export interface components {
             tiles: number;
             whole: number;
         };
-        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["ExpertsLayout"] | components["schemas"]["DisaggregatedLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
+        Layout: components["schemas"]["SingleLayout"] | components["schemas"]["DeviceMapLayout"] | components["schemas"]["PipelineLayout"] | components["schemas"]["PipelineOffloadLayout"] | components["schemas"]["PlannedPipelineLayout"] | components["schemas"]["TensorParallelLayout"] | components["schemas"]["GalaxyLayout"] | components["schemas"]["SlidingWindowLayout"] | components["schemas"]["PositionsLayout"] | components["schemas"]["HeadsLayout"] | components["schemas"]["ExpertsLayout"] | components["schemas"]["DisaggregatedLayout"] | components["schemas"]["SpeculativeLayout"] | components["schemas"]["SegmentsLayout"] | components["schemas"]["TreeLayout"] | components["schemas"]["SharesLayout"] | components["schemas"]["QuantisedLayout"] | components["schemas"]["CloudLayout"];
         LeftOut: {
             counts: {
                 [key: string]: number;
@@ -1436,7 +1438,7 @@ export interface components {
             package: string;
             version: string;
         };
-        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["ExpertsReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
+        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["ExpertsReport"] | components["schemas"]["SpeculativeReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         Metric: {
             about: string;
             better: ("lower" | "higher") | null;
@@ -1476,6 +1478,7 @@ export interface components {
             source: string;
             title: string;
             trained: boolean;
+            vocab_size: number;
             weight_bytes: number;
         };
         ModelSpec: {
@@ -1485,6 +1488,7 @@ export interface components {
             attention_multiplier: number | null;
             attention_sinks: boolean;
             causal: boolean;
+            draft?: components["schemas"]["ModelSpec"] | null;
             /** @enum {string} */
             dtype: "float32" | "bfloat16";
             embedding_norm: boolean;
@@ -1499,6 +1503,7 @@ export interface components {
             hidden_size: number;
             intermediate_size: number;
             layers_without_rope: number[];
+            likely_acceptance?: number;
             likely_experts: number;
             logit_softcap: number | null;
             logits_scaling: number;
@@ -1663,6 +1668,7 @@ export interface components {
         Pair: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
+            draft_model?: string | null;
             model: string;
             weight_bits?: (8 | 4) | null;
         };
@@ -2027,6 +2033,7 @@ export interface components {
             by?: "first_token_s" | "per_token_s" | "total_s" | "tokens_per_s" | "peak_memory_bytes" | "energy_j";
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
+            draft_model?: string | null;
             model: string;
             prices?: components["schemas"]["Prices"];
             /** @enum {string} */
@@ -2069,8 +2076,10 @@ export interface components {
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation?: number | ("auto" | "native");
+            draft_model?: string | null;
             /** @enum {string} */
             failover?: "replan" | "stop";
+            likely_acceptance?: number;
             model?: string;
             name?: string;
             notes?: string;
@@ -2330,8 +2339,10 @@ export interface components {
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation?: number | ("auto" | "native");
+            draft_model?: string | null;
             /** @enum {string} */
             failover?: "replan" | "stop";
+            likely_acceptance?: number;
             model: string;
             name?: string;
             notes?: string;
@@ -2391,6 +2402,7 @@ export interface components {
             cluster: components["schemas"]["ClusterSpec"];
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
             dilation: number | ("auto" | "native");
+            draft_weights?: components["schemas"]["WeightsRef"];
             /** @enum {string} */
             failover: "replan" | "stop";
             method?: components["schemas"]["MethodOrigin"] | null;
@@ -2607,6 +2619,7 @@ export interface components {
             bare: boolean;
             /** @enum {integer} */
             bits: 0 | 4 | 8;
+            draft?: boolean;
             layer: number;
             /** @enum {string} */
             part: "embed" | "vision" | "attention" | "ffn" | "lm_head";
@@ -2668,6 +2681,23 @@ export interface components {
             token: number;
             /** @constant */
             type: "span";
+        };
+        SpeculativeLayout: {
+            draft_device: number;
+            draft_length: number;
+            /** @constant */
+            kind: "speculative";
+            verify_device: number;
+        };
+        SpeculativeReport: {
+            accepted: number;
+            accepted_per_verification: number;
+            accepted_share: number;
+            drafted: number;
+            /** @constant */
+            kind: "speculative";
+            likely_acceptance: number;
+            verifications: number;
         };
         Spot: {
             box: components["schemas"]["Box"] | null;

@@ -334,12 +334,14 @@ export function baseOf(
   model: ModelRow | undefined,
 ): Record<string, unknown> {
   const request = toRequest(run, model);
-  const { workload, weights, weight_bits, scenario, dilation, compute_model, failover, silence_s } = request;
+  const { workload, weights, weight_bits, draft_model, likely_acceptance, scenario } = request;
+  const { dilation, compute_model, failover, silence_s } = request;
   return {
     cluster,
     model: run.model,
     weights,
     weight_bits,
+    ...(draft_model && { draft_model, likely_acceptance }),
     workload,
     scenario,
     dilation,

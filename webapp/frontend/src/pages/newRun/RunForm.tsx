@@ -14,6 +14,7 @@ import { ClusterPicker } from './ClusterPicker';
 import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
 import { remember } from '@/run/request/remembered';
 import { startRun } from '@/run/request/startRun';
+import { DraftPicker } from './DraftPicker';
 import { ExecutionForm, executionText } from './ExecutionForm';
 import { LabelsForm } from './LabelsForm';
 import { ModelPicker } from './ModelPicker';
@@ -110,10 +111,17 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             models={catalogue.models}
             model={draft.model}
             randomWeights={draft.randomWeights}
-            onModel={(name) => set({ model: name, randomWeights: false })}
+            onModel={(name) => set({ model: name, randomWeights: false, draftModel: null })}
             onRandomWeights={(randomWeights) => set({ randomWeights })}
             weightBits={draft.weightBits}
             onWeightBits={(weightBits) => set({ weightBits })}
+          />
+          <DraftPicker
+            models={catalogue.models}
+            model={model}
+            draft={draft}
+            error={errorOf('draft_model')}
+            onDraft={set}
           />
         </Section>
         <Section

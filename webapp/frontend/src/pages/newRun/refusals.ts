@@ -11,7 +11,7 @@ export function isRefusedForGood(error: unknown): boolean {
 /** Sections of the form in their order, and the fields of the request that each is about. */
 const SECTIONS = {
   Cluster: ['cluster_id', 'cluster'],
-  Model: ['model', 'weights'],
+  Model: ['model', 'weights', 'draft_model', 'likely_acceptance'],
   Strategy: ['strategy'],
   Plan: ['params.plan'],
   Parameters: ['params'],
@@ -29,7 +29,7 @@ const WORKLOAD =
   'temperature top_p top_k slo_first_token_s slo_per_token_s token_limit_s';
 const INPUTS = WORKLOAD.split(' ')
   .map((field) => `workload.${field}`)
-  .concat('dilation', 'seed', 'silence_s', 'tags', 'notes', 'name');
+  .concat('draft_model', 'dilation', 'seed', 'silence_s', 'tags', 'notes', 'name');
 
 export interface Refusal {
   section: SectionTitle;

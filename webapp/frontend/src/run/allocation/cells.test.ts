@@ -33,6 +33,14 @@ describe('allocate', () => {
     expect(table.axes).toEqual([{ axis: 'heads', size: 4 }]);
   });
 
+  it('leaves out the layers of a draft model', () => {
+    const work: ComputedSlice[] = [{ device: 0, phase: 'both', slice: slice({ draft: true }) }];
+    const { holdings } = plan(work);
+    const table = allocate({ ...plan([]), holdings }, model, 'prefill');
+    const column = table.columns.find((one) => one.layer === 0)!;
+    expect(table.pieces(0, column, 'attention')).toEqual([]);
+  });
+
   it('takes the number of positions from the plan, and only work of the phase asked for', () => {
     const work: ComputedSlice[] = [
       { device: 0, phase: 'prefill', slice: slice({ axis: 'positions', start: 0, stop: 6 }) },

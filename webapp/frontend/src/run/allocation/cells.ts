@@ -57,7 +57,9 @@ export function allocate(plan: Plan, model: ModelSpec, phase: ShownPhase): Alloc
     if (pieces) pieces.push({ from, to, slice, kind });
     else table.set(key, [{ from, to, slice, kind }]);
   };
-  for (const holding of plan.holdings) put(holding.device, holding.slice, holding.home);
+  for (const holding of plan.holdings) {
+    if (!holding.slice.draft) put(holding.device, holding.slice, holding.home); // its layers are others
+  }
   for (const work of works) put(work.device, work.slice, 'work');
   const used = new Set(works.map((work) => work.slice.axis).filter((axis) => axis !== 'all'));
   return {

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ModelRow, RunRequest, Workload } from '@/api/types';
 import {
   type Arrivals,
+  draftsFor,
   FIRST_ARRIVALS,
   FIRST_DRAFT,
   firstCluster,
@@ -25,6 +26,7 @@ const model: ModelRow = {
   causal: true,
   has_head: true,
   reads_text: true,
+  vocab_size: 50,
   chats: false,
   image_rows: 0,
   num_classes: 0,
@@ -54,6 +56,25 @@ describe('a draft of a run', () => {
     const request = toRequest({ ...draft, weightBits: 4 }, model);
     expect(request.weight_bits).toBe(4);
     expect(fromRequest(request).weightBits).toBe(4);
+  });
+
+  it('asks for a draft model and how much of it is likely accepted, and repeats them', () => {
+    expect(toRequest(draft, model)).toMatchObject({ draft_model: null, likely_acceptance: 0.7 });
+    const request = toRequest({ ...draft, draftModel: 'small', likelyAcceptance: 0.5 }, model);
+    expect(request).toMatchObject({ draft_model: 'small', likely_acceptance: 0.5 });
+    expect(fromRequest(request)).toMatchObject({ draftModel: 'small', likelyAcceptance: 0.5 });
+  });
+
+  it('lets smaller models draft that generate the same tokens', () => {
+    const large = { ...model, name: 'large', num_parameters: 9 };
+    const others = [
+      { ...model, name: 'other tokens', vocab_size: 51 },
+      { ...model, name: 'encoder', has_head: false },
+      { ...model, name: 'sees', image_rows: 4 },
+    ];
+    expect(draftsFor([large, ...others, model], large)).toEqual([model]);
+    expect(draftsFor([large, model], model)).toEqual([]);
+    expect(draftsFor([large, model], { ...large, has_head: false })).toEqual([]);
   });
 
   it('begins with a model that answers questions, where one is here', () => {

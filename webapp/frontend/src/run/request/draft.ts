@@ -102,6 +102,10 @@ export interface Draft {
   randomWeights: boolean;
   /** Bits to which the model's matrices are rounded; null: they are as they are. */
   weightBits: 8 | 4 | null;
+  /** The model that drafts tokens for it; null: none. */
+  draftModel: string | null;
+  /** With which probability a drafted token is the model's own, in predictions. */
+  likelyAcceptance: number;
   strategy: string;
   /** Parameters by strategy, kept while another strategy is selected. */
   params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
@@ -138,6 +142,8 @@ export const FIRST_DRAFT: Draft = {
   model: 'demo-lm',
   randomWeights: false,
   weightBits: null,
+  draftModel: null,
+  likelyAcceptance: 0.7,
   strategy: 'voltage',
   params: {},
   promptKind: 'text',
@@ -203,10 +209,28 @@ const tokenizerOf = (model: string, weights: RunRequest['weights']): string =>
   weights === 'random' ? `${model} with random weights` : model;
 
 /** The model and cluster for which strategies are checked; null while one is missing. */
-export function pairOf({ frozen, clusterId, model, weightBits }: Draft) {
+export function pairOf({ frozen, clusterId, model, weightBits, draftModel }: Draft) {
   if (!model || (frozen === null && clusterId === null)) return null;
-  return { model, weight_bits: weightBits, ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }) };
+  return {
+    model,
+    weight_bits: weightBits,
+    draft_model: draftModel,
+    ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }),
+  };
 }
+
+/** The models that can draft for `model`: smaller ones that generate text of the same tokens. */
+export const draftsFor = (models: readonly ModelRow[], model: ModelRow | undefined): ModelRow[] =>
+  model?.has_head && model.causal && model.image_rows === 0
+    ? models.filter(
+        (row) =>
+          row.has_head &&
+          row.causal &&
+          row.image_rows === 0 &&
+          row.vocab_size === model.vocab_size &&
+          row.num_parameters < model.num_parameters,
+      )
+    : [];
 
 export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
   const generates = model?.has_head ?? true;
@@ -220,6 +244,8 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
     model: draft.model,
     weights: weightsOf(draft, model),
     weight_bits: draft.weightBits,
+    draft_model: draft.draftModel,
+    likely_acceptance: draft.likelyAcceptance,
     strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
     workload: {
@@ -255,6 +281,8 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     model: request.model,
     randomWeights: request.weights === 'random',
     weightBits: request.weight_bits ?? null,
+    draftModel: request.draft_model ?? null,
+    likelyAcceptance: request.likely_acceptance ?? FIRST_DRAFT.likelyAcceptance,
     strategy: request.strategy,
     params: { [request.strategy]: request.params },
     promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',

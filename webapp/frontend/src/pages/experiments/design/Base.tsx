@@ -47,7 +47,7 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
         allowDeselect={false}
         value={run.model}
         data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
-        onChange={(name) => name && onRun({ model: name, randomWeights: false })}
+        onChange={(name) => name && onRun({ model: name, randomWeights: false, draftModel: null })}
         data-testid="design-model"
       />
       <Box mt="xs">

@@ -1,0 +1,49 @@
+import { Group, NumberInput, Select } from '@mantine/core';
+import type { ModelRow } from '@/api/types';
+import { type Draft, draftsFor } from '@/run/request/draft';
+
+interface Props {
+  models: readonly ModelRow[];
+  model: ModelRow | undefined;
+  draft: Draft;
+  error: string | undefined;
+  onDraft: (change: Pick<Draft, 'draftModel'> | Pick<Draft, 'likelyAcceptance'>) => void;
+}
+
+/** Chooses a second model, which drafts tokens in strategies that draft; nothing where none has its tokens. */
+export function DraftPicker({ models, model, draft, error, onDraft }: Props) {
+  const able = draftsFor(models, model);
+  if (able.length === 0 && draft.draftModel === null) return null;
+  return (
+    <Group align="flex-start" mt="xs">
+      <Select
+        flex={1}
+        miw={180}
+        label="Draft model"
+        description="A smaller model of the same tokens, which guesses them in strategies that draft."
+        placeholder="none"
+        clearable
+        searchable
+        value={draft.draftModel}
+        error={error}
+        data={able.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
+        onChange={(draftModel) => onDraft({ draftModel })}
+        data-testid="draft-model"
+      />
+      {draft.draftModel !== null && (
+        <NumberInput
+          w={260}
+          label="Likely acceptance"
+          description="The share of tokens that it guesses, for predictions; reports measure it."
+          min={0}
+          max={1}
+          step={0.05}
+          decimalScale={3}
+          value={draft.likelyAcceptance}
+          onChange={(value) => typeof value === 'number' && onDraft({ likelyAcceptance: value })}
+          data-testid="likely-acceptance"
+        />
+      )}
+    </Group>
+  );
+}
