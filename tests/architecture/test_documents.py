@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +12,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
+from tests.devtools.docs_command import NOTEBOOK, PICTURES
 from tests.devtools.documents import outdated, replaced, table
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
@@ -31,6 +33,12 @@ GENERATED = (".loom/", ".venv/", "node_modules/", "dist/")
 
 def test_generated_tables_and_pictures_are_current() -> None:
     assert outdated() == [], "run ./loom docs"
+
+
+@pytest.mark.parametrize("module", [PICTURES, NOTEBOOK])
+def test_what_takes_pictures_can_be_loaded_as_a_program(module: str) -> None:
+    """It takes minutes, so no test carries it out; a fixture's import once broke it, unseen for days."""
+    subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)
 
 
 def test_the_picture_shows_every_room_of_rooms_toml_and_one_arc_per_arrow() -> None:

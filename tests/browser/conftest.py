@@ -13,34 +13,20 @@ from playwright.sync_api import (
     Page,
     StorageState,
     ViewportSize,
-    expect,
     sync_playwright,
 )
 
+from tests.browser.chromium import ARGUMENTS, CHROMIUM, PATIENCE_MS
 from tests.browser.pages import WINDOW
 from tests.browser.service import end_runs
 from tests.ops.test_up import Up, password_in
 from tests.support.predicted_runs import Store, storing_predicted
-
-CHROMIUM = "/usr/bin/chromium-headless-shell"
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-    # Pages share a process: a new one would compile their code again, for a second each time.
-    "--process-per-site",
-]
-PATIENCE_MS = 240_000
-"""Only a test that fails takes it: others may have the cores, or the turn to emulate, meanwhile."""
 
 LOOK_MS = 5_000
 """For what a page shows at the end of a test that has failed."""
 
 STAYS = "/docs/"
 """A page of the site that runs no code of its own, and asks for nothing later."""
-
-expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.hookimpl(wrapper=True)

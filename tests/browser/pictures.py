@@ -21,7 +21,7 @@ from edgeloom import Client
 from engine.experiments.design.shipped_files import FOLDER
 from engine.models.catalogue import packaged
 from engine.models.fetching import fetch
-from tests.browser.conftest import ARGUMENTS, CHROMIUM, PATIENCE_MS
+from tests.browser.chromium import ARGUMENTS, CHROMIUM, PATIENCE_MS
 from tests.browser.new_site import Site, new_site
 from tests.browser.pages import PAGES, SIZES, open_page
 from tests.devtools.rooms import ROOT

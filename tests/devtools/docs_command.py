@@ -11,6 +11,10 @@ from tests.devtools.rooms import ROOT
 from tests.devtools.site import build_site
 
 
+PICTURES, NOTEBOOK = "tests.browser.pictures", "tests.browser.notebook"
+"""Programs of their own: both open pages of a new server."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is out of date")
     made = parser.add_mutually_exclusive_group()
@@ -21,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.pages or args.notebook:
-        module = "tests.browser.pictures" if args.pages else "tests.browser.notebook"
+        module = PICTURES if args.pages else NOTEBOOK
         return subprocess.run([sys.executable, "-m", module], cwd=ROOT).returncode
     if args.site:
         return build_site()
