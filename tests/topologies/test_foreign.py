@@ -252,6 +252,8 @@ def test_a_topology_of_netlab_is_a_cluster_with_a_switch_for_every_link_of_sever
     ]
     left_out = "bandwidth of links; defaults.device; device of nodes; links of one node; provider"
     assert spec.description == f"Not read of topology: {left_out}."
+    hyphens = topologies.parse_drawing("nodes: [a, a-b, c]\nlinks: [a-b-c, a-c]\n", "x.yml", "yaml").spec
+    assert [(link.a, link.b) for link in hyphens.links] == [("a-b", "c"), ("a", "c")]
     as_keys = "nodes: { a: , b: {device: eos} }\nlinks: [ a-b ]\n"
     assert len(topologies.parse_drawing(as_keys, "x.yml", "yaml").spec.links) == 1
     with pytest.raises(SpecError, match=r"links\[0\]: expected nodes of it"):

@@ -221,6 +221,8 @@ def test_a_token_costs_what_the_devices_own_prices_say_unless_one_has_none() -> 
     assert cost_per_token(own, rows_of(own), NO_PRICES) == given
     both = base(board("a", price_usd=100), board("b"))
     found = cost_per_token(both, rows_of(both), NO_PRICES)
+    worth = {option.words.partition(" on ")[2]: option.tokens_per_s_per_usd for option in found.options}
+    assert worth["a"] == pytest.approx(rate(base(board("a"))) / 100, rel=0.02) and worth["a, b"] is None
     assert found.unit == "J" and found.sentence.endswith(" Boards are not counted: no price of b is known.")
 
 
