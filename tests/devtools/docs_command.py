@@ -10,7 +10,6 @@ from tests.devtools.documents import documents, outdated
 from tests.devtools.rooms import ROOT
 from tests.devtools.site import build_site
 
-
 PICTURES, NOTEBOOK = "tests.browser.pictures", "tests.browser.notebook"
 """Programs of their own: both open pages of a new server."""
 
