@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, Literal, Self
+from typing import Any, ClassVar, Generic, Literal, Self, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from typing_extensions import TypeVar
 
 from engine.domain.by_hand import PlanByHand, Unit
@@ -31,6 +31,14 @@ from engine.program.ctx import Ctx
 
 class Params(Value):
     """Base of every strategy's parameters: forms, command-line options and docs derive from it."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _true_is_no_number(cls, given: Any, info: ValidationInfo) -> Any:
+        """Refuse true and false, which Python takes for 1 and 0, where a number is expected."""
+        kind = cls.model_fields[str(info.field_name)].annotation
+        takes_numbers = {int, float} & {kind, *get_args(kind)} and bool not in {kind, *get_args(kind)}
+        return str(given).lower() if isinstance(given, bool) and takes_numbers else given
 
     def without_plan(self) -> Self:
         """The parameters without a plan made by hand, which holds for the devices it names only."""

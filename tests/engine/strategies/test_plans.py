@@ -1,8 +1,11 @@
 """Plans for random clusters: every part covered once, no memory exceeded, refusals with a remedy."""
 
+from typing import get_args
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.plan import Slice
@@ -252,3 +255,13 @@ def test_every_parameter_has_a_description_and_a_default(chosen):
     for name, field in chosen.Params.model_fields.items():
         assert field.description and field.description.endswith("."), name
         assert not field.is_required(), name
+
+
+@pytest.mark.parametrize("chosen", STRATEGIES, ids=lambda chosen: chosen.name)
+def test_true_is_no_number_of_a_parameter(chosen):
+    """Python takes it for 1: `--set window=true` meant a window of one."""
+    for name, field in chosen.Params.model_fields.items():
+        kinds = {field.annotation, *get_args(field.annotation)}
+        if {int, float} & kinds and bool not in kinds:
+            with pytest.raises(ValidationError, match=name):
+                chosen.Params.model_validate({name: True})
