@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 
@@ -16,6 +17,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--join", metavar="URL", required=True, help="the server, as a browser opens it")
     words = f"what the page Machines has shown; default: the variable {TOKEN_VARIABLE}"
     parser.add_argument("--token", help=words)
+    parser.add_argument(
+        "--listen",
+        metavar="ADDRESS",
+        default="",
+        help="where the other boards of a run connect; default: the address by which the server is reached",
+    )
+    parser.add_argument(
+        "--cache-gb",
+        type=_positive,
+        default=10.0,
+        help="most of the disk that weights of runs take; default: 10",
+    )
+    parser.add_argument(
+        "--memory-gb", type=_positive, default=math.inf, help="most memory of a run; default: what is free"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,9 +44,18 @@ def run(args: argparse.Namespace) -> int:
             f"{TOKEN_VARIABLE} to it."
         )
     from emulator.node.joining import join
+    from emulator.node.runs import Allowed
 
-    join(args.join, token.strip(), say)
+    memory_bytes = int(min(1e9 * args.memory_gb, 1 << 62))
+    join(args.join, token.strip(), say, Allowed(args.listen, int(1e9 * args.cache_gb), memory_bytes))
     return 0
+
+
+def _positive(text: str) -> float:
+    number = float(text)
+    if not number > 0:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
 
 
 def say(sentence: str) -> None:

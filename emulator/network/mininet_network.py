@@ -242,6 +242,9 @@ class MininetNetwork:
             for (link, forward), rate in self._measured.bit_per_s.items()
         ]
 
+    def notes(self) -> tuple[str, ...]:
+        return ()
+
     def state(self) -> list[LinkState]:
         if self._counters is None:
             raise HostError("The network is not built: enter it first.")

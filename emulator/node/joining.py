@@ -13,6 +13,7 @@ import json
 import signal
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -22,13 +23,26 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from emulator.calibration.known import known_calibration, time_needed_s
 from emulator.calibration.shapes import SHORT
 from emulator.node import machine
+from emulator.node.runs import DEFAULT, Allowed, NodeRuns
 from emulator.session.calibrating import calibrate_host
 from engine.domain.calibration import Calibration
 from engine.domain.errors import Cancelled, EdgeLoomError, HostError, SpecError
-from engine.domain.node_messages import BEAT_S, PATH, SILENT_S, NodeMeasured, NodeRefused, server_message
+from engine.domain.node_messages import (
+    BEAT_S,
+    PATH,
+    SILENT_S,
+    NodeClosed,
+    NodeMeasured,
+    NodeMessage,
+    NodeOpen,
+    NodePass,
+    NodeRefused,
+    NodeWelcome,
+    server_message,
+)
 from engine.domain.units import human_s
 
-LARGEST_ANSWER_BYTES = 1 << 16
+LARGEST_ANSWER_BYTES = 1 << 20
 SERVERS_FAULT = 500
 """The first status of HTTP that says that the same request may do later."""
 
@@ -51,8 +65,8 @@ def address_of(server: str) -> str:
 class Joining:
     """One node of one server, from the first call to Ctrl-C. `say` gets a sentence for the person."""
 
-    def __init__(self, server: str, token: str, say: Callable[[str], None]):
-        self.server = server
+    def __init__(self, server: str, token: str, say: Callable[[str], None], allowed: Allowed = DEFAULT):
+        self.server, self.allowed = server, allowed
         self.address = address_of(server)
         self.token = token
         self.say = say
@@ -90,18 +104,35 @@ class Joining:
         await socket.send(machine.hello().model_dump_json())
         async with asyncio.timeout(SILENT_S):
             self._take(await socket.recv())
-        said = False
+
+        async def send(message: NodeMessage) -> None:
+            await socket.send(message.model_dump_json())
+
+        runs = NodeRuns(self.allowed, send)
+        try:
+            await self._listen(socket, calibration, runs)
+        finally:
+            await runs.end()
+
+    async def _listen(
+        self, socket: ClientConnection, calibration: asyncio.Task[Calibration], runs: NodeRuns
+    ) -> None:
+        said, beats_s, address = False, 0.0, socket.local_address[0]
         while True:
             if calibration.done() and not said:
                 found = json.loads(calibration.result().to_json())
                 await socket.send(NodeMeasured(calibration=found).model_dump_json())
                 said = True
-            await socket.send(machine.beat(self.doing).model_dump_json())
+            if (left_s := beats_s - time.monotonic()) <= 0:
+                await socket.send(machine.beat(self.doing or runs.doing).model_dump_json())
+                beats_s = time.monotonic() + (left_s := BEAT_S)
             try:
-                async with asyncio.timeout(BEAT_S):
-                    self._take(await socket.recv())
+                async with asyncio.timeout(left_s):
+                    message = self._take(await socket.recv())
             except TimeoutError:
                 continue
+            if message is not None:
+                await runs.take(message, address)
 
     async def _last_words(self, socket: ClientConnection) -> None:
         """What the server said before it hung up, and nobody has read yet: it may be a refusal."""
@@ -112,18 +143,21 @@ class Joining:
         except ConnectionClosed:
             return
 
-    def _take(self, text: str | bytes) -> None:
-        """Read a message of the server. Raises `SpecError` if it refuses."""
+    def _take(self, text: str | bytes) -> NodeOpen | NodePass | NodeClosed | None:
+        """Read a message of the server; returns it if it concerns a run. Raises `SpecError` if it refuses."""
         try:
             message = server_message(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise SpecError(f"{self.server} says what no EdgeLoom does ({str(error)[:100]}).") from error
         if isinstance(message, NodeRefused):
             raise SpecError(message.sentence)
+        if not isinstance(message, NodeWelcome):
+            return message
         again = " again" if self.name else ""
         self.say(f"Joined{again}: {self.server} calls this machine {message.name}.")
         self.name, self.is_away = message.name, False
         self.has_joined.set()
+        return None
 
     def _final(self, error: Exception) -> Exception | None:
         """Why calling again would not help after this error of a call; None if it may."""
@@ -186,9 +220,9 @@ class Joining:
             raise Cancelled("The node ends.")
 
 
-def join(server: str, token: str, say: Callable[[str], None]) -> None:
+def join(server: str, token: str, say: Callable[[str], None], allowed: Allowed = DEFAULT) -> None:
     """Be a node of this server until Ctrl-C or SIGTERM. Raises `EdgeLoomError`."""
-    joining = Joining(server, token, say)
+    joining = Joining(server, token, say, allowed)
 
     async def stay() -> None:
         task = asyncio.current_task()

@@ -5,7 +5,9 @@ events and commands.
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,11 @@ def emulate(
     on_events: OnEvents,
     commands: queue.Queue[LiveCommand] | None = None,
     plan: Plan | None = None,
+    boards: AbstractContextManager[Sequence[socket.socket]] | None = None,
 ) -> RunReport:
     """Run `spec` on an emulated network; its report, which is also the last event. `plan`: the one that was
-    made of it before, if any.
+    made of it before, if any. `boards` gives sockets that lead to the boards that its devices are, in their
+    order.
 
     `on_events` gets batches of events in order; `commands` takes live changes and `{"kind": "stop"}`.
     Ctrl-C stops the run in order once, and at once when repeated. Raises `HostError` if this machine
@@ -70,12 +74,13 @@ def emulate(
 
     limits = limits_here()
     with (
-        turn(queue_name(), waiting, give_up, beside_comparisons=spec.dilation != "native") as mine,
+        turn(queue_name(), waiting, give_up, beside_comparisons=spec.is_paced) as mine,
         MemoryGroup(limits.memory_bytes) as group,
         Isolated(SERVER, state, mine, group.procs, _directories_of(spec)) as session,
+        boards or nullcontext(()) as sockets,
     ):
         client = _SessionClient(session, mine, on_events, asked, Guard(limits, group))
-        return client.run(with_profile(spec), plan)
+        return client.run(with_profile(spec), plan, sockets)
 
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
@@ -106,7 +111,7 @@ class _SessionClient:
         self.stop_sent_s: float | None = None
         self.stop_heard = False
 
-    def run(self, spec: RunSpec, plan: Plan | None) -> RunReport:
+    def run(self, spec: RunSpec, plan: Plan | None, sockets: Sequence[socket.socket] = ()) -> RunReport:
         self.lines.send(
             {
                 "spec": spec.model_dump(mode="json"),
@@ -114,7 +119,8 @@ class _SessionClient:
                 "source": source_of(spec.strategy),
                 "memory_bytes": self.guard.limits.memory_bytes,
                 "start_s": self.guard.limits.start_s,
-            }
+            },
+            sockets,
         )
         try:
             self._relay()

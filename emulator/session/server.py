@@ -13,12 +13,14 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.host.enter import MOST_PROCESSES
 from emulator.host.priority import children_in_real_time
+from emulator.session.boards import BoardsNetwork
 from emulator.session.limits import READY_VARIABLE, number_from
 from emulator.session.turns import give_back_inherited, inherited
 from emulator.session.wire import JsonLines, error_to_json
@@ -39,10 +41,12 @@ from engine.domain.network import Network
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
 from engine.models.reference import process as references
+from engine.runs.children import Child, fork_device
 from engine.runs.execute import execute
 from engine.runs.holds import Most
 from engine.runs.readiness import READY_S
 from engine.strategies.registry import add_source, plan_from_json
+from engine.worlds.real.device_process import Assignment
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
     from emulator.network.mininet_network import MininetNetwork
@@ -74,14 +78,14 @@ class Session:
         self.commands: deque[LiveCommand] = deque()
         self.stopping = False
         self.paced = False
-        self.network: MininetNetwork | None = None
+        self.network: MininetNetwork | BoardsNetwork | None = None
 
     def run(self) -> None:
         first = self._first()
         spec = RunSpec.parse(first["spec"], "run")
         if spec.method is not None and first["source"]:
             add_source(first["source"], spec.method)
-        self.paced = spec.dilation != "native"
+        self.paced = spec.is_paced
         plan = plan_from_json(first["plan"]) if first.get("plan") else None
         execute(
             spec,
@@ -98,10 +102,18 @@ class Session:
                 len(os.sched_getaffinity(0)),
             ),
             plan,
+            self.start_on_board if self.lines.sockets else fork_device,
         )
         self.flush()
 
+    def start_on_board(self, rank: int, name: str, given: Assignment, others: Collection[Child]) -> Child:
+        assert isinstance(self.network, BoardsNetwork), "it is opened before"
+        return self.network.start(rank, name, given, others)
+
     def open_network(self, spec: RunSpec, dilation: float) -> Network:
+        if spec.on_nodes:
+            self.network = BoardsNetwork(spec, self.lines.sockets)
+            return self.network
         from emulator.network.mininet_network import MininetNetwork
 
         self.network = MininetNetwork(spec.cluster, dilation, changes=spec.scenario.changes)
@@ -117,7 +129,7 @@ class Session:
 
     def prioritise_devices(self) -> None:
         """Give the device processes real-time priority. An unpaced run would take the whole machine."""
-        if self.paced and self.network is not None:
+        if self.paced and self.network is not None and not isinstance(self.network, BoardsNetwork):
             children_in_real_time(but=self.network.shells | references.pids() | confined.pids())
 
     def next_command(self) -> LiveCommand | None:

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Sequence
 from typing import Any
 
 from engine.domain import errors
 from engine.domain.errors import EdgeLoomError, OutOfMemory, RunError, SpecError
 
+MOST_SOCKETS = 250
+"""With one message; the kernel passes 253 (unix(7), SCM_RIGHTS)."""
+
 
 class JsonLines:
-    """One end of the socket; `closed` is True once the other end has closed."""
+    """One end of the socket; `closed` is True once the other end has closed. `sockets` are those that came
+    with messages.
+    """
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self.closed = False
+        self.sockets: list[socket.socket] = []
         self._pending = b""
 
-    def send(self, message: dict[str, Any]) -> None:
-        self.sock.sendall((json.dumps(message) + "\n").encode())
+    def send(self, message: dict[str, Any], sockets: Sequence[socket.socket] = ()) -> None:
+        data, sent = (json.dumps(message) + "\n").encode(), 0
+        if sockets:
+            sent = socket.send_fds(self.sock, [data], [one.fileno() for one in sockets])
+        self.sock.sendall(data[sent:])
 
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
         """Wait `timeout_s` at most (0: not at all) for data; return the messages that are complete."""
         self.sock.settimeout(timeout_s)
         try:
-            data = self.sock.recv(1 << 20)
+            data, files, _, _ = socket.recv_fds(self.sock, 1 << 20, MOST_SOCKETS)
+            self.sockets += [socket.socket(fileno=file) for file in files]
         except (BlockingIOError, TimeoutError):
             return []
         except ConnectionResetError:

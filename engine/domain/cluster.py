@@ -120,6 +120,11 @@ class DeviceSpec(Value):
     )
     j_per_memory_byte: NonNegative = Field(default=0.0, description="Energy of a byte from memory, J.")
     j_per_disk_byte: NonNegative = Field(default=0.0, description="Energy of a byte from disk, J.")
+    node: Name | Literal[""] = Field(
+        default="",
+        description="The board that this device is, by its name on the page Machines; empty: a drawn one.",
+        exclude_if=lambda node: not node,
+    )
     source: str = ""
     basis: Basis | None = Field(default=None, description="What the rates are; empty: not stated.")
     assumed_efficiency: Positive | None = Field(
@@ -235,7 +240,7 @@ class ClusterSpec(Value):
     @property
     def first_alike(self) -> tuple[int, ...]:
         """For each device, the first that differs from it in its name only: it computes in the same time."""
-        nameless = [device.model_copy(update={"name": ""}) for device in self.devices]
+        nameless = [device.model_copy(update={"name": "", "node": ""}) for device in self.devices]
         return tuple(nameless.index(device) for device in nameless)
 
     def without(self, ranks: Iterable[int]) -> ClusterSpec:

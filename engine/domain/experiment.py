@@ -115,6 +115,8 @@ class Experiment(Value):
                 raise ValueError("seed: an experiment has seeds beside base")
             if key not in (*RUN_KEYS, "schema"):
                 raise ValueError(f"{key}: unknown key: a run has {', '.join(RUN_KEYS)}")
+        if base.get("dilation") == "nodes":
+            raise ValueError("dilation: is nodes, and points of experiments are not run on boards")
         return base
 
     @field_validator("worlds")
@@ -124,6 +126,8 @@ class Experiment(Value):
             raise ValueError(
                 'native: points are emulated, at native speed where base or a factor has dilation = "native"'
             )
+        if "nodes" in worlds:
+            raise ValueError("nodes: points of experiments are not run on boards")
         return worlds
 
     @model_validator(mode="after")

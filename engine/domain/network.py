@@ -73,6 +73,9 @@ class Network(Protocol):
     def state(self) -> list[LinkState]:
         """Every direction of every link as it is now; cheap enough for several readings per second."""
 
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on it for the report."""
+
 
 class LoopbackNetwork:
     """All devices on 127.0.0.1, unshaped: no root, no Mininet. For correctness, bytes and native speed."""
@@ -108,3 +111,6 @@ class LoopbackNetwork:
 
     def state(self) -> list[LinkState]:
         return []
+
+    def notes(self) -> tuple[str, ...]:
+        return ()

@@ -3,6 +3,9 @@
 Messages are JSON over the WebSocket at `PATH`, which the node opens with its token. It says `NodeHello`,
 then `NodeBeat` every `BEAT_S`, and `NodeMeasured` once its machine is calibrated. The server answers the
 first with `NodeWelcome`, and whatever it does not accept with `NodeRefused`, after which it hangs up.
+
+With `NodeOpen` it asks for a process of a run. Until either says `NodeClosed`, what that process and the
+run's supervisor say to each other passes as `NodePass`: lines of JSON, cut anywhere.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from pydantic import Field, StringConstraints
 from engine.domain.errors import SpecError
 from engine.domain.values import Name, NonNegative, Positive, Value
 
-PROTOCOL = 1
+PROTOCOL = 2
 PATH = "/ws/node/"
 BEAT_S = 5.0
 SILENT_S = 3 * BEAT_S
@@ -24,6 +27,8 @@ MOST_CLOCK_S = 300.0
 LARGEST_BYTES = 1 << 20
 """Of a message: a calibration has less than a tenth of that."""
 
+PASS_CHARS = 200_000
+RunName = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,60}$")]
 Said = Annotated[str, StringConstraints(max_length=200)]
 
 
@@ -61,6 +66,29 @@ class NodeMeasured(Value):
     calibration: dict[str, Any]
 
 
+class NodeOpen(Value):
+    """Start a process for this run."""
+
+    kind: Literal["open"] = "open"
+    run: RunName
+
+
+class NodePass(Value):
+    """A part of what the process of a run and its supervisor say to each other."""
+
+    kind: Literal["pass"] = "pass"
+    run: RunName
+    text: Annotated[str, StringConstraints(max_length=PASS_CHARS)]
+
+
+class NodeClosed(Value):
+    """The process of this run has ended, or is to."""
+
+    kind: Literal["closed"] = "closed"
+    run: RunName
+    why: Said = ""
+
+
 class NodeWelcome(Value):
     """The node has joined, under this name."""
 
@@ -75,13 +103,19 @@ class NodeRefused(Value):
     sentence: str
 
 
-NodeMessage = NodeHello | NodeBeat | NodeMeasured
-ServerMessage = NodeWelcome | NodeRefused
+NodeMessage = NodeHello | NodeBeat | NodeMeasured | NodePass | NodeClosed
+ServerMessage = NodeWelcome | NodeRefused | NodeOpen | NodePass | NodeClosed
 
 
 def node_message(data: Any) -> NodeMessage:
     """What a node has said, as plain data. Raises `SpecError`, first of all for another protocol."""
-    kinds = {"hello": NodeHello, "beat": NodeBeat, "measured": NodeMeasured}
+    kinds = {
+        "hello": NodeHello,
+        "beat": NodeBeat,
+        "measured": NodeMeasured,
+        "pass": NodePass,
+        "closed": NodeClosed,
+    }
     kind = _kind(data)
     if kind == "hello" and data.get("protocol") != PROTOCOL:
         raise SpecError(
@@ -96,9 +130,10 @@ def node_message(data: Any) -> NodeMessage:
 
 def server_message(data: Any) -> ServerMessage:
     """What a server has said, as plain data. Raises `SpecError`."""
-    if _kind(data) == "refused":
-        return NodeRefused.parse(data, "refused")
-    return NodeWelcome.parse(data, "welcome")
+    kinds = {"refused": NodeRefused, "open": NodeOpen, "pass": NodePass, "closed": NodeClosed}
+    kind = _kind(data)
+    message: ServerMessage = kinds.get(kind, NodeWelcome).parse(data, kind)  # type: ignore[attr-defined]
+    return message
 
 
 def _kind(data: Any) -> str:

@@ -53,7 +53,8 @@ class MethodOrigin(Value):
 class RunSettings(Value):
     """What is the same in a complete run and in a request that names its cluster and its model.
 
-    `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off.
+    `dilation` is wall seconds per virtual second; "auto" chooses it, "native" switches pacing off, "nodes"
+    also runs each device on the board that it is bound to.
     """
 
     name: str = ""
@@ -62,7 +63,7 @@ class RunSettings(Value):
     params: dict[str, Any] = Field(default_factory=dict)
     scenario: Scenario = Scenario()
     compute_model: ComputeModel | None = Field(default=None, description="Overrides every device's own.")
-    dilation: Positive | Literal["auto", "native"] = "auto"
+    dilation: Positive | Literal["auto", "native", "nodes"] = "auto"
     silence_s: Positive = Field(
         default=2.0, description="Virtual seconds of silence after which a peer counts as failed."
     )
@@ -71,6 +72,16 @@ class RunSettings(Value):
         description="After a device failed: plan again over the others and go on, or end the run.",
     )
     seed: Whole = Field(default=0, ge=0)
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether operations take the time of the cluster's devices, and not that of who computes them."""
+        return self.dilation not in ("native", "nodes")
+
+    @property
+    def on_nodes(self) -> bool:
+        """Whether devices run on the boards that they are bound to."""
+        return self.dilation == "nodes"
 
 
 class RunSpec(RunSettings):

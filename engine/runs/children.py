@@ -10,7 +10,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,37 @@ class Child:
         *lines, self.pending = (self.pending + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
+    def kill(self) -> None:
+        """Kill it if it still runs."""
+        kill(self.pid)
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def is_stopped(self) -> bool:
+        """Whether a signal (SIGSTOP) has stopped it."""
+        return is_stopped(self.pid)
+
+    def how_ended(self) -> str:
+        """How it ends, which has closed its socket, in words."""
+        return ending_of(self.pid)
+
+    def has_ended(self) -> bool:
+        return os.waitpid(self.pid, os.WNOHANG) != (0, 0)
+
+    def processor_s(self) -> float:
+        return processor_s(self.pid)
+
     def close(self) -> None:
         """Close this process' ends of the socket and of the pipe."""
         self.sock.close()
         if self.output is not None:
             self.output.close()
             self.output = None
+
+
+StartDevice = Callable[[int, str, Assignment, Collection[Child]], Child]
+"""Starts the process of a device, by its rank and name; the others are running already."""
 
 
 def fork_device(rank: int, name: str, assignment: Assignment, others: Collection[Child]) -> Child:
@@ -130,10 +155,10 @@ def end_all(children: Collection[Child], at_once: bool) -> None:
     deadline_s = time.monotonic() + EXIT_TIMEOUT_S
     for child in children:
         if at_once:
-            kill(child.pid)
-        while os.waitpid(child.pid, os.WNOHANG) == (0, 0):
+            child.kill()
+        while not child.has_ended():
             if time.monotonic() > deadline_s:
-                kill(child.pid)
+                child.kill()
             time.sleep(0.002)
         child.close()
 
@@ -145,6 +170,13 @@ def is_stopped(pid: int) -> bool:
     except FileNotFoundError:
         return False
     return stat.rpartition(")")[2].split()[0] == "T"
+
+
+def processor_s(pid: int) -> float:
+    """Seconds of processor time of a process that has not been waited for, since its fork; see proc(5)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    user_and_system = int(fields[11]) + int(fields[12])
+    return user_and_system / os.sysconf("SC_CLK_TCK")
 
 
 def kill(pid: int) -> None:

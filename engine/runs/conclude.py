@@ -12,19 +12,26 @@ from typing import Any, NamedTuple
 from engine.domain.network import LinkMeasurement
 from engine.domain.report import FromHereOn, Outcome, Predictions, RunReport
 from engine.domain.scenario import Change, Scenario
+from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request
+from engine.domain.world import World
 from engine.reports.fold import fold
 from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
 from engine.runs.best_planner import best_planner_s
-from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native
+from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native, fidelity_on_nodes
 from engine.runs.method import method_report
 from engine.runs.native import Simulated
 from engine.runs.predict import Prepared, decisions_in, simulate
 from engine.runs.predictions import figures_of, played_again
 from engine.runs.uncertainty import uncertainty_of
 from engine.strategies.registry import rule_of
+
+
+def world_of(spec: RunSpec) -> World:
+    """The world of a real run."""
+    return "emulated" if spec.is_paced else "nodes" if spec.on_nodes else "native"
 
 
 class RealResult(NamedTuple):
@@ -67,7 +74,7 @@ def report_of(
         spec,
         prepared.plan,
         result.trace,
-        world="native" if spec.dilation == "native" else "emulated",
+        world=world_of(spec),
         outcome=result.outcome,
         dilation=dilation,
         measured=links,
@@ -98,7 +105,10 @@ def report_of(
     update: dict[str, Any] = {"predictions": predictions}
     if predicted is not None:
         update["with_best_planner_s"] = best_planner_s(spec, scenario, predicted.report)
-    if predicted is None or spec.dilation == "native":
+    if spec.on_nodes:
+        on_nodes = fidelity_on_nodes(report, played, predicted)
+        update["fidelity"] = on_nodes.model_copy(update={"notes": (*prepared.notes, *on_nodes.notes)})
+    elif predicted is None or spec.dilation == "native":
         native = fidelity_of_native(report, played, predicted)
         update["fidelity"] = native.model_copy(update={"notes": (*prepared.notes, *native.notes)})
     else:

@@ -26,11 +26,13 @@ from engine.ops.sizes import COMPUTED_BITS
 from engine.reports.verify import compare_with_reference
 from engine.runs.active_run import Pairs
 from engine.runs.attempts import Attempt, first_attempt, may_repeat, note_of
+from engine.runs.children import StartDevice, fork_device
 from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.holds import NO_LIMIT, Most, check_holds
 from engine.runs.host_kernels import known_kernels, probing, use_host_kernels
 from engine.runs.native import Simulated
+from engine.runs.on_nodes import check_on_nodes
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
@@ -61,17 +63,19 @@ def execute(
     ready_s: float = READY_S,
     most: Most = NO_LIMIT,
     plan: Plan | None = None,
+    start: StartDevice = fork_device,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
 
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
     `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
     the clock starts; `ready_s` is how long devices may take until then, and longer for many devices and
-    weights (`readiness.py`); `most` is what it may take of the machine; `plan` as for `prepare`. Raises
+    weights (`readiness.py`); `most` is what it may take of the machine; `plan` as for `prepare`;
+    `start` starts the process of a device. Raises
     `SpecError`, `PlanError`, `HostError`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        execution = _Execution(spec, watch, ready_s, most, plan, Path(folder))
+        execution = _Execution(spec, watch, ready_s, most, plan, Path(folder), start)
         return execution.run(open_network, next_command, should_stop, before_start)
 
 
@@ -92,15 +96,23 @@ class _Played(NamedTuple):
     result: RealResult
     links: list[LinkMeasurement]
     backend: str
+    notes: tuple[str, ...]
 
 
 class _Execution:
     """One real run, step by step; `timings` has the wall seconds of each, of all attempts together."""
 
     def __init__(
-        self, spec: RunSpec, watch: Watch, ready_s: float, most: Most, plan: Plan | None, folder: Path
+        self,
+        spec: RunSpec,
+        watch: Watch,
+        ready_s: float,
+        most: Most,
+        plan: Plan | None,
+        folder: Path,
+        start: StartDevice = fork_device,
     ):
-        self.spec, self.most, self.plan, self.folder = spec, most, plan, folder
+        self.spec, self.most, self.plan, self.folder, self.start = spec, most, plan, folder, start
         self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
@@ -141,8 +153,8 @@ class _Execution:
             attempt = self._begin_again(after, ready)
         self._lap("verifying")
         report = report.model_copy(update={"correctness": correctness, "timings": self.timings})
-        if note := note_of(attempt, report, result.changed_live):
-            report = _with_note(report, note)
+        for note in (*played.notes, note_of(attempt, report, result.changed_live)):
+            report = _with_note(report, note) if note else report
         kind = result.outcome.kind
         self._state(kind if kind in ("finished", "cancelled") else "failed", result.outcome.sentence)
         self.watch(ReportMade.of(report))
@@ -156,13 +168,17 @@ class _Execution:
                 f"model {spec.model.name}: weights of {spec.model.weight_bits:g} bits are only predicted: "
                 "take weight_bits 8 or 4, which runs compute with, or leave it out."
             )
+        if spec.on_nodes:
+            check_on_nodes(spec, self.start is not fork_device)
+            spec = spec.model_copy(update={"failover": "stop"})
         self._state("planning")
         importing = TorchImport()
         with self._host_times(importing) as host_times:
             prepared = prepare(spec, self.plan)
             spec = self.spec = prepared.spec
-            check_holds(spec, prepared.plan, self.most)
-            if spec.dilation != "native":  # that one takes all cores
+            if not spec.on_nodes:
+                check_holds(spec, prepared.plan, self.most)
+            if spec.is_paced:  # others take all cores
                 prepare_reference(spec, self.folder)
             can_decode(spec.weights)  # makes the tokenizer now: the first token must not wait for it
             self.watch(PlanMade.of(prepared.plan))
@@ -195,7 +211,7 @@ class _Execution:
             self._lap("calibrating")
             self._state("loading")
             known = () if spec.workload.is_open else prepared.requests
-            assignment = Assignment(spec, prepared.plan, known, network, spec.dilation != "native", results)
+            assignment = Assignment(spec, prepared.plan, known, network, spec.is_paced, results)
             supervisor = Supervisor(
                 assignment,
                 network,
@@ -206,12 +222,13 @@ class _Execution:
                 rehearsal=rehearsal_of(prepared, ready.expected, attempt),
                 expected=ready.expected if may_repeat(spec) and attempt.may_end_early else None,
                 most_dilation=attempt.most,
+                start=self.start,
             )
             result = supervisor.run()
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
             links = measured if result.links is None else result.links
-            return _Played(result, links, network.backend)
+            return _Played(result, links, network.backend, network.notes())
 
     def _begin_again(self, attempt: Attempt, ready: _Ready) -> Attempt:
         """Tell those who watch that what they have seen does not count."""

@@ -150,16 +150,40 @@ def fidelity_of_native(report: RunReport, played: Played, on_host: Simulated | N
         )
         return fidelity.model_copy(update={"notes": (note,)})
     predicted = on_host.report
+    note = "Native speed: the operations and the runtime are compared with this host's calibration."
+    caution = () if predicted.spec.profile is None else (predicted.spec.profile.caution,)
+    return _part_by_part("Native speed", fidelity, report, played, on_host, (note, *filter(None, caution)))
+
+
+def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | None) -> Fidelity:
+    """The prediction beside what boards did. There is no verdict: nothing is emulated, and a link is what the
+    network gives, whatever was drawn.
+    """
+    fidelity = Fidelity(backend=played.backend)
+    if predicted is None:
+        return fidelity
+    note = (
+        "Boards: predicted is the cluster as it is drawn, measured is what its boards and their network did."
+    )
+    return _part_by_part("Boards", fidelity, report, played, predicted, (note,))
+
+
+def _part_by_part(
+    what: str,
+    fidelity: Fidelity,
+    report: RunReport,
+    played: Played,
+    expected: Simulated,
+    notes: tuple[str, ...],
+) -> Fidelity:
+    predicted = expected.report
     for name, ended in (("run", report), ("prediction", predicted)):
         if ended.outcome.kind != "finished":
             how = f"the {name} {ended.outcome.in_words}"
-            note = f"Native speed: not compared with its prediction, because {how}."
+            note = f"{what}: not compared with its prediction, because {how}."
             return fidelity.model_copy(update={"notes": (note,)})
     error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
-    parts = native_parts(report, played.trace, on_host)
-    note = "Native speed: the operations and the runtime are compared with this host's calibration."
-    caution = () if predicted.spec.profile is None else (predicted.spec.profile.caution,)
-    notes = (note, *filter(None, caution))
+    parts = native_parts(report, played.trace, expected)
     return fidelity.model_copy(update={"latency_error": error, "native": parts, "notes": notes})
 
 

@@ -5,7 +5,6 @@ The pool manages processes and messages; plans, failures and changes are other m
 
 from __future__ import annotations
 
-import os
 import selectors
 import signal
 from collections.abc import Callable, Collection, Iterable
@@ -14,7 +13,7 @@ from typing import Any
 from engine.domain.plan import Plan
 from engine.domain.scenario import Change, LinkChange, SlowDevice
 from engine.runs.active_run import Pairs
-from engine.runs.children import Child, Message, end_all, ending_of, is_stopped, kill
+from engine.runs.children import Child, Message, end_all
 
 Fork = Callable[[int, Plan, Collection[Child]], Child]
 """Starts the process of a device with the weights that a plan gives it; the others are running already."""
@@ -95,7 +94,7 @@ class DevicePool:
         self._close_output(child)
         self._selector.unregister(child.sock)
         self._ended.append(self.children.pop(child.rank))
-        child.ending = ending_of(child.pid)
+        child.ending = child.how_ended()
         self._connected = {pair for pair in self._connected if child.rank not in pair}
 
     def connect(self, pairs: Pairs, **message: Any) -> None:
@@ -142,11 +141,11 @@ class DevicePool:
         """Kill the process of device `rank` if it still runs."""
         if rank in self.children:
             self.children[rank].killed = True
-            kill(self.children[rank].pid)
+            self.children[rank].kill()
 
     def is_stopped(self, rank: int) -> bool:
         """Whether a signal (SIGSTOP) has stopped the process of device `rank`."""
-        return rank in self.children and is_stopped(self.children[rank].pid)
+        return rank in self.children and self.children[rank].is_stopped()
 
     def is_ending(self, rank: int) -> bool:
         """Whether device `rank` was killed and its end has not been read yet."""
@@ -155,7 +154,7 @@ class DevicePool:
     def signal(self, rank: int, number: signal.Signals) -> None:
         """Send a signal to the process of device `rank` if there is one."""
         if rank in self.children:
-            os.kill(self.children[rank].pid, number)
+            self.children[rank].signal(number)
 
     def with_state(self, state: str, ranks: Iterable[int] | None = None) -> set[int]:
         """The ranks (among `ranks`) whose process last reported `state`."""

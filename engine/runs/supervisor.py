@@ -30,7 +30,7 @@ from engine.domain.scenario import CHANGE, Change, LiveCommand
 from engine.domain.trace import Mark, Span
 from engine.runs.active_run import ActiveRun, Pairs
 from engine.runs.changes import PRECISE_S, TICK_S, ChangeApplier, poll_timeout_s
-from engine.runs.children import Child, Message, fork_device
+from engine.runs.children import Child, Message, StartDevice, fork_device
 from engine.runs.conclude import RealResult
 from engine.runs.deadlock import DeadlockDetector
 from engine.runs.failover import Failover
@@ -59,8 +59,10 @@ SILENT_S = 2.0
 TRACE_DELAY_S = 0.5
 """Wall seconds that a mark may take from the device to the supervisor on a busy host."""
 
-START_LEAD_S = 0.05
-"""Wall seconds between the order to start and the start, so that every device receives the order in time."""
+START_LEAD_S, NODES_LEAD_S = 0.05, 0.5
+"""Wall seconds between the order to start and the start, so that every device receives the order in time,
+also a board, which gets it through the server.
+"""
 
 
 class Callbacks(NamedTuple):
@@ -99,6 +101,7 @@ class Supervisor:
         rehearsal: Rehearsal | None = None,
         expected: Sequence[Span | Mark] | None = None,
         most_dilation: float = math.inf,
+        start: StartDevice = fork_device,
     ):
         spec = assignment.spec
         self.network, self.calls = network, calls
@@ -107,7 +110,7 @@ class Supervisor:
             spec, assignment.plan, assignment.requests, dilation, pairs, calls.emit, calls.annotate
         )
         self.pool = pool or DevicePool(
-            lambda rank, plan, others: fork_device(
+            lambda rank, plan, others: start(
                 rank, spec.cluster.devices[rank].name, assignment._replace(plan=plan), others
             ),
             network.address,
@@ -147,7 +150,7 @@ class Supervisor:
             if run.outcome is None:
                 self._watch_lateness()
                 self.changes.apply_due()  # those at 0 s, which no rehearsal and no connecting may meet
-                run.start_wall_s = run.clock() + START_LEAD_S
+                run.start_wall_s = run.clock() + (NODES_LEAD_S if run.spec.on_nodes else START_LEAD_S)
                 run.emit(StateChanged(state="running"))
                 pool.start(run.start_wall_s, run.dilation, run.start_wall_s)
                 self._loop()

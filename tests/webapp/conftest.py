@@ -42,7 +42,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 @pytest.fixture
 def live_redis(redis_server: RedisServer) -> redis.Redis:
     """The session's Redis, without what earlier tests left in it; workers stay announced."""
-    kinds = ("run:", "ctl:", "reply:", "rate:", "storage:", "wanted:", "planning:")
+    kinds = ("run:", "ctl:", "reply:", "rate:", "storage:", "wanted:", "planning:", "node:")
     if left := [key for key in client().scan_iter() if key.startswith(kinds) or key in ("plan", "emulate")]:
         client().delete(*left)
     return client()

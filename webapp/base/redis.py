@@ -71,6 +71,12 @@ def pop(key: str, timeout_s: int) -> str | None:
     return None if answer is None else str(answer[1])
 
 
+def length(key: str) -> int:
+    """How many the list `key` has."""
+    found: Any = client().llen(key)
+    return int(found)
+
+
 def count_up(key: str, keep_s: int) -> int:
     """The next number of the counter `key`, from 1 on; it expires after `keep_s`."""
     with client().pipeline() as pipe:

@@ -24,6 +24,9 @@ from engine.domain.node_messages import (
     LARGEST_BYTES,
     PATH,
     SILENT_S,
+    NodeClosed,
+    NodeMessage,
+    NodePass,
     NodeRefused,
     NodeWelcome,
     node_message,
@@ -31,7 +34,8 @@ from engine.domain.node_messages import (
 from webapp.accounts import sockets
 from webapp.accounts.rates import rates
 from webapp.base.bodies import checked_json
-from webapp.clusters import nodes
+from webapp.base.redis import REDIS_ERRORS
+from webapp.clusters import nodes, tunnels
 from webapp.clusters.models import Node
 
 PER_MINUTE = 60
@@ -39,14 +43,27 @@ PER_MINUTE = 60
 logger = logging.getLogger(__name__)
 
 
+def read(text: str) -> NodeMessage:
+    """The message that a text is. Raises `SpecError`."""
+    if len(text) > LARGEST_BYTES:
+        raise SpecError(f"A message has {len(text):,} characters: expected at most {LARGEST_BYTES:,}.")
+    try:
+        said: Any = checked_json(text.encode())
+    except SpecError as error:
+        raise reworded(error, lambda words: words.replace("The request's body", "A message")) from None
+    return node_message(said)
+
+
 class NodeSocket(AsyncWebsocketConsumer):
     node: Node | None = None
     guard: asyncio.Task[None] | None = None
+    asked: asyncio.Task[None] | None = None
     is_over = False
 
     def __init__(self) -> None:
         super().__init__()
         self.connection = secrets.token_hex(16)
+        self.tunnels = tunnels.Ends(self.connection, self.say)
         self.heard_s = time.monotonic()
 
     async def connect(self) -> None:
@@ -66,18 +83,27 @@ class NodeSocket(AsyncWebsocketConsumer):
             await self.put_off(error)
         else:
             self.guard = asyncio.create_task(self.close_when_silent())
+            self.asked = asyncio.create_task(self.tunnels.listen())
+
+    async def say(self, text: str) -> None:
+        if not self.is_over:
+            await self.send(text_data=text)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         if self.is_over:  # it was said before the other end knew
             return
         self.heard_s = time.monotonic()
         try:
-            answer = await database_sync_to_async(self.take)(text_data or "")
+            message = read(text_data or "")
+            if isinstance(message, NodePass | NodeClosed) and message.run in self.tunnels.runs:
+                await self.tunnels.take(message)
+                return
+            answer = await database_sync_to_async(self.take)(message)
             if answer is not None:
                 await self.send(text_data=answer.model_dump_json())
         except SpecError as error:
             await self.refuse(str(error))
-        except (Error, HostError) as error:
+        except (Error, HostError, *REDIS_ERRORS) as error:
             await self.put_off(error)
 
     async def refuse(self, sentence: str) -> None:
@@ -94,20 +120,14 @@ class NodeSocket(AsyncWebsocketConsumer):
         self.is_over = True
         await self.close(code, reason)
 
-    def take(self, text: str) -> NodeWelcome | None:
-        """Check and keep one message; the answer to it. Raises `SpecError`, `HostError`, the database's
-        errors.
-        """
+    def take(self, message: NodeMessage) -> NodeWelcome | None:
+        """Keep one message; the answer to it. Raises `SpecError`, `HostError`, the database's errors."""
         assert self.node is not None, "a token has opened the connection"
         if rates.spend(f"node {self.node.pk}", PER_MINUTE, time.monotonic()):
             raise SpecError(f"Board {self.node.name} says more than {PER_MINUTE} things in a minute.")
-        if len(text) > LARGEST_BYTES:
-            raise SpecError(f"A message has {len(text):,} characters: expected at most {LARGEST_BYTES:,}.")
-        try:
-            said: Any = checked_json(text.encode())
-        except SpecError as error:
-            raise reworded(error, lambda words: words.replace("The request's body", "A message")) from None
-        return nodes.heard(self.node, self.connection, node_message(said))
+        if isinstance(message, NodePass | NodeClosed):
+            return None  # of a run that is over
+        return nodes.heard(self.node, self.connection, message)
 
     async def close_when_silent(self) -> None:
         while (left_s := self.heard_s + SILENT_S - time.monotonic()) > 0:
@@ -118,6 +138,10 @@ class NodeSocket(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.guard is not None:
             self.guard.cancel()
+        if self.asked is not None:
+            self.asked.cancel()
+            await asyncio.wait([self.asked])
+            await self.tunnels.end()
         if self.node is not None:
             await database_sync_to_async(nodes.hung_up)(self.node, self.connection)
 

@@ -21,6 +21,7 @@ from ninja.responses import Status
 from pydantic import Field
 
 import topologies
+from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.node_messages import (
     MOST_CLOCK_S,
@@ -28,7 +29,6 @@ from engine.domain.node_messages import (
     NodeBeat,
     NodeHello,
     NodeMeasured,
-    NodeMessage,
     NodeWelcome,
 )
 from engine.domain.units import human_s
@@ -157,7 +157,7 @@ def is_connected(node: Node) -> bool:
 
 
 # What nodes say -----------------------------------------------------------------------------------
-def heard(node: Node, connection: str, message: NodeMessage) -> NodeWelcome | None:
+def heard(node: Node, connection: str, message: NodeHello | NodeBeat | NodeMeasured) -> NodeWelcome | None:
     """Keep what a node has said on the connection of this name; the answer, if there is one. Raises
     `SpecError` for what is wrong, and on a connection that is no longer the node's.
     """
@@ -208,6 +208,30 @@ def devices() -> Sequence[topologies.DevicePreset]:
 def _device(node: Node) -> topologies.DevicePreset | None:
     if node.device is None:
         return None
-    row = node.device | {"name": node.name, "title": f"{node.name}: {node.device.get('title', '')}"}
+    row = node.device | {
+        "name": node.name,
+        "node": node.name,
+        "title": f"{node.name}: {node.device.get('title', '')}",
+    }
     device: topologies.DevicePreset = topologies.DevicePreset.model_validate(row)
     return device
+
+
+# Runs on them -------------------------------------------------------------------------------------
+def boards_of(cluster: ClusterSpec) -> list[Node]:
+    """The boards that the devices of a cluster are, in their order. Raises `SpecError` for one that is
+    unknown or away.
+    """
+    known = {node.name: node for node in Node.objects.defer("profile")}
+    return [_present(device, known.get(device.node)) for device in cluster.devices]
+
+
+def _present(device: DeviceSpec, node: Node | None) -> Node:
+    if node is None:
+        why = f"device {device.name} is bound to the board {device.node}, which this server does not know"
+        raise SpecError(f"{why}: add it on the page Machines.", [("cluster", why)])
+    if not is_connected(node):
+        seen = f"was last seen at {node.seen_at:%Y-%m-%d %H:%M} UTC" if node.seen_at else "has never joined"
+        why = f"the board {node.name} of device {device.name} is away: it {seen}"
+        raise SpecError(f"{why}: start edgeloom node there.", [("cluster", why)])
+    return node

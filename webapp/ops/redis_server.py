@@ -35,7 +35,7 @@ EVERY_WORKERS_KEYS = ("storage:*", "run:*", "wanted:*", "_kombu.binding_deadline
 KEYS = {
     "plan": ("reply:*", "expected:*", "assess*", "ticket:*"),
     "points": (),
-    "emulate": ("ctl:*", "machine:*", "calibrate:*"),
+    "emulate": ("ctl:*", "machine:*", "calibrate:*", "node:*"),
 }
 """What else a worker of a queue reads or writes: answers, commands of people, who asked for a calibration."""
 

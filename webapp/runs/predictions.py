@@ -84,12 +84,12 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
 def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:
     """Cores with which a run keeps the dilation that it asks for, by its prediction without disturbances.
 
-    One where the dilation is chosen for the worker's cores; at native speed, one for each worker of the
-    cluster. `profile` has the times of a core, unless the run has them. Of a long run, only the beginning is
-    predicted, as much as takes `SIMULATE_S`.
+    One where the dilation is chosen for the worker's cores, or boards compute; at native speed, one for each
+    worker of the cluster. `profile` has the times of a core, unless the run has them. Of a long run, only the
+    beginning is predicted, as much as takes `SIMULATE_S`.
     """
     spec = prepared.spec
-    if spec.dilation == "auto":
+    if spec.dilation == "auto" or spec.on_nodes:
         return 1
     if spec.dilation == "native":
         return len(spec.cluster.workers)

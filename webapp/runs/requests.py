@@ -12,12 +12,14 @@ from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, QuantisedBits, com
 from engine.domain.spec import RunSettings, RunSpec, WeightsRef
 from engine.domain.values import Fraction, Value, Whole
 from engine.models.inputs.pictures import of_base64
+from engine.runs.on_nodes import check_on_nodes
 from engine.strategies.registry import STRATEGIES, origin_of, strategy
 from topologies.layout import enabled
 from webapp.base import budgets
 from webapp.base.files import read_picture
 from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
+from webapp.clusters.nodes import boards_of
 
 
 class Pair(Value):
@@ -77,6 +79,9 @@ def spec_of(request: RunRequest) -> RunSpec:
         method=origin_of(request.strategy),
         **settings_of(request) | {"workload": workload},
     )
+    if spec.on_nodes:
+        check_on_nodes(spec)
+        boards_of(cluster)
     budgets.check_prediction(spec)
     return spec
 

@@ -36,6 +36,7 @@ from topologies.left_out import left_out
 from webapp.base.redis import REDIS_ERRORS
 from webapp.celery import app
 from webapp.clusters.model_library import Reachable, with_local_weights, without_place
+from webapp.clusters.tunnels import tunnels_of
 from webapp.jobs import answers, lease, workers
 from webapp.jobs.announcement import Announcement, Holder
 from webapp.jobs.calibrating import MachineCalibration
@@ -160,7 +161,8 @@ def emulate_run(run: Run, me: workers.Identity, hand_over: HandOver = lambda: No
         try:
             with commands, stopped_with_the_worker(run_id, commands):
                 spec = with_local_weights(read_spec(run.spec, f"The spec of {run}").needed())
-                report = emulate(spec, watch, commands.queue, services.plan_of(run))
+                boards = tunnels_of(spec.cluster, run_id) if spec.on_nodes else None
+                report = emulate(spec, watch, commands.queue, services.plan_of(run), boards)
             recording.keep(owner, publisher, without_place(report))
         except lease.Lost as lost:
             logger.warning("%s", lost)

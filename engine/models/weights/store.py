@@ -127,7 +127,7 @@ class InBits:
         self.source = source
 
     def read(self, model: ModelSpec, part: TensorPart) -> Tensor:
-        read = _read(self.source, model, part, bits_of(model, Slice(layer=-1, part="embed")))
+        read = read_part(self.source, model, part, bits_of(model, Slice(layer=-1, part="embed")))
         return read.restored() if isinstance(read, Packed) else read
 
 
@@ -137,10 +137,10 @@ def load(model: ModelSpec, ref: WeightsRef, piece: Slice, seed: int) -> dict[str
     Raises `SpecError` for bad files, `PlanError` for a slice that the model does not have.
     """
     source, bits = source_of(ref, seed), bits_of(model, piece)
-    return {part.key: _read(source, model, part, bits) for part in tensor_parts(model, piece)}
+    return {part.key: read_part(source, model, part, bits) for part in tensor_parts(model, piece)}
 
 
-def _read(source: Source, model: ModelSpec, part: TensorPart, bits: Bits) -> Tensor:
+def read_part(source: Source, model: ModelSpec, part: TensorPart, bits: Bits) -> Tensor:
     """The tensor `part` of a source. Of a matrix in 8 or 4 bits whole rows are read, because their numbers
     share scales.
     """
@@ -170,10 +170,12 @@ class WeightStore:
         seed: int,
         shared: Path | None = None,
         draft_ref: WeightsRef | None = None,
+        source: Source | None = None,
     ):
         self.model, self.ref, self.seed, self.shared = model, ref, seed, shared
         self.draft_ref = draft_ref or WeightsRef()
         self.draft = DraftWeights(self)
+        self.source = source  # in place of `ref`
         self.held: dict[Slice, Mapping[str, Tensor]] = {}
         self.views: dict[Slice, Mapping[str, Tensor]] = {}
         self.found: dict[Any, Any] = {}  # what operations have looked up
@@ -190,13 +192,13 @@ class WeightStore:
         model, ref, shared = self._model_of(piece), self.ref, self.shared
         if piece.draft:  # its tensors have the same names
             ref, shared = self.draft_ref, None
-        source, tensors = source_of(ref, self.seed, shared), {}
+        source, tensors = self.source or source_of(ref, self.seed, shared), {}
         bits = bits_of(model, piece)
         for part in tensor_parts(model, piece):
             identity = (part.name, part.start, part.stop, bits, piece.draft)
             tensor = self.by_name.get(identity)
             if tensor is None:
-                tensor = _read(source, model, part, bits)
+                tensor = read_part(source, model, part, bits)
                 self.by_name[identity] = tensor
             tensors[part.key] = tensor
         return tensors

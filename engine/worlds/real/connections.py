@@ -16,6 +16,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from engine.program.frames import FRAME_HEADER_BYTES, FrameHeader
+from engine.worlds.real.gate import Gate, open_gate
 
 SEND_BUFFER_BYTES = 128 * 1024
 USER_TIMEOUT_S = 10.0
@@ -67,8 +68,14 @@ class SendConnection:
     A message's `done(wall time)` is called when the kernel has taken its last byte.
     """
 
-    def __init__(self, rank: int, address: tuple[str, int], in_flight_bytes: int = 0):
+    def __init__(self, rank: int, address: tuple[str, int], in_flight_bytes: int = 0, key: bytes = b""):
         self.sock = socket.create_connection(address, timeout=CONNECT_TIMEOUT_S)
+        if key:
+            try:
+                open_gate(self.sock, key, rank)
+            except OSError:
+                self.sock.close()
+                raise
         self.sock.sendall(HELLO.pack(rank) + bytes(WARM_UP_BYTES))
         tune(self.sock, in_flight_bytes)
         self.backlog: deque[tuple[memoryview, Callable[[float], None] | None]] = deque()
@@ -135,11 +142,13 @@ class SendConnection:
 class ReceiveConnection:
     """The connection on which one peer sends to this device: a greeting and warm-up bytes, then frames.
 
-    `src` is the peer's rank, -1 before its greeting; `last_byte_s` the wall time of its last byte.
+    `src` is the peer's rank, -1 before its greeting; `last_byte_s` the wall time of its last byte. `proven`
+    is the rank that it has proved to be, if it had to (`gate.py`): a greeting with another ends it.
     """
 
-    def __init__(self, sock: socket.socket):
+    def __init__(self, sock: socket.socket, proven: int | None = None):
         tune(sock)
+        self.proven = proven
         self.sock = sock
         self.src = -1
         self.last_byte_s = time.monotonic()
@@ -204,7 +213,10 @@ class ReceiveConnection:
     def _complete(self) -> Incoming | None:
         message = None
         if self.src < 0:
-            (self.src,) = HELLO.unpack_from(self.data)
+            (src,) = HELLO.unpack_from(self.data)
+            if self.proven not in (None, src):
+                self.sock.shutdown(socket.SHUT_RDWR)
+            self.src = src if self.proven is None else self.proven
         elif self.header is None:
             self.header = FrameHeader.unpack(self.data)
             self._expect(self.header.body_bytes)
@@ -220,13 +232,15 @@ class ReceiveConnection:
 class Connections:
     """All sockets of one device, and a way for its other threads to wake its main thread.
 
-    What had arrived at wall time `served_s` has been read, and all pings in it are answered.
+    What had arrived at wall time `served_s` has been read, and all pings in it are answered. With a `key`
+    only peers that have it are connected.
     """
 
-    def __init__(self, rank: int, address: str):
-        self.rank = rank
-        self.listener = socket.create_server((address, 0), backlog=128)
-        self.listener.setblocking(False)
+    def __init__(self, rank: int, address: str, key: bytes = b""):
+        self.rank, self.key = rank, key
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.listener = socket.create_server((address, 0), family=family, backlog=128)
+        self.listener.setblocking(bool(key))
         self.port: int = self.listener.getsockname()[1]
         self.addresses: dict[int, tuple[str, int]] = {}
         self.user_timeout_s = 0.0  # wall; 0: the kernel's default, about 15 minutes
@@ -237,12 +251,13 @@ class Connections:
         self._woken, self._waker = socket.socketpair()
         self._woken.setblocking(False)
         self._waker.setblocking(False)
+        self.gate = Gate(self.listener, key, self.wake) if key else None
 
     def open(self, peer: int) -> bool:
         """Connect to `peer`, whose address is in `addresses`; False if it cannot be reached."""
         try:
             in_flight_bytes = self.in_flight_bytes.get(peer, 0)
-            connection = SendConnection(self.rank, self.addresses[peer], in_flight_bytes)
+            connection = SendConnection(self.rank, self.addresses[peer], in_flight_bytes, self.key)
         except OSError:
             return False
         connection.set_user_timeout(self.user_timeout_s)
@@ -338,7 +353,8 @@ class Connections:
 
     def _watched(self) -> list[socket.socket]:
         """The sockets from which something may come."""
-        return [self.listener, self._woken, *(connection.sock for connection in self.receiving)]
+        listeners = [] if self.gate else [self.listener]
+        return [*listeners, self._woken, *(connection.sock for connection in self.receiving)]
 
     def wait(self, timeout_s: float) -> tuple[list[Incoming], list[int]]:
         """Wait up to `timeout_s` for something to happen: complete messages, and peers that have closed.
@@ -362,6 +378,7 @@ class Connections:
         for sock in readable:
             if sock is self._woken:
                 self._woken.recv(4096)
+                self._let_in()
             elif sock is self.listener:
                 self.receiving.append(ReceiveConnection(self.listener.accept()[0]))
             else:
@@ -372,6 +389,11 @@ class Connections:
         messages = self._answer_pings(messages)
         self.served_s = begun_s
         return messages, closed
+
+    def _let_in(self) -> None:
+        """Receive from those that have proved to be of this run."""
+        while self.gate is not None and not self.gate.admitted.empty():
+            self.receiving.append(ReceiveConnection(*self.gate.admitted.get()))
 
     def _answer_pings(self, messages: list[Incoming]) -> list[Incoming]:
         """Answer the pings among `messages` with pongs; return the other messages."""

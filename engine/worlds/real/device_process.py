@@ -29,6 +29,7 @@ from engine.worlds.real.control_socket import ControlSocket
 from engine.worlds.real.trace_writer import TraceWriter
 
 if TYPE_CHECKING:
+    from engine.models.weights.store import Source
     from engine.worlds.real.device import RealDevice
     from engine.worlds.real.loop import ControlMessage
 
@@ -44,6 +45,12 @@ class Assignment(NamedTuple):
     network: Network
     paced: bool
     results: Path
+    source: Source | None = None
+    """Where the weights are read from, in place of what `spec` names."""
+    key: bytes = b""
+    """What the devices prove to each other that they have, where others may reach them."""
+    alone: bool = False
+    """Whether this device's machine runs no other device of the run."""
 
 
 def device_process(rank: int, assignment: Assignment, sock: socket.socket, parent: int) -> None:
@@ -99,14 +106,15 @@ def _run_device(rank: int, assignment: Assignment, control: ControlSocket) -> No
     keep_freed_memory()
     sys.setswitchinterval(5e-4)
     trace = TraceWriter(control, holds=not assignment.paced and not spec.scenario.changes)
-    weights = WeightStore(spec.model, spec.weights, spec.seed, assignment.results, spec.draft_weights)
+    stores = (assignment.results, spec.draft_weights, assignment.source)
+    weights = WeightStore(spec.model, spec.weights, spec.seed, *stores)
     held = frozenset(link for link in range(len(spec.cluster.links)) if network.holds_delay(link))
-    connections = Connections(rank, network.address(rank))
+    connections = Connections(rank, network.address(rank), assignment.key)
     control.on_message, control.served_s = connections.wake, lambda: connections.served_s
     kind = RealDevice if assignment.paced else NativeDevice
     device = kind(rank, spec, plan, trace.emit, weights, assignment.paced, held, connections, control)
     if isinstance(device, NativeDevice):
-        device.polls = keep_a_core(rank, spec.cluster.workers)
+        device.polls = keep_a_core(rank, (rank,) if assignment.alone else spec.cluster.workers)
     connections.in_flight_bytes = {dst: device.paths.in_flight_bytes(dst) for dst in device.paths.paths}
     control.send({"type": "listening", "port": connections.port})
     control.say(f"Process {os.getpid()} listens on {network.address(rank)}, port {connections.port}.")

@@ -99,12 +99,13 @@ class _Use(NamedTuple):
 def choose_dilation(
     spec: RunSpec, trace: Sequence[Span | Mark], cores: int | None = None, host: HostProfile = CAUTIOUS
 ) -> float:
-    """D for `spec`, predicted to run as `trace`: its own number, 1 for native, else the smallest that fits.
+    """D for `spec`, predicted to run as `trace`: its own number, 1 for a run that is not paced, else the
+    smallest that fits.
 
     `cores` is the number this process may use, unless given; `host` has the times of this machine, unless
     the run has them.
     """
-    if spec.dilation == "native":
+    if not spec.is_paced:
         return 1.0
     if not isinstance(spec.dilation, str):
         return spec.dilation

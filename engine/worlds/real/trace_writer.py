@@ -21,6 +21,9 @@ FLUSH_S = 0.025
 CALM_FLUSH_S = 0.1
 """The same where the spans are held: what the thread does takes time from the program."""
 
+MOST_ITEMS = 10_000
+"""In one message: what is held until the end of a long run is a hundred megabytes."""
+
 SIGN_S = 1.0
 """Wall seconds without a message after which the process says that it is alive."""
 
@@ -57,8 +60,10 @@ class TraceWriter(threading.Thread):
     def flush(self) -> None:
         """Send what is in the buffer, by this thread or by one that is sending already."""
         with self.flushing:
-            batch = [self.buffer.popleft() for _ in range(len(self.buffer))]
-            if batch:
+            left = len(self.buffer)
+            while left:
+                batch = [self.buffer.popleft() for _ in range(min(left, MOST_ITEMS))]
+                left -= len(batch)
                 self._send({"type": "trace", "items": to_json(batch)})
 
     def _send(self, message: ControlMessage) -> None:

@@ -5,6 +5,7 @@ import math
 import os
 import socket
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -38,6 +39,7 @@ class FakeLines:
         self.waiting = deque(received)
         self.sent: list[dict[str, object]] = []
         self.closed = self.broken = False
+        self.sockets: list[socket.socket] = []
 
     def receive(self, timeout_s: float) -> list[dict[str, object]]:
         if not self.waiting:
@@ -45,7 +47,7 @@ class FakeLines:
             return []
         return self.waiting.popleft()
 
-    def send(self, message: dict[str, object]) -> None:
+    def send(self, message: dict[str, object], sockets: Sequence[socket.socket] = ()) -> None:
         if self.broken:
             raise BrokenPipeError
         self.sent.append(message)
@@ -100,7 +102,7 @@ def test_a_run_has_the_time_to_get_ready_and_the_memory_that_its_starter_says(
         first = {"spec": spec().model_dump(mode="json"), "memory_bytes": 5, "start_s": 9.0}
         Session(FakeLines([first])).run()  # type: ignore[arg-type]
     most = Most(5, 8192, 9.0, len(os.sched_getaffinity(0)))
-    assert [arguments[-3:] for arguments in given] == [(120.0, most, None), (7.0, most, None)]
+    assert [arguments[-4:-1] for arguments in given] == [(120.0, most, None), (7.0, most, None)]
 
 
 def test_a_run_that_was_planned_before_takes_that_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +113,7 @@ def test_a_run_that_was_planned_before_takes_that_plan(monkeypatch: pytest.Monke
     with pytest.raises(RunError):
         made.run(spec(), plan)
     Session(FakeLines(json.loads(json.dumps(made.lines.sent)))).run()  # type: ignore[arg-type]
-    assert given[0][-1] == plan and type(given[0][-1].layout) is type(plan.layout)  # type: ignore[attr-defined]
+    assert given[0][-2] == plan and type(given[0][-2].layout) is type(plan.layout)  # type: ignore[attr-defined]
 
 
 def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

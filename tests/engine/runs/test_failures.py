@@ -219,7 +219,7 @@ def test_a_run_that_must_stop_at_a_failure_ends():
 
 @pytest.mark.parametrize(("killed", "why"), [(False, " (its process ended with status 3)"), (True, "")])
 def test_a_run_says_how_a_process_ended_that_nobody_killed(monkeypatch, killed, why):
-    monkeypatch.setattr("engine.runs.pool.ending_of", lambda pid: "its process ended with status 3")
+    monkeypatch.setattr("engine.runs.children.ending_of", lambda pid: "its process ended with status 3")
     case = Case(failover="stop")
     if killed:
         case.pool.kill(2)

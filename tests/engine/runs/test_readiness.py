@@ -7,7 +7,7 @@ import re
 import pytest
 
 from engine.runs import readiness
-from engine.runs.late import processor_s
+from engine.runs.children import processor_s
 from engine.runs.predict import prepare
 from engine.runs.readiness import ready_limit_s
 from tests.support.fake_devices import small_spec

@@ -74,7 +74,7 @@ def test_a_run_is_predicted_and_emulated_with_the_plan_that_was_made_when_it_was
     assert run.prediction is not None and run.prediction["plan"] == made.model_dump(mode="json")
     given: list[Any] = []
 
-    def emulated(spec: RunSpec, watch: Any, commands: Any, plan: Plan | None) -> RunReport:
+    def emulated(spec: RunSpec, watch: Any, commands: Any, plan: Plan | None, boards: Any) -> RunReport:
         given.append(plan)
         return predict(spec, plan=plan)
 

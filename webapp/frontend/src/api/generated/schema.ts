@@ -455,7 +455,7 @@ export interface components {
             outcome: string;
             valid: boolean | null;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         ComparisonOut: {
             baseline: number;
@@ -602,6 +602,7 @@ export interface components {
             memory_bytes: number;
             message_overhead_s: number;
             name: string;
+            node?: string | "";
             on_chip_weight_bytes: number | null;
             op_overhead_s: number;
             price_source?: string;
@@ -752,7 +753,7 @@ export interface components {
             tables: components["schemas"]["Table"][];
             title: string;
             where: string[];
-            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native" | "nodes")[];
             zipped: string[][];
         };
         ExperimentEdit: {
@@ -832,7 +833,7 @@ export interface components {
             points: number;
             repeats: number;
             title: string;
-            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native" | "nodes")[];
         };
         ExpertsLayout: {
             experts: number[];
@@ -911,7 +912,7 @@ export interface components {
             series: string;
             title: string;
             where: string[];
-            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native" | "nodes")[];
             x: string;
         };
         FigureData: {
@@ -955,7 +956,7 @@ export interface components {
             where: string;
             why: string;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         Filters: {
             cluster?: string | null;
@@ -1242,7 +1243,7 @@ export interface components {
             label: string;
             same_as: string;
             spots: components["schemas"]["Spot"][];
-            world: ("predicted" | "calculated" | "emulated" | "native") | "published";
+            world: ("predicted" | "calculated" | "emulated" | "native" | "nodes") | "published";
         };
         LinearScaling: {
             factor: number;
@@ -2016,7 +2017,7 @@ export interface components {
             unit: string;
             where: string;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         QuantisedLayout: {
             /** @enum {integer} */
@@ -2075,7 +2076,7 @@ export interface components {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation?: number | ("auto" | "native");
+            dilation?: number | ("auto" | "native" | "nodes");
             draft_model?: string | null;
             /** @enum {string} */
             failover?: "replan" | "stop";
@@ -2144,7 +2145,7 @@ export interface components {
             with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         Reproductions: {
             experiments: components["schemas"]["ExperimentSummary"][];
@@ -2230,7 +2231,7 @@ export interface components {
             state: "waiting" | "running" | "done" | "failed" | "problem";
             wall_s: number | null;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         RowsOut: {
             cursor: number;
@@ -2332,13 +2333,13 @@ export interface components {
             with_best_planner_s: number | null;
             without_replan: components["schemas"]["Outcome"] | null;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         RunRequest: {
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation?: number | ("auto" | "native");
+            dilation?: number | ("auto" | "native" | "nodes");
             draft_model?: string | null;
             /** @enum {string} */
             failover?: "replan" | "stop";
@@ -2401,7 +2402,7 @@ export interface components {
         RunSpec: {
             cluster: components["schemas"]["ClusterSpec"];
             compute_model: ("roofline" | "serial" | "measured" | "flops") | null;
-            dilation: number | ("auto" | "native");
+            dilation: number | ("auto" | "native" | "nodes");
             draft_weights?: components["schemas"]["WeightsRef"];
             /** @enum {string} */
             failover: "replan" | "stop";
@@ -2765,7 +2766,7 @@ export interface components {
             /** @enum {string} */
             verdict: "same" | "differs" | "not repeated" | "no interval";
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         StudyOrigin: {
             environment: {
@@ -2812,7 +2813,7 @@ export interface components {
             statistic: "mean" | "median" | "min" | "max" | "std" | "interval";
             title: string;
             where: string[];
-            worlds: ("predicted" | "calculated" | "emulated" | "native")[];
+            worlds: ("predicted" | "calculated" | "emulated" | "native" | "nodes")[];
         };
         TableCell: {
             best: boolean;
@@ -3012,7 +3013,7 @@ export interface components {
             verdict: "holds" | "holds in direction" | "does not hold" | "not known";
             where: string;
             /** @enum {string} */
-            world: "predicted" | "calculated" | "emulated" | "native";
+            world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         VisionSpec: {
             crop: boolean;

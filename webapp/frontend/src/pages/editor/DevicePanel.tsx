@@ -71,6 +71,18 @@ export function DevicePanel({ devices, readOnly, errors }: Props) {
             />
           </>
         )}
+        {!many && (
+          <TextInput
+            label="Board"
+            description="Its name on the page Machines; empty: a drawn device"
+            size="xs"
+            value={first.node ?? ''}
+            disabled={readOnly}
+            error={errors.node}
+            data-testid="device-node"
+            onChange={(event) => set({ node: event.currentTarget.value }, 'node')}
+          />
+        )}
         <SegmentedControl
           size="xs"
           value={devices.every((device) => device.role === first.role) ? first.role : ''}

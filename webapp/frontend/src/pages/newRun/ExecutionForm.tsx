@@ -3,6 +3,8 @@ import type { Draft } from '@/run/request/draft';
 
 interface Props {
   draft: Draft;
+  /** Whether every device of the cluster is a board. */
+  bound: boolean;
   set: (patch: Partial<Draft>) => void;
   errorOf: (path: string) => string | undefined;
 }
@@ -10,6 +12,7 @@ interface Props {
 const ABOUT: Record<Draft['dilationKind'], string> = {
   auto: 'As many real seconds per virtual second as this machine needs to keep the pace of the devices.',
   native: 'No pacing: operations take what this machine needs. Measures the runtime itself.',
+  nodes: 'Each device runs on its board, as fast as that is, over the network between them.',
   fixed: 'Real seconds per virtual second.',
 };
 
@@ -21,13 +24,17 @@ export function executionText(draft: Draft): string {
       : draft.dilationKind === 'native'
         ? 'native'
         : 'automatic';
-  const after = draft.failover === 'replan' ? 'plan again after a failure' : 'end at a failure';
+  const world = draft.dilationKind === 'nodes' ? 'on the boards' : `dilation ${dilation}`;
+  const after =
+    draft.failover === 'replan' && draft.dilationKind !== 'nodes'
+      ? 'plan again after a failure'
+      : 'end at a failure';
   const limit = draft.tokenLimit_s ? `, ${draft.tokenLimit_s} s per token at most` : '';
-  return `dilation ${dilation}, seed ${draft.seed}, ${after}${limit}`;
+  return `${world}, seed ${draft.seed}, ${after}${limit}`;
 }
 
 /** How the run is executed: dilation, compute model, seed, failover and limits. */
-export function ExecutionForm({ draft, set, errorOf }: Props) {
+export function ExecutionForm({ draft, bound, set, errorOf }: Props) {
   return (
     <>
       <SimpleGrid cols={2} spacing="md">
@@ -44,6 +51,9 @@ export function ExecutionForm({ draft, set, errorOf }: Props) {
               { value: 'auto', label: 'Automatic' },
               { value: 'fixed', label: 'Fixed' },
               { value: 'native', label: 'Native' },
+              ...(bound || draft.dilationKind === 'nodes'
+                ? [{ value: 'nodes', label: 'On the boards' }]
+                : []),
             ]}
             data-testid="dilation-kind"
           />

@@ -58,6 +58,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const advised = useAdvice(pair && request && { ...pair, workload: request.workload });
   const prediction = usePrediction(request);
   const byHand = draft.params[draft.strategy]?.plan ?? null;
+  const bound = cluster !== undefined && cluster.devices.every((device) => device.node);
   const own = usePrediction(request && byHand ? withoutPlan(request) : null);
   const start = useChange('runs', startRun);
   const set = (patch: Partial<Draft>) => {
@@ -189,8 +190,8 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         >
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </FoldedSection>
-        <FoldedSection {...state('Execution')} about={executionText(draft)}>
-          <ExecutionForm draft={draft} set={set} errorOf={errorOf} />
+        <FoldedSection {...state('Execution')} about={executionText(draft)} key={`${bound}`} open={bound}>
+          <ExecutionForm draft={draft} bound={bound} set={set} errorOf={errorOf} />
         </FoldedSection>
         <FoldedSection {...state('Labels')} about="name, tags and notes, to find the run again">
           <LabelsForm draft={draft} set={set} errorOf={errorOf} />

@@ -21,8 +21,10 @@ export function NativeTable({ report }: { report: RunReport }) {
   if (parts.length === 0) return null;
   return (
     <Panel
-      title="Native speed"
-      about="Nothing was paced: measured beside the prediction for this host"
+      title={report.world === 'nodes' ? 'On the boards' : 'Native speed'}
+      about={`Nothing was paced: measured beside the prediction for ${
+        report.world === 'nodes' ? 'the cluster as it is drawn' : 'this host'
+      }`}
       testId="native-table"
       flush
     >

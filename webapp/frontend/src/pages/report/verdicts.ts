@@ -89,11 +89,14 @@ function modelLines({ model_error_mean, model_error_p95 }: Fidelity): string[] {
   return [`Operation times differ from the device model by ${mean} on average${atMost(p95)}.`];
 }
 
-function latencyLines({ latency_error, latency_limit }: Fidelity): string[] {
+function latencyLines({ latency_error, latency_limit, backend }: Fidelity): string[] {
   if (latency_error === null) return [];
   const off = errorText(Math.abs(latency_error));
   const where = off === NONE ? 'equals' : `is ${off} ${latency_error < 0 ? 'below' : 'above'}`;
-  if (latency_limit === null) return [`The latency ${where} its prediction for this host.`];
+  if (latency_limit === null)
+    return [
+      `The latency ${where} its prediction for ${backend === 'boards' ? 'the drawn cluster' : 'this host'}.`,
+    ];
   return [`The latency ${where} its prediction; the limit is ${errorText(latency_limit)}.`];
 }
 
@@ -121,7 +124,7 @@ function linkLines({ link_error_max, backend }: Fidelity): string[] {
   const lines: string[] = [];
   if (link_error_max !== null)
     lines.push(`Every measured link carries its set rate to within ${errorText(link_error_max)}.`);
-  if (backend) lines.push(`Links are shaped by ${backend}.`);
+  if (backend && backend !== 'boards') lines.push(`Links are shaped by ${backend}.`);
   return lines;
 }
 

@@ -123,7 +123,7 @@ export interface Draft {
   requests: number;
   arrivals: Arrivals;
   scenario: Scenario;
-  dilationKind: 'auto' | 'native' | 'fixed';
+  dilationKind: 'auto' | 'native' | 'nodes' | 'fixed';
   dilation: number;
   computeModel: ComputeModel | null;
   failover: Failover;

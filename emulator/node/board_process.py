@@ -1,0 +1,265 @@
+"""A run's process on a board, started by the node (`runs.py`).
+
+Its socket leads through the server to the run's supervisor. It answers questions on this board, fetches the
+slices of the plan, and forks the one thing that it runs, our device process. It ends with the connection, and
+removes what the run has left.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any, BinaryIO
+
+from emulator.node.links import be_probed, probe
+from emulator.node.slice_cache import SliceCache
+from emulator.session.wire import JsonLines
+from engine.domain.cache_directory import cache_directory
+from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.network import LoopbackNetwork
+from engine.domain.parent import end_with
+from engine.domain.plan import Plan
+from engine.domain.spec import RunSpec
+from engine.domain.workload import Request
+from engine.experiments.execution.version import code_version
+from engine.runs.children import Child, fork_device
+from engine.runs.fits import available_bytes
+from engine.worlds.real.device_process import Assignment
+
+PIECE_BYTES = 1 << 18
+ALIVE_S = 1.0
+SERVER_S = 60.0
+"""How long it waits for a piece of the weights."""
+
+Message = dict[str, Any]
+
+
+class Here(LoopbackNetwork):
+    """This board as the network of its device process: it listens at one address."""
+
+    def __init__(self, spec: RunSpec, address: str):
+        super().__init__(spec.cluster)
+        self.listens_at = address
+
+    def address(self, rank: int) -> str:
+        return self.listens_at
+
+
+class HungUp(Exception):
+    """The run is over for this board: its connection has ended."""
+
+
+class BoardProcess:
+    def __init__(self, lines: JsonLines, address: str, cache_bytes: int, memory_bytes: int):
+        self.lines, self.address = lines, address
+        self.cache = SliceCache(cache_bytes, self.log)
+        self.memory_bytes = min(memory_bytes, available_bytes())
+        self.waiting: list[Message] = []
+        self.probes: list[threading.Thread] = []
+        self.child: Child | None = None
+
+    def run(self, results: Path) -> None:
+        """Serve the supervisor until it hangs up."""
+        with contextlib.suppress(HungUp):
+            try:
+                while self.child is None:
+                    self._handle(self._next(), results)
+                self._serve(self.child, results)
+            except EdgeLoomError as error:
+                self.lines.send({"type": "refused", "sentence": str(error)})
+                while True:  # until the run has read it
+                    self._next()
+
+    def log(self, line: str) -> None:
+        self.lines.send({"type": "log", "lines": [line]})
+
+    def _next(self, timeout_s: float = 1e6) -> Message:
+        until_s = time.monotonic() + timeout_s
+        while not self.waiting:
+            if self.lines.closed:
+                raise HungUp
+            if time.monotonic() > until_s:
+                raise RunError(f"The server has said nothing for {timeout_s:.0f} s.")
+            self.waiting += self.lines.receive(ALIVE_S)
+        return self.waiting.pop(0)
+
+    def _handle(self, message: Message, results: Path) -> None:
+        match message["type"]:
+            case "who":
+                free = {"available_bytes": self.memory_bytes, "address": self.address}
+                self.lines.send({"type": "hello", "version": code_version(on_shapes=False), **free})
+            case "clock":
+                self.lines.send({"type": "clock", "at_s": time.monotonic()})
+            case "be_probed":
+                port, thread = be_probed(self.address, bytes.fromhex(message["key"]))
+                self.probes.append(thread)
+                self.lines.send({"type": "probing", "port": port})
+            case "probe":
+                key = bytes.fromhex(message["key"])
+                found = probe(message["address"], message["port"], key)
+                self.lines.send({"type": "probed", **found._asdict()})
+            case "assign":
+                self._assign(message, results)
+            case "exit":
+                raise HungUp
+
+    def _assign(self, message: Message, results: Path) -> None:
+        spec = RunSpec.parse(message["spec"], "the run")
+        if spec.method is not None:
+            raise RunError(f"{spec.strategy} is a method from outside: a board takes no code.")
+        plan = Plan.parse(message["plan"], "the plan")
+        requests = tuple(Request.parse(request, "a request") for request in message["requests"])
+        paths = self.cache.fetch([(digest, size) for digest, size in message["files"]], self._ask)
+        source = None
+        if spec.weights.kind == "directory":
+            from emulator.session.slices import SliceFiles
+
+            source = SliceFiles(paths)
+        for thread in self.probes:  # a process with threads should not be forked
+            thread.join()
+        _take_at_most(self.memory_bytes)
+        _have_clock_of_server(message["ahead_s"])
+        key = bytes.fromhex(message["key"])
+        here = Here(spec, self.address)
+        given = Assignment(spec, plan, requests, here, False, results, source, key, alone=True)
+        rank = message["rank"]
+        self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
+
+    def _ask(self, digest: str, start: int) -> str:
+        self.lines.send({"type": "need", "digest": digest, "start": start})
+        while True:
+            message = self._next(SERVER_S)
+            match message["type"]:
+                case "piece" if (message["digest"], message["start"]) == (digest, start):
+                    return str(message["data"])
+                case "ping":
+                    self.lines.send({"type": "pong", "served_s": 0.0})
+                case "exit":
+                    raise HungUp
+
+    def _serve(self, child: Child, results: Path) -> None:
+        """Pass messages on between the supervisor and the device process until either has ended."""
+        for message in self.waiting:
+            child.send(**message)
+        while not self.lines.closed:
+            watched: list[Any] = [self.lines.sock, child.sock, *filter(None, [child.output])]
+            ready, _, _ = select.select(watched, [], [])
+            if child.output in ready:
+                self._pass_output(child)
+            if child.sock in ready:
+                said = child.receive()
+                if said is None:
+                    self._pass_output(child)
+                    self.lines.send({"type": "ended", "words": child.how_ended()})
+                    return
+                for message in said:
+                    if message["type"] in ("finished", "stuck"):
+                        self._send_results(results)
+                    self.lines.send(message)
+            if self.lines.sock in ready:
+                for message in self.lines.receive(0):
+                    if message["type"] == "stacks":
+                        child.signal(signal.SIGUSR1)
+                    else:
+                        child.send(**message)
+
+    def _pass_output(self, child: Child) -> None:
+        if child.output is None:
+            return
+        lines, open_ = child.output.read()
+        if lines:
+            self.lines.send({"type": "log", "lines": lines})
+        if not open_:
+            child.output.close()
+            child.output = None
+
+    def _send_results(self, results: Path) -> None:
+        for path in (*results.glob("outputs.safetensors"), *results.glob("pieces-*.safetensors")):
+            content = path.read_bytes()
+            for at in range(0, len(content), PIECE_BYTES):
+                data = base64.b64encode(content[at : at + PIECE_BYTES]).decode()
+                self.lines.send({"type": "file", "name": path.name, "data": data})
+
+    def end(self) -> None:
+        if self.child is not None:
+            self.child.kill()
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.child.pid, 0)
+
+
+def _take_at_most(memory_bytes: int) -> None:
+    """Let the kernel refuse the device process more memory than this, besides what is there already."""
+    data_pages = int(Path("/proc/self/statm").read_text().split()[5])
+    most = data_pages * resource.getpagesize() + memory_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+
+
+def _have_clock_of_server(ahead_s: float) -> None:
+    """Let this process and its child read the run's clock, which the times of all messages are of."""
+    own = time.monotonic
+    time.monotonic = lambda: own() + ahead_s
+
+
+# What a run leaves --------------------------------------------------------------------------------
+def _runs() -> Path:
+    return cache_directory() / "node-runs"
+
+
+def _own_folder() -> tuple[Path, BinaryIO]:
+    """A folder for this run, which is this process's as long as it has the file locked."""
+    _runs().mkdir(parents=True, exist_ok=True, mode=0o700)
+    made = Path(tempfile.mkdtemp(dir=_runs()))
+    lock = (made / "lock").open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return made, lock
+
+
+def remove_leftovers() -> None:
+    """Remove the folders of runs whose process was killed."""
+    for left in _runs().glob("*"):
+        with contextlib.suppress(OSError), (left / "lock").open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit
+
+
+def main(descriptor: int, address: str, cache_bytes: int, memory_bytes: int, parent: int) -> int:
+    signal.signal(signal.SIGTERM, _leave)
+    end_with(parent, signal.SIGTERM)  # it still removes what the run has left
+    import torch
+
+    torch.set_num_threads(1)
+    remove_leftovers()
+    results, lock = _own_folder()
+    lines = JsonLines(socket.socket(fileno=descriptor))
+    process = BoardProcess(lines, address, cache_bytes, memory_bytes)
+    try:
+        process.run(results)
+    except ConnectionError:
+        return 0
+    finally:
+        process.end()
+        shutil.rmtree(results, ignore_errors=True)
+        lock.close()
+    return 0
+
+
+if __name__ == "__main__":
+    words = sys.argv[1:]
+    sys.exit(main(int(words[0]), words[1], int(words[2]), int(words[3]), int(words[4])))

@@ -1,0 +1,119 @@
+"""The network between this board and another, measured over one connection: rates both ways, and delay."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from typing import NamedTuple
+
+from engine.domain.errors import RunError
+from engine.worlds.real.gate import Stranger, let_in, open_gate
+
+PINGS = 20
+SEND_S = 0.3
+PATIENCE_S = 10.0
+CHUNK_BYTES = 1 << 16
+MORE, LAST = b"m", b"l"
+_TOOK = struct.Struct("<dQ")
+
+
+class Measured(NamedTuple):
+    forward_bit_per_s: float
+    backward_bit_per_s: float
+    delay_s: float
+
+
+def be_probed(address: str, key: bytes) -> tuple[int, threading.Thread]:
+    """The port at which another board of the run may measure, once, and the thread that answers it."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.create_server((address, 0), family=family)
+    listener.settimeout(PATIENCE_S)
+    thread = threading.Thread(target=_answer, args=(listener, key), daemon=True)
+    thread.start()
+    return listener.getsockname()[1], thread
+
+
+def _answer(listener: socket.socket, key: bytes) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    with listener:
+        while time.monotonic() < until_s:  # a stranger may have called first
+            try:
+                sock, _ = listener.accept()
+                with sock:
+                    sock.settimeout(PATIENCE_S)
+                    let_in(sock, key)
+                    _tune(sock)
+                    for _ in range(PINGS):
+                        sock.sendall(_read(sock, 1))
+                    sock.sendall(_TOOK.pack(*_drain(sock, until_s)))
+                    _fill(sock)
+                    _read(sock, _TOOK.size)
+                return
+            except OSError:
+                continue
+
+
+def probe(address: str, port: int, key: bytes) -> Measured:
+    """Measure to the board that listens there. Raises `RunError` where it cannot be reached."""
+    try:
+        with socket.create_connection((address, port), PATIENCE_S) as sock:
+            open_gate(sock, key, 0)
+            _tune(sock)
+            trips_s = [_trip_s(sock) for _ in range(PINGS)]
+            _fill(sock)
+            there = _rate(*_TOOK.unpack(_read(sock, _TOOK.size)))
+            took = _drain(sock, time.monotonic() + PATIENCE_S)
+            sock.sendall(_TOOK.pack(*took))
+            return Measured(there, _rate(*took), min(trips_s) / 2)
+    except OSError as error:
+        raise RunError(
+            f"It does not reach the board at {address} ({error}): boards of a run connect to each other "
+            "directly, so they need a network in which each reaches the others; --listen ADDRESS names the "
+            "address for it."
+        ) from error
+
+
+def _tune(sock: socket.socket) -> None:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _trip_s(sock: socket.socket) -> float:
+    began_s = time.monotonic()
+    sock.sendall(b"p")
+    _read(sock, 1)
+    return time.monotonic() - began_s
+
+
+def _fill(sock: socket.socket) -> None:
+    until_s = time.monotonic() + SEND_S
+    chunk = MORE + bytes(CHUNK_BYTES - 1)
+    while time.monotonic() < until_s:
+        sock.sendall(chunk)
+    sock.sendall(LAST + bytes(CHUNK_BYTES - 1))
+
+
+def _drain(sock: socket.socket, until_s: float) -> tuple[float, int]:
+    """Seconds from the first chunk to the last, and the bytes after the first."""
+    began_s, size, kind = 0.0, 0, MORE
+    while kind == MORE:
+        if time.monotonic() > until_s:
+            raise Stranger("it sends without an end")
+        kind = _read(sock, CHUNK_BYTES)[:1]
+        size, began_s = (size + CHUNK_BYTES, began_s) if began_s else (0, time.monotonic())
+    return max(time.monotonic() - began_s, 1e-6), max(size, 1)
+
+
+def _rate(took_s: float, size: int) -> float:
+    return 8 * size / took_s
+
+
+def _read(sock: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        piece = sock.recv(size - len(found))
+        if not piece:
+            raise Stranger("it hangs up")
+        found += piece
+    return bytes(found)

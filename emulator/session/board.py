@@ -1,0 +1,229 @@
+"""A device process on a board, as its supervisor sees it: the same messages, through the server.
+
+What comes from a board is somebody else's word: its size, its kind and its fields are checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from emulator.session.slices import CutSlices
+from engine.domain.errors import RunError, SpecError
+from engine.domain.events import TRACE
+from engine.runs.children import Child, Message
+
+LARGEST_BYTES = 16 << 20
+"""Of one message: a part of a trace has up to a few megabytes."""
+MOST_RESULT_BYTES = 1 << 30
+PIECE_BYTES = 1 << 18
+MOST_LINES = 500
+
+Check = Callable[[Any], bool]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 10_000
+
+
+def _are_lines(value: Any) -> bool:
+    return isinstance(value, list) and len(value) <= MOST_LINES and all(map(_is_text, value))
+
+
+def _is_trace(value: Any) -> bool:
+    with suppress(ValidationError):
+        TRACE.validate_python(value)
+        return True
+    return False
+
+
+FIELDS: dict[str, dict[str, Check]] = {
+    "listening": {"port": lambda value: _is_count(value) and 0 < value < 1 << 16},
+    "ready": {},
+    "alive": {},
+    "halted": {},
+    "stuck": {"pacing": lambda value: isinstance(value, dict)},
+    "finished": {"pacing": lambda value: isinstance(value, dict)},
+    "log": {"lines": _are_lines},
+    "trace": {"items": _is_trace},
+    "pong": {"served_s": _is_number},
+    "suspect": {"rank": _is_count, "last_byte_s": lambda value: value is None or _is_number(value)},
+    "status": {"question": _is_count},
+    "error": {"kind": _is_text, "message": _is_text},
+    "need": {"digest": _is_text, "start": _is_count},
+    "file": {"name": _is_text, "data": lambda value: isinstance(value, str)},
+    "ended": {"words": _is_text},
+    # before a device process has begun
+    "hello": {"version": _is_text, "address": _is_text, "available_bytes": _is_count},
+    "clock": {"at_s": _is_number},
+    "probing": {"port": _is_count},
+    "probed": {
+        "forward_bit_per_s": lambda value: _is_number(value) and value > 0,
+        "backward_bit_per_s": lambda value: _is_number(value) and value > 0,
+        "delay_s": lambda value: _is_number(value) and value >= 0,
+    },
+    "refused": {"sentence": _is_text},
+}
+"""What a board may say, by the type of message, and what the fields must be that are read of it."""
+
+
+class Board(Child):
+    """The device process of one board. `results` gets its files, `slices` has the weights that it may ask
+    for.
+    """
+
+    def __init__(self, rank: int, name: str, node: str, sock: socket.socket, results: Path):
+        super().__init__(rank, name, os.getpid(), sock)
+        self.node, self.results = node, results
+        self.slices: CutSlices | None = None
+        self.available_bytes = 0  # of its memory
+        self.begun, self.begun_bytes = list[bytes](), 0  # a message whose end has not come
+        self.result_bytes = 0
+        self.words = ""
+
+    def ask(self, wanted: str, timeout_s: float, **message: Any) -> Message:
+        """Send `message`, and wait for the answer of type `wanted`. Raises `RunError`."""
+        self.send(**message)
+        until_s = time.monotonic() + timeout_s
+        while (left_s := until_s - time.monotonic()) > 0:
+            self.sock.settimeout(left_s)
+            try:
+                found = self.receive()
+            except TimeoutError:
+                break
+            finally:
+                self.sock.settimeout(None)
+            if found is None:
+                raise self.gone()
+            for answer in found:
+                if answer["type"] == "refused":
+                    raise RunError(f"Board {self.node} refuses: {answer['sentence']}", self.name)
+                if answer["type"] == wanted:
+                    return answer
+        raise RunError(
+            f"Board {self.node} does not answer within {timeout_s:.0f} s: look at it on the page Machines.",
+            self.name,
+        )
+
+    def gone(self) -> RunError:
+        return RunError(f"Board {self.node} has left: {self.how_ended()}.", self.name)
+
+    def receive(self) -> list[Message] | None:
+        try:
+            data = self.sock.recv(1 << 20)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            return None
+        first, *more = data.split(b"\n")
+        self.begun.append(first)
+        self.begun_bytes += len(first)
+        if self.begun_bytes > LARGEST_BYTES:
+            raise self._nonsense(f"a message of more than {LARGEST_BYTES >> 20} MiB")
+        if not more:
+            return []
+        lines = [b"".join(self.begun), *more[:-1]]
+        self.begun, self.begun_bytes = [more[-1]], len(more[-1])
+        return [message for line in lines for message in self._handled(self._read(line))]
+
+    def _read(self, line: bytes) -> Message:
+        try:
+            message = json.loads(line)
+        except (ValueError, RecursionError):
+            raise self._nonsense("a line that is no JSON") from None
+        kind = message.get("type") if isinstance(message, dict) else None
+        if not isinstance(kind, str) or kind not in FIELDS:
+            raise self._nonsense(f"a message of the type {str(kind)[:40]!r}")
+        for field, is_right in FIELDS[kind].items():
+            if not is_right(message.get(field)):
+                raise self._nonsense(f"a message {kind} with a wrong {field}")
+        return {**message, "device": self.name, "time_s": None} if kind == "error" else message
+
+    def _nonsense(self, what: str) -> RunError:
+        return RunError(f"Board {self.node} says what no device process does: {what}.", self.name)
+
+    def _handled(self, message: Message) -> list[Message]:
+        """Act on what concerns the board alone; the rest is for the supervisor."""
+        match message["type"]:
+            case "need":
+                self._give(message["digest"], message["start"])
+            case "file":
+                self._keep(message["name"], message["data"])
+            case "ended":
+                self.words = message["words"]
+            case "refused" if self.state == "forked" and self.slices is not None:
+                return [{"type": "error", "kind": "failed", "message": message["sentence"]}]
+            case _:
+                return [message]
+        return []
+
+    def _give(self, digest: str, start: int) -> None:
+        part = self.slices.part(digest, start, PIECE_BYTES) if self.slices else None
+        if part is None:
+            raise self._nonsense("a question for weights that are none of its slices")
+        self.send(type="piece", digest=digest, start=start, data=base64.b64encode(part).decode())
+
+    def _keep(self, name: str, data: str) -> None:
+        """Append to one of the files that a device process leaves."""
+        if name not in ("outputs.safetensors", f"pieces-{self.rank}.safetensors"):
+            raise self._nonsense(f"a file {name[:40]!r}")
+        self.result_bytes += len(data)
+        if self.result_bytes > MOST_RESULT_BYTES:
+            raise self._nonsense(f"more than {MOST_RESULT_BYTES >> 20} MiB of results")
+        try:
+            content = base64.b64decode(data, validate=True)
+        except ValueError:
+            raise self._nonsense("a file that is no base64") from None
+        with (self.results / name).open("ab") as file:
+            file.write(content)
+
+    # a process that is elsewhere
+    def kill(self) -> None:
+        """Hang up: the board then ends the process."""
+        with suppress(OSError):
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+    def signal(self, number: signal.Signals) -> None:
+        if number != signal.SIGUSR1:
+            raise SpecError(f"{self.name} is the board {self.node}: its process takes no {number.name}.")
+        self.send(type="stacks")
+
+    def is_stopped(self) -> bool:
+        return False
+
+    def how_ended(self) -> str:
+        return self.words or f"the connection of board {self.node} has ended"
+
+    def has_ended(self) -> bool:
+        """Whether the board has hung up; what it still says is dropped."""
+        self.sock.settimeout(0.02)
+        with suppress(TimeoutError):
+            try:
+                return not self.sock.recv(1 << 20)
+            except OSError as error:
+                if isinstance(error, TimeoutError):
+                    raise
+                return True
+        return False
+
+    def processor_s(self) -> float:
+        return math.nan

@@ -1,0 +1,208 @@
+"""The boards of a run as its network: the connections between them are what is there.
+
+Each is reached over a socket that leads through the server to a process on the board (`emulator/node/`).
+Their clocks are compared, their links are measured, then each runs a device process.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Collection, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from emulator.session.board import Board
+from emulator.session.slices import CutSlices
+from engine.domain.errors import RunError, SpecError
+from engine.domain.network import LinkMeasurement, LinkState
+from engine.domain.scenario import Change
+from engine.domain.spec import RunSpec, WeightsRef
+from engine.domain.units import human, human_s
+from engine.experiments.execution.version import code_version
+from engine.models.weights.store import source_of
+from engine.ops.sizes import weight_bytes
+from engine.runs.children import Child
+from engine.worlds.real.device_process import Assignment
+
+HELLO_S, PROBE_S = 60.0, 30.0
+"""A board imports torch before it says hello, which takes a Raspberry Pi half a minute."""
+CLOCK_QUESTIONS = 8
+PROCESS_BYTES = 300_000_000
+"""What the process takes besides weights and caches: torch is not shared with another."""
+
+
+class Between(NamedTuple):
+    """What was measured between two devices: rates both ways, and half of the least round trip."""
+
+    src: int
+    dst: int
+    forward_bit_per_s: float
+    backward_bit_per_s: float
+    delay_s: float
+
+
+class BoardsNetwork:
+    """The boards of `spec`'s devices, over `sockets` in their order."""
+
+    backend = "boards"
+
+    def __init__(self, spec: RunSpec, sockets: Sequence[socket.socket]):
+        self.cluster, self.spec = spec.cluster, spec
+        self.key = secrets.token_hex(32)
+        self.boards = [
+            Board(rank, device.name, device.node, sock, Path())
+            for rank, (device, sock) in enumerate(zip(spec.cluster.devices, sockets, strict=True))
+        ]
+        self.addresses: list[str] = []
+        self.ahead_s: list[float] = []
+        self.error_s = 0.0
+        self.found: list[Between] = []
+
+    def __enter__(self) -> BoardsNetwork:
+        for board in self.boards:
+            said = board.ask("hello", HELLO_S, type="who")
+            if said["version"] != code_version(on_shapes=False):
+                raise RunError(
+                    f"Board {board.node} has another version of EdgeLoom ({said['version'][:20]}) than the "
+                    f"server ({code_version(on_shapes=False)}): install the server's there.",
+                    board.name,
+                )
+            self.addresses.append(said["address"])
+            self._check_memory(board, said["available_bytes"])
+            self.ahead_s.append(self._clock_of(board))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for board in self.boards:
+            board.kill()
+
+    def _check_memory(self, board: Board, available_bytes: int) -> None:
+        if available_bytes < PROCESS_BYTES:
+            raise RunError(
+                f"Board {board.node} has {human(available_bytes, 'B')} of memory free: a device process "
+                f"takes {human(PROCESS_BYTES, 'B')} besides weights.",
+                board.name,
+            )
+        board.available_bytes = available_bytes
+
+    def _clock_of(self, board: Board) -> float:
+        """How many seconds the server's clock is ahead of the board's, by the quickest answer of some."""
+        ways = []
+        for _ in range(CLOCK_QUESTIONS):
+            asked_s = time.monotonic()
+            at_s = float(board.ask("clock", HELLO_S, type="clock")["at_s"])
+            answered_s = time.monotonic()
+            ways.append((answered_s - asked_s, (asked_s + answered_s) / 2 - at_s))
+        took_s, ahead_s = min(ways)
+        self.error_s = max(self.error_s, took_s / 2)
+        return ahead_s
+
+    def start(self, rank: int, name: str, given: Assignment, others: Collection[Child]) -> Board:
+        """Let the board of device `rank` run its process. Raises `RunError`, `SpecError`."""
+        board = self.boards[rank]
+        if board.slices is not None:
+            raise SpecError(f"{name} is the board {board.node}: it takes part in a run once.")
+        plan, spec = given.plan, given.spec
+        held = [holding for holding in plan.holdings if holding.device == rank]
+        needed = PROCESS_BYTES + sum(
+            2 * weight_bytes(spec.model, one.slice) for one in held if one.home != "offloaded"
+        )
+        if needed > board.available_bytes:
+            raise RunError(
+                f"Board {board.node} has {human(board.available_bytes, 'B')} of memory free, and this plan "
+                f"takes {human(needed, 'B')} there, twice its weights while they load: give it less of the "
+                "model.",
+                name,
+            )
+        board.results = given.results
+        board.slices = CutSlices(spec.model, source_of(spec.weights, spec.seed))
+        files = []
+        if spec.weights.kind == "directory":
+            files = [board.slices.add(piece) for piece in dict.fromkeys(one.slice for one in held)]
+        board.send(
+            type="assign",
+            rank=rank,
+            spec=_without_places(spec).model_dump(mode="json"),
+            plan=plan.model_dump(mode="json"),
+            requests=[request.model_dump(mode="json") for request in given.requests],
+            key=self.key,
+            ahead_s=self.ahead_s[rank],
+            files=files,
+        )
+        return board
+
+    def address(self, rank: int) -> str:
+        return self.addresses[rank]
+
+    def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
+        """Every pair of boards, both ways; of a drawn link, what was measured between its ends."""
+        if only is None:
+            self.found = [self._between(*pair) for pair in combinations(range(len(self.boards)), 2)]
+        ends = {
+            frozenset((self.cluster.devices[one.src].name, self.cluster.devices[one.dst].name)): one
+            for one in self.found
+        }
+        measured = []
+        for index, link in enumerate(self.cluster.links):
+            one = ends.get(frozenset((link.a, link.b)))
+            if one is None or (only is not None and index not in only):
+                continue
+            is_turned = self.cluster.devices[one.src].name != link.a
+            rates = (one.forward_bit_per_s, one.backward_bit_per_s)
+            for forward in (True, False):
+                rate = rates[forward == is_turned]
+                measured.append(LinkMeasurement(index, forward, link.rate(forward), rate, self.backend))
+        return measured
+
+    def _between(self, src: int, dst: int) -> Between:
+        first, second = self.boards[src], self.boards[dst]
+        port = second.ask("probing", PROBE_S, type="be_probed", key=self.key)["port"]
+        to = {"address": self.addresses[dst], "port": port, "key": self.key}
+        said = first.ask("probed", PROBE_S, type="probe", **to)
+        return Between(src, dst, said["forward_bit_per_s"], said["backward_bit_per_s"], said["delay_s"])
+
+    def notes(self) -> tuple[str, ...]:
+        lines = [
+            f"Measured before the run between {self._name(one.src)} and {self._name(one.dst)}: "
+            f"{human(one.forward_bit_per_s, 'bit/s')} there, {human(one.backward_bit_per_s, 'bit/s')} back, "
+            f"{human_s(one.delay_s)} each way (half of the round trip); drawn: "
+            f"{human(self._drawn_bit_per_s(one), 'bit/s')}, "
+            f"{human_s(self.cluster.delay_s(one.src, one.dst))}."
+            for one in self.found
+        ]
+        return (
+            *lines,
+            f"Times of different boards are known to {human_s(self.error_s)}, as their clocks are.",
+        )
+
+    def _name(self, rank: int) -> str:
+        return self.cluster.devices[rank].name
+
+    def _drawn_bit_per_s(self, one: Between) -> float:
+        path = self.cluster.path(one.src, one.dst)
+        return min(self.cluster.links[hop.link].rate(hop.forward) for hop in path)
+
+    # a network that nobody shapes
+    def enter(self, rank: int) -> None:
+        raise NotImplementedError("boards run processes of their own")
+
+    def holds_delay(self, link: int) -> bool:
+        return False
+
+    def dilate(self, dilation: float) -> None:
+        pass
+
+    def apply(self, change: Change) -> dict[str, Any]:
+        raise SpecError("Boards: their links are what the network gives, and take no changes.")
+
+    def state(self) -> list[LinkState]:
+        return []
+
+
+def _without_places(spec: RunSpec) -> RunSpec:
+    """The run as a board gets it: nothing of where files are on the server."""
+    ref: WeightsRef = spec.weights.model_copy(update={"directory": ""})
+    return spec.model_copy(update={"weights": ref, "profile": None})

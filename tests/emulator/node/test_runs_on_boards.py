@@ -1,0 +1,218 @@
+"""Runs on boards that are processes here, with no server between: tokens, slices, faults, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from emulator.session import boards
+from emulator.session.boards import BoardsNetwork
+from engine.domain.errors import EdgeLoomError, RunError
+from engine.domain.events import StateChanged
+from engine.domain.network import LoopbackNetwork
+from engine.domain.spec import RunSpec, WeightsRef
+from engine.experiments.execution.version import code_version
+from engine.models import catalogue
+from engine.models.reference import transformers_outputs
+from engine.models.reference.process import one_process
+from engine.runs.execute import execute
+from engine.runs.predict import prepare
+from tests.support.boards import board_process, bound, run_on
+from tests.support.small_cases import spec_of, star
+
+MODEL, _ = catalogue.resolve("tiny-llama", "random")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory) -> WeightsRef:
+    folder = tmp_path_factory.mktemp("model")
+    transformers_outputs.library_model(spec_of("single", MODEL, star((1e8,)))).save_pretrained(folder)
+    return WeightsRef(kind="directory", directory=str(folder))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def reference():
+    with one_process():
+        yield
+
+
+def on_two(method: str, weights: WeightsRef, new_tokens: int = 4, requests: int = 1) -> RunSpec:
+    spec = spec_of(method, MODEL, star((1e8,) * 2), new_tokens=new_tokens)
+    workload = spec.workload.model_copy(update={"requests": requests})
+    return bound(spec.model_copy(update={"weights": weights, "workload": workload}))
+
+
+class Desk:
+    """Two boards: their processes, our ends of their sockets, their caches."""
+
+    def __init__(self, folder: Path, stack: ExitStack, **limits: int):
+        self.caches = [folder / name for name in ("a", "b")]
+        made = [stack.enter_context(board_process(cache, **limits)) for cache in self.caches]
+        self.processes = [process for process, _ in made]
+        self.socks = [sock for _, sock in made]
+
+    def slices(self) -> list[set[str]]:
+        return [{path.stem for path in cache.glob("edgeloom/slices/*.safetensors")} for cache in self.caches]
+
+    def left(self) -> list[Path]:
+        return [path for cache in self.caches for path in cache.glob("edgeloom/node-runs/*")]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    with ExitStack() as stack:
+        yield lambda **limits: Desk(tmp_path, stack, **limits)
+
+
+@pytest.mark.parametrize("method", ("single", "gpipe", "megatron", "voltage"))
+def test_boards_give_the_tokens_of_transformers_with_their_own_slices_alone(method, weights, tmp_path):
+    spec, events = on_two(method, weights), []
+    with ExitStack() as stack:
+        desk = Desk(tmp_path, stack)
+        report = run_on(spec, desk.socks, events.append)
+    assert report.outcome.kind == "finished" and report.correctness.token_identical is True
+    assert report.world == "nodes" and report.fidelity.valid is None
+    assert report.fidelity.native, "predicted beside measured"
+    held = [{one.slice for one in report.plan.holdings if one.device == rank} for rank in (0, 1)]
+    assert [len(found) for found in desk.slices()] == [len(slices) for slices in held]
+    assert not desk.left()
+    assert any("Measured before the run between d0 and d1" in note for note in report.fidelity.notes)
+
+
+def test_a_killed_board_ends_the_run_with_a_sentence_and_nothing_is_left(weights, tmp_path):
+    spec = on_two("megatron", weights, new_tokens=40, requests=200)
+    with ExitStack() as stack:
+        desk = Desk(tmp_path, stack)
+
+        def kill_when_running(event):
+            if isinstance(event, StateChanged) and event.state == "running":
+                (device,) = children_of(desk.processes[1].pid)
+                os.kill(desk.processes[1].pid, signal.SIGKILL)
+                gone.append(device)
+
+        gone: list[int] = []
+        report = run_on(spec, desk.socks, kill_when_running)
+    assert report.outcome.kind == "peer_lost" and report.outcome.sentence.startswith("d1 failed at ")
+    assert gone and not Path(f"/proc/{gone[0]}").exists(), "its device process ends with it"
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def test_a_plan_that_a_board_cannot_hold_is_refused_by_its_name(weights, desk):
+    with pytest.raises(RunError, match=r"Board pi-d0 has 300.* of memory free, and this plan takes"):
+        run_on(on_two("megatron", weights), desk(memory_bytes=300_000_001).socks, lambda event: None)
+
+
+def test_slices_beyond_the_limit_of_a_board_are_refused_by_its_name(weights, desk):
+    report = run_on(on_two("megatron", weights), desk(cache_bytes=1000).socks, lambda event: None)
+    assert report.outcome.kind == "failed"
+    assert "keeps at most 1 kB" in report.outcome.sentence and report.outcome.device in ("d0", "d1")
+
+
+def test_another_version_of_edgeloom_is_refused_by_name(weights, desk, monkeypatch):
+    monkeypatch.setattr(boards, "code_version", lambda on_shapes: "fedcba987654")
+    with pytest.raises(RunError, match=r"Board pi-d0 has another version of EdgeLoom \(.*fedcba987654"):
+        run_on(on_two("megatron", weights), desk().socks, lambda event: None)
+
+
+class Played:
+    """A board that a test plays: it answers each message by its type, honestly unless told otherwise."""
+
+    def __init__(self, stack: ExitStack, answers: dict[str, bytes]):
+        self.ours, self.theirs = socket.socketpair()
+        self.answers = {
+            "who": said(
+                type="hello",
+                version=code_version(on_shapes=False),
+                address="127.0.0.1",
+                available_bytes=1 << 40,
+            ),
+            "clock": said(type="clock", at_s=1.0),
+            "be_probed": said(type="probing", port=1),
+            "probe": said(type="probed", forward_bit_per_s=1e9, backward_bit_per_s=1e9, delay_s=1e-3),
+            "assign": said(type="listening", port=9),
+        } | answers
+        stack.enter_context(self.ours), stack.enter_context(self.theirs)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self) -> None:
+        with self.theirs.makefile("rb") as lines:
+            try:
+                for line in lines:
+                    answer = self.answers.get(json.loads(line)["type"], b"")
+                    if answer:
+                        self.theirs.sendall(answer)
+            except OSError:
+                return
+
+
+def said(**message: object) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+HOSTILE = {
+    "no JSON": ("clock", b"\xff\xfe\n"),
+    "deep JSON": ("clock", b"[" * 100_000 + b"\n"),
+    "no message": ("who", b"17\n"),
+    "an unknown type": ("who", said(type="__class__")),
+    "a type that is a list": ("who", said(type=["hello"])),
+    "memory below 0": ("who", said(type="hello", version="x", address="y", available_bytes=-1)),
+    "a clock that is no number": ("clock", b'{"type": "clock", "at_s": NaN}\n'),
+    "a rate of 0": ("probe", said(type="probed", forward_bit_per_s=0, backward_bit_per_s=1, delay_s=0)),
+    "a port beyond all": ("assign", said(type="listening", port=70_000)),
+    "weights of others": ("assign", said(type="need", digest="a" * 64, start=0)),
+    "a file elsewhere": ("assign", said(type="file", name="../../outputs.safetensors", data="")),
+    "a file of another device": ("assign", said(type="file", name="pieces-9.safetensors", data="")),
+    "no base64": ("assign", said(type="file", name="outputs.safetensors", data="&")),
+    "a wrong trace": ("assign", said(type="trace", items=[{"kind": "span", "device": 7}])),
+    "a log that is no text": ("assign", said(type="log", lines=[["x"]])),
+    "a hang-up": ("assign", said(type="ended", words="its process was ended by SIGKILL")),
+    "a refusal": ("assign", said(type="refused", sentence="This board is tired.")),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_a_hostile_board_says_ends_its_run_with_a_sentence(what, weights, monkeypatch):
+    asked, answer = HOSTILE[what]
+    monkeypatch.setattr(boards, "HELLO_S", 20.0)
+    with ExitStack() as stack:
+        which = 0 if asked == "probe" else 1  # the first of two measures
+        played = [Played(stack, {asked: answer} if rank == which else {}) for rank in (0, 1)]
+        sentence = ended(on_two("megatron", weights), [one.ours for one in played], played[which])
+    assert f"d{which}" in sentence, sentence
+    assert sentence.endswith(".") and "Traceback" not in sentence and "Error" not in sentence
+
+
+def ended(spec: RunSpec, socks: list[socket.socket], hostile: Played) -> str:
+    """The sentence with which the run ends; what is wrong with it comes from its network or its report."""
+    if hostile.answers["assign"].startswith(b'{"type": "ended"'):
+        threading.Timer(0.5, lambda: hostile.theirs.shutdown(socket.SHUT_RDWR)).start()
+    try:
+        return run_on(spec, socks, lambda event: None).outcome.sentence
+    except EdgeLoomError as error:
+        return str(error)
+
+
+def test_a_live_change_of_a_link_is_refused(weights):
+    spec = on_two("megatron", weights)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(EdgeLoomError, match="take no changes"):
+        BoardsNetwork(spec, [ours, theirs]).apply(None)
+
+
+def test_the_two_ends_agree_on_what_a_native_run_here_gives(weights):
+    """The same plan on the same machine, forked: the plan of a run on boards is the one of all worlds."""
+    spec = on_two("megatron", weights)
+    here = spec.model_copy(update={"dilation": "native"})
+    assert prepare(here).plan == prepare(spec).plan
+    report = execute(here, lambda spec, dilation: LoopbackNetwork(spec.cluster))
+    assert report.world == "native" and report.correctness.token_identical is True

@@ -1,0 +1,52 @@
+"""A run on boards needs a board for each device, and takes nothing that boards cannot have."""
+
+import pytest
+
+from engine.domain.errors import SpecError
+from engine.domain.network import LoopbackNetwork
+from engine.domain.scenario import DropDevice, Scenario
+from engine.domain.spec import MethodOrigin
+from engine.runs.execute import execute
+from engine.runs.on_nodes import check_on_nodes
+from tests.support.boards import bound
+from tests.support.fake_devices import small_spec
+
+
+def with_nodes(spec, *names):
+    devices = tuple(
+        device.model_copy(update={"node": name})
+        for device, name in zip(spec.cluster.devices, names, strict=True)
+    )
+    return spec.model_copy(update={"cluster": spec.cluster.model_copy(update={"devices": devices})})
+
+
+def test_a_cluster_of_boards_is_right():
+    check_on_nodes(bound(small_spec()))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (("pi-a", "", ""), "d1 and 1 more are bound to no board"),
+        (("pi-a", "pi-b", ""), "d2 is bound to no board"),
+        (("pi-a", "pi-b", "pi-a"), "2 devices are bound to the board pi-a"),
+    ],
+)
+def test_each_device_is_a_board_of_its_own(nodes, words):
+    with pytest.raises(SpecError, match=words) as caught:
+        check_on_nodes(with_nodes(small_spec(dilation="nodes"), *nodes))
+    assert caught.value.fields[0][0] == "cluster"
+
+
+def test_boards_get_no_code_and_no_changes():
+    spec = bound(small_spec())
+    with pytest.raises(SpecError, match="boards get no code"):
+        check_on_nodes(spec.model_copy(update={"method": MethodOrigin(package="theirs")}))
+    changed = Scenario(changes=(DropDevice(at_s=1.0, device="d1"),))
+    with pytest.raises(SpecError, match="takes no changes"):
+        check_on_nodes(spec.model_copy(update={"scenario": changed}))
+
+
+def test_without_a_way_to_the_boards_such_a_run_is_refused_and_not_run_here():
+    with pytest.raises(SpecError, match="through the server"):
+        execute(bound(small_spec()), lambda spec, dilation: LoopbackNetwork(spec.cluster))

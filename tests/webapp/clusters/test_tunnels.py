@@ -1,0 +1,149 @@
+"""The way from a worker to a board and back, with the whole application, Redis and the board's WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import ExitStack
+
+import pytest
+
+from engine.domain.errors import SpecError
+from tests.support.small_clusters import star
+from tests.webapp.clusters.test_nodes import Board, hello
+from webapp.accounts.rates import rates
+from webapp.base.redis import client
+from webapp.clusters import tunnels
+from webapp.clusters.nodes import add
+from webapp.clusters.tunnels import tunnels_of
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("live_redis")]
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_said_anything() -> None:
+    rates.buckets.clear()
+
+
+def desk(*nodes: str):
+    cluster = star(max(1, len(nodes)))
+    devices = tuple(
+        device.model_copy(update={"node": node}) for device, node in zip(cluster.devices, nodes, strict=True)
+    )
+    return cluster.model_copy(update={"devices": devices})
+
+
+class Worker:
+    """The worker's end, which waits in threads."""
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+
+    async def open(self, *nodes: str) -> list[socket.socket]:
+        return await asyncio.to_thread(self.stack.enter_context, tunnels_of(desk(*nodes), 7))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.stack.close)
+
+
+async def read(sock: socket.socket) -> bytes:
+    return await asyncio.to_thread(sock.recv, 1 << 20)
+
+
+@pytest.fixture
+def token(transactional_db: None) -> str:
+    from django.contrib.auth.models import User
+
+    return add("desk-pi", User.objects.create(username="ada"))
+
+
+async def joined(token: str) -> Board:
+    board = Board(token)
+    assert await board.join() == "desk-pi"
+    return board
+
+
+async def test_what_either_says_arrives_whole_and_in_order_and_the_end_is_told(token: str) -> None:
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    opened = await board.heard()
+    assert opened["kind"] == "open" and opened["run"].startswith("7-")
+    run = opened["run"]
+    text = "x" * 500_000 + "\n"
+    await asyncio.to_thread(sock.sendall, text.encode())
+    got = ""
+    while len(got) < len(text):
+        message = await board.heard()
+        assert (message["kind"], message["run"]) == ("pass", run)
+        got += message["text"]
+    assert got == text
+    for part in ('{"type":', '"alive"}\n'):
+        await board.say({"kind": "pass", "run": run, "text": part})
+    back = b""
+    while not back.endswith(b"\n"):
+        back += await read(sock)
+    assert back == b'{"type":"alive"}\n'
+    await worker.close()
+    assert await board.heard() == {"kind": "closed", "run": run, "why": ""}
+    await board.hang_up()
+    assert not client().keys("node:up:*")
+
+
+async def test_a_board_that_hangs_up_ends_its_tunnel_with_the_reason(token: str) -> None:
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    await board.heard()
+    await board.hang_up()
+    said = json.loads(await read(sock))
+    assert said == {"type": "ended", "words": "its connection to the server has ended"}
+    assert await read(sock) == b""
+    await worker.close()
+
+
+async def test_a_board_that_refuses_the_run_says_why(token: str) -> None:
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    run = (await board.heard())["run"]
+    await board.say({"kind": "closed", "run": run, "why": "it takes part in another run"})
+    assert json.loads(await read(sock))["words"] == "it takes part in another run"
+    await worker.close()
+    await board.hang_up()
+
+
+async def test_nothing_of_runs_that_a_board_was_not_asked_for_is_kept(token: str) -> None:
+    board = await joined(token)
+    for run in ("7-0", "8-ffffffff"):
+        await board.say({"kind": "pass", "run": run, "text": "x"})
+    await board.say(hello())
+    await board.heard()
+    assert not client().keys("node:up:*")
+    await board.say(*[{"kind": "pass", "run": "7-0", "text": "x"}] * 60)
+    assert "says more than 60 things in a minute" in await board.refusal()
+
+
+async def test_a_board_that_takes_nothing_ends_its_tunnel(token: str, monkeypatch) -> None:
+    """Its WebSocket's process has stopped: what is for it waits in Redis, up to a limit."""
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    run = (await board.heard())["run"]
+    await board.hang_up()
+    assert json.loads(await read(sock))["type"] == "ended"
+    await worker.close()
+    monkeypatch.setattr(tunnels, "MOST_WAITING", 0)
+    monkeypatch.setattr(tunnels, "FULL_S", 0.1)
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    assert (await board.heard())["run"] != run
+    await asyncio.to_thread(sock.sendall, b"x")
+    assert "has taken nothing" in json.loads(await read(sock))["words"]
+    await worker.close()
+    await board.hang_up()
+
+
+@pytest.mark.parametrize(
+    ("node", "words"), [("other-pi", "which this server does not know"), ("desk-pi", "has never joined")]
+)
+def test_a_board_that_is_away_or_unknown_is_named(token: str, node: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words), tunnels_of(desk(node), 7):
+        pass

@@ -1,0 +1,190 @@
+"""The way from a run's worker to a board: through Redis to the process that has the board's WebSocket.
+
+Two lists, one for each direction: what the worker says to a connection (`node:down:`), and what a run's
+process on the board says (`node:up:`). A list that is full makes its writer wait, and so in the end the board
+or the run; one that nobody reads for long ends the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+
+from engine.domain.cluster import ClusterSpec
+from engine.domain.node_messages import PASS_CHARS, NodeClosed, NodeOpen, NodePass
+from webapp.base.redis import REDIS_ERRORS, async_client, client, length, pop, push
+from webapp.clusters import nodes
+from webapp.clusters.models import Node
+
+KEEP_S = 600
+LISTEN_S = 5
+AGAIN_S = 2.0
+MOST_WAITING = 100
+"""Messages in one list, 20 MB."""
+LOOK_S = 0.01
+FULL_S = 30.0
+"""A list that is full for so long is read by nobody."""
+GONE_S = 3.0
+"""After so long a silence the database is asked whether the board is still there: its process says every
+second that it is alive.
+"""
+logger = logging.getLogger(__name__)
+
+
+def down_of(connection: str) -> str:
+    return f"node:down:{connection}"
+
+
+def up_of(connection: str, run: str) -> str:
+    return f"node:up:{connection}:{run}"
+
+
+class Ends:
+    """The server's ends of a board's tunnels, in the process that has its WebSocket. `say` sends to the
+    board; `runs` are those that it may speak of.
+    """
+
+    def __init__(self, connection: str, say: Callable[[str], Awaitable[None]]):
+        self.connection, self.say = connection, say
+        self.runs: set[str] = set()
+        self.redis = async_client()
+
+    async def listen(self) -> None:
+        """Pass on what workers say, until this is cancelled. Without Redis there are no runs."""
+        while True:
+            try:
+                answer = await self.redis.blpop([down_of(self.connection)], timeout=LISTEN_S)  # type: ignore[misc]
+            except REDIS_ERRORS:
+                await asyncio.sleep(AGAIN_S)
+                continue
+            if answer:
+                message = json.loads(answer[1])
+                if message["kind"] == "open":
+                    self.runs.add(message["run"])
+                elif message["kind"] == "closed":
+                    self.runs.discard(message["run"])
+                await self.say(answer[1])
+
+    async def take(self, message: NodePass | NodeClosed) -> None:
+        """Pass on what the board's process of a run says. Raises Redis' errors."""
+        key = up_of(self.connection, message.run)
+        until_s = time.monotonic() + FULL_S
+        while message.run in self.runs and await self.redis.llen(key) >= MOST_WAITING:  # type: ignore[misc]
+            if time.monotonic() > until_s:
+                self.runs.discard(message.run)
+                return
+            await asyncio.sleep(LOOK_S)
+        await self._push(key, message)
+        if isinstance(message, NodeClosed):
+            self.runs.discard(message.run)
+
+    async def _push(self, key: str, message: NodePass | NodeClosed) -> None:
+        async with self.redis.pipeline() as pipe:
+            pipe.rpush(key, message.model_dump_json())
+            pipe.expire(key, KEEP_S)
+            await pipe.execute()
+
+    async def end(self) -> None:
+        """Tell the runs that their board has gone."""
+        with suppress(*REDIS_ERRORS):
+            for run in self.runs:
+                gone = NodeClosed(run=run, why="its connection to the server has ended")
+                await self._push(up_of(self.connection, run), gone)
+        await self.redis.aclose()
+
+
+@contextmanager
+def tunnels_of(cluster: ClusterSpec, run_id: int) -> Iterator[list[socket.socket]]:
+    """Sockets that lead to processes on the boards of a cluster, in the order of its devices. Raises
+    `SpecError` for a board that is away.
+    """
+    name = f"{run_id}-{secrets.token_hex(4)}"  # a run may begin again
+    with ExitStack() as stack:
+        yield [stack.enter_context(_Tunnel(node, name)) for node in nodes.boards_of(cluster)]
+
+
+class _Tunnel:
+    """The worker's end: entering it gives a socket that leads to a process on `node`."""
+
+    def __init__(self, node: Node, run: str):
+        self.node, self.run = node, run
+        self.down, self.up = down_of(node.connection), up_of(node.connection, run)
+        self.theirs, self.ours = socket.socketpair()
+        self.is_over = threading.Event()
+        self.threads = [
+            threading.Thread(target=self._guarded, args=(work,), name=f"tunnel to {node.name}", daemon=True)
+            for work in (self._send, self._receive)
+        ]
+
+    def __enter__(self) -> socket.socket:
+        push(self.down, NodeOpen(run=self.run).model_dump_json(), KEEP_S)
+        for thread in self.threads:
+            thread.start()
+        return self.theirs
+
+    def __exit__(self, *exc: object) -> None:
+        self._hang_up()
+        for thread in self.threads:
+            thread.join()
+        with suppress(*REDIS_ERRORS):
+            push(self.down, NodeClosed(run=self.run).model_dump_json(), KEEP_S)
+            client().delete(self.up)
+        self.ours.close()
+        self.theirs.close()
+
+    def _hang_up(self) -> None:
+        self.is_over.set()
+        with suppress(OSError):
+            self.ours.shutdown(socket.SHUT_RDWR)
+
+    def _guarded(self, work: Callable[[], str]) -> None:
+        """Do the work of a thread, then say to the session why there is no more of it."""
+        why = ""
+        try:
+            why = work()
+        except REDIS_ERRORS:
+            why = "Redis does not answer, or refuses"
+        except OSError:
+            logger.debug("the session of run %s has hung up", self.run)
+        if why and not self.is_over.is_set():
+            with suppress(OSError):
+                self.ours.sendall((json.dumps({"type": "ended", "words": why}) + "\n").encode())
+        self._hang_up()
+
+    def _send(self) -> str:
+        """Pass on what the session says; why it ended, "" if the session has."""
+        while data := self.ours.recv(PASS_CHARS):
+            until_s = time.monotonic() + FULL_S
+            while length(self.down) >= MOST_WAITING:
+                if time.monotonic() > until_s:
+                    return f"it has taken nothing for {FULL_S:.0f} s"
+                time.sleep(LOOK_S)
+            push(self.down, NodePass(run=self.run, text=data.decode("ascii")).model_dump_json(), KEEP_S)
+        return ""
+
+    def _receive(self) -> str:
+        """Pass on what the board says; why it ended."""
+        heard_s = time.monotonic()
+        while not self.is_over.is_set():
+            answer = pop(self.up, 1)
+            if answer is None:
+                if time.monotonic() - heard_s > GONE_S and not self._is_there():
+                    return "its connection to the server has ended"
+                continue
+            heard_s = time.monotonic()
+            message = json.loads(answer)
+            if message["kind"] == "closed":
+                return message["why"] or "its process has ended"
+            self.ours.sendall(message["text"].encode("ascii", "replace"))
+        return ""
+
+    def _is_there(self) -> bool:
+        node = Node.objects.filter(pk=self.node.pk, connection=self.node.connection).first()
+        return node is not None and nodes.is_connected(node)
