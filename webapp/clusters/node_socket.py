@@ -139,8 +139,9 @@ class NodeSocket(AsyncWebsocketConsumer):
         if self.guard is not None:
             self.guard.cancel()
         if self.asked is not None:
-            self.asked.cancel()
-            await asyncio.wait([self.asked])
+            while not self.asked.done():  # Redis' client may take a cancellation for its own time-out
+                self.asked.cancel()
+                await asyncio.wait([self.asked], timeout=0.1)
             await self.tunnels.end()
         if self.node is not None:
             await database_sync_to_async(nodes.hung_up)(self.node, self.connection)
