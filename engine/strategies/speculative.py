@@ -38,6 +38,10 @@ REMEDY = "give it more memory, choose a smaller draft model, or a method that sp
 ACCEPTED = "accepted"
 """Decisions about drafts have names that start with this."""
 UNSEEN = "tokens that the draft model has not seen"
+MOST_UNSEEN = 2
+"""The newest token, and the last one of a draft that was accepted as a whole. Of a request whose steps come
+in several calls, a third: the last step of a call has no room for a draft.
+"""
 
 
 class SpeculativeParams(Params):
@@ -124,10 +128,11 @@ class Speculative(Overlapping[SpeculativeParams, SpeculativeLayout]):
         def order(rank: int) -> tuple[float, bool, int]:
             return op_s(cluster.devices[rank], model, passed), rank != cluster.source_rank, rank
 
+        unseen = MOST_UNSEEN + workload.is_open
         refusals = []
         for rank in sorted(cluster.workers, key=order) if named is None else [named]:
             try:
-                placement = _placed(self.name, cluster, model, demand, rank, params.draft_length)
+                placement = _placed(self.name, cluster, model, demand, rank, params.draft_length, unseen)
             except PlanError as error:
                 refusals.append(error)
                 continue
@@ -292,10 +297,10 @@ def report_of(trace: Sequence[Span | Mark]) -> SpeculativeReport | None:
 
 
 def _placed(
-    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, rank: int, length: int
+    name: str, cluster: ClusterSpec, model: ModelSpec, demand: Demand, rank: int, length: int, unseen: int
 ) -> Placement:
-    """The draft model on the source, the whole model on device `rank`. Raises `PlanError` if memory is
-    short.
+    """The draft model on the source, which gets up to `unseen` tokens at once, the whole model on device
+    `rank`. Raises `PlanError` if memory is short.
     """
     draft, source = draft_of(model), cluster.source_rank
     pieces = _whole(model)
@@ -308,7 +313,8 @@ def _placed(
         work=tuple(ComputedSlice(device=rank, slice=piece) for piece in pieces),
     )
     of_draft_ops = [
-        one._replace(op=OfDraft(one.op)) for one in (*_pass_ops(draft, demand, 1), *_choice_ops(draft, 1))
+        one._replace(op=OfDraft(one.op))
+        for one in (*_pass_ops(draft, demand, unseen), *_choice_ops(draft, 1))
     ]
     ops = [*_pass_ops(model, demand, length + 1), *_choice_ops(model, length + 1)]
     kv_bytes = {each: 0 for each in (rank, source)}

@@ -192,6 +192,26 @@ def test_the_source_has_the_draft_model_alone_and_the_other_device_the_whole_mod
     assert max(held.slice.layer for held in plan.holdings if held.device == 0) == 0
 
 
+def test_a_source_that_has_room_by_the_plan_has_room_in_the_run():
+    """A prompt of one token: drafts are the largest passes; all are accepted, so that two are unseen."""
+    model = with_draft(LLAMA, LLAMA.model_copy(update={"name": "draft", "num_layers": 2}), 1.0)
+    spec = spec_of("speculative", LLAMA, SLOW_SOURCE, rows=1, new_tokens=20, draft_length=1)
+    source, *others = spec.cluster.devices
+    ends = []
+    for memory_bytes in range(60_000, 120_000, 100):
+        small = source.model_copy(update={"memory_bytes": memory_bytes})
+        cluster = spec.cluster.model_copy(update={"devices": (small, *others)})
+        try:
+            report = predict(spec.model_copy(update={"model": model, "cluster": cluster}))
+        except PlanError:
+            ends.append("refused")
+            continue
+        ends.append(report.outcome.kind)
+        if report.outcome.kind == "finished":
+            break
+    assert set(ends) == {"refused", "finished"}
+
+
 REFUSED = [
     ({"vocab_size": 51}, "the draft model draft has 51 tokens and small-llama has 50"),
     ({"draft": LLAMA}, "has one of its own"),
