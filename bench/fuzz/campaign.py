@@ -26,7 +26,8 @@ ALL = tuple(chosen.name for chosen in STRATEGIES)
 class Campaign(NamedTuple):
     """Cases first … stop - 1 of a seed. `strategies` take turns: other ones give other cases.
 
-    native: each is run by processes of this machine, which other programs keep busy.
+    native: each is run by processes of this machine, which other programs keep busy. scheduled: requests
+    meet, and devices fail.
     """
 
     seed: int
@@ -34,6 +35,7 @@ class Campaign(NamedTuple):
     stop: int
     strategies: tuple[str, ...] = ALL
     native: bool = False
+    scheduled: bool = False
 
     def strategy_of(self, index: int) -> str:
         return self.strategies[index % len(self.strategies)]
@@ -79,7 +81,8 @@ def _cases_of(workers: Sequence[subprocess.Popen[str]]) -> Iterator[Ended]:
 
 def _start(campaign: Campaign, number: int, processes: int) -> subprocess.Popen[str]:
     methods = (str(origin_of(name)) if source_of(name) else name for name in campaign.strategies)
-    numbers = (campaign.seed, campaign.first + number, campaign.stop, processes, int(campaign.native))
+    kind = int(campaign.native), int(campaign.scheduled)
+    numbers = (campaign.seed, campaign.first + number, campaign.stop, processes, *kind)
     return subprocess.Popen(
         [sys.executable, "-m", "bench.fuzz.worker", *map(str, numbers), *methods],
         cwd=ROOT,

@@ -12,28 +12,26 @@ from typing import Literal, NamedTuple, get_args
 
 import torch
 
-from engine.domain.errors import OutOfMemory, PlanError, RunError, SpecError
+from engine.domain.errors import OutOfMemory, PeerFailed, PlanError, RunError, SpecError
 from engine.domain.plan import Plan
 from engine.domain.report import Correctness
 from engine.domain.spec import RunSpec
 from engine.models.reference.teacher_forcing import compute as compute_forced
 from engine.models.reference.transformers_outputs import compute as compute_reference
 from engine.models.reference.transformers_outputs import reference_of
-from engine.program.serve import serve
 from engine.reports.verify import judge
 from engine.runs.calculate import outputs_of as kept_outputs
 from engine.runs.predict import Prepared, prepare
 from engine.strategies.registry import plan_from_json, strategy
-from engine.worlds.calculated import CalculatedWorld
-from engine.worlds.common.source import RealSource
 
-End = Literal["equal", "lossy", "refused", "out of memory", "wrong"]
+End = Literal["equal", "lossy", "refused", "out of memory", "lost", "wrong"]
 ENDS: tuple[End, ...] = get_args(End)
 
 
 class Verdict(NamedTuple):
     """How a case ended. equal: the numbers and tokens of `transformers`; lossy: its plan says so and its
-    figures are finite; refused: one sentence instead of a plan; wrong: everything else.
+    figures are finite; refused: one sentence instead of a plan; lost: the devices that are left cannot go on,
+    which is said; wrong: everything else.
     """
 
     end: End
@@ -63,6 +61,9 @@ def _check(spec: RunSpec) -> Verdict:
         got = outputs_of(prepared._replace(plan=travelled))
     except OutOfMemory as end:
         return Verdict("out of memory", str(end))
+    except PeerFailed as end:
+        clear = "it is the source" in str(end) or "cannot go on" in str(end)
+        return Verdict("lost" if clear and prepared.spec.scenario.changes else "wrong", str(end))
     except RunError as end:
         return Verdict("wrong", f"{type(end).__name__}: {end}")
     return _compared(spec, travelled, got)
@@ -76,29 +77,8 @@ def refused(refusal: PlanError | SpecError) -> Verdict:
 
 
 def outputs_of(prepared: Prepared) -> dict[str, torch.Tensor]:
-    """What the source gets: `logits.<i>`, `tokens.<i>` or `hidden.<i>` of every request i, and the pieces of
-    logits that stay on other devices.
-
-    Raises the `RunError` that ends the run.
-    """
-    spec, plan = prepared.spec, prepared.plan
-    world, chosen = CalculatedWorld(spec, plan, lambda item: None), strategy(spec.strategy)
-    source = RealSource(world.devices[spec.cluster.source_rank])
-    world.run(
-        (
-            rank,
-            serve(
-                device,
-                chosen,
-                plan,
-                spec.workload,
-                prepared.requests,
-                source if device is source.device else None,
-            ),
-        )
-        for rank, device in enumerate(world.devices)
-    )
-    return kept_outputs(world, source)
+    """What the source gets, as `engine.runs.calculate.outputs_of`."""
+    return kept_outputs(prepared, [])
 
 
 def _compared(spec: RunSpec, plan: Plan, got: dict[str, torch.Tensor]) -> Verdict:

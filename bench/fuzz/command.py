@@ -22,7 +22,8 @@ from engine.strategies.registry import STRATEGIES, named, origin_of, source_of, 
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "results" / "tests.md"
 START, END = "<!-- fuzz -->", "<!-- end fuzz -->"
-ENDS = ("equal", "lossy", "refused", "out of memory", "wrong")
+SCHEDULED_START, SCHEDULED_END = "<!-- fuzz schedulers -->", "<!-- end fuzz schedulers -->"
+ENDS = ("equal", "lossy", "refused", "out of memory", "lost", "wrong")
 REPORT_EVERY_S = 5.0
 
 
@@ -37,10 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME|FILE.py:CLASS",
         help="only these, which makes other cases; repeatable",
     )
-    parser.add_argument(
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument(
         "--native",
         action="store_true",
         help="run them as processes of this machine, one run at a time beside two busy loops",
+    )
+    kind.add_argument(
+        "--schedulers",
+        action="store_true",
+        help="other cases: requests arrive while others are answered, a scheduler admits them, devices fail "
+        "and rates change",
     )
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at once (all cores)"
@@ -75,7 +83,8 @@ def run(args: argparse.Namespace) -> int:
     for one in ended if args.case is not None else wrong:
         sys.stdout.write(_described(campaign, one, Path(args.out)) + "\n")
     if args.write:
-        write_between(DOCUMENT, START, END, as_markdown(campaign, ended, took_s))
+        start, end = (SCHEDULED_START, SCHEDULED_END) if campaign.scheduled else (START, END)
+        write_between(DOCUMENT, start, end, as_markdown(campaign, ended, took_s))
     return 3 if wrong else 0
 
 
@@ -87,7 +96,7 @@ def campaign_of(args: argparse.Namespace) -> Campaign:
         raise SpecError(
             f"fuzz: {cases} cases from number {first}: expected at least 1 case from number 0 on."
         )
-    return Campaign(args.seed, first, first + cases, names, args.native)
+    return Campaign(args.seed, first, first + cases, names, args.native, args.schedulers)
 
 
 def _collect(campaign: Campaign, processes: int, ended: list[Ended]) -> None:
@@ -106,9 +115,11 @@ def _collect(campaign: Campaign, processes: int, ended: list[Ended]) -> None:
 
 def _described(campaign: Campaign, one: Ended, directory: Path) -> str:
     from bench.fuzz.draw import draw_spec
+    from bench.fuzz.scheduled import draw_scheduled
 
     strategies = tuple(strategy(name) for name in campaign.strategies)
-    spec = draw_spec(campaign.seed, one.number, strategies)
+    draw = draw_scheduled if campaign.scheduled else draw_spec
+    spec = draw(campaign.seed, one.number, strategies)
     path = directory / f"fuzz-{campaign.seed}-{one.number}.json"
     path.write_text(json.dumps(to_document(spec), indent=2) + "\n", encoding="utf-8")
     file = f" --strategy {origin_of(spec.strategy)}" if source_of(spec.strategy) else ""
@@ -116,15 +127,20 @@ def _described(campaign: Campaign, one: Ended, directory: Path) -> str:
     return f"{said}\n  loom predict --spec {path}{file}"
 
 
+def _ends(campaign: Campaign) -> tuple[str, ...]:
+    """How cases can end: where no device fails, none is lost."""
+    return ENDS if campaign.scheduled else tuple(end for end in ENDS if end != "lost")
+
+
 def _rows(campaign: Campaign, ended: Sequence[Ended]) -> list[tuple[str, ...]]:
-    counts = count(campaign, ended)
-    rows = [(name, str(found.total()), *(str(found[end]) for end in ENDS)) for name, found in counts.items()]
-    sums = [sum(found[end] for found in counts.values()) for end in ENDS]
+    counts, ends = count(campaign, ended), _ends(campaign)
+    rows = [(name, str(found.total()), *(str(found[end]) for end in ends)) for name, found in counts.items()]
+    sums = [sum(found[end] for found in counts.values()) for end in ends]
     return [*rows, ("all", str(len(ended)), *map(str, sums))]
 
 
 def as_text(campaign: Campaign, ended: Sequence[Ended]) -> str:
-    lines = [("strategy", "cases", *ENDS), *_rows(campaign, ended)]
+    lines = [("strategy", "cases", *_ends(campaign)), *_rows(campaign, ended)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines
@@ -133,7 +149,8 @@ def as_text(campaign: Campaign, ended: Sequence[Ended]) -> str:
 
 def as_markdown(campaign: Campaign, ended: Sequence[Ended], took_s: float) -> str:
     rows = "\n".join(f"| {' | '.join(row)} |" for row in _rows(campaign, ended))
+    ends = _ends(campaign)
     return (
         f"{len(ended)} cases of seed {campaign.seed}, from number {campaign.first} on, in {took_s:.0f} s.\n\n"
-        f"| strategy | cases | {' | '.join(ENDS)} |\n| --- |{' ---: |' * (1 + len(ENDS))}\n{rows}"
+        f"| strategy | cases | {' | '.join(ends)} |\n| --- |{' ---: |' * (1 + len(ends))}\n{rows}"
     )

@@ -1,5 +1,5 @@
-"""`python -m bench.fuzz.worker SEED FIRST STOP STEP NATIVE STRATEGY…`: cases FIRST, FIRST + STEP, … below
-STOP, with NATIVE 1 as runs of processes of their own.
+"""`python -m bench.fuzz.worker SEED FIRST STOP STEP NATIVE SCHEDULED STRATEGY…`: cases FIRST, FIRST + STEP, …
+below STOP, with NATIVE 1 as runs of processes of their own, with SCHEDULED 1 those whose requests meet.
 
 It checks them and writes one JSON line per case, `[index, end, sentence]`, as soon as the case is checked.
 """
@@ -17,6 +17,7 @@ import torch
 from bench.fuzz.check import check
 from bench.fuzz.draw import draw_spec
 from bench.fuzz.native import check_natively
+from bench.fuzz.scheduled import draw_scheduled
 from engine.models.reference.process import one_process
 from engine.ops.torch_kernels.linear import use
 from engine.ops.torch_kernels.linear_table import LinearTable
@@ -28,8 +29,9 @@ FEW_ROWS = 3
 
 
 def main(arguments: list[str]) -> int:
-    seed, first, stop, step, native = (int(number) for number in arguments[:5])
-    strategies = tuple(named(name) for name in arguments[5:])
+    seed, first, stop, step, native, scheduled = (int(number) for number in arguments[:6])
+    strategies = tuple(named(name) for name in arguments[6:])
+    draw = draw_scheduled if scheduled else draw_spec
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     torch.set_num_threads(1)  # tensors this small are computed sooner by one thread
     warnings.simplefilter("ignore")
@@ -41,7 +43,7 @@ def main(arguments: list[str]) -> int:
     os.dup2(2, 1)  # standard output carries the verdicts, so what libraries print goes elsewhere
     with one_process():
         for index in range(first, stop, step):
-            verdict = (check_natively if native else check)(draw_spec(seed, index, strategies))
+            verdict = (check_natively if native else check)(draw(seed, index, strategies))
             verdicts.write(json.dumps([index, verdict.end, verdict.sentence]) + "\n")
             verdicts.flush()
     return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from engine.domain.errors import OutOfMemory, PlanError
+from engine.domain.errors import OutOfMemory, PlanError, WrongProgram
 from engine.domain.model import ModelSpec, draft_of
 from engine.domain.plan import Slice, covers
 from engine.domain.units import human
@@ -130,7 +130,7 @@ class Ledger:
         """`run` an operation whose sizes are known already: it adds `kv_rows` to its cache."""
         self.need(op)
         if isinstance(op.cache, Ragged):
-            self._enter_ragged(op, op.cache.pieces, kv_bytes)
+            self._enter_ragged(op, op.cache.pieces if kv_rows else (), kv_bytes)  # none without heads
         elif op.cache:
             key = (op.cache, op.layer)
             if key in self.dropped:
@@ -147,13 +147,14 @@ class Ledger:
 
     def _enter_ragged(self, op: Op, pieces: Sequence[Piece], kv_bytes: int) -> None:
         """Add the new rows of every sequence to its own KV cache, `kv_bytes` in all."""
-        row_bytes = kv_bytes // sum(piece.rows for piece in pieces)
+        row_bytes = kv_bytes // max(1, sum(piece.rows for piece in pieces))
         for cache, start, new in pieces:
             rows, size = self.cached.get((cache, op.layer), NOTHING_CACHED)
             if rows != start:
-                raise PlanError(
+                raise WrongProgram(
                     f"{self.device}: {op.name} of layer {op.layer} adds rows {start}:{start + new} to the KV "
-                    f"cache {cache}, which has {rows}: each sequence passes through a layer row after row."
+                    f"cache {cache}, which has {rows}: each sequence passes through a layer row after row.",
+                    self.device,
                 )
             self.cached[cache, op.layer] = (rows + new, size + new * row_bytes)
         self.kv_bytes += kv_bytes

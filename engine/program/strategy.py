@@ -273,6 +273,12 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """
         return False
 
+    def answers_at_once(self, plan: Plan[LayoutT]) -> bool:
+        """Whether `forward_all` keeps nothing of a request for another call, so that it gets all tokens of
+        one at once, also where somebody may cancel it meanwhile (serve).
+        """
+        return False
+
     def together(self, plan: Plan[LayoutT]) -> int | None:
         """How many requests of a burst form one batch of `plan`; None: all."""
         return None if self.batches_bursts else 1

@@ -69,7 +69,7 @@ class SourceIO(Protocol):
     # of an open workload, whose requests people send while the run goes on
 
     def open(self) -> None:
-        """Forget the queue, and who waits for its change: what is in it is given again, by `enqueue`."""
+        """Forget the queue, who waits for its change, and that it was closed: all that is told again."""
 
     def enqueue(self, requests: Sequence[Request], time_s: float) -> None:
         """Put `requests` in the queue; it is virtual time `time_s`, where that is known."""
@@ -108,7 +108,8 @@ async def answer(
     """Generate all tokens of a wave. All batches finish a token before any starts the next (GPipe's flush),
     unless the strategy is continuous. The index of its first request identifies a batch.
 
-    With `goes_on`, all devices ask after every `CHECKED_TOKENS` tokens whether the wave goes on.
+    With `goes_on`, all devices ask after every `CHECKED_TOKENS` tokens whether the wave goes on, unless the
+    strategy answers requests at once.
     """
     tokens: dict[int, Tensor] = {}
     last = max(new_tokens - 1, 0)
@@ -126,7 +127,8 @@ async def answer(
         for batch in wave:
             tokens[batch[0].index] = source.prompt(batch)
     indices = range(min(batch[0].emitted for batch in wave), last + 1)
-    size = CHECKED_TOKENS if goes_on else max(1, len(indices))
+    checks = goes_on is not None and not strategy.answers_at_once(plan)
+    size = CHECKED_TOKENS if checks else max(1, len(indices))
     for start in range(0, len(indices), size):
         block = indices[start : start + size]
         if start and goes_on is not None and not await goes_on():

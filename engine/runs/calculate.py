@@ -17,36 +17,24 @@ from engine.domain.trace import Mark, Span
 from engine.models.reference.teacher_forcing import compute as compute_forced
 from engine.models.reference.transformers_outputs import compute as compute_reference
 from engine.models.reference.transformers_outputs import reference_of
-from engine.program.serve import serve
 from engine.reports.fold import fold
 from engine.reports.verify import judge, rounded_weights
 from engine.reports.versions import versions
 from engine.runs.method import method_report
-from engine.runs.predict import Prepared, outcome_of, prepare
-from engine.strategies.outside import errors_of
+from engine.runs.predict import Prepared, outcome_of, prepare, run_world
 from engine.strategies.registry import strategy
 from engine.worlds.calculated import CalculatedDevice, CalculatedWorld
-from engine.worlds.common.source import RealSource
+from engine.worlds.common.source import CalculatedSource
 
 
 def calculate(spec: RunSpec) -> RunReport:
-    """The report of the calculated world, compared with the reference. A device that fails ends the run:
-    there is no new plan here. Raises `SpecError` and `PlanError`.
-    """
+    """The report of the calculated world, compared with the reference. Raises `SpecError` and `PlanError`."""
     prepared = prepare(spec)
     spec, plan = prepared.spec, prepared.plan
     trace: list[Span | Mark] = []
-    world, chosen = CalculatedWorld(spec, plan, trace.append), strategy(spec.strategy)
-    source = RealSource(world.devices[spec.cluster.source_rank])
-    programs = (
-        (rank, serve(device, chosen, plan, spec.workload, prepared.requests, _at_source(device, source)))
-        for rank, device in enumerate(world.devices)
-    )
     outcome, correctness = Outcome(), Correctness()
     try:
-        with errors_of(chosen, "a device's program raised", RunError):
-            world.run(programs)
-        correctness = _compared(prepared, outputs_of(world, source))
+        correctness = _compared(prepared, outputs_of(prepared, trace))
     except RunError as error:
         outcome = outcome_of(error)
     report = fold(spec, plan, trace, world="calculated", outcome=outcome)
@@ -59,12 +47,16 @@ def calculate(spec: RunSpec) -> RunReport:
     )
 
 
-def _at_source(device: object, source: RealSource) -> RealSource | None:
-    return source if device is source.device else None
+def outputs_of(prepared: Prepared, trace: list[Span | Mark]) -> dict[str, torch.Tensor]:
+    """What the source gets of every request i in the calculated world, `logits.<i>`, `tokens.<i>` or
+    `hidden.<i>`, and the pieces of logits that stay on other devices. The run's events go to `trace`.
 
-
-def outputs_of(world: CalculatedWorld, source: RealSource) -> dict[str, torch.Tensor]:
-    """What the source has kept, and the pieces of logits that stay on other devices."""
+    Raises the `RunError` that ends the run.
+    """
+    spec = prepared.spec
+    world = CalculatedWorld(spec, prepared.plan, trace.append)
+    source = CalculatedSource(world.devices[spec.cluster.source_rank])
+    run_world(prepared, world, source, trace)
     pieces = [device.kept for device in world.devices if isinstance(device, CalculatedDevice)]
     return source.tensors() | {name: piece for kept in pieces for name, piece in kept.items()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from engine.domain.by_hand import EditablePlan
@@ -31,7 +31,7 @@ from engine.runs.replan import recover
 from engine.strategies.outside import errors_of
 from engine.strategies.registry import rule_of, strategy, strategy_of
 from engine.strategies.shared.by_hand import editable
-from engine.worlds.common.source import SimulatedSource
+from engine.worlds.common.source import RealSource, SimulatedSource
 from engine.worlds.simulated.device import Decisions
 from engine.worlds.simulated.world import Programs, SimulatedWorld, no_search_for_cycles
 
@@ -240,10 +240,33 @@ def play(
     if not strategy(spec.strategy).is_lossy(prepared.plan):
         world.watch_work()
     source = SimulatedSource(world.devices[spec.cluster.source_rank])
-    absent = absent_at_start(spec.cluster, spec.scenario)
-    chosen = strategy(spec.strategy)
 
-    def source_of(rank: int) -> SimulatedSource | None:
+    def looked() -> bool:
+        if trace and isinstance(trace[-1], Span):
+            reached(trace[-1].request * spec.workload.new_tokens + max(trace[-1].token, 0))
+        return should_stop()
+
+    try:
+        run_world(prepared, world, source, trace, looked)
+    except RunError as error:
+        return trace, outcome_of(error)
+    return trace, Outcome()
+
+
+def run_world(
+    prepared: Prepared,
+    world: SimulatedWorld,
+    source: SimulatedSource | RealSource,
+    trace: Sequence[Span | Mark],
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Run the programs of `prepared` in `world`, whose events go to `trace`, to their end, with new plans
+    where devices fail or join. Raises the `RunError` that ends the run.
+    """
+    spec, chosen = prepared.spec, strategy(prepared.spec.strategy)
+    absent = absent_at_start(spec.cluster, spec.scenario)
+
+    def source_of(rank: int) -> SimulatedSource | RealSource | None:
         return source if rank == spec.cluster.source_rank else None
 
     def recovered(event: Exception) -> Programs:
@@ -276,24 +299,16 @@ def play(
         for rank, device in enumerate(world.devices)
         if rank not in absent
     ]
-
-    def looked() -> bool:
-        if trace and isinstance(trace[-1], Span):
-            reached(trace[-1].request * spec.workload.new_tokens + max(trace[-1].token, 0))
-        return should_stop()
-
-    try:
-        with errors_of(chosen, "a device's program raised", RunError):
-            world.run(programs, looked, recovered if spec.failover == "replan" else None)
-    except RunError as error:
-        return trace, outcome_of(error)
-    return trace, Outcome()
+    with errors_of(chosen, "a device's program raised", RunError):
+        world.run(programs, should_stop, recovered if spec.failover == "replan" else None)
 
 
 class _SimulatedRun:
     """A simulated world as `recover` needs it."""
 
-    def __init__(self, world: SimulatedWorld, source: SimulatedSource, trace: list[Span | Mark]):
+    def __init__(
+        self, world: SimulatedWorld, source: SimulatedSource | RealSource, trace: Sequence[Span | Mark]
+    ):
         self.world, self.source, self.trace = world, source, trace
 
     @property
@@ -312,7 +327,7 @@ class _SimulatedRun:
         self.world.plan = plan
 
     def record(self, mark: Mark) -> None:
-        self.trace.append(mark)
+        self.world.emit(mark)
 
 
 def outcome_of(error: RunError) -> Outcome:

@@ -83,6 +83,9 @@ class CalculatedDevice(SimulatedDevice):
         self.weights.load(piece)
         return super().load(piece)
 
+    def cut_out(self, piece: Slice) -> None:
+        self.weights.cut_out(piece)
+
     def evict(self, piece: Slice) -> None:
         super().evict(piece)
         self.weights.evict(piece)
@@ -105,6 +108,11 @@ class CalculatedDevice(SimulatedDevice):
         self.row_files.release(cache)
         for key in [key for key in self.caches if is_of_cache(key[0], cache)]:
             del self.caches[key]
+
+    def empty(self) -> None:
+        for piece in self.ledger.resident:
+            self.weights.evict(piece)
+        super().empty()
 
     def halt(self) -> None:
         super().halt()

@@ -14,7 +14,6 @@ from engine.models.reference import teacher_forcing, transformers_outputs
 from engine.reports.verify import emitted_in, judge
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import drafted, strategy
-from engine.worlds.common.source import RealSource, SimulatedSource
 from tests.contract.test_numbers import CLUSTERS, VARIANTS
 from tests.engine.program.test_iterations import RUN
 from tests.support.memory_world import run_in_memory
@@ -102,10 +101,8 @@ def test_who_joins_when_changes_no_drawn_token(name, scheduler, way):
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "continuous"])
 @pytest.mark.parametrize("name", ["megatron", "gpipe"])
-def test_each_request_of_a_service_is_drawn_in_its_own_way(name, scheduler, monkeypatch):
+def test_each_request_of_a_service_is_drawn_in_its_own_way(name, scheduler):
     """Together in one batch, the same lengths: greedy, at a temperature, among the first, in a nucleus."""
-    monkeypatch.setattr(RealSource, "expect_no_more", SimulatedSource.expect_no_more)
-    monkeypatch.setattr(RealSource, "close", SimulatedSource.close)
     hows = [None, {"temperature": 0.9}, {"temperature": 1.0, "top_k": 4}, {"temperature": 1.0, "top_p": 0.5}]
     params = {"head": "columns" if name == "megatron" else "last"}
     for some in (hows, hows[:3], hows[:2]):

@@ -98,6 +98,9 @@ class Lime(Overlapping[LimeParams, SegmentsLayout]):
     def continuous(self, plan: Plan[SegmentsLayout]) -> bool:
         return True
 
+    def answers_at_once(self, plan: Plan[SegmentsLayout]) -> bool:
+        return True  # the weights that made room for KV caches come back at the end of a call
+
     def why_not_ragged(self, plan: Plan[SegmentsLayout]) -> str | None:
         return "lime overlaps requests by itself and moves rows of caches by positions that a batch shares."
 

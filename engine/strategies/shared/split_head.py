@@ -26,8 +26,6 @@ async def finish_split(
     [bounds[i], bounds[i + 1]) and gives `last`, the last layer's rows; the source need not be a member.
     """
     source, mine = ctx.cluster.source_rank, None
-    if not step.answered:  # parts of prompts only
-        return last if ctx.rank == source else None
     group, bounds = _members(group, bounds)
     if ctx.rank in group:
         me = group.index(ctx.rank)

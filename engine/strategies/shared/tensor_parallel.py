@@ -136,7 +136,7 @@ async def split_pass(
     if rows is not None:
         x = await _layers(ctx, plan, step, x, group, rows.compute)
         await rows.settle()
-    if plan.layout.vocabulary is not None:
+    if plan.layout.vocabulary is not None and step.answered:  # else parts of prompts only
         return await finish_split(ctx, step, x, group, plan.layout.vocabulary)
     if source not in group and ctx.rank == group[0]:
         ctx.send(wanted_rows(step, x), source, tag(step, "output"))

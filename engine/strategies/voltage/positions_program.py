@@ -72,6 +72,9 @@ class Positions(Strategy[ParamsT, PositionsLayout]):
         """
         return plan.layout.decode == "recompute"
 
+    def answers_at_once(self, plan: Plan[PositionsLayout]) -> bool:
+        return self.continuous(plan)
+
     def why_not_ragged(self, plan: Plan[PositionsLayout]) -> str | None:
         return "voltage divides a prompt among the devices by positions, which all sequences of a step share."
 

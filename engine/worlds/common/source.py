@@ -45,7 +45,7 @@ class _Source:
         return None if answered_s is None else answered_s + workload.think_s
 
     def open(self) -> None:
-        self.queue, self._awaited = [], None
+        self.queue, self._awaited, self.closed = [], None, False
 
     def expect_no_more(self) -> None:
         """Take note that the requests known before have arrived; whether others may come depends on the
@@ -301,6 +301,13 @@ class RealSource(_Source):
         tensors |= {f"tokens.{request}": torch.stack(ids) for request, ids in self.chosen.items()}
         tensors |= {f"hidden.{request}": states for request, states in self.states.items()}
         return {name: tensor.contiguous() for name, tensor in tensors.items()}
+
+
+class CalculatedSource(RealSource):
+    """Chooses tokens in virtual time, where nobody sends further requests."""
+
+    expect_no_more = SimulatedSource.expect_no_more
+    close = SimulatedSource.close
 
 
 def _choose(step: Step, logits_BV: torch.Tensor) -> torch.Tensor:

@@ -12,10 +12,13 @@ from typing import Protocol
 
 from engine.domain.errors import WrongProgram
 from engine.domain.model import ModelSpec
+from engine.domain.workload import Workload
 from engine.ops.ledger import Ledger
 from engine.ops.operation import Share
 from engine.program.strategy import Step
 
+Entries = dict[tuple[int, tuple[str, int], int], tuple[int, int]]
+"""Rows and bytes by device, name of a whole cache or a part and whether it is on disk, and layer."""
 HALF_A_ROW = 0.5
 """Shares of rows are fractions, which need not add up to whole numbers."""
 
@@ -32,13 +35,15 @@ class WorkDone:
     """The sums over all devices of a simulated world, from its start on.
 
     `rows` are those of each layer, `last_rows` those of the last one. `caches`: whether each sequence under
-    way has a KV cache; a method without one computes all rows again.
+    way has a KV cache; a method without one computes all rows again. `seen`: what devices had in the KV cache
+    of each at its last check.
     """
 
-    def __init__(self, model: ModelSpec, devices: Sequence[Worker]):
-        self.model, self.devices = model, devices
+    def __init__(self, model: ModelSpec, workload: Workload, devices: Sequence[Worker]):
+        self.model, self.workload, self.devices = model, workload, devices
         self.rows = self.last_rows = 0
         self.caches: dict[str, bool] = {}
+        self.seen: dict[str, Entries] = {}
         self.released_caches: set[str] = set()
         self.knows_all = not model.vision
 
@@ -46,32 +51,40 @@ class WorkDone:
         """Take note that a device needs a KV cache no more: each drops its own after its last step, also
         before the source has the result.
         """
-        name = cache.partition("/")[0]
-        self.released_caches.add(name)
-        self.caches.pop(name, None)
+        self.released_caches.add(cache.partition("/")[0])
 
-    def check(self, step: Step, source: str, is_last: bool) -> None:
+    def check(self, step: Step, source: str) -> None:
         """Check at the result of `step` that each layer saw all rows, and has all in its KV cache if it has
         one. Most steps are counted only: what one leaves out is missing ever after. Raises `WrongProgram`.
         """
         for one in step.each if self.knows_all else ():
-            self._check_one(one, source, is_last)
+            self._check_one(one, source, step.index + 1 >= self._new_tokens(one.requests[0]))
+
+    def _new_tokens(self, request: int) -> int:
+        work = self.workload
+        return work.trace[request].new_tokens if request < len(work.trace) else work.new_tokens
 
     def _check_one(self, step: Step, source: str, is_last: bool) -> None:
         """`check` the rows of one sequence, or of a batch at one position."""
-        if not step.start and step.cache not in self.released_caches:  # else rows are on their way
-            self.caches[step.cache] = any(map(any, self._cached_whole(step) or self._cached(step)))
+        released = step.cache in self.released_caches
+        if (not step.start and not released) or step.cache not in self.caches:  # else rows are on their way
+            has_rows = any(rows for rows, _ in self._entries(step).values())
+            if has_rows or not released:
+                self.caches[step.cache] = has_rows
         cached = self.caches.get(step.cache)
         rows = step.start + step.rows if cached is False else step.rows
         self.rows += step.batch * rows
         answered = len(step.answered)
         self.last_rows += step.batch * rows if self.model.answer_row is None else answered
-        if not is_last and step.index & (step.index - 1):
-            return
-        at = f"at request {step.requests[0]}, token {step.index}"
-        self._check_layers(source, at)
-        if cached and step.cache not in self.released_caches and not self._is_recomputed(step):
-            self._check_caches(step, source, at)
+        if is_last or not step.index & (step.index - 1):
+            at = f"at request {step.requests[0]}, token {step.index}"
+            self._check_layers(source, at)
+            on_their_way = released and (is_last or not step.start)
+            if cached and not on_their_way and not self._is_recomputed(step):
+                self._check_caches(step, source, at)
+        if is_last:
+            self.caches.pop(step.cache, None)
+            self.seen.pop(step.cache, None)
 
     def _check_layers(self, source: str, at: str) -> None:
         units = self.model.num_heads, self.model.intermediate_size * self.model.hidden_size
@@ -89,19 +102,25 @@ class WorkDone:
                     )
 
     def _check_caches(self, step: Step, source: str, at: str) -> None:
+        """Check that the devices which have used the KV cache since its last check have all rows of it: no
+        layer read what others have kept.
+        """
         model = self.model
         row_bytes = 2 * step.batch * model.num_kv_heads * model.head_dim * model.element_bytes
         expected = step.start + step.rows
-        whole = self._cached_whole(step)
-        least = (expected - HALF_A_ROW) * row_bytes
-        if whole and min(map(sum, whole)) >= least:
-            return
-        for layer, sizes in enumerate(self._cached(step)):
-            if sum(sizes) < least:
-                have = [size / row_bytes for size in sizes]
+        before, now = self.seen.get(step.cache, {}), self._entries(step)
+        self.seen[step.cache] = now
+        have = [[0] * len(self.devices) for _ in range(model.num_layers)]
+        for key, entry in now.items():
+            if before.get(key) is not entry or not step.start:
+                rank, _, layer = key
+                have[layer][rank] += entry[1]
+        for layer, sizes in enumerate(have):
+            if sum(sizes) < (expected - HALF_A_ROW) * row_bytes:
+                rows = [size / row_bytes for size in sizes]
                 raise WrongProgram(
                     f"{source} got a result {at}, but the KV cache {step.cache} of layer {layer} has "
-                    f"{sum(have):g} of {expected} rows: {self._each(have)}.",
+                    f"{sum(rows):g} of {expected} rows: {self._each(rows)}.",
                     source,
                 )
 
@@ -111,24 +130,15 @@ class WorkDone:
         """
         return any((step.cache, -1) in device.ledger.cached for device in self.devices)
 
-    def _cached_whole(self, step: Step) -> list[list[int]]:
-        """Bytes of the step's KV cache by layer and device; empty if no device has it in one piece."""
-        layers, nothing = range(self.model.num_layers), (0, 0)
-        found = [
-            [device.ledger.cached.get((step.cache, layer), nothing)[1] for device in self.devices]
-            for layer in layers
-        ]
-        return found if any(map(any, found)) else []
-
-    def _cached(self, step: Step) -> list[list[int]]:
-        """Bytes of the step's KV cache by layer and device, with its parts by heads."""
-        found = [[0] * len(self.devices) for _ in range(self.model.num_layers)]
-        for rank, device in enumerate(self.devices):
-            for kept in (device.ledger.cached, device.ledger.dropped):
-                for (cache, layer), (_, size) in kept.items():
-                    if layer >= 0 and cache.partition("/")[0] == step.cache:
-                        found[layer][rank] += size
-        return found
+    def _entries(self, step: Step) -> Entries:
+        """What devices have in the KV cache of the step, whole or in parts by heads, in memory or on disk."""
+        return {
+            (rank, (name, is_dropped), layer): entry
+            for rank, device in enumerate(self.devices)
+            for is_dropped, kept in enumerate((device.ledger.cached, device.ledger.dropped))
+            for (name, layer), entry in kept.items()
+            if layer >= 0 and name.partition("/")[0] == step.cache
+        }
 
     def _each(self, rows: Sequence[float]) -> str:
         return ", ".join(f"{device.name} {one:g}" for device, one in zip(self.devices, rows, strict=True))

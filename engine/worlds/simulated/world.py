@@ -99,7 +99,7 @@ class SimulatedWorld:
 
     def watch_work(self) -> None:
         """From now on a program that leaves a part of a layer out ends in `WrongProgram`."""
-        work_done = WorkDone(self.spec.model, self.devices)
+        work_done = WorkDone(self.spec.model, self.spec.workload, self.devices)
         for device in self.devices:
             device.work_done = work_done
 

@@ -83,6 +83,31 @@ def test_every_request_gets_the_tokens_that_it_gets_alone(name, scheduler):
     assert predict(spec).outcome.kind == "finished"
 
 
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize(("name", "head"), [("megatron", "columns"), ("gpipe", "last")])
+def test_a_step_of_parts_of_prompts_alone_gives_no_token_wherever_tokens_are_chosen(name, head, terminal):
+    """Prompts longer than a step, at a source with and without layers."""
+    rows = [
+        {"at_s": 0.0, "prompt_tokens": 9, "new_tokens": 2},
+        {"at_s": 0.1, "prompt_tokens": 7, "new_tokens": 3},
+    ]
+    spec = spec_of(name, LLAMA, rows, scheduler="chunked", chunk_tokens=3)
+    params, cluster = spec.params | {"head": head}, star([1e9, 1e9], terminal)
+    spec = spec.model_copy(update={"cluster": cluster, "params": params})
+    assert tokens_of(spec) == alone(spec)
+    assert predict(spec).outcome.kind == "finished"
+
+
+def test_a_member_without_heads_has_no_rows_to_keep_beside_those_of_others():
+    """One request alone, whose step is a plain one, then two together."""
+    rows = [{"at_s": at_s, "prompt_tokens": 4, "new_tokens": 6} for at_s in (0.0, 1e-4)]
+    spec = spec_of("megatron", LLAMA, rows, scheduler="continuous")
+    params = spec.params | {"shares": "proportional"}
+    spec = spec.model_copy(update={"cluster": star([1e9, 1e7, 1e9]), "params": params})
+    assert prepare(spec).plan.layout.heads_of(1)[0] == prepare(spec).plan.layout.heads_of(1)[1]
+    assert tokens_of(spec) == alone(spec)
+
+
 @pytest.mark.parametrize("name", ["single", "gpipe"])
 def test_processes_over_sockets_give_the_tokens_of_transformers(name):
     """Two that are there from the start meet in a step, whenever the others come."""

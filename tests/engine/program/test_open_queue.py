@@ -2,7 +2,9 @@
 
 import pytest
 
+from bench.fuzz.check import check
 from engine.domain.errors import SpecError
+from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request, Workload
@@ -120,6 +122,28 @@ def test_recorded_requests_that_join_are_answered_in_full(scheduler):
     tokens = [m.facts["request"] for m in trace if isinstance(m, Mark) and m.name == "token_emitted"]
     assert [tokens.count(request) for request in range(4)] == [new for _, _, new in rows]
     assert times_s(trace, "request_begun")[3] == 9.0
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "continuous"])
+def test_a_device_that_fails_after_the_last_arrival_leaves_no_request_unanswered(scheduler):
+    rows = [(0.0, 3, 4), (0.0, 5, 2), (1e-4, 5, 2)]
+    spec = spec_of("gpipe", rows, max_batch=2, scheduler=scheduler)
+    whole_s = predict(spec).latency_s
+    fails = Scenario(changes=[DropDevice(at_s=whole_s / 2, device="d1")])
+    report = predict(spec.model_copy(update={"scenario": fails}))
+    assert report.recoveries
+    assert [len(request.token_s) for request in report.requests] == [4, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "params"), [*((name, {}) for name in NAMES), ("voltage", {"decode": "recompute"})]
+)
+def test_answers_longer_than_the_source_waits_to_ask_who_has_gone_have_the_right_tokens(name, params):
+    """Every few tokens all devices ask whether the requests are still wanted: their KV caches stay."""
+    spec = spec_of(name, [(0.0, 3, CHECKED_TOKENS + 4), (0.0, 3, CHECKED_TOKENS + 4)], max_batch=2)
+    params = spec.params | strategy(name).lossless_params() | params
+    found = check(spec.model_copy(update={"params": params}))
+    assert found.end == "equal", found
 
 
 def test_a_recorded_prompt_is_what_was_asked():
