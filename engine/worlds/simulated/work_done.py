@@ -68,7 +68,7 @@ class WorkDone:
         """`check` the rows of one sequence, or of a batch at one position."""
         released = step.cache in self.released_caches
         if (not step.start and not released) or step.cache not in self.caches:  # else rows are on their way
-            has_rows = any(rows for rows, _ in self._entries(step).values())
+            has_rows = any(rows for rows, _ in (self._whole(step) or self._parts(step)).values())
             if has_rows or not released:
                 self.caches[step.cache] = has_rows
         cached = self.caches.get(step.cache)
@@ -108,15 +108,16 @@ class WorkDone:
         model = self.model
         row_bytes = 2 * step.batch * model.num_kv_heads * model.head_dim * model.element_bytes
         expected = step.start + step.rows
-        before, now = self.seen.get(step.cache, {}), self._entries(step)
+        least = (expected - HALF_A_ROW) * row_bytes
+        before = self.seen.get(step.cache, {}) if step.start else {}
+        now = self._whole(step)
+        have = self._used(now, before)
+        if min(map(sum, have)) < least:
+            now |= self._parts(step)
+            have = self._used(now, before)
         self.seen[step.cache] = now
-        have = [[0] * len(self.devices) for _ in range(model.num_layers)]
-        for key, entry in now.items():
-            if before.get(key) is not entry or not step.start:
-                rank, _, layer = key
-                have[layer][rank] += entry[1]
         for layer, sizes in enumerate(have):
-            if sum(sizes) < (expected - HALF_A_ROW) * row_bytes:
+            if sum(sizes) < least:
                 rows = [size / row_bytes for size in sizes]
                 raise WrongProgram(
                     f"{source} got a result {at}, but the KV cache {step.cache} of layer {layer} has "
@@ -124,14 +125,33 @@ class WorkDone:
                     source,
                 )
 
+    def _used(self, now: Entries, before: Entries) -> list[list[int]]:
+        """Bytes by layer and device of what has changed: who computes with a cache makes its entry anew."""
+        have = [[0] * len(self.devices) for _ in range(self.model.num_layers)]
+        for key, entry in now.items():
+            if before.get(key) is not entry:
+                rank, _, layer = key
+                have[layer][rank] += entry[1]
+        return have
+
     def _is_recomputed(self, step: Step) -> bool:
         """Whether a device keeps the step's token ids, from which it computes the oldest rows anew each time:
         the KV cache then has the newest rows only.
         """
         return any((step.cache, -1) in device.ledger.cached for device in self.devices)
 
-    def _entries(self, step: Step) -> Entries:
-        """What devices have in the KV cache of the step, whole or in parts by heads, in memory or on disk."""
+    def _whole(self, step: Step) -> Entries:
+        """What devices have in memory of the KV cache of the step, where it is in one piece."""
+        cache, layers = step.cache, range(self.model.num_layers)
+        return {
+            (rank, (cache, 0), layer): kept[cache, layer]
+            for rank, kept in enumerate(device.ledger.cached for device in self.devices)
+            for layer in layers
+            if (cache, layer) in kept
+        }
+
+    def _parts(self, step: Step) -> Entries:
+        """What devices have of it in parts by heads, and on disk."""
         return {
             (rank, (name, is_dropped), layer): entry
             for rank, device in enumerate(self.devices)
