@@ -36,14 +36,14 @@ class WorkDone:
 
     `rows` are those of each layer, `last_rows` those of the last one. `caches`: whether each sequence under
     way has a KV cache; a method without one computes all rows again. `seen`: what devices had in the KV cache
-    of each at its last check.
+    of each at its last check, and what of it they had used then: several results may come of one pass.
     """
 
     def __init__(self, model: ModelSpec, workload: Workload, devices: Sequence[Worker]):
         self.model, self.workload, self.devices = model, workload, devices
         self.rows = self.last_rows = 0
         self.caches: dict[str, bool] = {}
-        self.seen: dict[str, Entries] = {}
+        self.seen: dict[str, tuple[Entries, Entries]] = {}
         self.released_caches: set[str] = set()
         self.knows_all = not model.vision
 
@@ -109,13 +109,13 @@ class WorkDone:
         row_bytes = 2 * step.batch * model.num_kv_heads * model.head_dim * model.element_bytes
         expected = step.start + step.rows
         least = (expected - HALF_A_ROW) * row_bytes
-        before = self.seen.get(step.cache, {}) if step.start else {}
+        before, used = self.seen.get(step.cache, (Entries(), Entries())) if step.start else ({}, {})
         now = self._whole(step)
-        have = self._used(now, before)
+        have = self._bytes_of(_changed(now, before) or used)
         if min(map(sum, have)) < least:
             now |= self._parts(step)
-            have = self._used(now, before)
-        self.seen[step.cache] = now
+            have = self._bytes_of(_changed(now, before) or used)
+        self.seen[step.cache] = now, _changed(now, before) or used
         for layer, sizes in enumerate(have):
             if sum(sizes) < least:
                 rows = [size / row_bytes for size in sizes]
@@ -125,13 +125,11 @@ class WorkDone:
                     source,
                 )
 
-    def _used(self, now: Entries, before: Entries) -> list[list[int]]:
-        """Bytes by layer and device of what has changed: who computes with a cache makes its entry anew."""
+    def _bytes_of(self, used: Entries) -> list[list[int]]:
+        """Bytes by layer and device."""
         have = [[0] * len(self.devices) for _ in range(self.model.num_layers)]
-        for key, entry in now.items():
-            if before.get(key) is not entry:
-                rank, _, layer = key
-                have[layer][rank] += entry[1]
+        for (rank, _, layer), (_, size) in used.items():
+            have[layer][rank] += size
         return have
 
     def _is_recomputed(self, step: Step) -> bool:
@@ -162,3 +160,8 @@ class WorkDone:
 
     def _each(self, rows: Sequence[float]) -> str:
         return ", ".join(f"{device.name} {one:g}" for device, one in zip(self.devices, rows, strict=True))
+
+
+def _changed(now: Entries, before: Entries) -> Entries:
+    """Who computes with a cache makes its entry anew."""
+    return {key: entry for key, entry in now.items() if before.get(key) is not entry}
