@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from typing import get_args
 
 import pytest
 import torch
@@ -13,8 +14,10 @@ from bench.fuzz.clusters import MAX_DEVICES
 from bench.fuzz.draw import draw_spec
 from bench.fuzz.models import is_expressible, small_models
 from bench.fuzz.params import values_of
+from bench.fuzz.scheduled import draw_scheduled
 from engine.domain.errors import Deadlock, OutOfMemory, PlanError
 from engine.domain.spec import RunSpec
+from engine.domain.workload import SchedulerName
 from engine.models.families.registry import FAMILIES
 from engine.ops.torch_kernels import dispatch
 from engine.strategies.registry import STRATEGIES, strategy
@@ -143,3 +146,20 @@ def test_cases_are_counted_by_their_strategy():
         "single": Counter(equal=2),
         "lime": Counter(wrong=1, refused=1),
     }
+
+
+@pytest.mark.parametrize("place", range(len(STRATEGIES)), ids=[chosen.name for chosen in STRATEGIES])
+def test_runs_whose_requests_meet_while_devices_fail_are_equal_to_transformers_too(place):
+    for index in (place, place + len(STRATEGIES)):
+        found = check(draw_scheduled(SEED, index))
+        assert found.end != "wrong", f"loom fuzz --schedulers --seed {SEED} --case {index}: {found.sentence}"
+
+
+def test_drawn_runs_have_every_scheduler_arrivals_failures_and_changes_of_rates():
+    drawn = [draw_scheduled(SEED, index) for index in range(4 * len(STRATEGIES))]
+    apart = [draw_scheduled(SEED, index, (strategy("disaggregated"),)) for index in range(20)]
+    assert {spec.workload.scheduler for spec in (*drawn, *apart)} == set(get_args(SchedulerName))
+    assert {spec.workload.pattern for spec in drawn} == {"poisson", "users", "trace", "serve"}
+    kinds = {change.kind for spec in drawn for change in spec.scenario.changes}
+    assert kinds == {"drop_device", "freeze_device", "join_device", "set_rate", "slow_device"}
+    assert draw_scheduled(SEED, 7) == drawn[7]
