@@ -25,7 +25,10 @@ class Pool:
         self, ctx: Ctx, plan: Plan, workload: Workload, requests: Sequence[Request], source: SourceIO
     ):
         self.workload, self.source, self.ctx = workload, source, ctx
-        self.coming = [] if workload.is_open else list(requests)
+        known = [] if workload.is_open else list(requests)
+        timed = [(one.arrival_s, one.index) for one in known if one.arrival_s is not None]
+        self.coming = sorted(timed, reverse=True)  # the next one last
+        self.following = [one for one in known if one.arrival_s is None]  # answers to others
         self.waiting: list[Job] = []
         self.running: list[Job] = []
         self.released: list[int] = []
@@ -47,7 +50,7 @@ class Pool:
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.coming or self.waiting or self.running or self.waits_for_people)
+        return bool(self.coming or self.following or self.waiting or self.running or self.waits_for_people)
 
     @property
     def waits_for_people(self) -> bool:
@@ -64,12 +67,14 @@ class Pool:
         ended leave.
         """
         self._drop_ended()
-        known = [(self.source.arrival_s(request), request) for request in self.coming]
+        known = [(self.source.arrival_s(request), request) for request in self.following]
         arrived = [(time_s, one.index) for time_s, one in known if time_s is not None and time_s <= now_s]
+        gone = {index for _, index in arrived}
+        self.following = [request for request in self.following if request.index not in gone]
+        while self.coming and self.coming[-1][0] <= now_s:
+            arrived.append(self.coming.pop())
         for time_s, index in sorted(arrived):
             self.waiting.append(job_of(self.requests[index], time_s, self.workload.new_tokens))
-        gone = {index for _, index in arrived}
-        self.coming = [request for request in self.coming if request.index not in gone]
         return View(
             now_s,
             (*self.waiting, *self._sent()),
@@ -97,7 +102,8 @@ class Pool:
         self.running = [job for job in self.running if job.request not in ended]
 
     def next_arrival_s(self) -> float | None:
-        known = [self.source.arrival_s(request) for request in self.coming]
+        known = [self.source.arrival_s(request) for request in self.following]
+        known += [time_s for time_s, _ in self.coming[-1:]]
         return min((time_s for time_s in known if time_s is not None), default=None)
 
     def begin(self, iteration: Iteration, view: View) -> Order:
