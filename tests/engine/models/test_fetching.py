@@ -256,4 +256,4 @@ def test_the_model_of_the_first_run_is_fetched_and_answers(tmp_path):
     loom("run", "lab-4", "--model", name, "--strategy", "gpipe", *asked)
     outcome = json.loads(report.read_text())
     assert outcome["correctness"]["ok"], outcome["correctness"]
-    assert " the " in outcome["text"] and "<|im" not in outcome["text"]
+    assert " sky " in outcome["text"] and "<|im" not in outcome["text"]  # not each processor has every word
