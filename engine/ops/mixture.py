@@ -133,7 +133,7 @@ class Experts(Operation):
         return {"weighed": model.hidden_size + self.stop - self.start}
 
     def share(self, model: ModelSpec, inputs: Sequence[Meta]) -> Share:
-        return 0, self.pairs * model.intermediate_size * model.hidden_size // model.experts_per_token
+        return 0, self.pairs * model.intermediate_size * model.hidden_size / model.experts_per_token
 
 
 @dataclass(frozen=True, slots=True)

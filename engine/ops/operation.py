@@ -68,7 +68,7 @@ class Op(Protocol):
 
 ALIKE = "two equal shapes"
 
-Share = tuple[int, int]
+Share = tuple[float, float]
 """Row-heads of attention, and row-columns × hidden units of the feed-forward part, that are computed of a
 layer: over all devices, a step adds up to all of them."""
 

@@ -10,7 +10,8 @@ from engine.domain.plan import Slice
 from engine.models.weights.store import WeightStore
 from engine.ops import core as ops
 from engine.ops.layout import tensor_parts
-from engine.ops.mixture import chosen_experts
+from engine.ops.mixture import Experts, chosen_experts
+from engine.ops.operation import whole_share
 from engine.ops.quantised import QuantisedBlock
 from engine.ops.shapes import check_shapes
 from engine.ops.sizes import weight_bytes
@@ -100,3 +101,14 @@ def test_a_quantised_layer_restores_the_experts_that_are_read():
 def test_operations_within_one_feed_forward_part_are_refused_on_a_mixture():
     with pytest.raises(WrongProgram, match="4 experts in each layer"):
         check_shapes(Expand(0, 0, 5), MIXTURE, (X,), "d0")
+
+
+def test_devices_with_parts_of_the_pairs_compute_all_of_the_rows_together():
+    """Where two of a row's seven experts are, two sevenths of it are computed. No part of it may get lost by
+    rounding: predictions of many steps were refused.
+    """
+    model = HAND.model_copy(update={"num_experts": 17, "experts_per_token": 7})
+    x = Meta((1, 1, 6 + 17))
+    pieces = [Experts(0, 0, 6, 2, 2), Experts(0, 6, 9, 2, 2), Experts(0, 9, 17, 3, 3)]
+    shares = [piece.share(model, (x,))[1] for piece in pieces]
+    assert sum(shares) == pytest.approx(whole_share(model, 1)[1], rel=1e-12)
