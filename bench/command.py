@@ -20,6 +20,7 @@ from bench.native.native import REPEATS, measure_native
 from bench.native.native_step import measure_native_step
 from bench.native.reality import measure_reality
 from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
+from bench.prediction.admission import measure_admission
 from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
 from bench.published.conclusions import measure_conclusions
@@ -140,6 +141,7 @@ BENCHES: tuple[Bench, ...] = (
         "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
     ),
     Bench("simulate", "how fast predictions are", measure_simulate, "prediction"),
+    Bench("admission", "what schedulers cost a step", measure_admission, "prediction"),
     Bench("native", "native speed beside plain torch and gloo", measure_native, "performance", repeats=True),
     Bench("native-step", "where a decode step's time goes", measure_native_step, "performance"),
     Bench("auto-dilation", "dilations with default and probed kernels", measure_auto_dilation, "performance"),

@@ -238,7 +238,8 @@ def play(
     trace: list[Span | Mark] = []
     world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched, host)
     if not strategy(spec.strategy).is_lossy(prepared.plan):
-        world.watch_work()
+        told = {request.index: request.new_tokens for request in prepared.requests}
+        world.watch_work({index: tokens for index, tokens in told.items() if tokens is not None})
     source = SimulatedSource(world.devices[spec.cluster.source_rank])
 
     def looked() -> bool:

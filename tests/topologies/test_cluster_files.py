@@ -68,6 +68,7 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         price_source=texts,
         source=texts,
         disk=st.just("") | names,
+        node=st.just("") | names,
     )
 
 
@@ -114,6 +115,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
     drawn_of_a_device = {
         "name",
         "title",
+        "node",
         "role",
         "flop_per_s",
         "memory_bytes",

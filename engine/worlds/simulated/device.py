@@ -174,10 +174,10 @@ class SimulatedDevice(Device):
         elif self.work_done is not None:
             self.work_done.knows_all = False
 
-    def release(self, cache: str) -> None:
-        super().release(cache)
+    def _released(self, cache: str) -> None:
         if self.work_done is not None:
-            self.work_done.released(cache)
+            self.work_done.released(cache, self)
+        super()._released(cache)
 
     def work_so_far(self) -> list[Share]:
         """What this device has computed of each layer."""

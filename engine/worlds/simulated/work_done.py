@@ -7,12 +7,11 @@ the last layer one row of each sequence is enough where the answer is read from 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from engine.domain.errors import WrongProgram
 from engine.domain.model import ModelSpec
-from engine.domain.workload import Workload
 from engine.ops.ledger import Ledger
 from engine.ops.operation import Share
 from engine.program.strategy import Step
@@ -34,35 +33,40 @@ class Worker(Protocol):
 class WorkDone:
     """The sums over all devices of a simulated world, from its start on.
 
-    `rows` are those of each layer, `last_rows` those of the last one. `caches`: whether each sequence under
-    way has a KV cache; a method without one computes all rows again. `seen`: what devices had in the KV cache
-    of each at its last check, and what of it they had used then: several results may come of one pass.
+    A request gets `new_tokens`, or its own number of `tokens`. `rows` are those of each layer, `last_rows`
+    those of the last one. `caches`: whether each sequence under way has a KV cache; a method without one
+    computes all rows again. `seen`: what devices had in the KV cache of each at its last check, and what of
+    it they had used then: several results may come of one pass. `left`: what each device had when it
+    released one.
     """
 
-    def __init__(self, model: ModelSpec, workload: Workload, devices: Sequence[Worker]):
-        self.model, self.workload, self.devices = model, workload, devices
+    def __init__(
+        self, model: ModelSpec, new_tokens: int, tokens: Mapping[int, int], devices: Sequence[Worker]
+    ):
+        self.model, self.devices = model, devices
+        self.new_tokens, self.tokens = new_tokens, tokens
         self.rows = self.last_rows = 0
         self.caches: dict[str, bool] = {}
         self.seen: dict[str, tuple[Entries, Entries]] = {}
         self.released_caches: set[str] = set()
+        self.left: dict[str, Entries] = {}
         self.knows_all = not model.vision
 
-    def released(self, cache: str) -> None:
-        """Take note that a device needs a KV cache no more: each drops its own after its last step, also
-        before the source has the result.
+    def released(self, cache: str, device: Worker) -> None:
+        """Take note that `device` needs a KV cache no more, and of what it has in it: each drops its own
+        after its last step, before the source has the results of that.
         """
-        self.released_caches.add(cache.partition("/")[0])
+        name = cache.partition("/")[0]
+        self.released_caches.add(name)
+        self.left.setdefault(name, {}).update(self._parts_of(name, self.devices.index(device), device))
 
     def check(self, step: Step, source: str) -> None:
         """Check at the result of `step` that each layer saw all rows, and has all in its KV cache if it has
         one. Most steps are counted only: what one leaves out is missing ever after. Raises `WrongProgram`.
         """
         for one in step.each if self.knows_all else ():
-            self._check_one(one, source, step.index + 1 >= self._new_tokens(one.requests[0]))
-
-    def _new_tokens(self, request: int) -> int:
-        work = self.workload
-        return work.trace[request].new_tokens if request < len(work.trace) else work.new_tokens
+            last = self.tokens.get(one.requests[0], self.new_tokens)
+            self._check_one(one, source, step.index + 1 >= last)
 
     def _check_one(self, step: Step, source: str, is_last: bool) -> None:
         """`check` the rows of one sequence, or of a batch at one position."""
@@ -85,6 +89,7 @@ class WorkDone:
         if is_last:
             self.caches.pop(step.cache, None)
             self.seen.pop(step.cache, None)
+            self.left.pop(step.cache, None)
 
     def _check_layers(self, source: str, at: str) -> None:
         units = self.model.num_heads, self.model.intermediate_size * self.model.hidden_size
@@ -149,13 +154,18 @@ class WorkDone:
         }
 
     def _parts(self, step: Step) -> Entries:
-        """What devices have of it in parts by heads, and on disk."""
+        """What devices have of it in parts by heads, and on disk; where none has any, what they had left."""
+        found: Entries = {}
+        for rank, device in enumerate(self.devices):
+            found |= self._parts_of(step.cache, rank, device)
+        return found or self.left.get(step.cache, {})
+
+    def _parts_of(self, cache: str, rank: int, device: Worker) -> Entries:
         return {
             (rank, (name, is_dropped), layer): entry
-            for rank, device in enumerate(self.devices)
             for is_dropped, kept in enumerate((device.ledger.cached, device.ledger.dropped))
             for (name, layer), entry in kept.items()
-            if layer >= 0 and name.partition("/")[0] == step.cache
+            if layer >= 0 and name.partition("/")[0] == cache
         }
 
     def _each(self, rows: Sequence[float]) -> str:

@@ -7,7 +7,7 @@ one program per device to its end. If programs wait for what can never happen, i
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -97,9 +97,11 @@ class SimulatedWorld:
             first = self.spec.cluster.first_alike[device.rank]
             device.use_prices(*known.setdefault(first, ({}, {})))
 
-    def watch_work(self) -> None:
-        """From now on a program that leaves a part of a layer out ends in `WrongProgram`."""
-        work_done = WorkDone(self.spec.model, self.spec.workload, self.devices)
+    def watch_work(self, tokens: Mapping[int, int]) -> None:
+        """From now on a program that leaves a part of a layer out ends in `WrongProgram`. `tokens` are those
+        of requests that get another number than the workload says.
+        """
+        work_done = WorkDone(self.spec.model, self.spec.workload.new_tokens, tokens, self.devices)
         for device in self.devices:
             device.work_done = work_done
 
