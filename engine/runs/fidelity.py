@@ -5,7 +5,7 @@ A paced run is valid if all of this holds:
 pacing       few operations of this host ended late, and those not by much
 model        operations took as long as the device model says, one after the other, on every device and in
              both phases, and all of the prediction's operations were done (`against_model.py`); both but for
-             devices that compute so little that it cannot change any time (`NEGLIGIBLE_FRAC`)
+             devices that compute so little, all together, that it changes no time (`NEGLIGIBLE_FRAC`)
 links        every measured link carries the rate that was asked for
 latency      the run, its first token and every later one took as long as in its prediction, in which the
              same changes happen
@@ -16,7 +16,9 @@ with its prediction for this host, part by part (`native.py`).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -24,12 +26,12 @@ from engine.domain.command_name import COMMAND
 from engine.domain.network import LinkMeasurement
 from engine.domain.report import Fidelity, RunReport
 from engine.domain.scenario import DropDevice, FreezeDevice, JoinDevice, LinkDown, LinkUp, SetJitter, SetLoss
+from engine.domain.trace import Span
 from engine.domain.units import human_s
 from engine.reports.against_model import ModelComparison, Trace, compare_with_model, percentile_95
 from engine.runs.calm_tokens import calm_tokens
 from engine.runs.native import Simulated, native_parts
 from engine.worlds.real.dilation import (
-    NEGLIGIBLE_FRAC,
     OP_HOST_S,
     coldness,
     enough_dilation,
@@ -51,6 +53,12 @@ few hundred messages is up to 50 % off the mean that a prediction estimates (doc
 
 HALF = 0.5
 """The part of every limit that a rehearsal may use."""
+
+NEGLIGIBLE_FRAC = 0.01
+"""Of the time in which requests wait: devices that compute for no longer, all together, change no time by
+more, however late their operations are. A method that reads its weights again for every token computes for a
+ten-thousandth of its time: to keep the pace of these operations took five minutes of wall time.
+"""
 
 CHANGE_GRACE_WALL_S = 0.1
 """Wall seconds by which a busy device may apply its new speed late."""
@@ -93,7 +101,7 @@ def fidelity_of(report: RunReport, played: Played, predicted: RunReport, predict
     all_of_it = _Lateness.of(played.pacing)
     grace_s = CHANGE_GRACE_WALL_S / report.dilation
     compared = compare_with_model(played.trace, predicted_trace, grace_s)
-    idle = _with_negligible_work(report, compared)
+    idle = _with_negligible_work(report, played.trace)
     limit, notes = latency_limit(report, played, predicted)
     latency_error = report.latency_s / predicted.latency_s - 1 if predicted.latency_s else None
     complaints = [
@@ -127,7 +135,7 @@ def needed_dilation(report: RunReport, played: Played, predicted: RunReport, tra
     """
     limit, _ = latency_limit(report, played, predicted)
     compared = compare_with_model(played.trace, trace)
-    idle = _with_negligible_work(report, compared, HALF)
+    idle = _with_negligible_work(report, played.trace, HALF)
     complaints = [
         *_pacing_complaints(report.dilation, played.pacing, idle, HALF),
         *_model_complaints(compared, False, report.dilation, idle, HALF),
@@ -264,12 +272,20 @@ class _Lateness(NamedTuple):
         return fmean(self.errors) if self.errors else None
 
 
-def _with_negligible_work(report: RunReport, compared: ModelComparison, part: float = 1.0) -> frozenset[str]:
-    """The devices that compute so little that it changes no time how long their operations took."""
-    most_s = part * NEGLIGIBLE_FRAC * _under_way_s(report)
-    return frozenset(
-        device for device, one in compared.by_device.items() if one.expected_s + one.error_s <= most_s
-    )
+def _with_negligible_work(report: RunReport, trace: Trace, part: float = 1.0) -> frozenset[str]:
+    """The devices that compute so little, all together, that it changes no time how long that took."""
+    busy_s: dict[str, float] = defaultdict(float)
+    for item in trace:
+        if isinstance(item, Span) and item.kind == "compute":
+            busy_s[item.device] += item.end_s - item.start_s
+    return least_busy(busy_s, part * NEGLIGIBLE_FRAC * _under_way_s(report))
+
+
+def least_busy(busy_s: Mapping[str, float], within_s: float) -> frozenset[str]:
+    """As many devices as are busy for `within_s` together, the least busy first."""
+    ordered = sorted(busy_s, key=lambda device: busy_s[device])
+    sums_s = accumulate(busy_s[device] for device in ordered)
+    return frozenset(device for device, sum_s in zip(ordered, sums_s, strict=True) if sum_s <= within_s)
 
 
 def _under_way_s(report: RunReport) -> float:
@@ -293,11 +309,10 @@ def _negligible_notes(report: RunReport, compared: ModelComparison, idle: frozen
     ]
     if not off:
         return ()
-    device, error_s = max(off, key=lambda one: one[1])
-    names = ", ".join(name for name, _ in off)
+    names, error_s = ", ".join(device for device, _ in off), sum(one for _, one in off)
     return (
-        f"Operations of {names} took times that are more than {MODEL_LIMIT:.0%} off their model. They are so "
-        f"short that it changes nothing: together {human_s(error_s)} at most, on {device}, of "
+        f"Operations of {names} took times that are more than {MODEL_LIMIT:.0%} off their model. They "
+        f"are not judged, because they are so short: all together that makes {human_s(error_s)} of "
         f"{human_s(_under_way_s(report))}.",
     )
 

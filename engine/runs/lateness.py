@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from engine.domain.trace import Mark, Span
 from engine.reports.against_model import operation_of, times_at_own_speed
-from engine.runs.fidelity import LATENCY_LIMIT, MODEL_LIMIT
-from engine.worlds.real.dilation import NEGLIGIBLE_FRAC, end_s, enough_dilation_for_latency
+from engine.runs.fidelity import LATENCY_LIMIT, MODEL_LIMIT, NEGLIGIBLE_FRAC, least_busy
+from engine.worlds.real.dilation import end_s, enough_dilation_for_latency
 
 WATCHED_FRAC, WATCHED_WALL_S = 0.1, 1.0
 """Until when a run may be ended: of its predicted time, and in wall seconds. Later, it costs less to let it
@@ -34,8 +34,8 @@ class LatenessWatch:
         self.first_s = first[0].facts["latency_s"] if first and self.answers == 1 else 0.0
         self.count = 0
         self.negligible_s = NEGLIGIBLE_FRAC * end_s(expected)
-        self.busy_s: dict[str, float] = defaultdict(float)
-        self.took_s = self.expected_s = 0.0
+        self.took_s: dict[str, float] = defaultdict(float)
+        self.expected_s: dict[str, float] = defaultdict(float)
         self.needed: float | None = None
 
     def record(self, item: Span | Mark) -> None:
@@ -47,12 +47,17 @@ class LatenessWatch:
             own_s = self.model_s.get(operation_of(item))
             if own_s:
                 self.count += 1
-                self.expected_s += own_s
-                took_s = max(item.end_s - item.start_s, own_s)
-                self.took_s += took_s
-                self.busy_s[item.device] += took_s
-                matters = self.count >= OPERATIONS and max(self.busy_s.values()) > self.negligible_s
-                self._judge(self.took_s / self.expected_s - 1, MODEL_LIMIT, matters)
+                self.expected_s[item.device] += own_s
+                self.took_s[item.device] += max(item.end_s - item.start_s, own_s)
+                self._judge_operations()
+
+    def _judge_operations(self) -> None:
+        """Of devices whose operations a verdict judges."""
+        judged = self.took_s.keys() - least_busy(self.took_s, self.negligible_s)
+        expected_s = sum(self.expected_s[device] for device in judged)
+        if expected_s:
+            took_s = sum(self.took_s[device] for device in judged)
+            self._judge(took_s / expected_s - 1, MODEL_LIMIT, self.count >= OPERATIONS)
 
     def _judge_first(self, mark: Mark) -> None:
         if self.first_s and mark.facts["index"] == 0:

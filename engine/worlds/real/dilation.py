@@ -6,8 +6,7 @@ devices. The predicted trace says when every device computes and for how long; t
 long this machine needs. D is the smallest number that leaves headroom everywhere:
 
 operation   host time ≤ 70 % of target · D, for operations long enough to matter on their own
-device      the same for the sum of all operations of a device (short ones make up for each other); less is
-            enough where all its operations together are a negligible part of a run that would take long
+device      the same for the sum of all operations of a device (short ones make up for each other)
 message     what the runtime spends on a message ≤ the message's time · D, on average
 cores       work of all devices that compute at the same time ≤ 65 % of the cores
 start       the first token takes so long that what a busy machine is late is a small part of it; for its sake
@@ -34,15 +33,6 @@ OP_HEADROOM = 0.7
 CORES_SHARE = 0.65
 STEP = 0.25
 LEAST_RAISE = 1.25
-NEGLIGIBLE_FRAC = 0.01
-"""Of the time of a run: a device that computes for no longer changes no time by more, however late its
-operations are. A method that reads its weights again for every token computes for a ten-thousandth of its
-time: to keep the pace of these operations took five minutes of wall time.
-"""
-
-LONG_WALL_S = 10.0
-"""Wall seconds from which on a run is not stretched for the sake of operations that are negligible."""
-
 ALONE_S = 1e-3
 """Host seconds from which an operation must fit by itself; shorter ones may use the next one's spare time."""
 
@@ -132,22 +122,15 @@ def demands(
         for span in spans
         if span.kind == "recv"
     ]
-    whole_s = max(end_s(trace), 1e-12)
-    alone, together, concurrent = [_longest_alone(messages)], [0.0], list(messages)
-    for uses in computing.values():
-        total, longest = _sum(uses), _longest_alone(uses)
-        negligible = total.host_s / (NEGLIGIBLE_FRAC / 2 * whole_s)
-        enough = OP_HEADROOM * max(negligible, LONG_WALL_S / whole_s)
-        alone.append(min(longest, enough))
-        together.append(min(_ratio(total), enough))
-        if max(longest, _ratio(total)) <= enough:
-            concurrent += uses
+    everything = [use for uses in computing.values() for use in uses] + messages
+    alone = (_ratio(use) for use in everything if use.host_s >= ALONE_S)
+    by_device = (_ratio(_sum(uses)) for uses in computing.values())
     available = cores or len(os.sched_getaffinity(0))
     return {
-        "operation": max(alone) / OP_HEADROOM,
-        "device": max(together) / OP_HEADROOM,
+        "operation": max(alone, default=0.0) / OP_HEADROOM,
+        "device": max(by_device, default=0.0) / OP_HEADROOM,
         "message": _ratio(_sum(messages)) if messages else 0.0,
-        "cores": _peak_load(concurrent) / (CORES_SHARE * available),
+        "cores": _peak_load(everything) / (CORES_SHARE * available),
         "start": _needed_at_start(trace),
     }
 
@@ -242,11 +225,6 @@ def coldness(devices: int) -> float:
     By `bench load`: 0.3, 0.4, 0.6, 0.9 ms for an operation with 2, 4, 8, 16 devices.
     """
     return min(COLDEST, max(1.0, (devices + 5) / 7))
-
-
-def _longest_alone(uses: Sequence[_Use]) -> float:
-    """The largest ratio of those that must fit by themselves."""
-    return max((_ratio(use) for use in uses if use.host_s >= ALONE_S), default=0.0)
 
 
 def _ratio(use: _Use) -> float:

@@ -153,6 +153,24 @@ def test_a_device_is_not_judged_that_computes_for_a_hundredth_of_the_time_in_whi
     assert "50.0% of the operations overran" in too_much.why[0] and "of phone" in too_much.why[1]
 
 
+def test_devices_that_compute_little_each_and_much_together_are_judged():
+    """Each of twenty computes for 0.9 % of ten seconds, twice as long as it should."""
+    phones = [f"phone-{number}" for number in range(20)]
+    trace, model = (
+        [*steps("desk", 1.9), *(span for phone in phones for span in steps(phone, took_s))]
+        for took_s in (0.018, 0.009)
+    )
+    found = verdict(run=answered((0.0, 10.0)), trace=trace, model=model)
+    assert found.valid is False and len(found.why) == 19, "but for one, all are judged"
+
+
+def test_a_device_is_judged_by_all_that_it_computed_also_where_no_prediction_has_it():
+    """After a failure a device did most under a plan that the prediction has not."""
+    trace = [*steps("desk", 0.01), *(replace(span, name="other") for span in steps("desk", 1.8, 0.1))]
+    found = verdict(stats(late=20), run=answered((0.0, 10.0)), trace=trace, model=steps("desk", 0.01))
+    assert "50.0% of the operations overran" in found.why[0]
+
+
 def test_operations_that_are_too_long_in_the_prefill_alone_make_it_invalid():
     decode = steps("desk", 1.9, start_s=10.0, token=1)
     found = verdict(trace=[*steps("desk", 0.15), *decode], model=[*steps("desk", 0.1), *decode])

@@ -91,17 +91,6 @@ def test_a_short_operation_may_use_the_spare_time_of_the_next() -> None:
     assert choose_dilation(spec(), [long, next_one], cores=64) == 8.0  # 1.1 ms are 70 % of 8 · 0.2 ms
 
 
-def test_a_long_run_is_not_stretched_for_operations_that_are_a_negligible_part_of_it() -> None:
-    """0.28 s of work in 0.1 ms would need D = 4000; at 8 it is half a hundredth of 7 s, and 8 times 7 s are
-    more than ten.
-    """
-    short = op("a", 0.0, 0.0001, 0.28)
-    assert choose_dilation(spec(), [short, op("b", 6.9, 0.1, 0.001)], cores=64) == 8.0
-    # at 80 it is so of 0.7 s, which would then take 56 s of wall time; of 0.1 s at 560
-    assert choose_dilation(spec(), [short, op("b", 0.6, 0.1, 0.001)], cores=64) == 80.0
-    assert choose_dilation(spec(), [short, op("b", 0.0, 0.1, 0.001)], cores=64) == 560.0
-
-
 def test_beside_other_devices_an_operation_takes_a_fifth_longer_than_alone() -> None:
     side = 20_000  # of a matrix of 4 bytes a number, times one row
     product = Span("a", "compute", "op", 0, 0.0, 1.0, bytes=4 * side**2, flops=2 * side**2)
