@@ -250,8 +250,11 @@ def main(descriptor: int, address: str, cache_bytes: int, memory_bytes: int, par
     lines = JsonLines(socket.socket(fileno=descriptor))
     process = BoardProcess(lines, address, cache_bytes, memory_bytes)
     try:
-        process.run(results)
-    except ConnectionError:
+        try:
+            process.run(results)
+        finally:  # a node that is killed hangs up, too: its signal must not interrupt what follows
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    except (ConnectionError, SystemExit):
         return 0
     finally:
         process.end()

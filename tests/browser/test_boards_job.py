@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -65,12 +66,16 @@ def boards(site: Up, context: BrowserContext, tmp_path: Path, monkeypatch) -> It
 
 
 @pytest.fixture
-def weights(site: Up) -> str:
-    """A model with trained weights, as somebody has put it among the server's."""
+def weights(site: Up) -> Iterator[str]:
+    """A model with trained weights, as somebody has put it among the server's; other tests find the models
+    that come with EdgeLoom.
+    """
     spec, _ = catalogue.resolve("tiny-llama", "random")
     module = transformers_outputs.library_model(spec_of("single", spec, star((1e8,))))
-    module.save_pretrained(site.state_dir / "models" / MODEL)
-    return MODEL
+    place = site.state_dir / "models" / MODEL
+    module.save_pretrained(place)
+    yield MODEL
+    shutil.rmtree(place)
 
 
 def draw_boards(page: Page) -> None:

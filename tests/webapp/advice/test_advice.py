@@ -200,7 +200,7 @@ def test_a_request_made_of_a_run_means_that_run(db: None) -> None:
     """None of its fields has its default."""
     run = {"strategy": "voltage", "params": {"decode": "recompute"}, "compute_model": "flops", "seed": 3}
     run |= {"name": "one", "dilation": 7.0, "silence_s": 5.0, "failover": "stop", "weights": "random"}
-    run |= {"weight_bits": 4}
+    run |= {"weight_bits": 4, "draft_model": "tiny-gpt2", "likely_acceptance": 0.5}
     run |= {"scenario": {"changes": [{"kind": "drop_device", "at_s": 1.0, "device": "shelf"}]}}
     asked = RunRequest.parse(body(**run), "request")
     fields = set(RunRequest.model_fields) - {"cluster_id", "notes", "tags"}
