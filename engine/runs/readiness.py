@@ -15,8 +15,12 @@ DEVICE_S = 2.0
 LOADED_BYTES_PER_S = 20e6
 """A tenth of what one core draws or reads."""
 
+SENT_BYTES_PER_S = 2e6
+"""A sixth of a link of 100 Mbit/s, over which weights reach boards in pieces, one after the other."""
+
 
 def ready_limit_s(spec: RunSpec, plan: Plan, base_s: float) -> float:
     """Wall seconds after which a run ends whose devices have not all reached the next state."""
     held_bytes = sum(weight_bytes(spec.model, holding.slice) for holding in plan.holdings)
-    return base_s + DEVICE_S * len(spec.cluster.devices) + held_bytes / LOADED_BYTES_PER_S
+    rate = SENT_BYTES_PER_S if spec.on_nodes else LOADED_BYTES_PER_S
+    return base_s + DEVICE_S * len(spec.cluster.devices) + held_bytes / rate

@@ -17,13 +17,15 @@ LIMITS_S = (3, 15, 60)
 
 
 def test_the_limit_is_longer_for_more_devices_and_more_weights():
-    """Three devices add 6 s. 4 bytes a weight: 20 MB of weights add one second."""
+    """Three devices add 6 s. 4 bytes a weight: 20 MB of weights add one second, on boards ten."""
     prepared = prepare(small_spec())
     held = sum(
         readiness.weight_bytes(prepared.spec.model, holding.slice) for holding in prepared.plan.holdings
     )
     assert held > 0
     assert ready_limit_s(prepared.spec, prepared.plan, 100.0) == pytest.approx(106.0 + held / 20e6)
+    on_boards = prepared.spec.model_copy(update={"dilation": "nodes"})
+    assert ready_limit_s(on_boards, prepared.plan, 100.0) == pytest.approx(106.0 + held / 2e6)
 
 
 def test_devices_that_do_not_get_ready_end_the_run_which_says_where_they_are(tmp_path, in_a_copy):
