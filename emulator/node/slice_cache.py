@@ -1,6 +1,7 @@
 """Slices of weights that servers have sent to this board, by their digest: kept within a limit of bytes.
 
-What a transfer that was cut off has brought is gone on with. Every use checks the digest again.
+What a transfer that was cut off has brought counts, and is gone on with. Who brings a slice has its part
+locked. Every use checks the digest again.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import base64
 import errno
 import fcntl
 import hashlib
+import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.domain.cache_directory import cache_directory
 from engine.domain.errors import RunError
@@ -35,6 +39,9 @@ class SliceCache:
         """The files of these (digest, size): those that are not here come from the server. Raises
         `RunError`.
         """
+        for _, size in files:
+            if type(size) is not int or size < 0:
+                raise RunError(f"The server says that a slice has {str(size)[:20]!r} bytes: no file has.")
         needed, kept = sum(size for _, size in files), {_path(digest) for digest, _ in files}
         if needed > self.most_bytes:
             raise RunError(
@@ -42,9 +49,8 @@ class SliceCache:
                 f"{human(self.most_bytes, 'B')}: --cache-gb allows more."
             )
         absent = [(digest, size) for digest, size in files if not _is_whole(_path(digest), digest)]
-        coming = sum(size for _, size in absent)
-        self._make_room(coming, kept)
         try:
+            self._make_room(absent, kept)
             for number, (digest, size) in enumerate(absent, 1):
                 of = f"slice {number} of {len(absent)}, {human(size, 'B')}"
                 self.say(f"It fetches {of}; {len(files) - len(absent)} were here.")
@@ -58,42 +64,79 @@ class SliceCache:
         return [_path(digest) for digest, _ in files]
 
     def _bring(self, digest: str, size: int, ask: Ask) -> None:
+        """Bring it, or wait until another node of this user has: who locks the part that is there does it."""
         path = _path(digest)
-        part = path.with_suffix(".part")
-        with part.open("ab") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # another node of this user may fetch it, too
-            if _is_whole(path, digest):
-                return
-            at = min(file.tell(), part.stat().st_size)
-            while at < size:
-                piece = base64.b64decode(ask(digest, at), validate=True)
-                if not piece or at + len(piece) > size:
-                    break
-                file.write(piece)
-                at += len(piece)
-            file.flush()
-            if not _is_whole(part, digest):
-                part.unlink()
-                raise RunError(
-                    f"The weights that came for the slice {digest[:12]} have another digest: they were "
-                    "changed on their way or on the server; start the run again."
-                )
-            part.rename(path)
+        part = _part(path)
+        while True:
+            with part.open("ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                is_there = _is_at(part, file)  # whoever had it locked may have brought or removed it
+                if _is_whole(path, digest):
+                    if is_there:
+                        part.unlink()
+                    return
+                if is_there:
+                    self._append(file, digest, size, ask)
+                    if not _is_whole(part, digest):
+                        part.unlink()
+                        raise RunError(
+                            f"The weights that came for the slice {digest[:12]} have another digest: they "
+                            "were changed on their way or on the server; start the run again."
+                        )
+                    part.rename(path)
+                    return
 
-    def _make_room(self, coming: int, kept: set[Path]) -> None:
-        """Remove what was not used for longest."""
-        files = sorted(folder().glob("*.safetensors"), key=lambda path: path.stat().st_mtime_ns)
-        total = sum(path.stat().st_size for path in files) + coming
-        for path in files:
-            if total > self.most_bytes and path not in kept:
-                total -= path.stat().st_size
-                path.unlink()
+    def _append(self, file: BinaryIO, digest: str, size: int, ask: Ask) -> None:
+        at = file.seek(0, os.SEEK_END)
+        while at < size:
+            piece = base64.b64decode(ask(digest, at), validate=True)
+            if not piece or at + len(piece) > size:
+                break
+            file.write(piece)
+            at += len(piece)
+        file.flush()
+
+    def _make_room(self, absent: Sequence[tuple[str, int]], kept: set[Path]) -> None:
+        """Remove what was not used for longest, but what another node is bringing."""
+        there = {}
+        for path in (*folder().glob("*.safetensors"), *folder().glob("*.part")):
+            with suppress(FileNotFoundError):  # another node has removed it
+                there[path] = path.stat()
+        begun = {path: state.st_size for path, state in there.items()}
+        coming = sum(max(0, size - begun.get(_part(_path(digest)), 0)) for digest, size in absent)
+        total = sum(begun.values()) + coming
+        for path in sorted(there, key=lambda path: there[path].st_mtime_ns):
+            if total > self.most_bytes and path.with_suffix(".safetensors") not in kept and _is_removed(path):
+                total -= begun[path]
 
 
 def _path(digest: str) -> Path:
     if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise RunError(f"{digest[:20]!r} is no digest of a slice.")
     return folder() / f"{digest}.safetensors"
+
+
+def _part(path: Path) -> Path:
+    return path.with_suffix(".part")
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    """Whether an open file is the one that the path leads to."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    return False
+
+
+def _is_removed(path: Path) -> bool:
+    """Remove a file unless somebody has it locked; False if so."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        if _is_at(path, file):
+            path.unlink()
+    return True
 
 
 def _is_whole(path: Path, digest: str) -> bool:

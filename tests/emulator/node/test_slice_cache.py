@@ -1,8 +1,10 @@
 """Slices come by their digest: what was begun is gone on with, what is wrong is refused, what is old goes."""
 
 import base64
+import fcntl
 import hashlib
 import os
+import threading
 
 import pytest
 
@@ -93,3 +95,79 @@ def test_a_plan_whose_slices_are_more_than_a_board_keeps_is_refused_before_anyth
 def test_a_digest_is_no_path(cache):
     with pytest.raises(RunError, match="is no digest"):
         cache.fetch([("../../etc/passwd".ljust(64, "x"), 1)], Server())
+
+
+@pytest.mark.parametrize("size", (-SIZE, 10.5, True, "1000", None))
+def test_a_size_that_no_file_has_is_refused_and_so_makes_no_room_in_the_sum(cache, size):
+    server = Server()
+    with pytest.raises(RunError, match="no file has"):
+        cache.fetch([*(file(number) for number in range(4)), (file(5)[0], size)], server)
+    assert not server.asked
+
+
+def parts() -> set[str]:
+    return {path.stem for path in slice_cache.folder().glob("*.part")}
+
+
+def test_what_cut_off_transfers_have_left_counts_and_goes_unless_somebody_brings_it(cache):
+    for number in (1, 2, 3, 4):
+        with pytest.raises(RunError, match="said nothing"):
+            cache.fetch([file(number)], Server(patience=3))
+        os.utime(slice_cache.folder() / f"{file(number)[0]}.part", (number, number))
+    assert parts() == {file(number)[0] for number in (2, 3, 4)}, "three of 900 bytes fit"
+    with (slice_cache.folder() / f"{file(2)[0]}.part").open("rb") as brought:
+        fcntl.flock(brought, fcntl.LOCK_EX)
+        cache.fetch([file(4)], server := Server())
+        assert server.asked == [900] and parts() == {file(number)[0] for number in (2, 3)}
+        cache.fetch([file(5)], Server())
+    assert parts() == {file(2)[0]} and kept() == {file(4)[0], file(5)[0]}
+
+
+class Second:
+    """Another node that fetches a slice; `waits` is set when it waits for the lock of the part."""
+
+    def __init__(self, monkeypatch, number: int):
+        self.waits, self.paths, self.number = threading.Event(), [], number
+        self.thread = threading.Thread(target=self.fetch)
+        lock = fcntl.flock
+
+        def watched(opened, how):
+            if threading.current_thread() is self.thread:
+                self.waits.set()
+            lock(opened, how)
+
+        monkeypatch.setattr(fcntl, "flock", watched)
+
+    def fetch(self) -> None:
+        self.paths = SliceCache(3 * SIZE, lambda line: None).fetch([file(self.number)], Server())
+
+    def begin(self) -> None:
+        self.thread.start()
+        assert self.waits.wait(20)
+
+
+@pytest.mark.parametrize("patience", (2, 1 << 30))
+def test_a_node_that_waits_for_another_goes_on_where_that_one_ends(cache, monkeypatch, patience):
+    server, second = Server(patience), Second(monkeypatch, 1)
+
+    def ask(digest, start):
+        if start == 300:
+            second.begin()
+        return server(digest, start)
+
+    try:
+        cache.fetch([file(1)], ask)
+    except RunError:
+        assert patience == 2
+    second.thread.join()
+    assert [path.read_bytes() for path in second.paths] == [content(1)] and not parts()
+
+
+def test_a_part_that_vanishes_while_a_node_waits_for_it_is_begun_anew(cache, monkeypatch):
+    part, second = slice_cache.folder() / f"{file(1)[0]}.part", Second(monkeypatch, 1)
+    with part.open("wb") as gone:
+        fcntl.flock(gone, fcntl.LOCK_EX)
+        second.begin()
+        part.unlink()
+    second.thread.join()
+    assert [path.read_bytes() for path in second.paths] == [content(1)] and not parts()
