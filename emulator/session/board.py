@@ -1,6 +1,7 @@
 """A device process on a board, as its supervisor sees it: the same messages, through the server.
 
-What comes from a board is somebody else's word: its size, its kind and its fields are checked.
+What comes from a board is somebody else's word: its size, its kind and its fields are checked, and no other
+fields are passed on.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from pydantic import ValidationError
 from emulator.session.slices import CutSlices
 from engine.domain.errors import RunError, SpecError
 from engine.domain.events import TRACE
+from engine.domain.node_messages import LARGEST_LINE_BYTES
+from engine.domain.trace import Mark, Span
 from engine.runs.children import Child, Message
+from engine.runs.output import MOST_LINES, FirstLines
+from engine.worlds.real.pacing import PacingStats
 
-LARGEST_BYTES = 16 << 20
-"""Of one message: a part of a trace has up to a few megabytes."""
 MOST_RESULT_BYTES = 1 << 30
 PIECE_BYTES = 1 << 18
-MOST_LINES = 500
 
 Check = Callable[[Any], bool]
 
@@ -45,14 +47,84 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 10_000
 
 
+def _are(value: Any, is_right: Check, most: int = 1 << 20) -> bool:
+    return isinstance(value, list) and len(value) <= most and all(map(is_right, value))
+
+
 def _are_lines(value: Any) -> bool:
-    return isinstance(value, list) and len(value) <= MOST_LINES and all(map(_is_text, value))
+    return _are(value, _is_text, MOST_LINES + 1)  # the last says that there were more
+
+
+def _are_counts_of_ranks(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        rank.isdecimal() and rank.isascii() and len(rank) < 10 and _is_count(count)
+        for rank, count in value.items()
+    )
+
+
+PACING: dict[str, Check] = dict.fromkeys(PacingStats._fields, _is_number) | {
+    "operations": _is_count,
+    "late": _is_count,
+    "errors": lambda value: _are(value, _is_number),
+    "used": lambda value: _are(value, _is_number),
+}
+
+
+def _is_pacing(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == PACING.keys() and _are_right(value, PACING)
+
+
+def _are_right(value: dict[str, Any], checks: dict[str, Check]) -> bool:
+    return all(is_right(value.get(name)) for name, is_right in checks.items())
+
+
+def _is_class(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == {"index", "probability"}
+        and _is_count(value["index"])
+        and _is_number(value["probability"])
+    )
+
+
+OF_REQUEST: dict[str, Check] = {"request": _is_count}
+FACTS: dict[str, dict[str, Check]] = {
+    "request_arrived": OF_REQUEST,
+    "request_begun": OF_REQUEST,
+    "request_finished": OF_REQUEST,
+    "request_cancelled": OF_REQUEST,
+    "token_emitted": OF_REQUEST
+    | {
+        "index": _is_count,
+        "token": lambda value: _is_count(value) and value < 1 << 31,
+        "latency_s": _is_number,
+    },
+    "classified": OF_REQUEST | {"classes": lambda value: _are(value, _is_class)},
+    "memory": {"peak_bytes": _is_count},
+    "decided": {"decision": _is_text, "answer": lambda value: value is not None},
+}
+"""What the facts of a mark must be that is read during a run, or of any method; by the mark's name."""
+OF_SUPERVISOR = (
+    "link_changed",
+    "replanned",
+    "loss_detected",
+    "device_lost",
+    "device_frozen",
+    "device_joined",
+)
+"""Marks of what only the supervisor knows."""
+
+
+def _is_item(item: Span | Mark) -> bool:
+    if isinstance(item, Span):
+        return _is_number(item.start_s) and _is_number(item.end_s)
+    known = FACTS.get(item.name, {})
+    return _is_number(item.time_s) and item.name not in OF_SUPERVISOR and _are_right(item.facts, known)
 
 
 def _is_trace(value: Any) -> bool:
     with suppress(ValidationError):
-        TRACE.validate_python(value)
-        return True
+        return all(map(_is_item, TRACE.validate_python(value)))
     return False
 
 
@@ -61,13 +133,19 @@ FIELDS: dict[str, dict[str, Check]] = {
     "ready": {},
     "alive": {},
     "halted": {},
-    "stuck": {"pacing": lambda value: isinstance(value, dict)},
-    "finished": {"pacing": lambda value: isinstance(value, dict)},
+    "stuck": {"pacing": _is_pacing},
+    "finished": {"pacing": _is_pacing},
     "log": {"lines": _are_lines},
     "trace": {"items": _is_trace},
     "pong": {"served_s": _is_number},
     "suspect": {"rank": _is_count, "last_byte_s": lambda value: value is None or _is_number(value)},
-    "status": {"question": _is_count},
+    "status": {
+        "question": _is_count,
+        "waits": lambda value: isinstance(value, bool),
+        "waiting_for": lambda value: _are(value, _is_text),
+        "sent": _are_counts_of_ranks,
+        "received": _are_counts_of_ranks,
+    },
     "error": {"kind": _is_text, "message": _is_text},
     "need": {"digest": _is_text, "start": _is_count},
     "file": {"name": _is_text, "data": lambda value: isinstance(value, str)},
@@ -88,13 +166,15 @@ FIELDS: dict[str, dict[str, Check]] = {
 
 class Board(Child):
     """The device process of one board. `results` gets its files, `slices` has the weights that it may ask
-    for.
+    for; it has them, and `devices`, the names of all, once it has a part of the plan.
     """
 
     def __init__(self, rank: int, name: str, node: str, sock: socket.socket, results: Path):
         super().__init__(rank, name, os.getpid(), sock)
         self.node, self.results = node, results
         self.slices: CutSlices | None = None
+        self.devices: tuple[str, ...] = ()
+        self.first = FirstLines()
         self.available_bytes = 0  # of its memory
         self.begun, self.begun_bytes = list[bytes](), 0  # a message whose end has not come
         self.result_bytes = 0
@@ -137,8 +217,8 @@ class Board(Child):
         first, *more = data.split(b"\n")
         self.begun.append(first)
         self.begun_bytes += len(first)
-        if self.begun_bytes > LARGEST_BYTES:
-            raise self._nonsense(f"a message of more than {LARGEST_BYTES >> 20} MiB")
+        if self.begun_bytes > LARGEST_LINE_BYTES:
+            raise self._nonsense(f"a message of more than {LARGEST_LINE_BYTES >> 20} MiB")
         if not more:
             return []
         lines = [b"".join(self.begun), *more[:-1]]
@@ -156,7 +236,7 @@ class Board(Child):
         for field, is_right in FIELDS[kind].items():
             if not is_right(message.get(field)):
                 raise self._nonsense(f"a message {kind} with a wrong {field}")
-        return {**message, "device": self.name, "time_s": None} if kind == "error" else message
+        return {"type": kind} | {field: message.get(field) for field in FIELDS[kind]}
 
     def _nonsense(self, what: str) -> RunError:
         return RunError(f"Board {self.node} says what no device process does: {what}.", self.name)
@@ -172,9 +252,19 @@ class Board(Child):
                 self.words = message["words"]
             case "refused" if self.state == "forked" and self.slices is not None:
                 return [{"type": "error", "kind": "failed", "message": message["sentence"]}]
+            case "log":
+                lines = self.first.of(message["lines"])
+                return [message | {"lines": lines}] if lines else []
+            case "suspect" if message["rank"] >= len(self.devices):
+                raise self._nonsense("a suspicion of no device")
+            case "trace" if not all(map(self._is_own, message["items"])):
+                raise self._nonsense("a trace that is not of its device, or with a peer that is none")
             case _:
                 return [message]
         return []
+
+    def _is_own(self, item: dict[str, Any]) -> bool:
+        return item.get("device") == self.name and (not item.get("peer") or item["peer"] in self.devices)
 
     def _give(self, digest: str, start: int) -> None:
         part = self.slices.part(digest, start, PIECE_BYTES) if self.slices else None
@@ -184,6 +274,8 @@ class Board(Child):
 
     def _keep(self, name: str, data: str) -> None:
         """Append to one of the files that a device process leaves."""
+        if self.slices is None:
+            raise self._nonsense("a file before it has a part of the plan")
         if name not in ("outputs.safetensors", f"pieces-{self.rank}.safetensors"):
             raise self._nonsense(f"a file {name[:40]!r}")
         self.result_bytes += len(data)

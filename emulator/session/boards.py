@@ -117,7 +117,7 @@ class BoardsNetwork:
                 "model.",
                 name,
             )
-        board.results = given.results
+        board.results, board.devices = given.results, tuple(device.name for device in spec.cluster.devices)
         board.slices = CutSlices(spec.model, source_of(spec.weights, spec.seed))
         files = []
         if spec.weights.kind == "directory":

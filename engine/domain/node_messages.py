@@ -28,6 +28,8 @@ LARGEST_BYTES = 1 << 20
 """Of a message: a calibration has less than a tenth of that."""
 
 PASS_CHARS = 200_000
+LARGEST_LINE_BYTES = 16 << 20
+"""Of what the process of a run says at once: a part of a trace has up to a few megabytes."""
 RunName = Annotated[str, StringConstraints(pattern=r"^[0-9a-z-]{1,60}$")]
 Said = Annotated[str, StringConstraints(max_length=200)]
 

@@ -10,13 +10,27 @@ MOST_CHARS = 500
 LEFT_OUT = "Further lines are only in the log of the worker."
 
 
+class FirstLines:
+    """Of all the lines that one process writes, those that are shown."""
+
+    def __init__(self) -> None:
+        self.left = MOST_LINES
+
+    def of(self, lines: list[str]) -> list[str]:
+        """The part of `lines` that is shown: the first `MOST_LINES` of all, each cut at `MOST_CHARS`."""
+        kept, left = lines[: self.left], self.left
+        self.left -= len(kept)
+        shown = [line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…" for line in kept]
+        return [*shown, LEFT_OUT] if 0 < left < len(lines) else shown
+
+
 class Output:
     """The reading end of a pipe. The log of this process gets every line too, with the device's `name`."""
 
     def __init__(self, descriptor: int, name: str):
         self.descriptor, self.name = descriptor, name
         self.pending = b""
-        self.lines_left = MOST_LINES
+        self.first = FirstLines()
         os.set_blocking(descriptor, False)
 
     def fileno(self) -> int:
@@ -37,14 +51,7 @@ class Output:
         texts = [line.decode(errors="replace").rstrip() for line in lines]
         for text in texts:
             sys.stderr.write(f"{self.name}: {text}\n")
-        return self.limited(texts), open_
-
-    def limited(self, lines: list[str]) -> list[str]:
-        """The part of `lines` that is shown: the first `MOST_LINES` of all, each cut at `MOST_CHARS`."""
-        kept, left = lines[: self.lines_left], self.lines_left
-        self.lines_left -= len(kept)
-        shown = [line if len(line) <= MOST_CHARS else f"{line[:MOST_CHARS]}…" for line in kept]
-        return [*shown, LEFT_OUT] if 0 < left < len(lines) else shown
+        return self.first.of(texts), open_
 
     def close(self) -> None:
         os.close(self.descriptor)
