@@ -40,6 +40,8 @@ from webapp.clusters.models import Node
 
 PER_MINUTE = 60
 """Messages of one node, on all its connections: five times as many as a node says."""
+LATE_PER_MINUTE = 600
+"""Of runs that are over: what a board says before it hears that they are."""
 logger = logging.getLogger(__name__)
 
 
@@ -123,10 +125,12 @@ class NodeSocket(AsyncWebsocketConsumer):
     def take(self, message: NodeMessage) -> NodeWelcome | None:
         """Keep one message; the answer to it. Raises `SpecError`, `HostError`, the database's errors."""
         assert self.node is not None, "a token has opened the connection"
+        if isinstance(message, NodePass | NodeClosed):
+            if rates.spend(f"node {self.node.pk} late", LATE_PER_MINUTE, time.monotonic()):
+                raise HostError("It goes on with a run that is over.")  # a new connection ends that
+            return None
         if rates.spend(f"node {self.node.pk}", PER_MINUTE, time.monotonic()):
             raise SpecError(f"Board {self.node.name} says more than {PER_MINUTE} things in a minute.")
-        if isinstance(message, NodePass | NodeClosed):
-            return None  # of a run that is over
         return nodes.heard(self.node, self.connection, message)
 
     async def close_when_silent(self) -> None:

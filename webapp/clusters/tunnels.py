@@ -17,8 +17,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
+from django.db import Error
+
 from engine.domain.cluster import ClusterSpec
-from engine.domain.node_messages import PASS_CHARS, NodeClosed, NodeOpen, NodePass
+from engine.domain.node_messages import LARGEST_LINE_BYTES, PASS_CHARS, NodeClosed, NodeOpen, NodePass
 from webapp.base.redis import REDIS_ERRORS, async_client, client, length, pop, push
 from webapp.clusters import nodes
 from webapp.clusters.models import Node
@@ -118,6 +120,8 @@ class _Tunnel:
         self.down, self.up = down_of(node.connection), up_of(node.connection, run)
         self.theirs, self.ours = socket.socketpair()
         self.is_over = threading.Event()
+        self.saying = threading.Lock()
+        self.held, self.held_chars = list[str](), 0  # a line whose end has not come
         self.threads = [
             threading.Thread(target=self._guarded, args=(work,), name=f"tunnel to {node.name}", daemon=True)
             for work in (self._send, self._receive)
@@ -151,12 +155,34 @@ class _Tunnel:
             why = work()
         except REDIS_ERRORS:
             why = "Redis does not answer, or refuses"
+        except Error as error:
+            logger.warning("run %s cannot look up its board: %s", self.run, error)
+            why = "the server's database does not say whether it is still there"
         except OSError:
             logger.debug("the session of run %s has hung up", self.run)
         if why and not self.is_over.is_set():
             with suppress(OSError):
-                self.ours.sendall((json.dumps({"type": "ended", "words": why}) + "\n").encode())
+                self._tell(json.dumps({"type": "ended", "words": why}) + "\n")
         self._hang_up()
+
+    def _tell(self, text: str) -> None:
+        with self.saying:
+            self.ours.sendall(text.encode("ascii", "replace"))
+
+    def _tell_lines(self, text: str) -> None:
+        """Tell the session the lines that end in `text`: a board may be lost within one. One that is too long
+        goes as it is, and the session says so.
+        """
+        whole, newline, rest = text.rpartition("\n")
+        held_chars = len(rest) + (0 if newline else self.held_chars)
+        if held_chars > LARGEST_LINE_BYTES:
+            whole, newline, rest, held_chars = text, "", "", 0
+        elif not newline:
+            self.held.append(text)
+            self.held_chars = held_chars
+            return
+        self._tell("".join((*self.held, whole, newline)))
+        self.held, self.held_chars = [rest], held_chars
 
     def _send(self) -> str:
         """Pass on what the session says; why it ended, "" if the session has."""
@@ -182,7 +208,7 @@ class _Tunnel:
             message = json.loads(answer)
             if message["kind"] == "closed":
                 return message["why"] or "its process has ended"
-            self.ours.sendall(message["text"].encode("ascii", "replace"))
+            self._tell_lines(message["text"])
         return ""
 
     def _is_there(self) -> bool:

@@ -6,15 +6,18 @@ import asyncio
 import json
 import socket
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
+from django.db import OperationalError
 
 from engine.domain.errors import SpecError
 from tests.support.small_clusters import star
-from tests.webapp.clusters.test_nodes import Board, hello
-from webapp.accounts.rates import rates
+from tests.webapp.clusters.test_nodes import PATIENCE_S, Board, hello
+from webapp.accounts.rates import Rates, rates
 from webapp.base.redis import client
-from webapp.clusters import tunnels
+from webapp.clusters import node_socket, tunnels
+from webapp.clusters.models import Node
 from webapp.clusters.nodes import add
 from webapp.clusters.tunnels import tunnels_of
 
@@ -101,6 +104,49 @@ async def test_a_board_that_hangs_up_ends_its_tunnel_with_the_reason(token: str)
     await worker.close()
 
 
+async def test_a_board_that_is_lost_within_a_line_has_not_said_it(token: str) -> None:
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    run = (await board.heard())["run"]
+    for text in ('{"type": "ali', 've"}\n{"type": "trace", "it', "ems"):
+        await board.say({"kind": "pass", "run": run, "text": text})
+    await board.hang_up()
+    got = b""
+    while part := await read(sock):
+        got += part
+    first, last = map(json.loads, got.splitlines())
+    assert first == {"type": "alive"}
+    assert last == {"type": "ended", "words": "its connection to the server has ended"}
+    await worker.close()
+
+
+async def test_a_line_without_an_end_is_not_held_for_ever(token: str, monkeypatch) -> None:
+    monkeypatch.setattr(tunnels, "LARGEST_LINE_BYTES", 10)
+    board, worker = await joined(token), Worker()
+    (sock,) = await worker.open("desk-pi")
+    run = (await board.heard())["run"]
+    for text in ("x" * 10, "y"):
+        await board.say({"kind": "pass", "run": run, "text": text})
+    assert await read(sock) == b"x" * 10 + b"y"
+    await worker.close()
+    await board.hang_up()
+
+
+async def test_a_database_that_fails_ends_a_tunnel_with_the_reason(token: str, monkeypatch) -> None:
+    def fails(node: Node) -> bool:
+        raise OperationalError("the disk is full")
+
+    monkeypatch.setattr(tunnels, "GONE_S", 0.0)
+    monkeypatch.setattr(tunnels.nodes, "is_connected", fails)
+    board, worker = await joined(token), Worker()
+    monkeypatch.setattr(tunnels.nodes, "boards_of", lambda cluster: list(Node.objects.all()))
+    (sock,) = await worker.open("desk-pi")
+    assert "database does not say" in json.loads(await read(sock))["words"]
+    assert await read(sock) == b""
+    await worker.close()
+    await board.hang_up()
+
+
 async def test_a_board_that_refuses_the_run_says_why(token: str) -> None:
     board, worker = await joined(token), Worker()
     (sock,) = await worker.open("desk-pi")
@@ -118,8 +164,25 @@ async def test_nothing_of_runs_that_a_board_was_not_asked_for_is_kept(token: str
     await board.say(hello())
     await board.heard()
     assert not client().keys("node:up:*")
-    await board.say(*[{"kind": "pass", "run": "7-0", "text": "x"}] * 60)
-    assert "says more than 60 things in a minute" in await board.refusal()
+    await board.hang_up()
+
+
+async def test_a_board_that_goes_on_with_a_run_that_is_over_is_to_call_again_and_may(
+    token: str, monkeypatch
+) -> None:
+    """What it said before it knew is no fault of it: as much as that is dropped."""
+    at_once = partial(Rates.spend, rates, now_s=0.0)  # however long this machine takes
+    monkeypatch.setattr(rates, "spend", lambda who, limit, now_s: at_once(who, limit))
+    board = await joined(token)
+    late = {"kind": "pass", "run": "7-0", "text": "x"}
+    await board.say(*[late] * (node_socket.PER_MINUTE + 1))
+    await board.say(hello())
+    assert (await board.heard())["kind"] == "welcome"
+    await board.say(*[late] * node_socket.LATE_PER_MINUTE)
+    assert (await board.receive_output(PATIENCE_S))["code"] == 1013
+    await board.hang_up()
+    again = await joined(token)
+    await again.hang_up()
 
 
 async def test_a_board_that_takes_nothing_ends_its_tunnel(token: str, monkeypatch) -> None:
