@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import struct
 import threading
 import time
+from contextlib import closing, suppress
 from typing import NamedTuple
 
 from engine.domain.errors import RunError
-from engine.worlds.real.gate import Stranger, let_in, open_gate
+from engine.worlds.real.gate import Gate, Stranger, open_gate
 
 PINGS = 20
 SEND_S = 0.3
@@ -37,22 +39,16 @@ def be_probed(address: str, key: bytes) -> tuple[int, threading.Thread]:
 
 def _answer(listener: socket.socket, key: bytes) -> None:
     until_s = time.monotonic() + PATIENCE_S
-    with listener:
-        while time.monotonic() < until_s:  # a stranger may have called first
-            try:
-                sock, _ = listener.accept()
-                with sock:
-                    sock.settimeout(PATIENCE_S)
-                    let_in(sock, key)
-                    _tune(sock)
-                    for _ in range(PINGS):
-                        sock.sendall(_read(sock, 1))
-                    sock.sendall(_TOOK.pack(*_drain(sock, until_s)))
-                    _fill(sock)
-                    _read(sock, _TOOK.size)
-                return
-            except OSError:
-                continue
+    with closing(Gate(listener, key, lambda: None)) as gate, suppress(OSError, queue.Empty):
+        sock, _ = gate.admitted.get(timeout=PATIENCE_S)  # strangers may have called first
+        with sock:
+            sock.settimeout(PATIENCE_S)
+            _tune(sock)
+            for _ in range(PINGS):
+                sock.sendall(_read(sock, 1))
+            sock.sendall(_TOOK.pack(*_drain(sock, until_s)))
+            _fill(sock)
+            _read(sock, _TOOK.size)
 
 
 def probe(address: str, port: int, key: bytes) -> Measured:

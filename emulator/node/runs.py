@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from engine.domain.node_messages import PASS_CHARS, NodeClosed, NodeMessage, NodeOpen, NodePass
@@ -34,13 +34,14 @@ DEFAULT = Allowed()
 
 
 class NodeRun:
-    """The process of one run. `send` says something to the server."""
+    """The process of one run. `send` says something to the server. Raises `OSError` if it cannot start."""
 
     def __init__(self, name: str, address: str, allowed: Allowed, send: Send):
         self.name, self.send = name, send
         ours, theirs = socket.socketpair()
         limits = (str(allowed.cache_bytes), str(allowed.memory_bytes), str(os.getpid()))
-        with theirs:
+        with theirs, ExitStack() as unless_started:
+            unless_started.enter_context(ours)
             self.process = subprocess.Popen(
                 [sys.executable, "-m", MODULE, str(theirs.fileno()), address, *limits],
                 stdin=subprocess.DEVNULL,
@@ -48,6 +49,7 @@ class NodeRun:
                 process_group=0,  # Ctrl-C is for the node, which then ends it
                 env=os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTHONPATH": _path()},
             )
+            unless_started.pop_all()
         self.sock = ours
         self.writer: asyncio.StreamWriter | None = None
         self.pump = asyncio.create_task(self._pump())
@@ -109,7 +111,11 @@ class NodeRuns:
                 await self.send(NodeClosed(run=message.run, why=why))
                 return
             await self.end()
-            self.run = NodeRun(message.run, self.allowed.address or address, self.allowed, self.send)
+            try:
+                self.run = NodeRun(message.run, self.allowed.address or address, self.allowed, self.send)
+            except OSError as error:
+                why = f"it cannot start a process ({error.strerror or type(error).__name__})"
+                await self.send(NodeClosed(run=message.run, why=why[:200]))
         elif mine and self.run is not None and isinstance(message, NodePass):
             await self.run.said(message.text)
         elif mine:

@@ -84,6 +84,15 @@ class Gate(threading.Thread):
                     continue
                 threading.Thread(target=self._ask, args=(sock,), daemon=True).start()
 
+    def close(self) -> None:
+        """Accept nobody any more, and wait until nobody is proving anything."""
+        with suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)  # ends `accept`, which closing does not
+        self.listener.close()
+        self.join()
+        for _ in range(MOST_AT_ONCE):
+            self.free.acquire()
+
     def _ask(self, sock: socket.socket) -> None:
         overdue = threading.Timer(PATIENCE_S, sock.shutdown, [socket.SHUT_RDWR])  # also of one that drips
         try:
