@@ -119,6 +119,18 @@ class Experiment(Value):
             raise ValueError("dilation: is nodes, and points of experiments are not run on boards")
         return base
 
+    @field_validator("factors")
+    @classmethod
+    def _not_on_boards(cls, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+        for factor in factors:
+            for index, level in enumerate(factor.values):
+                if (dict.fromkeys(factor.paths, level.value) | level.set).get("dilation") == "nodes":
+                    raise ValueError(
+                        f"{factor.name}: values[{index}]: dilation is nodes, and points of experiments are "
+                        "not run on boards"
+                    )
+        return factors
+
     @field_validator("worlds")
     @classmethod
     def _emulated_at_native_speed(cls, worlds: tuple[World, ...]) -> tuple[World, ...]:

@@ -261,6 +261,15 @@ REFUSED_VALUES = [
     ({"factors": [{**RATE, "name": "world"}]}, "cannot be called world"),
     ({"base": {"seed": 3}}, "an experiment has seeds beside base"),
     ({"base": {"clusters": "x"}}, "clusters: unknown key"),
+    ({"base": {"dilation": "nodes"}}, "not run on boards"),
+    (
+        {"factors": [{"name": "d", "path": "dilation", "values": [2, "nodes"]}]},
+        "d: values[1]: dilation is nodes",
+    ),
+    (
+        {"factors": [{"name": "d", "values": [{"label": "x", "set": {"dilation": "nodes"}}]}]},
+        "d: values[0]: dilation is nodes",
+    ),
     ({"grid": False}, "nothing would run"),
 ]
 
