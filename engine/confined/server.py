@@ -37,7 +37,10 @@ def serve(control: socket.socket) -> None:
         if not message:
             return
         with socket.socket(fileno=descriptors[0]) as connection:
-            question = receive(connection)
+            try:
+                question = receive(connection)
+            except (OSError, EOFError):  # who asked has ended, and others still ask
+                continue
             modules, *named = pickle.loads(question)
             for module in modules:
                 importlib.import_module(module)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -107,6 +108,16 @@ def test_copies_of_a_process_ask_its_server_which_has_an_ordinary_priority():
     os.close(reading)
     os.close(writing)
     assert confined(os.getpriority)("niceness", os.PRIO_PROCESS, own) >= 0
+
+
+def test_a_caller_that_ends_within_its_question_does_not_end_the_server_of_the_others():
+    call.start_server()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        socket.send_fds(_server.control, [b"."], [theirs.fileno()])
+        ours.sendall(b"half")
+    assert {confined(os.getppid)("servers")} == call.pids()
+    assert confined(pow)("powers", 2, 3) == 8
 
 
 def test_it_knows_no_secret_and_writes_no_file(tmp_path, monkeypatch):
