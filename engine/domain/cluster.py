@@ -239,8 +239,9 @@ class ClusterSpec(Value):
 
     @property
     def first_alike(self) -> tuple[int, ...]:
-        """For each device, the first that differs from it in its name only: it computes in the same time."""
-        nameless = [device.model_copy(update={"name": "", "node": ""}) for device in self.devices]
+        """For each device, the first that is equal but for name, node and price: it is as fast."""
+        said = {"name": "", "node": "", "price_usd": None, "price_source": ""}
+        nameless = [device.model_copy(update=said) for device in self.devices]
         return tuple(nameless.index(device) for device in nameless)
 
     def without(self, ranks: Iterable[int]) -> ClusterSpec:

@@ -32,3 +32,12 @@ def test_a_cluster_made_anew_has_routes_over_its_own_links():
         SQUARE.model_dump() | {"links": [*slow, *(one.model_dump() for one in SQUARE.links[2:])]}
     )
     assert by(fresh, "a", "d") == ["a--c", "c--d"]
+
+
+def test_devices_that_differ_in_name_node_and_price_alone_are_alike():
+    devices = list(SQUARE.devices)
+    devices[1] = devices[1].model_copy(update={"price_usd": 75.0, "price_source": "bought used, 2026"})
+    devices[2] = devices[2].model_copy(update={"node": "garage"})
+    devices[3] = devices[3].model_copy(update={"flop_per_s": 2 * devices[3].flop_per_s})
+    assert SQUARE.first_alike == (0, 0, 0, 0)
+    assert SQUARE.model_copy(update={"devices": tuple(devices)}).first_alike == (0, 0, 0, 3)
