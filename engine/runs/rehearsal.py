@@ -1,7 +1,8 @@
 """What a rehearsal plays, whether it is worth its time, and the dilation that follows from it. Pure.
 
 Before the clock starts, the devices play the first prompt and a few tokens. What that is late on this machine
-now is judged as a run is, by half of what a run may be off: what a rehearsal does not meet a run may.
+now is judged as a run is, by half of what a run may be off: what a rehearsal does not meet a run may. What
+data decided in it, as which drafts are refused, its prediction takes from it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from engine.reports.fold import fold
 from engine.runs.attempts import Attempt
 from engine.runs.fidelity import Played, needed_dilation
 from engine.runs.native import Simulated
-from engine.runs.predict import Prepared, simulate
+from engine.runs.predict import Prepared, decisions_in, simulate
 from engine.worlds.real.dilation import end_s
 from engine.worlds.real.rehearsing import rehearsed
+from engine.worlds.simulated.device import Decisions
 
 COST_FRAC, COST_WALL_S = 0.15, 2.0
 """What rehearsals may take in all: of the run's predicted wall time, or so many seconds if that is more."""
@@ -49,8 +51,18 @@ class Rehearsal(NamedTuple):
         items = sorted(trace, key=lambda item: item.end_s if isinstance(item, Span) else item.time_s)
         report = _folded(self.prepared, items, dilation)
         played = Played(items, pacing, (), "")
-        needed = needed_dilation(report, played, self.predicted.report, self.predicted.trace)
+        predicted = self._predicted_with(decisions_in(items))
+        needed = needed_dilation(report, played, predicted.report, predicted.trace)
         return max(dilation, min(needed, self.most))
+
+    def _predicted_with(self, decisions: Decisions) -> Simulated:
+        """The prediction with the decisions that were taken: other work than was expected is not lateness."""
+        if not decisions:
+            return self.predicted
+        trace, outcome = simulate(self.prepared, decisions=decisions)
+        if outcome.kind != "finished":
+            return self.predicted
+        return Simulated(_folded(self.prepared, trace, 1.0), trace)
 
 
 def rehearsal_of(prepared: Prepared, expected: Sequence[Span | Mark], attempt: Attempt) -> Rehearsal | None:

@@ -5,14 +5,19 @@ from dataclasses import replace
 import pytest
 
 from engine.domain.events import Logged, Span, StateChanged, to_json
+from engine.domain.model import with_draft
 from engine.domain.scenario import Scenario, SlowDevice
+from engine.domain.spec import RunSpec
 from engine.domain.trace import Mark
+from engine.domain.workload import Workload
+from engine.models import catalogue
 from engine.runs.attempts import Attempt
 from engine.runs.lateness import OPERATIONS, LatenessWatch
 from engine.runs.predict import prepare, simulate
 from engine.runs.rehearsal import COST_WALL_S, rehearsal_of
 from tests.engine.runs.test_real_supervisor import STATS, Case
 from tests.support.fake_devices import small_spec
+from tests.support.small_cases import star
 
 AUTO = small_spec().model_copy(update={"dilation": "auto"})
 PREPARED = prepare(AUTO)
@@ -42,6 +47,28 @@ def test_what_is_late_may_use_half_of_the_limits_of_a_run():
     # 10 % late, where a run may be 10 and a rehearsal 5: twice the dilation
     assert rehearsal.needed(later(played, 1.0999), {"d0": STATS}, 2.0) == 4.0
     assert rehearsal.needed(later(played, 1.5), {"d0": STATS}, 2.0) == 5.0, "the attempt allows no more"
+
+
+def test_a_refused_draft_is_not_lateness_and_what_is_late_beside_it_is():
+    def drafted(likely):
+        model = with_draft(catalogue.resolve("tiny-llama")[0], catalogue.resolve("tiny-qwen2")[0], likely)
+        workload = Workload(prompt_tokens=9, new_tokens=20)
+        return RunSpec(
+            cluster=star([1e9, 4e10]), model=model, strategy="speculative", workload=workload, dilation="auto"
+        )
+
+    prepared = prepare(drafted(1.0))
+    rehearsal = rehearsal_of(prepared, simulate(prepared)[0], Attempt(2.0, 50.0))
+    refusing = rehearsal.prepared.spec.model_copy(update={"model": drafted(0.0).model})
+    played, _ = simulate(rehearsal.prepared._replace(spec=refusing))
+    pacing = {item.device: STATS for item in played if isinstance(item, Span)}
+    ends_s = [
+        max(item.end_s for item in one if isinstance(item, Span))
+        for one in (rehearsal.predicted.trace, played)
+    ]
+    assert ends_s[1] > 1.2 * ends_s[0], "more rounds"
+    assert rehearsal.needed(played, pacing, 2.0) == 2.0
+    assert rehearsal.needed(later(played, 1.0999), pacing, 2.0) == pytest.approx(4.0, rel=0.01)
 
 
 def test_few_tokens_of_the_first_request_are_played_and_their_requests_are_there_at_once():
