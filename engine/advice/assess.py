@@ -2,7 +2,9 @@
 
 The figures of later tokens follow from the simulated ones: a decode step takes as long as the last simulated
 one of its request (the first ones of a burst wait for the prompts of others), and KV caches grow by a row per
-token. LIME's changes of plan in the course of a long answer are therefore not seen.
+token. A method that drafts gives several tokens at once, by rounds: its answers are simulated to their end,
+or as far as `DRAFTED_TOKENS` go, and a later token takes what the simulated ones do on average. LIME's
+changes of plan in the course of a long answer are therefore not seen.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ SIMULATED_TOKENS = 3
 """How many tokens of an answer are simulated: the first, which ends the prefill, and two decode steps; of a
 large run one decode step.
 """
+DRAFTED_TOKENS = 256
+"""How many tokens of a method that drafts are simulated, of all answers together."""
 OF_TIME: tuple[Objective, ...] = ("first_token_s", "per_token_s", "total_s", "tokens_per_s")
 LARGE = 128
 """The number of layers × devices from which a run is large."""
@@ -50,12 +54,11 @@ class _Played(NamedTuple):
 def shortened(spec: RunSpec) -> Workload:
     """The part of a workload that is simulated: all requests of a burst, one of several, the first tokens."""
     workload = spec.workload
-    is_large = spec.model.num_layers * len(spec.cluster.devices) > LARGE
+    most = SIMULATED_TOKENS - (spec.model.num_layers * len(spec.cluster.devices) > LARGE)
+    if strategy(spec.strategy).drafts:
+        most = max(most, DRAFTED_TOKENS // workload.together)
     return workload.model_copy(
-        update={
-            "new_tokens": min(workload.new_tokens, SIMULATED_TOKENS - is_large),
-            "requests": workload.together,
-        }
+        update={"new_tokens": min(workload.new_tokens, most), "requests": workload.together}
     )
 
 
@@ -157,14 +160,16 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
         [b - a for a, b in pairwise(request.token_s)] for request in requests if len(request.token_s) > 1
     ]
     per_token_s, later_s = None, 0.0
+    drafts = strategy(spec.strategy).drafts
     if steps_s:
-        later_s = later * sum(steps[-1] for steps in steps_s) / len(steps_s)
+        step_s = [sum(steps) / len(steps) if drafts else steps[-1] for steps in steps_s]
+        later_s = later * sum(step_s) / len(steps_s)
         simulated = max(map(len, steps_s))
         per_token_s = (sum(map(sum, steps_s)) / len(steps_s) + later_s) / (simulated + later)
     total_s = max(ends_s) + later_s
     devices = _with_grown_caches(played, later, len(requests))
     fullest = max(devices, key=lambda device: device.peak_memory_bytes / device.memory_bytes)
-    limit = limit_of(spec.cluster, played.spans, *_window_s(requests, first_s, per_token_s, tokens))
+    limit = limit_of(spec.cluster, played.spans, *_window_s(requests, first_s, per_token_s, tokens, drafts))
     computing = tuple(device.name for device in devices if device.flops)
     return Assessment(
         strategy=spec.strategy,
@@ -187,15 +192,15 @@ def _assessment(played: _Played, lossless: bool) -> Assessment:
 
 
 def _window_s(
-    requests: tuple[RequestReport, ...], first_s: float, per_token_s: float | None, tokens: int
+    requests: tuple[RequestReport, ...], first_s: float, per_token_s: float | None, tokens: int, drafts: bool
 ) -> tuple[float, float]:
-    """The times between which the critical path is walked: the last decode step, or the prefill if it takes
-    longer than all decode steps of the whole answer.
+    """The times between which the critical path is walked: the last decode step, or all of them of a method
+    that drafts, or the prefill if it takes longer than all decode steps of the whole answer.
     """
     first = requests[0]
     if per_token_s is None or first_s >= (tokens - 1) * per_token_s:
         return first.arrival_s, first.arrival_s + first.ttft_s
-    return first.arrival_s + first.token_s[-2], first.arrival_s + first.token_s[-1]
+    return first.arrival_s + first.token_s[0 if drafts else -2], first.arrival_s + first.token_s[-1]
 
 
 def _with_grown_caches(played: _Played, later: int, sequences: int) -> list[DeviceReport]:

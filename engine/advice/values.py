@@ -27,9 +27,9 @@ class Assessment(Value):
     """A strategy's figures by prediction; all None where it has no plan, and `reason` then says why.
 
     A long answer is not simulated to its end: `simulated_tokens` of it are, and the others are supposed to be
-    like the last of them. `total_s`, `energy_j` and `link_bytes` (on every link of a path) are of all
-    requests that arrive at once, or of one; `peak_memory_frac` is of the device that is fullest, `fullest`;
-    `peak_bytes` has every device's, by rank.
+    like the last of them, or like their mean where a method drafts. `total_s`, `energy_j` and `link_bytes`
+    (on every link of a path) are of all requests that arrive at once, or of one; `peak_memory_frac` is of the
+    device that is fullest, `fullest`; `peak_bytes` has every device's, by rank.
 
     `basis` says what the rates of the computing boards are, as far as they are uncertain; `fast` and `slow`
     have the figures if all of them are as fast, and as slow, as that allows. `like` names the row before it

@@ -154,7 +154,7 @@ def advice_group(
             "" if row.energy_j is None else human_j(row.energy_j),
             f"{row.reason}{lossy}" + (f" The same plan: {same}." if same else ""),
         )
-    simulated = max((row.simulated_tokens for row in rows), default=0)
+    simulated = min((row.simulated_tokens for row in rows if row.simulated_tokens), default=0)
     parts: list[RenderableType] = [
         Text(
             f"{base.model.name} on {base.cluster.name} ({len(base.cluster.devices)} devices), predicted",

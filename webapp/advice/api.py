@@ -24,9 +24,9 @@ router = Router(tags=["advice"])
 
 
 class AdviceOut(Schema):
-    """The strategies on a cluster, ranked. `simulated_tokens` of `new_tokens` were simulated; the others are
-    taken to be like the last. If it is not `finished`, there was no time left for some strategies: asked
-    again, it goes on, and until then there is no `answer`.
+    """The strategies on a cluster, ranked. At least `simulated_tokens` of `new_tokens` were simulated; the
+    others are taken to be like these. If it is not `finished`, there was no time left for some strategies:
+    asked again, it goes on, and until then there is no `answer`.
     """
 
     by: Objective
@@ -83,7 +83,7 @@ def advise(request: UserRequest, body: AdviceRequest) -> dict[str, Any]:
         # of some strategies alone nobody could say whether one device has room, or which is the best
         "answer": asking.answered(base, rows, body.by, request.auth.pk) if body.answer and finished else None,
         "rows": rows,
-        "simulated_tokens": max(row.simulated_tokens for row in rows),
+        "simulated_tokens": min((row.simulated_tokens for row in rows if row.simulated_tokens), default=0),
         "new_tokens": body.workload.new_tokens,
     }
 

@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import pytest
 
-from engine.advice.assess import assess
+from engine.advice.assess import DRAFTED_TOKENS, assess
 from engine.advice.limits import limit_of
 from engine.advice.values import Assessment
 from engine.domain.cluster import ClusterSpec
+from engine.domain.model import with_draft
 from engine.domain.spec import RunSpec
 from engine.domain.trace import Span
 from engine.domain.workload import TracedRequest, Workload
@@ -66,6 +67,38 @@ def test_a_long_answer_is_extrapolated_to_within_two_percent(strategy: str) -> N
     assert found.link_bytes == pytest.approx(sum(link.bytes for link in report.links), rel=0.02)
     peak_bytes = max(device.peak_memory_bytes for device in report.devices)
     assert found.peak_memory_bytes == pytest.approx(peak_bytes, rel=0.02)
+
+
+def drafting(likely: float, **workload: Any) -> RunSpec:
+    spec = spec_of("speculative", {**BOARD, "flop_per_s": 1e10})
+    draft = spec.model.model_copy(update={"name": "draft", "num_layers": 1})
+    update = {
+        "model": with_draft(spec.model, draft, likely),
+        "workload": Workload(prompt_tokens=8, **workload),
+    }
+    return spec.model_copy(update=update)
+
+
+@pytest.mark.parametrize("likely", [0.3, 0.7, 0.95])
+@pytest.mark.parametrize("several", [{}, {"requests": 3, "pattern": "bursty"}], ids=["one", "burst"])
+def test_an_answer_in_rounds_of_several_tokens_has_the_figures_of_its_prediction(
+    likely: float, several: dict[str, Any]
+) -> None:
+    spec = drafting(likely, new_tokens=32, **several)
+    found, report = assess(spec), predict(spec)
+    assert found.per_token_s == pytest.approx(report.tpot_s, rel=0.02)
+    assert found.total_s == pytest.approx(report.latency_s, rel=0.02)
+    assert found.energy_j == pytest.approx(report.energy_j, rel=0.02)
+    assert found.link_bytes == pytest.approx(sum(link.bytes for link in report.links), rel=0.02)
+    assert found.limit is not None and found.limit.share_frac > 0.1
+
+
+def test_what_comes_after_the_simulated_rounds_takes_what_they_do_on_average() -> None:
+    spec = drafting(0.9, new_tokens=120, requests=3, pattern="bursty")
+    found, report = assess(spec), predict(spec)
+    assert found.simulated_tokens == DRAFTED_TOKENS // 3 < 120
+    assert found.total_s == pytest.approx(report.latency_s, rel=0.1)
+    assert found.energy_j == pytest.approx(report.energy_j, rel=0.1)
 
 
 def test_a_burst_is_assessed_as_a_whole() -> None:
