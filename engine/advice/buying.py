@@ -31,6 +31,8 @@ from engine.ops.sizes import model_bytes
 COUNTS = (1, 2, 4, 8)
 BOUND_SLACK = 2.0
 """A board may read weights so many times as fast as its preset says, before it is left out untried."""
+CARD_ALONE = "the card alone"
+"""What `price_source` says first of a graphics card, which also needs a computer."""
 DEFAULT_PROMPT_TOKENS = 16
 LAN = LinkSpec(a="a", b="b", bit_per_s=1e9, delay_s=1e-4)
 """What new boards hang on where the cluster has no link: Gigabit Ethernet."""
@@ -45,7 +47,8 @@ class Offer(NamedTuple):
 
     @property
     def words(self) -> str:
-        return f"{self.number} × {self.board.title or self.board.name}"
+        alone = f" ({CARD_ALONE})" if self.board.price_source.startswith(CARD_ALONE) else ""
+        return f"{self.number} × {self.board.title or self.board.name}{alone}"
 
 
 # What to buy --------------------------------------------------------------------------------------

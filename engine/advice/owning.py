@@ -75,7 +75,8 @@ def link_to_upgrade(base: RunSpec, rows: Sequence[Assessment], objective: Object
 # What a token costs -------------------------------------------------------------------------------
 def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) -> Reply:
     """The least energy of a token; the least money where the price of every board is known, boards written
-    off over three years of work. `prices` stand in place of the devices' own.
+    off over three years of work. `prices` stand in place of the devices' own. Where a board that some method
+    computes on has no price, no method's boards are counted: so all are compared by the same.
 
     Energy is that of computing and sending, without what idle boards draw. Raises `SpecError`.
     """
@@ -100,7 +101,8 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     for row in able:
         joules = (row.energy_j or 0.0) / tokens
         usd = price_usd(base.cluster, row.devices)
-        money = [_money(usd or 0.0, prices, joules, one) for one in (row.tokens_per_s, *ends_of(row))]
+        counted_usd = 0.0 if unpriced else usd or 0.0
+        money = [_money(counted_usd, prices, joules, one) for one in (row.tokens_per_s, *ends_of(row))]
         figure, *ends = money if is_priced else [joules]
         low, high = (min(ends), max(ends)) if ends and not unpriced else (None, None)
         options.append(
@@ -127,7 +129,7 @@ def cost_per_token(base: RunSpec, rows: Sequence[Assessment], prices: Prices) ->
     text = f"A token of {base.model.name} costs least with {best.words}: {said}{boards}, {what}"
     text += f"at {_of(able, best).tokens_per_s:.3g} tokens/s.{worth(best)}"
     if unpriced:
-        text += f" Boards are not counted: no price of {', '.join(unpriced)} is known."
+        text += f" Boards are not counted for any method: no price of {', '.join(unpriced)} is known."
     return Reply(question="cost", sentence=text, unit=unit, options=tuple(options[:MOST_OPTIONS]))
 
 

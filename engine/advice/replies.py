@@ -102,7 +102,9 @@ def priced(boards: Sequence[DeviceSpec], prices: Prices, what: str) -> tuple[Dev
         raise SpecError(f"prices: {', '.join(unknown)} is no {what}: give prices by the names of these.")
     given = prices.boards
     return tuple(
-        board.model_copy(update={"price_usd": given[board.name]}) if board.name in given else board
+        board.model_copy(update={"price_usd": given[board.name], "price_source": ""})
+        if board.name in given
+        else board
         for board in boards
     )
 

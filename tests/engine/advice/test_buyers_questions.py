@@ -30,6 +30,7 @@ from engine.runs.predict import predict
 
 MODEL, WEIGHTS = catalogue.resolve("demo-lm")
 NO_PRICES = Prices()
+NOT_COUNTED = " Boards are not counted for any method: no price of b is known."
 ASKER = Asker(
     lambda specs: [assess(spec) for spec in specs],
     lambda specs: [assess_with_interval(spec) for spec in specs],
@@ -118,6 +119,17 @@ def test_without_a_price_of_a_preset_nothing_is_ranked_by_price() -> None:
         to_buy(base(WEAK), [board("slow")], 1.0, NO_PRICES, ASKER, "price")
     with pytest.raises(SpecError, match="prices: unknown is no preset"):
         to_buy(base(WEAK), [board("slow")], 1.0, Prices(boards={"unknown": 5}), ASKER)
+
+
+def test_a_card_whose_price_is_without_a_computer_is_said_to_be_alone_unless_another_price_is_given() -> None:
+    card = board("card", price_usd=35, price_source="the card alone, at its start: a shop, 2025")
+    whole = board("whole", price_usd=90, price_source="with 16 GB: a shop, 2025")
+    wanted = 0.9 * rate(base(card))
+    found = to_buy(base(WEAK), [whole, card], wanted, NO_PRICES, ASKER)
+    assert [option.words for option in found.options] == ["1 × card (the card alone)", "1 × whole"]
+    assert "Buy 1 × card (the card alone): gives " in found.sentence
+    given = to_buy(base(WEAK), [whole, card], wanted, Prices(boards={"card": 80}), ASKER)
+    assert [option.words for option in given.options] == ["1 × card", "1 × whole"]
 
 
 def test_boards_have_their_published_prices_unless_others_are_given() -> None:
@@ -223,7 +235,20 @@ def test_a_token_costs_what_the_devices_own_prices_say_unless_one_has_none() -> 
     found = cost_per_token(both, rows_of(both), NO_PRICES)
     worth = {option.words.partition(" on ")[2]: option.tokens_per_s_per_usd for option in found.options}
     assert worth["a"] == pytest.approx(rate(base(board("a"))) / 100, rel=0.02) and worth["a, b"] is None
-    assert found.unit == "J" and found.sentence.endswith(" Boards are not counted: no price of b is known.")
+    assert found.unit == "J" and found.sentence.endswith(NOT_COUNTED)
+
+
+def test_boards_are_counted_for_no_method_where_one_has_no_price() -> None:
+    """Board a costs a hundred dollars and b nobody knows what: energy of both, at 0.3 dollars, by hand."""
+    both = base(board("a", price_usd=100, watts=5.0), board("b", watts=1.0))
+    rows = rows_of(both)
+    found = cost_per_token(both, rows, Prices(per_kwh=0.3))
+    by_hand = {row.strategy: (row.energy_j or 0.0) / 12 * 1e6 / 3.6e6 * 0.3 for row in rows if not row.like}
+    assert {option.strategy: option.figure for option in found.options} == pytest.approx(by_hand)
+    assert len({row.devices for row in rows}) > 1, "some of them use a alone"
+    assert found.options[0].strategy == min(by_hand, key=lambda name: by_hand[name])
+    assert "dollars per million tokens" in found.sentence and "boards over" not in found.sentence
+    assert found.sentence.endswith(NOT_COUNTED)
 
 
 def test_a_price_changes_no_run() -> None:
