@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from math import inf
 from typing import get_args
 
 from rich.console import Group
@@ -61,7 +62,7 @@ def prices_of(args: argparse.Namespace) -> Prices:
 
 def asked(args: argparse.Namespace) -> Asked:
     """The question of the command line. Raises `SpecError`."""
-    if args.tokens_per_s <= 0:
+    if not 0 < args.tokens_per_s < inf:
         raise SpecError(f"--tokens-per-s is {args.tokens_per_s:g}: expected tokens per second, more than 0.")
     return Asked(
         question=args.ask, by=args.by, tokens_per_s=args.tokens_per_s, prices=prices_of(args), rank=args.rank

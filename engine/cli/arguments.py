@@ -165,6 +165,10 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     model = with_draft(model, draft, likely)
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
+    if draft is None and likely is not None and origin_of(chosen.name) is None:
+        raise SpecError(
+            f"--likely-acceptance {args.likely_acceptance}: there is no draft model: add --draft-model."
+        )
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()
     if args.scenario:

@@ -312,7 +312,8 @@ def test_a_draft_model_and_the_acceptance_of_a_recorded_run_are_inputs(loom: Any
     assert "drafted tokens" in shown.out
     refused(loom(*asked(*drafts, "--likely-acceptance", 1.5)), "likely_acceptance")
     refused(loom(*asked("--draft-model", "gpt2")), "the draft model gpt2 has 50257 tokens and tiny-llama")
-    refused(loom(*asked("--draft-weights", "random")), "there is no draft model: add --draft-model")
+    for alone in (("--draft-weights", "random"), ("--likely-acceptance", 0.5)):
+        refused(loom(*asked(*alone)), f"{alone[0]} {alone[1]}: there is no draft model: add --draft-model")
 
 
 def test_comparing_what_is_no_report_is_refused(loom: Any, tmp_path: Path) -> None:
@@ -420,7 +421,9 @@ def test_advice_ranks_every_strategy_and_tries_changes(loom: Any) -> None:
 
 
 def test_advice_by_another_figure_shows_reasons(loom: Any) -> None:
-    result = loom("advise", "lab-3", "--model", "tiny-gpt2", "--new-tokens", 30, "--by", "peak_memory_bytes")
+    drafts = ("--draft-model", "tiny-gpt2")  # which is simulated further than the others
+    sizes = ("--new-tokens", 30, "--by", "peak_memory_bytes")
+    result = loom("advise", "lab-3", "--model", "tiny-gpt2", *drafts, *sizes)
     assert result.status == 0
     for part in ("first token", "Computes on", "Estimated from 3 of 30 tokens.", "What one change would do"):
         assert part in result.out
@@ -448,3 +451,9 @@ def test_advise_answers_a_question_in_one_sentence_first(capsys: pytest.CaptureF
     arguments = ["lab-3", "--model", "tiny-gpt2", "--ask", "buy", "--tokens-per-s", "10"]
     assert main(["advise", *arguments], COMMANDS, ENVIRONMENT) == 0
     assert capsys.readouterr().out.startswith("Buy nothing for ")
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "0"])
+def test_advise_refuses_a_rate_that_is_none(loom: Any, rate: str) -> None:
+    result = loom("advise", "lab-3", "--model", "tiny-gpt2", "--ask", "buy", "--tokens-per-s", rate)
+    refused(result, f"--tokens-per-s is {rate}: expected tokens per second")
