@@ -17,7 +17,6 @@ from engine.domain.workload import SchedulerName, Workload
 from engine.models import catalogue
 from engine.program import iterations
 from engine.program.pool import Pool
-from engine.runs.calculate import outputs_of
 from engine.runs.predict import prepare, simulate
 from engine.schedulers.registry import scheduler
 
@@ -101,6 +100,8 @@ def _measured(name: SchedulerName, method: str, requests: int, real: bool) -> Me
     with _timed(name) as spent_s:
         began_s = time.process_time()
         if real:
+            from engine.runs.calculate import outputs_of  # it loads torch
+
             outputs_of(prepared, trace)
         else:
             trace = list(simulate(prepared)[0])
