@@ -13,10 +13,12 @@ from engine.domain.events import to_json
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models import catalogue
+from engine.ops.sizes import kv_bytes_per_row
 from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES, drafted
 from engine.strategies.registry import strategy as method_of
+from engine.strategies.speculative import SpeculativeParams
 from tests.support.few import few
 from tests.support.operations import operations
 from tests.support.spread import OWN, spread_params
@@ -202,5 +204,15 @@ def test_the_real_world_finishes_with_the_tokens_and_logits_of_the_reference(nam
 
 @pytest.mark.parametrize("name", NAMES)
 def test_both_ledgers_reach_the_same_peak(name, real_runs, simulated_run):
+    """Requests that draft go side by side: whether one has dropped its refused rows when another one peaks
+    depends, without a clock that paces them, on this machine.
+    """
     real = {d["name"]: d["peak_memory_bytes"] for d in real_runs[name]["report"]["devices"]}
-    assert simulated_run(name).peak_bytes == real
+    simulated, spec = simulated_run(name).peak_bytes, spec_of(*BY_NAME[name])
+    refused = 0
+    if method_of(spec.strategy).drafts and spec.workload.requests > 1:
+        row_bytes = kv_bytes_per_row(spec.model, spec.model.num_kv_heads) * spec.model.num_layers
+        refused = spec.workload.requests * SpeculativeParams().draft_length * row_bytes
+    assert simulated.keys() == real.keys()
+    for device, peak_bytes in real.items():
+        assert abs(simulated[device] - peak_bytes) <= refused, device
