@@ -56,6 +56,10 @@ class Played:
         assert first.open(1) and second.open(0)
         while not (first.num_connected and second.num_connected):
             first.wait(0.1), second.wait(0.1)
+        for (
+            device
+        ) in self.devices:  # as in a run, before any of them says something: it throws away what comes
+            device.warm_up()
         self.epochs = []
 
     def note_epochs(self):
@@ -77,7 +81,6 @@ class Played:
         start_s = time.monotonic()
 
         def play(device):
-            device.warm_up()
             said[device.rank] = rehearse(device, *given, start_s, 2.0)
 
         threads = [threading.Thread(target=play, args=(device,)) for device in self.devices]
