@@ -110,13 +110,15 @@ def test_scores_are_the_working_set_that_grows_with_the_cache():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operation_runs_with_just_the_slices_that_it_names(name):
+    """Where a slice begins in memory decides how a product rounds: not each bit is the same every time."""
     full, model = store_of(name), model_of(name)
     for op, shapes in operations(model):
         store = WeightStore(model, full.ref, full.seed)
         for piece in op.slices(model):
             store.load(piece)
         inputs = tensors_of(model, shapes)
-        assert torch.equal(run(op, store, *inputs), run(op, full, *inputs)), op
+        ours, theirs = run(op, store, *inputs), run(op, full, *inputs)
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, msg=str(op))
 
 
 def test_a_post_norm_residual_needs_the_norm_that_comes_with_any_share():
