@@ -208,10 +208,7 @@ class Board(Child):
         return RunError(f"Board {self.node} has left: {self.how_ended()}.", self.name)
 
     def receive(self) -> list[Message] | None:
-        try:
-            data = self.sock.recv(1 << 20)
-        except ConnectionResetError:
-            data = b""
+        data = self._arrived()
         if not data:
             return None
         first, *more = data.split(b"\n")

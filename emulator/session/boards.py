@@ -187,7 +187,7 @@ class BoardsNetwork:
 
     # a network that nobody shapes
     def enter(self, rank: int) -> None:
-        raise NotImplementedError("boards run processes of their own")
+        raise RunError(f"{self._name(rank)} runs in a process of its board, and enters no network here.")
 
     def holds_delay(self, link: int) -> bool:
         return False

@@ -48,14 +48,18 @@ class Child:
 
     def receive(self) -> list[Message] | None:
         """The messages that have arrived; None if the process has closed its end."""
-        try:
-            data = self.sock.recv(1 << 20)
-        except ConnectionResetError:
-            data = b""
+        data = self._arrived()
         if not data:
             return None
         *lines, self.pending = (self.pending + data).split(b"\n")
         return [json.loads(line) for line in lines]
+
+    def _arrived(self) -> bytes:
+        """What has arrived; nothing if the process has closed its end."""
+        try:
+            return self.sock.recv(1 << 20)
+        except ConnectionResetError:
+            return b""
 
     def kill(self) -> None:
         """Kill it if it still runs."""
