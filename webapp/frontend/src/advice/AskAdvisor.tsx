@@ -1,8 +1,9 @@
-import { Anchor, Button, Group, NumberInput, Select, Table, Text } from '@mantine/core';
+import { Anchor, Button, Group, NumberInput, Select, Text } from '@mantine/core';
 import { useState } from 'react';
 import { sentence } from '@/api/client';
 import { useCatalogue } from '@/api/queries';
 import { between, three } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { useNow } from '@/components/useNow';
 import { type PriceOf, Prices, pricesOf } from './Prices';
 import type { AdviceQuestion } from './useAdvice';
@@ -34,7 +35,7 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
   const workers = base?.cluster?.devices.filter(({ role }) => role !== 'terminal') ?? [];
   const boards = { buy: presets, cost: workers, largest: [], link: [], context: [], start: [] }[kind];
   const { ask, stop, asked, reply, error, waiting } = useQuestion();
-  const hasWorth = reply?.options.some(
+  const hasWorth = !!reply?.options.some(
     (option) => option.tokens_per_s_per_usd !== null || option.tokens_per_j !== null,
   );
   return (
@@ -121,31 +122,29 @@ export function AskAdvisor({ base }: { base: AdviceQuestion | null }) {
         )}
       </div>
       {reply && reply.options.length > 0 && (
-        <Table fz="xs" mt={4} horizontalSpacing={4}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Option</Table.Th>
-              <Table.Th>{reply.unit}</Table.Th>
-              {hasWorth && <Table.Th>tokens/s per $</Table.Th>}
-              {hasWorth && <Table.Th>tokens/J</Table.Th>}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {reply.options.map((option) => (
-              <Table.Tr key={option.words}>
-                <Table.Td>{option.words}</Table.Td>
-                <Table.Td>
-                  {three(option.figure)}
-                  {option.low !== null && option.high !== null && (
-                    <Text span size="xs" c="dimmed">{` (${between(option.low, option.high, three)})`}</Text>
+        <DataTable
+          fz="xs"
+          mt={4}
+          horizontalSpacing={4}
+          rows={reply.options}
+          keyOf={({ words }) => words}
+          columns={[
+            { head: 'Option', cell: ({ words }) => words },
+            {
+              head: reply.unit,
+              cell: ({ figure, low, high }) => (
+                <>
+                  {three(figure)}
+                  {low !== null && high !== null && (
+                    <Text span size="xs" c="dimmed">{` (${between(low, high, three)})`}</Text>
                   )}
-                </Table.Td>
-                {hasWorth && <Table.Td>{orNone(option.tokens_per_s_per_usd)}</Table.Td>}
-                {hasWorth && <Table.Td>{orNone(option.tokens_per_j)}</Table.Td>}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
+                </>
+              ),
+            },
+            hasWorth && { head: 'tokens/s per $', cell: (option) => orNone(option.tokens_per_s_per_usd) },
+            hasWorth && { head: 'tokens/J', cell: (option) => orNone(option.tokens_per_j) },
+          ]}
+        />
       )}
     </div>
   );

@@ -1,7 +1,8 @@
-import { Button, Group, Table, Text } from '@mantine/core';
+import { Button, Group, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { api, sentence } from '@/api/client';
 import type { Schemas } from '@/api/types/schemas';
+import { DataTable } from '@/components/DataTable';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';
@@ -24,32 +25,29 @@ export function AuditPanel() {
   return (
     <Panel title="Log" about="log-ins, live changes, deletions" testId="audit" flush>
       {log.isError && <ErrorPanel message={sentence(log.error)} onRetry={() => void log.refetch()} />}
-      <Table.ScrollContainer minWidth={600}>
-        <Table horizontalSpacing="md">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th w={170}>When</Table.Th>
-              <Table.Th w={190}>Who</Table.Th>
-              <Table.Th w={190}>Action</Table.Th>
-              <Table.Th>Object</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map((row) => (
-              <Table.Tr key={row.id}>
-                <Table.Td title={new Date(row.at).toLocaleString()}>{ago(row.at, now)}</Table.Td>
-                <Table.Td>{row.who}</Table.Td>
-                <Table.Td>{row.action}</Table.Td>
-                <Table.Td>
-                  <Text size="sm" className="mono" style={{ overflowWrap: 'anywhere' }}>
-                    {row.what}
-                  </Text>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        minWidth={600}
+        horizontalSpacing="md"
+        rows={rows}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            head: 'When',
+            width: 170,
+            cell: ({ at }) => <span title={new Date(at).toLocaleString()}>{ago(at, now)}</span>,
+          },
+          { head: 'Who', width: 190, cell: ({ who }) => who },
+          { head: 'Action', width: 190, cell: ({ action }) => action },
+          {
+            head: 'Object',
+            cell: ({ what }) => (
+              <Text size="sm" className="mono" style={{ overflowWrap: 'anywhere' }}>
+                {what}
+              </Text>
+            ),
+          },
+        ]}
+      />
       {log.hasNextPage && (
         <Group justify="center" p="sm">
           <Button

@@ -7,7 +7,6 @@ import {
   Group,
   Select,
   Stack,
-  Table,
   Text,
   TextInput,
   VisuallyHidden,
@@ -15,6 +14,7 @@ import {
 import { type SubmitEvent, useState } from 'react';
 import { ApiError, api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
+import { DataTable } from '@/components/DataTable';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Panel } from '@/components/Panel';
 import { useConfirm } from '@/components/useConfirm';
@@ -131,55 +131,49 @@ function TokenTable({ tokens }: { tokens: Token[] }) {
     <>
       {dialog}
       {revoke.isError && <ErrorPanel message={sentence(revoke.error)} />}
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Name</Table.Th>
-            <Table.Th>Starts with</Table.Th>
-            <Table.Th>Role</Table.Th>
-            <Table.Th>Made</Table.Th>
-            <Table.Th>Last used</Table.Th>
-            <Table.Th>
-              <VisuallyHidden>Actions</VisuallyHidden>
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {tokens.map((token) => (
-            <Table.Tr key={token.id}>
-              <Table.Td>{token.name}</Table.Td>
-              <Table.Td>
-                <Code>{token.hint}…</Code>
-              </Table.Td>
-              <Table.Td>
-                <Badge variant="light" color={token.role === 'viewer' ? 'gray' : 'blue'}>
-                  {token.role}
-                </Badge>
-              </Table.Td>
-              <Table.Td>{ago(token.created_at, now)}</Table.Td>
-              <Table.Td>{token.last_used_at ? ago(token.last_used_at, now) : 'never'}</Table.Td>
-              <Table.Td ta="right">
-                <Button
-                  size="compact-sm"
-                  variant="subtle"
-                  color="red"
-                  data-testid={`revoke-${token.name}`}
-                  onClick={() =>
-                    ask({
-                      title: 'Revoke this token?',
-                      text: `Programs that use “${token.name}” are refused from then on.`,
-                      action: 'Revoke',
-                      onConfirm: () => revoke.mutate(token.id),
-                    })
-                  }
-                >
-                  Revoke
-                </Button>
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+      <DataTable
+        rows={tokens}
+        keyOf={({ id }) => id}
+        columns={[
+          { head: 'Name', cell: ({ name }) => name },
+          { head: 'Starts with', cell: ({ hint }) => <Code>{hint}…</Code> },
+          {
+            head: 'Role',
+            cell: ({ role }) => (
+              <Badge variant="light" color={role === 'viewer' ? 'gray' : 'blue'}>
+                {role}
+              </Badge>
+            ),
+          },
+          { head: 'Made', cell: (token) => ago(token.created_at, now) },
+          {
+            head: 'Last used',
+            cell: (token) => (token.last_used_at ? ago(token.last_used_at, now) : 'never'),
+          },
+          {
+            head: <VisuallyHidden>Actions</VisuallyHidden>,
+            look: { ta: 'right' },
+            cell: ({ id, name }) => (
+              <Button
+                size="compact-sm"
+                variant="subtle"
+                color="red"
+                data-testid={`revoke-${name}`}
+                onClick={() =>
+                  ask({
+                    title: 'Revoke this token?',
+                    text: `Programs that use “${name}” are refused from then on.`,
+                    action: 'Revoke',
+                    onConfirm: () => revoke.mutate(id),
+                  })
+                }
+              >
+                Revoke
+              </Button>
+            ),
+          },
+        ]}
+      />
     </>
   );
 }

@@ -1,5 +1,6 @@
-import { Switch, Table, Text } from '@mantine/core';
+import { Switch, Text } from '@mantine/core';
 import { useState } from 'react';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { paramTexts } from '@/format/metrics';
 import type { Comparison } from './comparison';
@@ -32,34 +33,25 @@ export function ParamTable({ comparison }: { comparison: Comparison }) {
         </Text>
       ) : (
         <div className={classes.params} role="region" aria-label="Parameters of the runs" tabIndex={0}>
-          <Table className={classes.table} verticalSpacing={5} stickyHeader>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th w={320}>Field</Table.Th>
-                {comparison.runs.map((run) => (
-                  <Table.Th key={run.id}>
-                    {run.id} {run.name}
-                  </Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {rows.map((row) => (
-                <Table.Tr
-                  key={row.path}
-                  data-differs={row.differs || undefined}
-                  data-testid={`param-${row.path}`}
-                >
-                  <Table.Td className="mono">{row.path}</Table.Td>
-                  {paramTexts(row.path, row.values).map((text, at) => (
-                    <Table.Td key={at} className={classes.param} title={text}>
-                      {text}
-                    </Table.Td>
-                  ))}
-                </Table.Tr>
-              ))}
-            </Table.Tbody>
-          </Table>
+          <DataTable
+            flush
+            stickyHeader
+            verticalSpacing={5}
+            rows={rows}
+            keyOf={({ path }) => path}
+            testId={({ path }) => `param-${path}`}
+            columns={[
+              { head: 'Field', width: 320, look: { className: 'mono' }, cell: ({ path }) => path },
+              ...comparison.runs.map(({ id, name }, at) => ({
+                head: `${id} ${name}`,
+                look: { className: classes.param },
+                cell: ({ path, values }: Comparison['params'][number]) => {
+                  const text = paramTexts(path, values)[at];
+                  return <span title={text}>{text}</span>;
+                },
+              })),
+            ]}
+          />
         </div>
       )}
     </Panel>

@@ -1,17 +1,13 @@
-import { ActionIcon, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
+import { ActionIcon, Text, Tooltip, VisuallyHidden } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconTrash } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { api, sentence } from '@/api/client';
 import { useChange, useMayWrite } from '@/api/queries';
+import { type Column, DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { useConfirm } from '@/components/useConfirm';
 import classes from './machines.module.css';
-
-interface Column<Row> {
-  title: string;
-  cell: (row: Row) => ReactNode;
-}
 
 interface Kind<Row> {
   title: string;
@@ -71,44 +67,36 @@ function AddedTable<Row extends { name: string }>({ kind, rows }: { kind: Kind<R
     onConfirm: () => remove.mutate(name, { onError: refused(name) }),
   });
   return (
-    <div className={classes.scroll}>
+    <>
       {dialog}
-      <Table className={classes.table} verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            {kind.columns.map(({ title }) => (
-              <Table.Th key={title}>{title}</Table.Th>
-            ))}
-            <Table.Th>
-              <VisuallyHidden>Actions</VisuallyHidden>
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map((row) => (
-            <Table.Tr key={row.name} data-testid={`${kind.rowTestId}-${row.name}`}>
-              {kind.columns.map(({ title, cell }) => (
-                <Table.Td key={title}>{cell(row)}</Table.Td>
-              ))}
-              <Table.Td>
-                {mayRemove(row) && (
-                  <Tooltip label={`${removal} ${row.name}`}>
-                    <ActionIcon
-                      variant="subtle"
-                      color="gray"
-                      aria-label={`${removal} ${row.name}`}
-                      onClick={() => ask(question(row.name))}
-                    >
-                      <IconTrash size={16} />
-                    </ActionIcon>
-                  </Tooltip>
-                )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+      <DataTable
+        flush
+        minWidth={0}
+        className={classes.table}
+        rows={rows}
+        keyOf={({ name }) => name}
+        testId={({ name }) => `${kind.rowTestId}-${name}`}
+        columns={[
+          ...kind.columns,
+          {
+            head: <VisuallyHidden>Actions</VisuallyHidden>,
+            cell: (row) =>
+              mayRemove(row) && (
+                <Tooltip label={`${removal} ${row.name}`}>
+                  <ActionIcon
+                    variant="subtle"
+                    color="gray"
+                    aria-label={`${removal} ${row.name}`}
+                    onClick={() => ask(question(row.name))}
+                  >
+                    <IconTrash size={16} />
+                  </ActionIcon>
+                </Tooltip>
+              ),
+          },
+        ]}
+      />
+    </>
   );
 }
 

@@ -29,10 +29,10 @@ const BOARDS: ComponentProps<typeof AddedPanel<Board>>['kind'] = {
     'Its token is no longer valid, it is disconnected, and the editor offers it no longer. Clusters that use it keep ' +
     'its values.',
   columns: [
-    { title: 'Board', cell: (board) => <Who board={board} /> },
-    { title: 'State', cell: (board) => <State board={board} /> },
+    { head: 'Board', cell: (board) => <Who board={board} /> },
+    { head: 'State', cell: (board) => <State board={board} /> },
     {
-      title: 'Cores and load',
+      head: 'Cores and load',
       cell: ({ hello, beat }) => (
         <Text size="sm">
           {hello ? `${hello.cores} ${hello.cores === 1 ? 'core' : 'cores'}` : '–'}
@@ -41,14 +41,14 @@ const BOARDS: ComponentProps<typeof AddedPanel<Board>>['kind'] = {
       ),
     },
     {
-      title: 'Memory free',
+      head: 'Memory free',
       cell: ({ hello, beat }) => (
         <Text size="sm">{hello && beat ? memoryText({ ...hello, ...beat }) : '–'}</Text>
       ),
     },
-    { title: 'Temperature and clock', cell: (board) => <Text size="sm">{warmthText(board)}</Text> },
-    { title: 'A core, measured', cell: (board) => <Rates board={board} /> },
-    { title: 'Versions', cell: ({ hello }) => hello && <Versions hello={hello} /> },
+    { head: 'Temperature and clock', cell: (board) => <Text size="sm">{warmthText(board)}</Text> },
+    { head: 'A core, measured', cell: (board) => <Rates board={board} /> },
+    { head: 'Versions', cell: ({ hello }) => hello && <Versions hello={hello} /> },
   ],
 };
 

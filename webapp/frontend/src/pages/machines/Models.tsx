@@ -19,14 +19,14 @@ const MODELS: ComponentProps<typeof AddedPanel<AddedModel>>['kind'] = {
   keys: ['models', 'catalogue'],
   consequence: 'Runs that are queued with this model wait until it is added again. Reports stay as they are.',
   columns: [
-    { title: 'Model', cell: ({ name }) => name },
-    { title: 'Size', cell: ({ bytes }) => human(bytes, 'B') },
-    { title: 'Added by', cell: ({ by }) => by || '–' },
+    { head: 'Model', cell: ({ name }) => name },
+    { head: 'Size', cell: ({ bytes }) => human(bytes, 'B') },
+    { head: 'Added by', cell: ({ by }) => by || '–' },
     {
-      title: 'Added',
+      head: 'Added',
       cell: ({ since }) => new Date(since).toLocaleString('en', { dateStyle: 'medium', timeStyle: 'short' }),
     },
-    { title: 'Digest', cell: ({ digest }) => <code>{digest.slice(0, 12)}</code> },
+    { head: 'Digest', cell: ({ digest }) => <code>{digest.slice(0, 12)}</code> },
   ],
 };
 

@@ -20,12 +20,12 @@ const MACHINES: Omit<ComponentProps<typeof AddedPanel<CalibratedMachine>>['kind'
   keys: ['machines', 'catalogue'],
   consequence: 'The editor offers it no longer. Clusters that use it keep its values.',
   columns: [
-    { title: 'Device', cell: ({ name }) => name },
-    { title: 'Processor', cell: ({ host }) => host },
-    { title: 'Peak of a core', cell: ({ flop_per_s }) => flopRate(flop_per_s) },
-    { title: 'Memory of a core', cell: ({ memory_byte_per_s }) => human(memory_byte_per_s, 'B/s') },
-    { title: 'Measured', cell: ({ source }) => source },
-    { title: 'Digest', cell: ({ digest }) => <code>{digest}</code> },
+    { head: 'Device', cell: ({ name }) => name },
+    { head: 'Processor', cell: ({ host }) => host },
+    { head: 'Peak of a core', cell: ({ flop_per_s }) => flopRate(flop_per_s) },
+    { head: 'Memory of a core', cell: ({ memory_byte_per_s }) => human(memory_byte_per_s, 'B/s') },
+    { head: 'Measured', cell: ({ source }) => source },
+    { head: 'Digest', cell: ({ digest }) => <code>{digest}</code> },
   ],
 };
 

@@ -1,4 +1,5 @@
-import { Anchor, Table, Text } from '@mantine/core';
+import { Anchor, Text } from '@mantine/core';
+import { DataTable } from '@/components/DataTable';
 import { Link } from '@/components/navigation';
 import type { WaitingRun } from '@/api/types';
 import { duration } from '@/format/units';
@@ -14,36 +15,28 @@ export function QueueTable({ queue }: { queue: readonly WaitingRun[] }) {
     );
   }
   return (
-    <div className={classes.scroll}>
-      <Table className={classes.table} verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Place</Table.Th>
-            <Table.Th>Run</Table.Th>
-            <Table.Th>Owner</Table.Th>
-            <Table.Th>Likely start</Table.Th>
-            <Table.Th>Workers that cannot take it</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {queue.map((run) => (
-            <Table.Tr key={run.id} data-testid={`waiting-${run.id}`}>
-              <Table.Td>{run.position}</Table.Td>
-              <Table.Td>
-                <Anchor component={Link} to={`/runs/${run.id}`} size="sm">
-                  {run.name}
-                </Anchor>
-              </Table.Td>
-              <Table.Td>{run.owner || '–'}</Table.Td>
-              <Table.Td>{startText(run)}</Table.Td>
-              <Table.Td>
-                <Refusals run={run} />
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <DataTable
+      flush
+      minWidth={0}
+      className={classes.table}
+      rows={queue}
+      keyOf={({ id }) => id}
+      testId={({ id }) => `waiting-${id}`}
+      columns={[
+        { head: 'Place', cell: ({ position }) => position },
+        {
+          head: 'Run',
+          cell: ({ id, name }) => (
+            <Anchor component={Link} to={`/runs/${id}`} size="sm">
+              {name}
+            </Anchor>
+          ),
+        },
+        { head: 'Owner', cell: ({ owner }) => owner || '–' },
+        { head: 'Likely start', cell: startText },
+        { head: 'Workers that cannot take it', cell: (run) => <Refusals run={run} /> },
+      ]}
+    />
   );
 }
 

@@ -1,10 +1,11 @@
-import { Anchor, Badge, Button, Group, Stack, Table, Text, Tooltip, VisuallyHidden } from '@mantine/core';
+import { Anchor, Badge, Button, Group, Stack, Text, Tooltip, VisuallyHidden } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { Link } from '@/components/navigation';
 import { api, sentence } from '@/api/client';
 import { command } from '@/api/command';
 import { useChange, useMayWrite } from '@/api/queries';
 import type { FleetWorker } from '@/api/types';
+import { DataTable } from '@/components/DataTable';
 import { EmptyState } from '@/components/EmptyState';
 import { useNow } from '@/components/useNow';
 import { duration } from '@/format/units';
@@ -34,115 +35,107 @@ export function WorkersTable({ workers, version }: { workers: readonly FleetWork
     );
   }
   return (
-    <div className={classes.scroll}>
-      <Table className={classes.table} verticalSpacing="xs">
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Worker</Table.Th>
-            <Table.Th>State</Table.Th>
-            <Table.Th>Works on</Table.Th>
-            <Table.Th>Cores and load</Table.Th>
-            <Table.Th>Memory free</Table.Th>
-            <Table.Th>Version</Table.Th>
-            <Table.Th>Calibration</Table.Th>
-            <Table.Th>Heartbeat</Table.Th>
-            <Table.Th>
-              <VisuallyHidden>Actions</VisuallyHidden>
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {workers.map((worker) => (
-            <Row
-              key={`${worker.queue} ${worker.worker}`}
-              worker={worker}
-              version={version}
-              mayWrite={mayWrite}
-              now={now}
-            />
-          ))}
-        </Table.Tbody>
-      </Table>
-    </div>
+    <DataTable
+      flush
+      minWidth={0}
+      className={classes.table}
+      rows={workers}
+      keyOf={({ queue, worker }) => `${queue} ${worker}`}
+      testId={({ queue }) => `worker-${queue}`}
+      columns={[
+        { head: 'Worker', cell: (worker) => <Who worker={worker} /> },
+        { head: 'State', look: { className: classes.state }, cell: (worker) => <State worker={worker} /> },
+        { head: 'Works on', cell: (worker) => <Works worker={worker} /> },
+        { head: 'Cores and load', cell: (worker) => <Cores worker={worker} /> },
+        { head: 'Memory free', cell: (worker) => <Text size="sm">{memoryText(worker)}</Text> },
+        { head: 'Version', cell: (worker) => <Version worker={worker} version={version} /> },
+        {
+          head: 'Calibration',
+          look: { className: classes.calibration },
+          cell: (worker) => <Calibration worker={worker} now={now} />,
+        },
+        {
+          head: 'Heartbeat',
+          cell: ({ silent_s }) => (
+            <Text size="sm">{silent_s < 2.5 ? 'now' : `${duration(silent_s)} ago`}</Text>
+          ),
+        },
+        {
+          head: <VisuallyHidden>Actions</VisuallyHidden>,
+          cell: (worker) =>
+            mayWrite && (
+              <Group gap={6} justify="flex-end" wrap="nowrap">
+                {worker.queue === 'emulate' && <CalibrateButton worker={worker} />}
+                <DrainButton worker={worker} />
+              </Group>
+            ),
+        },
+      ]}
+    />
   );
 }
 
-interface RowProps {
-  worker: FleetWorker;
-  version: string;
-  mayWrite: boolean;
-  /** In milliseconds. */
-  now: number;
+function Who({ worker }: { worker: FleetWorker }) {
+  return (
+    <>
+      <Tooltip label={worker.processor || 'Unknown processor'}>
+        <Text size="sm" fw={500}>
+          {hostOf(worker)}
+        </Text>
+      </Tooltip>
+      <Text size="xs" c="dimmed">
+        {QUEUES[worker.queue] ?? worker.queue}, process {worker.pid}
+      </Text>
+    </>
+  );
 }
 
-function Row({ worker, version, mayWrite, now }: RowProps) {
+function State({ worker }: { worker: FleetWorker }) {
   const doing = state(worker);
   return (
-    <Table.Tr data-testid={`worker-${worker.queue}`} data-state={doing}>
-      <Table.Td>
-        <Tooltip label={worker.processor || 'Unknown processor'}>
-          <Text size="sm" fw={500}>
-            {hostOf(worker)}
-          </Text>
-        </Tooltip>
-        <Text size="xs" c="dimmed">
-          {QUEUES[worker.queue] ?? worker.queue}, process {worker.pid}
+    <>
+      <Badge variant="light" color={COLORS[doing]} data-testid="worker-state">
+        {doing}
+      </Badge>
+      {worker.refused && (
+        <Text size="xs" c="dimmed" mt={2}>
+          {worker.refused}
         </Text>
-      </Table.Td>
-      <Table.Td className={classes.state}>
-        <Badge variant="light" color={COLORS[doing]} data-testid="worker-state">
-          {doing}
-        </Badge>
-        {worker.refused && (
-          <Text size="xs" c="dimmed" mt={2}>
-            {worker.refused}
-          </Text>
-        )}
-      </Table.Td>
-      <Table.Td>
-        <Works worker={worker} />
-      </Table.Td>
-      <Table.Td>
-        <Text size="sm">
-          {worker.cores} {worker.cores === 1 ? 'core' : 'cores'}, load {worker.load_1min.toFixed(1)}
+      )}
+    </>
+  );
+}
+
+function Cores({ worker }: { worker: FleetWorker }) {
+  return (
+    <>
+      <Text size="sm">
+        {worker.cores} {worker.cores === 1 ? 'core' : 'cores'}, load {worker.load_1min.toFixed(1)}
+      </Text>
+      <Text size="xs" c="dimmed">
+        {capabilityText(worker)}
+      </Text>
+    </>
+  );
+}
+
+function Version({ worker, version }: { worker: FleetWorker; version: string }) {
+  return (
+    <>
+      <Text size="sm" ff="monospace" c={worker.version === version ? undefined : 'var(--loom-bad)'}>
+        {worker.version}
+      </Text>
+      {[...worker.methods, ...worker.packs].map((added) => (
+        <Text size="xs" c="dimmed" key={added} data-testid="worker-added">
+          {added}
         </Text>
-        <Text size="xs" c="dimmed">
-          {capabilityText(worker)}
+      ))}
+      {worker.left_out.map((reason) => (
+        <Text size="xs" c="var(--loom-bad)" key={reason}>
+          {reason}
         </Text>
-      </Table.Td>
-      <Table.Td>
-        <Text size="sm">{memoryText(worker)}</Text>
-      </Table.Td>
-      <Table.Td>
-        <Text size="sm" ff="monospace" c={worker.version === version ? undefined : 'var(--loom-bad)'}>
-          {worker.version}
-        </Text>
-        {[...worker.methods, ...worker.packs].map((added) => (
-          <Text size="xs" c="dimmed" key={added} data-testid="worker-added">
-            {added}
-          </Text>
-        ))}
-        {worker.left_out.map((reason) => (
-          <Text size="xs" c="var(--loom-bad)" key={reason}>
-            {reason}
-          </Text>
-        ))}
-      </Table.Td>
-      <Table.Td className={classes.calibration}>
-        <Calibration worker={worker} now={now} />
-      </Table.Td>
-      <Table.Td>
-        <Text size="sm">{worker.silent_s < 2.5 ? 'now' : `${duration(worker.silent_s)} ago`}</Text>
-      </Table.Td>
-      <Table.Td>
-        {mayWrite && (
-          <Group gap={6} justify="flex-end" wrap="nowrap">
-            {worker.queue === 'emulate' && <CalibrateButton worker={worker} />}
-            <DrainButton worker={worker} />
-          </Group>
-        )}
-      </Table.Td>
-    </Table.Tr>
+      ))}
+    </>
   );
 }
 

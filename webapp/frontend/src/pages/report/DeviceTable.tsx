@@ -1,7 +1,8 @@
-import { Table, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { useTitles } from '@/api/queries';
 import type { RunReport } from '@/api/types';
 import { bytes, human, joules, percent, seconds } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { deviceColor } from '@/theme/deviceColors';
 import { Meter } from './Meter';
@@ -14,73 +15,74 @@ export function DeviceTable({ report }: { report: RunReport }) {
   const longest = Math.max(report.latency_s, ...report.devices.map((device) => device.busy_s)) || 1;
   return (
     <Panel title="Devices" testId="device-table" flush>
-      <Table.ScrollContainer minWidth={820}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Device</Table.Th>
-              <Table.Th w="22%">{head('busy_s')}</Table.Th>
-              <Table.Th ta="right">{head('wait_s')}</Table.Th>
-              <Table.Th w="26%">{head('peak_memory_bytes')}</Table.Th>
-              <Table.Th ta="right">Predicted peak</Table.Th>
-              <Table.Th ta="right">{head('flops')}</Table.Th>
-              {report.energy_j > 0 && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {report.devices.map((device, rank) => {
-              const used = device.peak_memory_bytes / device.memory_bytes;
-              const predicted = report.predictions.with_all_changes_known?.peak_memory_bytes[device.name];
-              return (
-                <Table.Tr key={device.name} data-testid={`device-${device.name}`}>
-                  <Table.Td>
-                    <span className={classes.name}>
-                      <span className={classes.dot} style={{ background: deviceColor(rank) }} />
-                      {device.name}
-                    </span>
-                  </Table.Td>
-                  <Table.Td>
-                    <Meter
-                      value={device.busy_s / longest}
-                      color={deviceColor(rank)}
-                      text={`${seconds(device.busy_s)} · ${percent(device.busy_s / longest)}`}
-                    />
-                  </Table.Td>
-                  <Table.Td ta="right">{seconds(device.wait_s)}</Table.Td>
-                  <Table.Td data-testid={`peak-memory-${device.name}`}>
-                    {device.peak_memory_bytes === 0 && report.outcome.kind !== 'finished' ? (
-                      <Text span size="sm" c="dimmed">
-                        not known: the run ended early
-                      </Text>
-                    ) : (
-                      <Meter
-                        value={used}
-                        color={used > 1 ? 'var(--loom-bad)' : deviceColor(rank)}
-                        text={`${bytes(device.peak_memory_bytes)} of ${bytes(device.memory_bytes)} · ${percent(used)}`}
-                      />
-                    )}
-                  </Table.Td>
-                  <Table.Td ta="right">
-                    {predicted === undefined ? (
-                      <Text span c="dimmed">
-                        –
-                      </Text>
-                    ) : (
-                      bytes(predicted)
-                    )}
-                  </Table.Td>
-                  <Table.Td ta="right">{human(device.flops, 'FLOP')}</Table.Td>
-                  {report.energy_j > 0 && (
-                    <Table.Td ta="right" data-testid={`energy-${device.name}`}>
-                      {joules(device.energy_j)}
-                    </Table.Td>
-                  )}
-                </Table.Tr>
+      <DataTable
+        flush
+        minWidth={820}
+        rows={report.devices}
+        keyOf={({ name }) => name}
+        testId={({ name }) => `device-${name}`}
+        columns={[
+          {
+            head: 'Device',
+            cell: ({ name }, rank) => (
+              <span className={classes.name}>
+                <span className={classes.dot} style={{ background: deviceColor(rank) }} />
+                {name}
+              </span>
+            ),
+          },
+          {
+            head: head('busy_s'),
+            width: '22%',
+            cell: ({ busy_s }, rank) => (
+              <Meter
+                value={busy_s / longest}
+                color={deviceColor(rank)}
+                text={`${seconds(busy_s)} · ${percent(busy_s / longest)}`}
+              />
+            ),
+          },
+          { head: head('wait_s'), right: true, cell: ({ wait_s }) => seconds(wait_s) },
+          {
+            head: head('peak_memory_bytes'),
+            width: '26%',
+            testId: ({ name }) => `peak-memory-${name}`,
+            cell: ({ peak_memory_bytes: peak, memory_bytes: memory }, rank) =>
+              peak === 0 && report.outcome.kind !== 'finished' ? (
+                <Text span size="sm" c="dimmed">
+                  not known: the run ended early
+                </Text>
+              ) : (
+                <Meter
+                  value={peak / memory}
+                  color={peak > memory ? 'var(--loom-bad)' : deviceColor(rank)}
+                  text={`${bytes(peak)} of ${bytes(memory)} · ${percent(peak / memory)}`}
+                />
+              ),
+          },
+          {
+            head: 'Predicted peak',
+            right: true,
+            cell: ({ name }) => {
+              const predicted = report.predictions.with_all_changes_known?.peak_memory_bytes[name];
+              return predicted === undefined ? (
+                <Text span c="dimmed">
+                  –
+                </Text>
+              ) : (
+                bytes(predicted)
               );
-            })}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+            },
+          },
+          { head: head('flops'), right: true, cell: ({ flops }) => human(flops, 'FLOP') },
+          report.energy_j > 0 && {
+            head: head('energy_j'),
+            right: true,
+            testId: ({ name }) => `energy-${name}`,
+            cell: ({ energy_j }) => joules(energy_j),
+          },
+        ]}
+      />
     </Panel>
   );
 }

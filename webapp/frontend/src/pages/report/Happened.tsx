@@ -1,12 +1,11 @@
-import { Table } from '@mantine/core';
 import type { RunDetail } from '@/api/types';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { maybe, percent, seconds } from '@/format/units';
 import type { RunData } from '@/run/data/runData';
 import type { Effect } from '@/run/data/effects';
 import { happenings } from './happenings';
 import { nameOf } from './predictions';
-import classes from './report.module.css';
 
 /** By what factor a token must change to be told. */
 const SEEN = 1.05;
@@ -24,44 +23,28 @@ export function Happened({ run, data }: { run: RunDetail; data: RunData | undefi
       testId="happened"
       flush
     >
-      <Table.ScrollContainer minWidth={760}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th ta="right" w={100}>
-                at
-              </Table.Th>
-              <Table.Th>Change</Table.Th>
-              {isKnownBy && <Table.Th>By</Table.Th>}
-              <Table.Th ta="right">Token before</Table.Th>
-              <Table.Th ta="right">Token after</Table.Th>
-              <Table.Th ta="right">Longest</Table.Th>
-              <Table.Th ta="right">Effect</Table.Th>
-              {isPredicted && (
-                <Table.Th ta="right" title="End-to-end latency, predicted while the run went on">
-                  {nameOf('from_here_on')}
-                </Table.Th>
-              )}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map(({ key, time_s, label, by, effect, rest }) => (
-              <Table.Tr key={key} data-testid="happening">
-                <Table.Td ta="right">{seconds(time_s)}</Table.Td>
-                <Table.Td fw={500}>{label}</Table.Td>
-                {isKnownBy && <Table.Td c="dimmed">{by}</Table.Td>}
-                <Table.Td ta="right">{maybe(effect?.before_s, seconds)}</Table.Td>
-                <Table.Td ta="right">{maybe(effect?.after_s, seconds)}</Table.Td>
-                <Table.Td ta="right">{maybe(effect?.worst_s, seconds)}</Table.Td>
-                <Table.Td ta="right">{effect ? changeText(effect) : '–'}</Table.Td>
-                {isPredicted && (
-                  <Table.Td ta="right">{rest ? `${seconds(rest.latency_s)} in all` : '–'}</Table.Td>
-                )}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={760}
+        rows={rows}
+        keyOf={({ key }) => key}
+        testId={() => 'happening'}
+        columns={[
+          { head: 'at', right: true, width: 100, cell: ({ time_s }) => seconds(time_s) },
+          { head: 'Change', look: { fw: 500 }, cell: ({ label }) => label },
+          isKnownBy && { head: 'By', look: { c: 'dimmed' }, cell: ({ by }) => by },
+          { head: 'Token before', right: true, cell: ({ effect }) => maybe(effect?.before_s, seconds) },
+          { head: 'Token after', right: true, cell: ({ effect }) => maybe(effect?.after_s, seconds) },
+          { head: 'Longest', right: true, cell: ({ effect }) => maybe(effect?.worst_s, seconds) },
+          { head: 'Effect', right: true, cell: ({ effect }) => (effect ? changeText(effect) : '–') },
+          isPredicted && {
+            head: nameOf('from_here_on'),
+            about: 'End-to-end latency, predicted while the run went on',
+            right: true,
+            cell: ({ rest }) => (rest ? `${seconds(rest.latency_s)} in all` : '–'),
+          },
+        ]}
+      />
     </Panel>
   );
 }

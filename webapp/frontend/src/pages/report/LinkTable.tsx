@@ -1,12 +1,11 @@
-import { Table } from '@mantine/core';
 import { useTitles } from '@/api/queries';
 import type { LinkReport, RunReport } from '@/api/types';
 import { linkName, linkWords } from '@/format/links';
 import { bytes, joules, maybe, percent, rate, seconds, signedPercent } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
-import classes from './report.module.css';
 
 /** One row per direction of a link: bytes, busy time, set and measured rate, energy. */
 export function LinkTable({ report }: { report: RunReport }) {
@@ -26,53 +25,47 @@ export function LinkTable({ report }: { report: RunReport }) {
       testId="link-table"
       flush
     >
-      <Table.ScrollContainer minWidth={phases ? 1040 : 820}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Direction</Table.Th>
-              <Table.Th ta="right">{head('payload_bytes')}</Table.Th>
-              <Table.Th ta="right">{head('bytes')}</Table.Th>
-              {phases && <Table.Th ta="right">For first tokens</Table.Th>}
-              {phases && <Table.Th ta="right">For later ones</Table.Th>}
-              <Table.Th w="20%">{head('busy_s')}</Table.Th>
-              <Table.Th ta="right">Set rate</Table.Th>
-              <Table.Th ta="right">Measured rate</Table.Th>
-              <Table.Th ta="right">Error</Table.Th>
-              {uses && <Table.Th ta="right">{head('energy_j')}</Table.Th>}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {report.links.map((link, index) => (
-              <Table.Tr key={index} data-testid={`link-${linkName(link)}-${link.direction}`}>
-                <Table.Td>{linkWords(link, link.direction)}</Table.Td>
-                <Table.Td ta="right">{bytes(link.payload_bytes)}</Table.Td>
-                <Table.Td ta="right">{bytes(link.bytes)}</Table.Td>
-                {phases && <Table.Td ta="right">{phaseText(link.first_bytes, link.first_busy_s)}</Table.Td>}
-                {phases && (
-                  <Table.Td ta="right">
-                    {phaseText(
-                      link.bytes - (link.first_bytes ?? 0),
-                      Math.max(0, link.busy_s - (link.first_busy_s ?? 0)),
-                    )}
-                  </Table.Td>
-                )}
-                <Table.Td>
-                  <Meter
-                    value={link.busy_s / total}
-                    color={spanColors.send}
-                    text={`${seconds(link.busy_s)} · ${percent(link.busy_s / total)}`}
-                  />
-                </Table.Td>
-                <Table.Td ta="right">{rate(link.rate_bit_per_s)}</Table.Td>
-                <Table.Td ta="right">{maybe(link.achieved_bit_per_s, rate)}</Table.Td>
-                <Table.Td ta="right">{maybe(errorOf(link), signedPercent)}</Table.Td>
-                {uses && <Table.Td ta="right">{joules(link.energy_j)}</Table.Td>}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={phases ? 1040 : 820}
+        rows={report.links}
+        keyOf={(_, at) => at}
+        testId={(link) => `link-${linkName(link)}-${link.direction}`}
+        columns={[
+          { head: 'Direction', cell: (link) => linkWords(link, link.direction) },
+          { head: head('payload_bytes'), right: true, cell: (link) => bytes(link.payload_bytes) },
+          { head: head('bytes'), right: true, cell: (link) => bytes(link.bytes) },
+          phases && {
+            head: 'For first tokens',
+            right: true,
+            cell: (link) => phaseText(link.first_bytes, link.first_busy_s),
+          },
+          phases && {
+            head: 'For later ones',
+            right: true,
+            cell: (link) =>
+              phaseText(
+                link.bytes - (link.first_bytes ?? 0),
+                Math.max(0, link.busy_s - (link.first_busy_s ?? 0)),
+              ),
+          },
+          {
+            head: head('busy_s'),
+            width: '20%',
+            cell: ({ busy_s }) => (
+              <Meter
+                value={busy_s / total}
+                color={spanColors.send}
+                text={`${seconds(busy_s)} · ${percent(busy_s / total)}`}
+              />
+            ),
+          },
+          { head: 'Set rate', right: true, cell: (link) => rate(link.rate_bit_per_s) },
+          { head: 'Measured rate', right: true, cell: (link) => maybe(link.achieved_bit_per_s, rate) },
+          { head: 'Error', right: true, cell: (link) => maybe(errorOf(link), signedPercent) },
+          uses && { head: head('energy_j'), right: true, cell: (link) => joules(link.energy_j) },
+        ]}
+      />
     </Panel>
   );
 }

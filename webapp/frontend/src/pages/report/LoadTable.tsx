@@ -1,9 +1,9 @@
-import { Group, Table, Text } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { useTitles } from '@/api/queries';
 import type { RunReport } from '@/api/types';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
-import { seconds } from '@/format/units';
-import classes from './report.module.css';
+import { maybe, seconds } from '@/format/units';
 
 type Load = NonNullable<RunReport['load']>;
 type Percentiles = NonNullable<Load['queue_s']>;
@@ -50,37 +50,20 @@ export function LoadTable({ report }: { report: RunReport }) {
         <Fact value={rate(load.mean_queue)} what={`waiting on average, ${load.longest_queue} at most`} />
       </Group>
       {load.answered > 0 && (
-        <Table.ScrollContainer minWidth={480}>
-          <Table className={classes.table}>
-            <Table.Thead>
-              <Table.Tr>
-                <Table.Th>Of all requests</Table.Th>
-                {COLUMNS.map(({ key, label }) => (
-                  <Table.Th key={key} ta="right">
-                    {label}
-                  </Table.Th>
-                ))}
-              </Table.Tr>
-            </Table.Thead>
-            <Table.Tbody>
-              {ROWS.map(({ key, figure }) => {
-                const over = load[key];
-                return (
-                  over && (
-                    <Table.Tr key={key}>
-                      <Table.Td>{title(figure)}</Table.Td>
-                      {COLUMNS.map((column) => (
-                        <Table.Td key={column.key} ta="right">
-                          {seconds(over[column.key])}
-                        </Table.Td>
-                      ))}
-                    </Table.Tr>
-                  )
-                );
-              })}
-            </Table.Tbody>
-          </Table>
-        </Table.ScrollContainer>
+        <DataTable
+          flush
+          minWidth={480}
+          rows={ROWS.filter(({ key }) => load[key])}
+          keyOf={({ key }) => key}
+          columns={[
+            { head: 'Of all requests', cell: ({ figure }) => title(figure) },
+            ...COLUMNS.map(({ key: of, label }) => ({
+              head: label,
+              right: true,
+              cell: ({ key }: (typeof ROWS)[number]) => maybe(load[key]?.[of], seconds),
+            })),
+          ]}
+        />
       )}
     </Panel>
   );

@@ -1,10 +1,9 @@
-import { Table } from '@mantine/core';
 import type { RunReport } from '@/api/types';
 import { bytes, percent, seconds } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { spanColors } from '@/theme/spanColors';
 import { Meter } from './Meter';
-import classes from './report.module.css';
 
 type LimeReport = Extract<NonNullable<RunReport['method']>, { kind: 'lime' }>;
 type Device = LimeReport['devices'][number];
@@ -22,42 +21,33 @@ export function LoadingTable({ report }: { report: RunReport }) {
       testId="loading-table"
       flush
     >
-      <Table.ScrollContainer minWidth={820}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Device</Table.Th>
-              <Table.Th ta="right">Layers</Table.Th>
-              <Table.Th ta="right">Slots</Table.Th>
-              <Table.Th ta="right">Read from disk</Table.Th>
-              <Table.Th w="22%">Disk busy</Table.Th>
-              <Table.Th ta="right">Waited for the disk</Table.Th>
-              <Table.Th ta="right">Streams more from</Table.Th>
-              <Table.Th ta="right">Rows parked</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {method.devices.map((device) => (
-              <Table.Tr key={device.name} data-testid={`loading-${device.name}`}>
-                <Table.Td>{device.name}</Table.Td>
-                <Table.Td ta="right">{device.num_layers}</Table.Td>
-                <Table.Td ta="right">{device.slots}</Table.Td>
-                <Table.Td ta="right">{bytes(device.loaded_bytes)}</Table.Td>
-                <Table.Td>
-                  <Meter
-                    value={busyOf(device)}
-                    color={spanColors.load}
-                    text={`${seconds(device.loader_busy_s)} · ${percent(busyOf(device))}`}
-                  />
-                </Table.Td>
-                <Table.Td ta="right">{seconds(device.uncovered_s)}</Table.Td>
-                <Table.Td ta="right">{thresholdsOf(device)}</Table.Td>
-                <Table.Td ta="right">{parkedOf(device)}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={820}
+        rows={method.devices}
+        keyOf={({ name }) => name}
+        testId={({ name }) => `loading-${name}`}
+        columns={[
+          { head: 'Device', cell: ({ name }) => name },
+          { head: 'Layers', right: true, cell: ({ num_layers }) => num_layers },
+          { head: 'Slots', right: true, cell: ({ slots }) => slots },
+          { head: 'Read from disk', right: true, cell: ({ loaded_bytes }) => bytes(loaded_bytes) },
+          {
+            head: 'Disk busy',
+            width: '22%',
+            cell: (device) => (
+              <Meter
+                value={busyOf(device)}
+                color={spanColors.load}
+                text={`${seconds(device.loader_busy_s)} · ${percent(busyOf(device))}`}
+              />
+            ),
+          },
+          { head: 'Waited for the disk', right: true, cell: ({ uncovered_s }) => seconds(uncovered_s) },
+          { head: 'Streams more from', right: true, cell: thresholdsOf },
+          { head: 'Rows parked', right: true, cell: parkedOf },
+        ]}
+      />
     </Panel>
   );
 }

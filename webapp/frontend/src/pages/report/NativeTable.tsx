@@ -1,11 +1,16 @@
-import { Table } from '@mantine/core';
 import type { RunReport } from '@/api/types';
 import { seconds } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { offPercent, wholePath, type Times } from './nativeParts';
-import classes from './report.module.css';
 
 type Part = RunReport['fidelity']['native'][number];
+
+interface Row {
+  name: string;
+  what: string;
+  times: Times;
+}
 
 const WHAT: Record<Part['name'], string> = {
   compute: 'operations on the critical path',
@@ -19,6 +24,12 @@ const WHAT: Record<Part['name'], string> = {
 export function NativeTable({ report }: { report: RunReport }) {
   const parts = report.fidelity.native.filter((part) => part.measured_s > 0 || part.predicted_s > 0);
   if (parts.length === 0) return null;
+  const rowOf = (part: Part): Row => ({ name: part.name, what: WHAT[part.name], times: part });
+  const rows = [
+    ...parts.filter(({ name }) => name !== 'wait').map(rowOf),
+    { name: 'the whole path', what: 'the sum of these', times: wholePath(parts) },
+    ...parts.filter(({ name }) => name === 'wait').map(rowOf),
+  ];
   return (
     <Panel
       title={report.world === 'nodes' ? 'On the boards' : 'Native speed'}
@@ -28,44 +39,25 @@ export function NativeTable({ report }: { report: RunReport }) {
       testId="native-table"
       flush
     >
-      <Table.ScrollContainer minWidth={560}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Part</Table.Th>
-              <Table.Th ta="right">Measured</Table.Th>
-              <Table.Th ta="right">Predicted</Table.Th>
-              <Table.Th ta="right">Off</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {parts
-              .filter((part) => part.name !== 'wait')
-              .map((part) => (
-                <PartRow key={part.name} name={part.name} what={WHAT[part.name]} times={part} />
-              ))}
-            <PartRow name="the whole path" what="the sum of these" times={wholePath(parts)} />
-            {parts
-              .filter((part) => part.name === 'wait')
-              .map((part) => (
-                <PartRow key={part.name} name={part.name} what={WHAT[part.name]} times={part} />
-              ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={560}
+        rows={rows}
+        keyOf={({ name }) => name}
+        columns={[
+          {
+            head: 'Part',
+            cell: ({ name, what }) => (
+              <>
+                <b>{name}</b> {what}
+              </>
+            ),
+          },
+          { head: 'Measured', right: true, cell: ({ times }) => seconds(times.measured_s) },
+          { head: 'Predicted', right: true, cell: ({ times }) => seconds(times.predicted_s) },
+          { head: 'Off', right: true, cell: ({ times }) => offPercent(times) },
+        ]}
+      />
     </Panel>
-  );
-}
-
-function PartRow({ name, what, times }: { name: string; what: string; times: Times }) {
-  return (
-    <Table.Tr>
-      <Table.Td>
-        <b>{name}</b> {what}
-      </Table.Td>
-      <Table.Td ta="right">{seconds(times.measured_s)}</Table.Td>
-      <Table.Td ta="right">{seconds(times.predicted_s)}</Table.Td>
-      <Table.Td ta="right">{offPercent(times)}</Table.Td>
-    </Table.Tr>
   );
 }

@@ -1,12 +1,20 @@
-import { SegmentedControl, Table, UnstyledButton } from '@mantine/core';
+import { SegmentedControl, UnstyledButton } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, sentence } from '@/api/client';
+import { DataTable } from '@/components/DataTable';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import type { Metric, RunRow } from '@/api/types';
 import { metricText } from '@/format/metrics';
 import { aboutOf, inLists, titleOf } from '@/run/table/columns';
-import { type Average, groupsOf, type Statistic, statisticText, STATISTICS } from '@/run/table/groups';
+import {
+  type Average,
+  type Group,
+  groupsOf,
+  type Statistic,
+  statisticText,
+  STATISTICS,
+} from '@/run/table/groups';
 import classes from './runs.module.css';
 
 interface Props {
@@ -43,46 +51,45 @@ export function GroupsTable({ runs, metrics, groupBy, titles, columns, onSelect 
         data={Object.entries(STATISTICS).map(([value, label]) => ({ value, label }))}
         data-testid="group-statistic"
       />
-      <Table data-testid="run-groups" highlightOnHover>
-        <Table.Thead>
-          <Table.Tr>
-            {titles.map((title) => (
-              <Table.Th key={title}>{title}</Table.Th>
-            ))}
-            <Table.Th ta="right">Runs</Table.Th>
-            {figures.map((metric) => (
-              <Table.Th key={metric.name} ta="right" title={`${aboutOf(metric)}: ${STATISTICS[statistic]}`}>
-                {titleOf(metric)}
-              </Table.Th>
-            ))}
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {groups.map((group, place) => (
-            <Table.Tr key={group.values.join('\n')}>
-              {group.values.map((value, at) => (
-                <Table.Td key={titles[at]} fw={500}>
-                  {value}
-                </Table.Td>
-              ))}
-              <Table.Td ta="right">
-                <UnstyledButton
-                  className={classes.count}
-                  onClick={() => onSelect(new Set(group.runs.map(({ id }) => id)))}
-                  title="Select these runs"
-                >
-                  {group.runs.length}
-                </UnstyledButton>
-              </Table.Td>
-              {figures.map(({ name, unit }) => (
-                <Table.Td key={name} ta="right" style={{ whiteSpace: 'nowrap' }}>
-                  <Cell average={averages.data?.[place]?.[name]} statistic={statistic} unit={unit} />
-                </Table.Td>
-              ))}
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+      <DataTable
+        data-testid="run-groups"
+        highlightOnHover
+        rows={groups}
+        keyOf={({ values }) => values.join('\n')}
+        columns={[
+          ...titles.map((title, at) => ({
+            head: title,
+            look: { fw: 500 },
+            cell: ({ values }: Group) => values[at],
+          })),
+          {
+            head: 'Runs',
+            right: true,
+            cell: (group) => (
+              <UnstyledButton
+                className={classes.count}
+                onClick={() => onSelect(new Set(group.runs.map(({ id }) => id)))}
+                title="Select these runs"
+              >
+                {group.runs.length}
+              </UnstyledButton>
+            ),
+          },
+          ...figures.map((metric) => ({
+            head: titleOf(metric),
+            about: `${aboutOf(metric)}: ${STATISTICS[statistic]}`,
+            right: true,
+            look: { style: { whiteSpace: 'nowrap' as const } },
+            cell: (_: Group, place: number) => (
+              <Cell
+                average={averages.data?.[place]?.[metric.name]}
+                statistic={statistic}
+                unit={metric.unit}
+              />
+            ),
+          })),
+        ]}
+      />
     </div>
   );
 }

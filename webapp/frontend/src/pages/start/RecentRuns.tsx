@@ -1,6 +1,7 @@
-import { Anchor, Table, Text } from '@mantine/core';
+import { Anchor, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import type { RunRow } from '@/api/types';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import { useNow } from '@/components/useNow';
 import { useMetrics } from '@/api/queries';
@@ -25,7 +26,7 @@ export function RecentRuns({ runs }: { runs: readonly RunRow[] }) {
   const now = useNow();
   const metrics = useMetrics();
   if (runs.length === 0) return null;
-  const columns = columnsOf(metrics).filter((column) => SHOWN.includes(column.key));
+  const shown = columnsOf(metrics).filter(({ key }) => SHOWN.includes(key));
   return (
     <Panel
       title="Recent runs"
@@ -37,39 +38,32 @@ export function RecentRuns({ runs }: { runs: readonly RunRow[] }) {
         </Anchor>
       }
     >
-      <div style={{ overflowX: 'auto' }}>
-        <Table data-testid="recent-runs">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th miw={190}>Run</Table.Th>
-              {columns.map(({ key, title, numeric }) => (
-                <Table.Th key={key} ta={numeric ? 'right' : undefined}>
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {runs.slice(0, MANY).map((run) => (
-              <Table.Tr key={run.id}>
-                <Table.Td>
-                  <Anchor component={Link} to={`/runs/${run.id}`} size="sm" fw={500}>
-                    <Text span inherit c="dimmed" fw={400}>
-                      {run.id}
-                    </Text>{' '}
-                    {run.name}
-                  </Anchor>
-                </Table.Td>
-                {columns.map(({ key, numeric, cell }) => (
-                  <Table.Td key={key} ta={numeric ? 'right' : undefined} style={{ whiteSpace: 'nowrap' }}>
-                    {cell(run, now)}
-                  </Table.Td>
-                ))}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </div>
+      <DataTable
+        data-testid="recent-runs"
+        minWidth={0}
+        rows={runs.slice(0, MANY)}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            head: 'Run',
+            minWidth: 190,
+            cell: ({ id, name }) => (
+              <Anchor component={Link} to={`/runs/${id}`} size="sm" fw={500}>
+                <Text span inherit c="dimmed" fw={400}>
+                  {id}
+                </Text>{' '}
+                {name}
+              </Anchor>
+            ),
+          },
+          ...shown.map(({ title, numeric = false, cell }) => ({
+            head: title,
+            right: numeric,
+            look: { style: { whiteSpace: 'nowrap' as const } },
+            cell: (run: RunRow) => cell(run, now),
+          })),
+        ]}
+      />
     </Panel>
   );
 }

@@ -1,8 +1,9 @@
-import { Anchor, Badge, Button, Card, Group, Progress, Skeleton, Table, Text } from '@mantine/core';
+import { Anchor, Badge, Button, Card, Group, Progress, Skeleton, Text } from '@mantine/core';
 import { IconFlask, IconPlus } from '@tabler/icons-react';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
 import { useMayWrite } from '@/api/queries';
+import { DataTable } from '@/components/DataTable';
 import { EmptyState } from '@/components/EmptyState';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
@@ -74,49 +75,31 @@ function List({ rows }: { rows: readonly ExperimentRow[] }) {
   const now = useNow();
   return (
     <Card padding={0}>
-      <Table.ScrollContainer minWidth={760}>
-        <Table highlightOnHover data-testid="experiments">
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Experiment</Table.Th>
-              <Table.Th>State</Table.Th>
-              <Table.Th w={240}>Points</Table.Th>
-              <Table.Th>By</Table.Th>
-              <Table.Th>Changed</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map((row) => (
-              <Table.Tr key={row.id} data-testid={`experiment-${row.id}`}>
-                <Table.Td>
-                  <Anchor component={Link} to={`/experiments/${row.id}`} fw={500} size="sm">
-                    <Group gap={8} wrap="nowrap" component="span" display="inline-flex">
-                      <IconFlask size={15} />
-                      {row.title || row.name}
-                    </Group>
-                  </Anchor>
-                </Table.Td>
-                <Table.Td>
-                  <ExperimentBadge state={row.state} />
-                </Table.Td>
-                <Table.Td>
-                  <Points row={row} />
-                </Table.Td>
-                <Table.Td>
-                  <Text size="sm" c="dimmed">
-                    {row.owner || '–'}
-                  </Text>
-                </Table.Td>
-                <Table.Td>
-                  <Text size="sm" c="dimmed">
-                    {ago(row.updated_at, now)}
-                  </Text>
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        data-testid="experiments"
+        highlightOnHover
+        minWidth={760}
+        rows={rows}
+        keyOf={({ id }) => id}
+        testId={({ id }) => `experiment-${id}`}
+        columns={[
+          {
+            head: 'Experiment',
+            cell: ({ id, title, name }) => (
+              <Anchor component={Link} to={`/experiments/${id}`} fw={500} size="sm">
+                <Group gap={8} wrap="nowrap" component="span" display="inline-flex">
+                  <IconFlask size={15} />
+                  {title || name}
+                </Group>
+              </Anchor>
+            ),
+          },
+          { head: 'State', cell: ({ state }) => <ExperimentBadge state={state} /> },
+          { head: 'Points', width: 240, cell: (row) => <Points row={row} /> },
+          { head: 'By', look: { c: 'dimmed' }, cell: ({ owner }) => owner || '–' },
+          { head: 'Changed', look: { c: 'dimmed' }, cell: (row) => ago(row.updated_at, now) },
+        ]}
+      />
     </Card>
   );
 }

@@ -1,6 +1,7 @@
-import { Anchor, Center, Group, Loader, Stack, Table, Text } from '@mantine/core';
+import { Anchor, Center, Group, Loader, Stack, Text } from '@mantine/core';
 import { Link } from '@/components/navigation';
 import { sentence } from '@/api/client';
+import { DataTable } from '@/components/DataTable';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
 import { Panel } from '@/components/Panel';
@@ -8,7 +9,8 @@ import type { PaperSummary, Reproductions, ReproductionSummary } from '@/experim
 import { useReproductions } from '@/experiment/data/queries';
 import { Reproduction } from './Reproduction';
 import classes from './reproductions.module.css';
-import { colorOf, shares, STATES } from './verdicts';
+import { StateKey } from './StateKey';
+import { shares, STATES } from './verdicts';
 
 /** The page /experiments/reproductions: how far the papers' figures are reproduced, and why some are not. */
 export function ReproductionsPage() {
@@ -111,43 +113,43 @@ function figuresOf({ figures, in_experiments, put_in, checked, left_out }: Paper
 /** What the paper claims first, with ours, and a sentence that its authors could check. */
 function Headlines({ rows }: { rows: PaperSummary['headlines'] }) {
   return (
-    <Table.ScrollContainer minWidth={760} className={classes.headlines}>
-      <Table verticalSpacing={6}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th>Claim</Table.Th>
-            <Table.Th ta="right" w={110}>
-              Published
-            </Table.Th>
-            <Table.Th ta="right" w={150}>
-              Ours
-            </Table.Th>
-            <Table.Th w={160}>State</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {rows.map((one) => (
-            <Table.Tr key={one.claim}>
-              <Table.Td>
-                {one.claim}
+    <div className={classes.headlines}>
+      <DataTable
+        minWidth={760}
+        verticalSpacing={6}
+        rows={rows}
+        keyOf={({ claim }) => claim}
+        columns={[
+          {
+            head: 'Claim',
+            cell: ({ claim, why, cause }) => (
+              <>
+                {claim}
                 <Text size="xs" c="dimmed">
-                  {one.why}
-                  {one.cause && ` ${CAUSES[one.cause]}`}
+                  {why}
+                  {cause && ` ${CAUSES[cause]}`}
                 </Text>
-              </Table.Td>
-              <Table.Td className={classes.value}>{one.published}</Table.Td>
-              <Table.Td className={classes.ours}>{one.ours}</Table.Td>
-              <Table.Td>
-                <span className={classes.key}>
-                  <span style={{ background: colorOf(one.state) }} />
-                  {one.state}
-                </span>
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
-    </Table.ScrollContainer>
+              </>
+            ),
+          },
+          {
+            head: 'Published',
+            right: true,
+            width: 110,
+            look: { className: classes.value },
+            cell: ({ published }) => published,
+          },
+          {
+            head: 'Ours',
+            right: true,
+            width: 150,
+            look: { className: classes.ours },
+            cell: ({ ours }) => ours,
+          },
+          { head: 'State', width: 160, cell: ({ state }) => <StateKey state={state} /> },
+        ]}
+      />
+    </div>
   );
 }
 

@@ -1,9 +1,9 @@
-import { Button, Table, Text } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import type { BestAnswer } from '@/experiment/data/answers';
 import { factorTitle, labelOf } from '@/experiment/data/design';
 import type { Factor } from '@/experiment/data/types';
-import classes from './result.module.css';
 
 interface Props {
   best: readonly BestAnswer[];
@@ -29,49 +29,44 @@ export function BestTable({ best, factors, format, onSelect }: Props) {
         </Button>
       }
     >
-      <Table.ScrollContainer minWidth={420} mah={340}>
-        <Table className={classes.table} verticalSpacing={6} stickyHeader>
-          <Table.Thead>
-            <Table.Tr>
-              {names.map((name) => (
-                <Table.Th key={name}>{factorTitle(factors, name)}</Table.Th>
-              ))}
-              <Table.Th>Best</Table.Th>
-              <Table.Th ta="right">Value</Table.Th>
-              <Table.Th>Next</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {best.map(({ coordinates, winners, same, distinguishable, told, mean, next, next_mean }) => (
-              <Table.Tr key={JSON.stringify(coordinates)}>
-                {names.map((name) => (
-                  <Table.Td key={name}>{labelOf(factors, name, coordinates[name])}</Table.Td>
-                ))}
-                <Table.Td>
-                  {same.length > 0 && distinguishable && !next ? (
-                    told
-                  ) : (
-                    <>
-                      <b>{winners[0]}</b>
-                      <Text span size="sm" c="dimmed">
-                        {told.slice(winners[0]?.length)}
-                      </Text>
-                    </>
-                  )}
-                </Table.Td>
-                <Table.Td ta="right">{format(mean)}</Table.Td>
-                <Table.Td>
-                  {next && next_mean !== null && (
-                    <Text span size="sm" c="dimmed">
-                      {next}, {format(next_mean)}
-                    </Text>
-                  )}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={420}
+        maxHeight={340}
+        verticalSpacing={6}
+        rows={best}
+        keyOf={({ coordinates }) => JSON.stringify(coordinates)}
+        columns={[
+          ...names.map((name) => ({
+            head: factorTitle(factors, name),
+            cell: ({ coordinates }: BestAnswer) => labelOf(factors, name, coordinates[name]),
+          })),
+          { head: 'Best', cell: (place) => <Winner place={place} /> },
+          { head: 'Value', right: true, cell: ({ mean }) => format(mean) },
+          {
+            head: 'Next',
+            cell: ({ next, next_mean }) =>
+              next &&
+              next_mean !== null && (
+                <Text span size="sm" c="dimmed">
+                  {next}, {format(next_mean)}
+                </Text>
+              ),
+          },
+        ]}
+      />
     </Panel>
+  );
+}
+
+function Winner({ place: { winners, same, distinguishable, told, next } }: { place: BestAnswer }) {
+  if (same.length > 0 && distinguishable && !next) return told;
+  return (
+    <>
+      <b>{winners[0]}</b>
+      <Text span size="sm" c="dimmed">
+        {told.slice(winners[0]?.length)}
+      </Text>
+    </>
   );
 }

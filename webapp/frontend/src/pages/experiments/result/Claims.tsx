@@ -1,7 +1,7 @@
-import { Badge, Table, Text } from '@mantine/core';
+import { Badge, Text } from '@mantine/core';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import type { ClaimAnswer, Verdict } from '@/experiment/data/answers';
-import classes from './result.module.css';
 
 const VERDICT_COLOR: Record<Verdict, string> = {
   holds: 'teal',
@@ -17,24 +17,26 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
   const holding = claims.filter(({ verdict }) => verdict === 'holds').length;
   return (
     <Panel title="Claims" about={`${holding} of ${claims.length} hold`} testId="claims" flush>
-      <Table className={classes.table} verticalSpacing={7}>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th w={150}>Verdict</Table.Th>
-            <Table.Th>Claim</Table.Th>
-            {several && <Table.Th w={100}>World</Table.Th>}
-            <Table.Th>Found</Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {claims.map(({ name, text, where, world, verdict, found, reason }) => (
-            <Table.Tr key={`${name} ${world}`} data-testid={`claim-${name}`}>
-              <Table.Td>
-                <Badge variant="light" color={VERDICT_COLOR[verdict]}>
-                  {verdict}
-                </Badge>
-              </Table.Td>
-              <Table.Td>
+      <DataTable
+        flush
+        verticalSpacing={7}
+        rows={claims}
+        keyOf={({ name, world }) => `${name} ${world}`}
+        testId={({ name }) => `claim-${name}`}
+        columns={[
+          {
+            head: 'Verdict',
+            width: 150,
+            cell: ({ verdict }) => (
+              <Badge variant="light" color={VERDICT_COLOR[verdict]}>
+                {verdict}
+              </Badge>
+            ),
+          },
+          {
+            head: 'Claim',
+            cell: ({ text, where }) => (
+              <>
                 {text}
                 {where && (
                   <Text span size="xs" c="dimmed">
@@ -42,20 +44,25 @@ export function Claims({ claims }: { claims: readonly ClaimAnswer[] }) {
                     {where}
                   </Text>
                 )}
-              </Table.Td>
-              {several && <Table.Td>{world}</Table.Td>}
-              <Table.Td>
+              </>
+            ),
+          },
+          several && { head: 'World', width: 100, cell: ({ world }) => world },
+          {
+            head: 'Found',
+            cell: ({ found, reason }) => (
+              <>
                 {found}
                 {reason && (
                   <Text size="sm" c="dimmed">
                     {reason}
                   </Text>
                 )}
-              </Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+              </>
+            ),
+          },
+        ]}
+      />
     </Panel>
   );
 }

@@ -1,17 +1,17 @@
-import { Anchor, Badge, Button, Checkbox, Group, Select, Table, Text, VisuallyHidden } from '@mantine/core';
+import { Anchor, Badge, Checkbox, Group, Select, Text, VisuallyHidden } from '@mantine/core';
 import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
 import { WORLDS } from '@/api/worlds';
+import { DataTable } from '@/components/DataTable';
 import { Link } from '@/components/navigation';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
-import { labelOf } from '@/experiment/data/design';
 import { STATE_TEXT } from '@/experiment/data/rows';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { metricText } from '@/format/metrics';
 import { outcomeText } from '@/format/words';
 import type { Selection } from '../selection';
-import classes from './result.module.css';
+import { coordinateColumns } from './coordinateColumns';
 
 interface Props {
   rows: readonly RowAnswer[];
@@ -32,7 +32,6 @@ const COLOR: Record<RowAnswer['state'], string> = {
 /** Every point in every world: its coordinates, its state, why it failed, and its run. */
 export function PointsTable({ rows, experiment, selection }: Props) {
   const [filter, setFilter] = useState('all');
-  const [limit, setLimit] = useState(STEP);
   const metrics = useMetrics().filter(({ name }) => SHOWN.includes(name));
   const matching = rows.filter(({ state, world, digest }) =>
     filter === 'all'
@@ -67,61 +66,39 @@ export function PointsTable({ rows, experiment, selection }: Props) {
         />
       }
     >
-      <Table.ScrollContainer minWidth={800} mah={520}>
-        <Table className={classes.table} verticalSpacing={5} stickyHeader>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th w={34}>
-                <VisuallyHidden>Select</VisuallyHidden>
-              </Table.Th>
-              {experiment.factors.map(({ name, title }) => (
-                <Table.Th key={name}>{title || name}</Table.Th>
-              ))}
-              {experiment.seeds.length > 1 && <Table.Th>Seed</Table.Th>}
-              <Table.Th>World</Table.Th>
-              <Table.Th>State</Table.Th>
-              {metrics.map(({ name, title }) => (
-                <Table.Th key={name} ta="right">
-                  {title}
-                </Table.Th>
-              ))}
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {matching.slice(0, limit).map((row) => (
-              <Table.Tr key={`${row.index}/${row.world}`} data-testid={`row-${row.index}-${row.world}`}>
-                <Table.Td>
-                  <Checkbox
-                    size="xs"
-                    aria-label={`Select point ${row.index}`}
-                    checked={selection.digests.has(row.digest)}
-                    disabled={!row.digest}
-                    onChange={() => selection.select([row.digest], 'toggle')}
-                  />
-                </Table.Td>
-                {experiment.factors.map(({ name }) => (
-                  <Table.Td key={name}>{labelOf(experiment.factors, name, row.coordinates[name])}</Table.Td>
-                ))}
-                {experiment.seeds.length > 1 && <Table.Td>{row.seed}</Table.Td>}
-                <Table.Td>{row.world}</Table.Td>
-                <Table.Td maw={360}>
-                  <State row={row} />
-                </Table.Td>
-                {metrics.map(({ name, unit }) => (
-                  <Table.Td key={name} ta="right">
-                    {row.metrics[name] === undefined ? '–' : metricText(row.metrics[name], unit)}
-                  </Table.Td>
-                ))}
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-      {matching.length > limit && (
-        <Button variant="subtle" fullWidth onClick={() => setLimit(limit + STEP)}>
-          Show {Math.min(STEP, matching.length - limit)} more of {matching.length}
-        </Button>
-      )}
+      <DataTable
+        flush
+        minWidth={800}
+        maxHeight={520}
+        verticalSpacing={5}
+        step={STEP}
+        rows={matching}
+        keyOf={({ index, world }) => `${index}/${world}`}
+        testId={({ index, world }) => `row-${index}-${world}`}
+        columns={[
+          {
+            head: <VisuallyHidden>Select</VisuallyHidden>,
+            width: 34,
+            cell: ({ index, digest }) => (
+              <Checkbox
+                size="xs"
+                aria-label={`Select point ${index}`}
+                checked={selection.digests.has(digest)}
+                disabled={!digest}
+                onChange={() => selection.select([digest], 'toggle')}
+              />
+            ),
+          },
+          ...coordinateColumns(experiment),
+          { head: 'World', cell: ({ world }) => world },
+          { head: 'State', look: { maw: 360 }, cell: (row) => <State row={row} /> },
+          ...metrics.map(({ name, title, unit }) => ({
+            head: title,
+            right: true,
+            cell: (row: RowAnswer) => metricText(row.metrics[name] ?? null, unit),
+          })),
+        ]}
+      />
       {matching.length === 0 && (
         <Text c="dimmed" ta="center" py="md" size="sm">
           No row matches.

@@ -1,11 +1,10 @@
-import { Table } from '@mantine/core';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import type { PublishedAnswer } from '@/experiment/data/answers';
 import { labelOf } from '@/experiment/data/design';
 import type { Factor } from '@/experiment/data/types';
 import { metricText } from '@/format/metrics';
 import { percent } from '@/format/units';
-import classes from './result.module.css';
 
 /** A paper's values beside ours, with the deviation of ours. */
 export function PublishedTable({
@@ -19,38 +18,32 @@ export function PublishedTable({
   const near = rows.filter(({ deviation }) => deviation !== null && Math.abs(deviation) <= 0.1).length;
   return (
     <Panel title="Published values" about={`${near} of ${rows.length} within 10 %`} testId="published" flush>
-      <Table.ScrollContainer minWidth={720} mah={420}>
-        <Table className={classes.table} verticalSpacing={5} stickyHeader>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Where</Table.Th>
-              <Table.Th>Of</Table.Th>
-              <Table.Th>World</Table.Th>
-              <Table.Th ta="right">Published</Table.Th>
-              <Table.Th ta="right">Ours</Table.Th>
-              <Table.Th ta="right">Deviation</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {rows.map((row, at) => (
-              <Table.Tr key={`${row.id} ${row.world} ${at}`}>
-                <Table.Td>{row.where}</Table.Td>
-                <Table.Td>
-                  {Object.entries(row.coordinates)
-                    .map(([name, value]) => labelOf(factors, name, value))
-                    .join(', ')}
-                </Table.Td>
-                <Table.Td>{row.world}</Table.Td>
-                <Table.Td ta="right">{publishedText(row)}</Table.Td>
-                <Table.Td ta="right">{oursText(row)}</Table.Td>
-                <Table.Td ta="right">
-                  {row.deviation === null ? agreement(row) : percent(row.deviation)}
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={720}
+        maxHeight={420}
+        verticalSpacing={5}
+        rows={rows}
+        keyOf={({ id, world }, at) => `${id} ${world} ${at}`}
+        columns={[
+          { head: 'Where', cell: ({ where }) => where },
+          {
+            head: 'Of',
+            cell: ({ coordinates }) =>
+              Object.entries(coordinates)
+                .map(([name, value]) => labelOf(factors, name, value))
+                .join(', '),
+          },
+          { head: 'World', cell: ({ world }) => world },
+          { head: 'Published', right: true, cell: publishedText },
+          { head: 'Ours', right: true, cell: oursText },
+          {
+            head: 'Deviation',
+            right: true,
+            cell: (row) => (row.deviation === null ? agreement(row) : percent(row.deviation)),
+          },
+        ]}
+      />
     </Panel>
   );
 }

@@ -1,14 +1,13 @@
-import { Badge, Button, Group, Table, Text } from '@mantine/core';
+import { Badge, Button, Group, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
-import { useState } from 'react';
 import { useMetrics } from '@/api/queries';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import type { StudyLine, StudyOrigin, StudyResults, StudyValue } from '@/experiment/data/answers';
-import { labelOf } from '@/experiment/data/design';
 import type { ExperimentDocument } from '@/experiment/data/types';
 import { metricText } from '@/format/metrics';
 import { outcomeText } from '@/format/words';
-import classes from './result.module.css';
+import { coordinateColumns } from './coordinateColumns';
 
 interface Props {
   study: StudyOrigin;
@@ -31,7 +30,6 @@ const COLOR: Record<StudyLine['verdict'], string> = {
 
 /** The results that came with an imported study, as its authors', beside those of the same runs here. */
 export function StudyPanel({ study, results, experiment, metric, onRepeat, isStarting }: Props) {
-  const [limit, setLimit] = useState(STEP);
   const known = useMetrics().find(({ name }) => name === metric);
   const { lines, told } = results;
   const text = (value: StudyValue | null) => valueText(value, metric, known?.unit ?? '');
@@ -65,43 +63,23 @@ export function StudyPanel({ study, results, experiment, metric, onRepeat, isSta
           ? told.join(' ')
           : `Nothing is computed here yet${onRepeat ? ': Repeat computes the same points' : ''}.`}
       </Text>
-      <Table.ScrollContainer minWidth={640} mah={420}>
-        <Table className={classes.table} verticalSpacing={5} stickyHeader>
-          <Table.Thead>
-            <Table.Tr>
-              {experiment.factors.map(({ name, title }) => (
-                <Table.Th key={name}>{title || name}</Table.Th>
-              ))}
-              {experiment.seeds.length > 1 && <Table.Th>Seed</Table.Th>}
-              <Table.Th>World</Table.Th>
-              <Table.Th ta="right">{known?.title ?? metric} in the study</Table.Th>
-              <Table.Th ta="right">Here</Table.Th>
-              <Table.Th>Compared</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {lines.slice(0, limit).map((line, at) => (
-              <Table.Tr key={at} data-testid={`study-row-${at}`}>
-                {experiment.factors.map(({ name }) => (
-                  <Table.Td key={name}>{labelOf(experiment.factors, name, line.coordinates[name])}</Table.Td>
-                ))}
-                {experiment.seeds.length > 1 && <Table.Td>{line.seed}</Table.Td>}
-                <Table.Td>{line.world}</Table.Td>
-                <Table.Td ta="right">{text(line.theirs)}</Table.Td>
-                <Table.Td ta="right">{text(line.ours)}</Table.Td>
-                <Table.Td>
-                  <Decided line={line} />
-                </Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
-      {lines.length > limit && (
-        <Button variant="subtle" fullWidth onClick={() => setLimit(limit + STEP)}>
-          Show {Math.min(STEP, lines.length - limit)} more of {lines.length}
-        </Button>
-      )}
+      <DataTable
+        flush
+        minWidth={640}
+        maxHeight={420}
+        verticalSpacing={5}
+        step={STEP}
+        rows={lines}
+        keyOf={(_, at) => at}
+        testId={(_, at) => `study-row-${at}`}
+        columns={[
+          ...coordinateColumns(experiment),
+          { head: 'World', cell: ({ world }) => world },
+          { head: `${known?.title ?? metric} in the study`, right: true, cell: ({ theirs }) => text(theirs) },
+          { head: 'Here', right: true, cell: ({ ours }) => text(ours) },
+          { head: 'Compared', cell: (line) => <Decided line={line} /> },
+        ]}
+      />
     </Panel>
   );
 }
