@@ -52,11 +52,15 @@ class _Played(NamedTuple):
 
 
 def shortened(spec: RunSpec) -> Workload:
-    """The part of a workload that is simulated: all requests of a burst, one of several, the first tokens."""
+    """The part of a workload that is simulated: all requests of a burst, one of several, the first tokens;
+    without KV caches all tokens.
+    """
     workload = spec.workload
     most = SIMULATED_TOKENS - (spec.model.num_layers * len(spec.cluster.devices) > LARGE)
     if strategy(spec.strategy).drafts:
         most = max(most, DRAFTED_TOKENS // workload.together)
+    if not workload.kv_cache:  # every token takes longer than the one before it
+        most = workload.new_tokens
     return workload.model_copy(
         update={"new_tokens": min(workload.new_tokens, most), "requests": workload.together}
     )

@@ -98,6 +98,7 @@ def _headline(report: RunReport) -> Text:
     given = report.world == "emulated" and spec.dilation != "auto"
     dilation = f", dilation {report.dilation:.3g}" if given else ""
     drawn = f" · {words}" if (words := spec.workload.drawn_words) else ""
+    drawn += " · no KV cache" * (not spec.workload.kv_cache)
     return text.append(f" · {report.world}{dilation}{drawn} · seed {report.seed}")
 
 

@@ -21,6 +21,7 @@ GIVEN = (
     "temperature",
     "top_p",
     "top_k",
+    "kv_cache",
     "assumed_tokens",
     "rate_per_s",
     "users",
@@ -69,6 +70,12 @@ def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
         help="draw among the fewest most likely tokens that have probability P together (1: all)",
     )
     parser.add_argument("--top-k", type=int, metavar="K", help="draw among the K most likely tokens (0: all)")
+    parser.add_argument(
+        "--kv-cache",
+        action=argparse.BooleanOptionalAction,
+        help="whether devices keep keys and values from token to token; else every token is a pass over all "
+        "tokens so far, as with use_cache=False of transformers (default: they do)",
+    )
     parser.add_argument(
         "--assumed-tokens",
         type=int,

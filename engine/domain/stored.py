@@ -141,13 +141,20 @@ def _upgrade(document: Document, step: Step) -> Document:
 
 
 def _spec_5_to_6(spec: Document) -> Document:
-    """Let the workload say for which length plans are made, which was a parameter of LIME."""
+    """Let the workload say for which length plans are made, which was a parameter of LIME, and whether there
+    are KV caches, which was one of EdgeFormer.
+    """
     params, workload = spec.get("params"), spec.get("workload")
-    if not (isinstance(params, dict) and isinstance(workload, dict) and spec.get("strategy") == "lime"):
+    if not (isinstance(params, dict) and isinstance(workload, dict)):
         return spec
-    rest = {key: value for key, value in params.items() if key != "assumed_tokens"}
-    assumed = params.get("assumed_tokens", 0)
-    return {**spec, "params": rest, "workload": {"assumed_tokens": assumed, **workload}}
+    moved: Document = {}
+    if spec.get("strategy") == "lime":
+        moved = {"assumed_tokens": params.get("assumed_tokens", 0)}
+    if spec.get("strategy") == "edgeformer":
+        moved = {"kv_cache": params.get("decode") != "recompute"}
+        params = {key: value for key, value in params.items() if key != "decode"}
+    rest = {key: value for key, value in params.items() if key not in moved}
+    return {**spec, "params": rest, "workload": {**moved, **workload}} if moved else spec
 
 
 def _report_5_to_6(report: Document) -> Document:

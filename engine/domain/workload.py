@@ -65,6 +65,9 @@ class Workload(Value):
     With `assumed_tokens` plans know the prompt but not the answer (LIME, section IV-C): all are made for
     sequences of that length, and the run generates `new_tokens` as always.
 
+    Without `kv_cache` no device keeps keys and values: every token is one more pass over the prompt and all
+    tokens so far.
+
     With the last four patterns requests wait in a queue, first come first served; with `serve` people take
     turns. When the cluster is free it takes the first, and further ones that wait and are as long,
     `max_batch` together. Another `scheduler` admits them while others are answered; where nothing is said
@@ -105,6 +108,12 @@ class Workload(Value):
         lt=SEEDS,
         exclude_if=lambda top_k: not top_k,
         description="Drawn among so many most likely tokens; 0: all.",
+    )
+    kv_cache: bool = Field(
+        default=True,
+        exclude_if=lambda kv_cache: kv_cache,
+        description="Whether devices keep keys and values from token to token; false: every token is a pass "
+        "over all tokens so far (use_cache=False of transformers).",
     )
     assumed_tokens: Count = Field(
         default=0,
@@ -201,6 +210,11 @@ class Workload(Value):
             )
         if self.chunk_tokens != CHUNK_TOKENS and self.scheduler != "chunked":
             raise ValueError("chunk_tokens is given, and only the scheduler chunked divides prompts")
+        if not self.kv_cache and (self.scheduler != "fcfs" or not self.new_tokens):
+            raise ValueError(
+                "kv_cache is false: it needs new_tokens, and batches that are answered one after the other "
+                "(scheduler fcfs)"
+            )
         if self.is_open and (self.prompt_tokens is None or not self.new_tokens or self.image is not None):
             raise ValueError("serve: give the longest prompt_tokens and new_tokens, and no prompt or image")
         if self.temperature and not self.new_tokens:

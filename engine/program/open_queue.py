@@ -52,7 +52,7 @@ async def serve_open(
         async def goes_on(batch: Batch = batch) -> bool:
             return await _goes_on(ctx, batch, others, source)
 
-        await answer(ctx, strategy, plan, wave, new_tokens, source, goes_on)
+        await answer(ctx, strategy, plan, wave, new_tokens, source, workload.kv_cache, goes_on)
         await strategy.between_waves(ctx, plan)
 
 

@@ -42,10 +42,9 @@ async def serve_queue(
         count = await _admitted(ctx, alike(waiting[: workload.max_batch]), others, source, scheduler)
         taken, waiting = tuple(waiting[:count]), waiting[count:]
         wave = batches_of(taken, strategy.together(plan))
-        new_tokens = taken[0].new_tokens
-        await answer(
-            ctx, strategy, plan, wave, workload.new_tokens if new_tokens is None else new_tokens, source
-        )
+        wanted = taken[0].new_tokens
+        new_tokens = workload.new_tokens if wanted is None else wanted
+        await answer(ctx, strategy, plan, wave, new_tokens, source, workload.kv_cache)
 
 
 def others_of(ctx: Ctx, strategy: Strategy, plan: Plan) -> list[int]:

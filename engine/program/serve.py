@@ -35,7 +35,7 @@ async def serve(
     for number, wave in enumerate(waves(strategy.together(plan), workload, requests)):
         if number:
             await strategy.between_waves(ctx, plan)
-        await answer(ctx, strategy, plan, wave, workload.new_tokens, source)
+        await answer(ctx, strategy, plan, wave, workload.new_tokens, source, workload.kv_cache)
 
 
 async def go_on(

@@ -98,7 +98,7 @@ class Step(Value):
     """One forward pass of a batch: the same value on every device. In the `phase` prefill the rows are those
     of the prompt, in decode the newest token of each sequence.
 
-    `cache` names the KV cache ("" for an encoder), `start` is the number of rows already in it,
+    `cache` names the KV cache ("" for none), `start` is the number of rows already in it,
     `rows` the number T of new rows, `batch` the number B of sequences, `index` the token's number
     (0: prefill).
 
@@ -106,6 +106,9 @@ class Step(Value):
     prompt: `sequences` says whose, and `cache`, `start` and `index` mean the first one's.
 
     `samplings` says of each of `requests` how its tokens are drawn at random; none: not at random.
+
+    An `uncached` step gives a token and keeps no KV cache: its rows are the prompt and all tokens so far, in
+    the phase prefill for every token.
     """
 
     phase: Literal["prefill", "decode"]
@@ -117,6 +120,12 @@ class Step(Value):
     requests: tuple[int, ...]
     sequences: tuple[SequenceRows, ...] = ()
     samplings: tuple[Sampling | None, ...] = ()
+    uncached: bool = False
+
+    @property
+    def generates(self) -> bool:
+        """Whether the result is of the last row, from which a token is chosen; else it is of all rows."""
+        return bool(self.cache) or self.uncached
 
     @property
     def ragged(self) -> Ragged | None:
@@ -197,6 +206,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """Whether several devices share the attention heads of a layer."""
     drafts: ClassVar[bool] = False
     """Whether it needs a second model, the draft of the run's own (`ModelSpec.draft`)."""
+    needs_cache: ClassVar[str] = ""
+    """Why no run of it goes without KV caches (`Workload.kv_cache`), in one sentence; empty: runs do."""
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from engine.domain.errors import SpecError
+from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.workload import Request
-from engine.ops.tensors import Tensor
+from engine.domain.workload import Request, Workload
+from engine.ops.tensors import Tensor, concat
 from engine.program.ctx import Ctx, Handle
 from engine.program.strategy import Step, Strategy
 
@@ -103,10 +105,13 @@ async def answer(
     wave: tuple[Batch, ...],
     new_tokens: int,
     source: SourceIO | None,
+    kv_cache: bool = True,
     goes_on: Callable[[], Awaitable[bool]] | None = None,
 ) -> None:
     """Generate all tokens of a wave. All batches finish a token before any starts the next (GPipe's flush),
     unless the strategy is continuous. The index of its first request identifies a batch.
+
+    Without `kv_cache` every token is a pass over all tokens so far, and nothing is kept.
 
     With `goes_on`, all devices ask after every `CHECKED_TOKENS` tokens whether the wave goes on, unless the
     strategy answers requests at once.
@@ -117,7 +122,8 @@ async def answer(
     def done(step: Step, result: Tensor) -> None:
         assert source is not None, "only the source gets results"
         if new_tokens:
-            tokens[step.requests[0]] = source.next_tokens(step, result)
+            first, chosen = step.requests[0], source.next_tokens(step, result)
+            tokens[first] = chosen if kv_cache else concat((tokens[first], chosen), 1)
         else:
             source.hidden(step, result)
         for request in step.requests if step.index == last else ():
@@ -135,13 +141,13 @@ async def answer(
             break
         for together in [block] if strategy.continuous(plan) else [[index] for index in block]:
             steps = [
-                step_of(batch, index, new_tokens)
+                step_of(batch, index, new_tokens, kv_cache)
                 for index in together
                 for batch in wave
                 if index >= batch[0].emitted
             ]
             await strategy.forward_all(ctx, plan, steps, _Inputs(steps, tokens), done)
-    for batch in wave if new_tokens else ():
+    for batch in wave if new_tokens and kv_cache else ():
         ctx.release(cache_name(batch))
 
 
@@ -159,21 +165,24 @@ class _Inputs(Sequence[Tensor | None]):
         return self.tokens.get(self.steps[number].requests[0])
 
 
-def step_of(batch: Batch, index: int, new_tokens: int) -> Step:
+def step_of(batch: Batch, index: int, new_tokens: int, kv_cache: bool = True) -> Step:
     """The forward pass that gives token `index` of a batch: the first over the whole prompt, then one row
-    each.
+    each; without a KV cache always over all tokens so far.
     """
     rows, fed_back = len(batch[0].tokens), index - batch[0].emitted
     samplings = tuple(request.sampling for request in batch)
+    if new_tokens and not kv_cache:
+        rows, fed_back = rows + fed_back, 0
     return Step(
         phase="decode" if fed_back else "prefill",
-        cache=cache_name(batch) if new_tokens else "",
+        cache=cache_name(batch) if new_tokens and kv_cache else "",
         batch=len(batch),
         start=rows + fed_back - 1 if fed_back else 0,
         rows=1 if fed_back else rows,
         index=index,
         requests=tuple(request.index for request in batch),
         samplings=samplings if any(samplings) else (),
+        uncached=bool(new_tokens) and not kv_cache,
     )
 
 
@@ -184,3 +193,18 @@ def cache_name(batch: Batch) -> str:
 def cache_of_request(request: int) -> str:
     """The name of the KV cache of a batch by the index of its first request."""
     return f"r{request}"
+
+
+def check_cache(strategy: Strategy, model: ModelSpec, workload: Workload) -> None:
+    """Check that the run goes without KV caches where the workload has none; raises `SpecError`."""
+    if workload.kv_cache:
+        return
+    reason = strategy.needs_cache
+    if model.vision:
+        reason = f"{model.name} sees a picture, and only its text is fed again."
+    if reason:
+        raise SpecError(
+            f"workload.kv_cache is false, so every token is a pass over all tokens so far, and {reason} "
+            "Keep the KV cache, or choose another method or model.",
+            [("workload.kv_cache", reason)],
+        )

@@ -42,6 +42,7 @@ NOUNS = MappingProxyType(
         "workload.chunk_tokens": "rows of a step",
         "workload.pattern": "arrivals",
         "workload.think_s": "pause of users",
+        "workload.kv_cache": "KV cache",
         "workload.assumed_tokens": "length that plans assume",
         "workload.slo_first_token_s": "objective for the first token",
         "workload.slo_per_token_s": "objective for later tokens",

@@ -22,6 +22,7 @@ from engine.models.inputs.text import check_draft_tokens
 from engine.program.iterations import check_scheduler, chosen_scheduler
 from engine.program.serve import go_on, serve
 from engine.program.strategy import DivisibleParams
+from engine.program.wave import check_cache
 from engine.reports.fold import fold
 from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
@@ -110,6 +111,7 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = No
         reason = chosen.supports(cluster, spec.model)
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
+    check_cache(chosen, spec.model, spec.workload)
     num_positions = max(len(request.tokens) for request in requests)
     workload = spec.workload.model_copy(update={"prompt_tokens": num_positions})
     with errors_of(chosen, "`plan` raised"):

@@ -148,7 +148,7 @@ class CloudOnly(Strategy[CloudOnlyParams, CloudLayout]):
         x = await embed(ctx, step, tokens)
         x = await ctx.compute_layers(layers(0, ctx.model.num_layers, caches_of(step)), x)
         result = await result_of(ctx, step, x)
-        if step.cache and step.answered:
+        if step.generates and step.answered:
             result = await ctx.compute(choice_op(step), result)
         if source == server:
             return result

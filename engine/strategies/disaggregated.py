@@ -105,6 +105,8 @@ class Disaggregated(Overlapping[DisaggregatedParams, DisaggregatedLayout]):
             return None
         return "disaggregated has only one worker with room for this model here."
 
+    needs_cache = "it moves KV caches from the device of prompts to that of tokens."
+
     async def forward_all(
         self,
         ctx: Ctx,

@@ -98,6 +98,7 @@ class Speculative(Overlapping[SpeculativeParams, SpeculativeLayout]):
         "and a faster draft model may guess less."
     )
     drafts = True
+    needs_cache = "it verifies drafts on the KV cache of what is accepted."
     batches_bursts = False
     Params = SpeculativeParams
     Layout = SpeculativeLayout

@@ -51,7 +51,6 @@ BY_HAND = [
     ("edgeformer", {"t_max_mode": "none"}),
     ("edgeformer", {"t_max_mode": "none", "block_alloc": "even", "scheduling": "static"}),
     ("edgeformer", {"t_max_mode": "none", "block_alloc": "fastest", "cost_model": "device"}),
-    ("edgeformer", {"t_max_mode": "none", "decode": "recompute", "scheduling": "static"}),
     ("mcu", {}),
     ("mcu", {"group_size": 2, "allow_kv_dup": True}),
 ]

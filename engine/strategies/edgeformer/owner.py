@@ -40,7 +40,7 @@ class Owner:
         batch, new = shape_of(x)[:2]
         rows = AttentionRows(batch, new, first_row + new)
         measures = BlockImportance(ctx, self.state, self.step, layer, Projected(packed, q, kv))
-        if self.cache and self.step.phase == "decode":
+        if self.step.phase == "decode":
             allocation = await self.assignment.reuse(layer, rows, q)
         else:
             allocation = await self.assignment.assign(layer, rows, measures)

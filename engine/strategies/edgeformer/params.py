@@ -101,9 +101,6 @@ class EdgeFormerParams(DivisibleParams):
         default="dynamic",
         description="static: a fixed even split of the heads over all devices (the ablation w/o DS).",
     )
-    decode: Literal["kv", "recompute"] = Field(
-        default="kv", description="Tokens after the first: from KV caches, or a whole pass each (paper)."
-    )
     on_change: Literal["reallocate", "prune"] = Field(
         default="reallocate",
         description="What a changed network does to heads with caches: assign anew and move K and V, or "

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.plan import Plan
-from engine.ops.tensors import Tensor
 from engine.strategies.edgeformer.allocation import HeadAllocation, Site
 from engine.strategies.edgeformer.choices import MappingTables
 from engine.strategies.edgeformer.costs import AttentionRows
@@ -47,5 +46,4 @@ class OwnerState:
         self.transfers = Transfers()
         self.conditions: tuple[ClusterSpec, frozenset[int]] | None = None
         self.shown: dict[int, object] = {}
-        self.prompts: dict[str, Tensor] = {}
         self.idle_periods = 0

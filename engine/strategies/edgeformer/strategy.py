@@ -6,8 +6,8 @@ softmax(QKᵀ)V, which needs no weights, is split by heads over owner and neighb
 importance, and those for which the deadline leaves no time are pruned: the method is lossy, except with
 `t_max_mode=none`. The owner keeps K and V of all heads, so the loss of a neighbour costs nothing but time.
 
-Not in the paper, which has no KV cache: while a sequence is generated heads stay where the prefill put
-them, unless the network changes.
+Not in the paper, which has no KV cache (`Workload.kv_cache`): with one, heads stay where the prefill put
+them while a sequence is generated, unless the network changes.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from typing import Any
 
 from engine.domain.by_hand import PlanByHand
 from engine.domain.cluster import ClusterSpec
-from engine.domain.errors import PlanError
 from engine.domain.method_report import PlanAt
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.trace import Mark, Span
 from engine.domain.workload import Workload
-from engine.ops.tensors import Tensor, concat
+from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
 from engine.program.strategy import Step, Strategy
 from engine.strategies.edgeformer.allocation import even_split
@@ -40,7 +39,7 @@ from engine.strategies.edgeformer.plan import place_blocks
 from engine.strategies.edgeformer.report import HeadsReport, heads_report
 from engine.strategies.edgeformer.state import OwnerState
 from engine.strategies.edgeformer.table_size import CAPACITY
-from engine.strategies.shared.demand import Demand, demand_of
+from engine.strategies.shared.demand import demand_of
 from engine.strategies.shared.ends import cache_of, embed, finish, tag, wanted_rows
 
 
@@ -77,10 +76,8 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: EdgeFormerParams
     ) -> Plan[HeadsLayout]:
         demand = demand_of(model, workload, self.batches_bursts)
-        caches = demand.generates and params.decode == "kv"
-        prefills = workload.requests * (1 if caches else max(1, demand.new_tokens))
-        if demand.generates and not caches:
-            demand = _recomputed(model, demand)
+        caches = demand.generates and workload.kv_cache
+        prefills = workload.requests * (1 if caches else max(1, workload.new_tokens))
         placement, blocks = place_blocks(self.name, cluster, model, demand, params.block_alloc, params.plan)
         remembered = min(CAPACITY, prefills * model.num_heads)
         rooms = rooms_for_heads(cluster, model, placement, blocks, demand, caches, remembered)
@@ -146,7 +143,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         self, ctx: Ctx, plan: Plan[HeadsLayout], step: Step, tokens: Tensor | None
     ) -> Tensor | None:
         state, source, blocks = state_of(ctx, plan), ctx.cluster.source_rank, plan.layout.blocks
-        cache = cache_of(step) if state.params.decode == "kv" else None
+        cache = cache_of(step)
         lenders = [
             ctx.spawn(attend_for_owner(ctx, step, owner, cache))
             for owner, _, _ in blocks
@@ -154,7 +151,7 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         ]
         x: Tensor = None
         if ctx.rank == source:
-            x = await _embed(ctx, state, step, tokens, cache)
+            x = await embed(ctx, step, tokens)
             if blocks[0][0] != source:
                 ctx.send(x, blocks[0][0], tag(step, "hidden"))
         for number, (rank, start, stop) in enumerate(blocks):
@@ -182,16 +179,6 @@ class EdgeFormer(Strategy[EdgeFormerParams, HeadsLayout]):
         return result
 
 
-async def _embed(ctx: Ctx, state: OwnerState, step: Step, tokens: Tensor, cache: str | None) -> Tensor:
-    """Hidden rows of the new tokens; without a cache, of all tokens so far."""
-    if cache or not step.cache:
-        return await embed(ctx, step, tokens)
-    if step.phase == "decode":
-        tokens = concat((state.prompts[step.cache], tokens), 1)
-    state.prompts[step.cache] = tokens
-    return await embed(ctx, step.model_copy(update={"start": 0}), tokens)
-
-
 def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
     """The state of this device under `plan`. The state for a new plan takes over the mapping tables."""
     known = ctx.memory.get(EdgeFormer.name)
@@ -206,18 +193,6 @@ def state_of(ctx: Ctx, plan: Plan[HeadsLayout]) -> OwnerState:
         for layer in tables.num_entries:
             reserve_table(ctx, state, layer)
     return state
-
-
-def _recomputed(model: ModelSpec, demand: Demand) -> Demand:
-    """The demand of a run whose every token is a prefill of all rows so far: as large as the last one, and
-    nothing cached.
-    """
-    if model.vision:
-        raise PlanError(
-            f"edgeformer: decode=recompute feeds all tokens again, and {model.name} sees a picture: "
-            "use decode=kv."
-        )
-    return demand._replace(rows=demand.cached_rows, new_tokens=1, cached_rows=0, true_new_tokens=None)
 
 
 def _keeps_all(

@@ -144,7 +144,7 @@ class Galaxy(Strategy[GalaxyParams, GalaxyLayout]):
             x = await broadcast(ctx, x, source, group, tag(step, "input"))
         if member is not None:
             rows = await member.layers(x)
-        if step.cache:  # only the last row is needed
+        if step.generates:  # only the last row is needed
             last = max(i for i, size in enumerate(sizes) if size)
             if ctx.rank != group[last]:
                 rows = None

@@ -127,8 +127,9 @@ def _on_layer(one: SizedOp, layer: int) -> SizedOp:
 
 def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Demand:
     """What a strategy plans for: the sizes of `workload` as `model` computes it, all requests of a burst as
-    one batch if the method `batches_bursts`, the answer as long as the workload assumes. Raises `SpecError`
-    if it has no token count yet or asks for what `model` cannot do.
+    one batch if the method `batches_bursts`, the answer as long as the workload assumes; without KV caches
+    the pass of the last token. Raises `SpecError` if it has no token count yet or asks for what `model`
+    cannot do.
     """
     if workload.prompt_tokens is None:
         raise SpecError("workload.prompt_tokens: a plan needs the number of tokens, so tokenise first.")
@@ -157,7 +158,8 @@ def demand_of(model: ModelSpec, workload: Workload, batches_bursts: bool) -> Dem
         cached_rows=cached_rows,
         draws=workload.temperature > 0 or workload.is_open or any(row.sampling for row in workload.trace),
     )
-    return _assuming(known, min(workload.assumed_tokens, model.max_positions))
+    known = _assuming(known, min(workload.assumed_tokens, model.max_positions))
+    return _uncached(known) if known.generates and not workload.kv_cache else known
 
 
 def _assuming(known: Demand, length: int) -> Demand:
@@ -170,6 +172,14 @@ def _assuming(known: Demand, length: int) -> Demand:
     return known._replace(
         new_tokens=rows - known.rows + 1, cached_rows=rows, true_new_tokens=known.new_tokens
     )
+
+
+def _uncached(known: Demand) -> Demand:
+    """`known` for a run whose every token is a pass over all rows so far: as large as the last one, and
+    nothing is kept.
+    """
+    rows = known.longest.cached_rows
+    return known._replace(rows=rows, new_tokens=1, cached_rows=0, true_new_tokens=None)
 
 
 def hidden(model: ModelSpec, batch: int, rows: int) -> Meta:

@@ -57,7 +57,7 @@ async def result_of(ctx: Ctx, step: Step, hidden: Tensor) -> Tensor:
     rows = wanted_rows(step, hidden)
     if not step.answered:  # parts of prompts only
         return rows
-    return await ctx.compute(result_op(ctx.model, bool(step.cache)), rows)
+    return await ctx.compute(result_op(ctx.model, step.generates), rows)
 
 
 async def draw_tokens(ctx: Ctx, step: Step, result: Tensor) -> Tensor:
@@ -94,7 +94,7 @@ def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
     """
     rows = shape_of(hidden)[1]
     if not step.sequences:
-        return narrow(hidden, 1, rows - 1, rows) if step.cache else hidden
+        return narrow(hidden, 1, rows - 1, rows) if step.generates else hidden
     if rows != step.rows:  # another device has taken them
         return hidden
     ends = accumulate(one.rows for one in step.sequences)
@@ -103,7 +103,7 @@ def wanted_rows(step: Step, hidden: Tensor) -> Tensor:
 
 
 def cache_of(step: Step) -> str | None:
-    """Name of the KV cache for the operations of this step; None for an encoder."""
+    """Name of the KV cache for the operations of this step; None without one."""
     return step.cache or None
 
 

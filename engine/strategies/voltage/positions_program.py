@@ -103,7 +103,7 @@ class Positions(Strategy[ParamsT, PositionsLayout]):
             ctx.at(step.requests[0], step.index)
             if ctx.rank == ctx.cluster.source_rank:
                 new = await embed(ctx, step, ids)
-                x = new if x is None else concat([x, new], 1)
+                x = new if x is None or step.uncached else concat([x, new], 1)
             result = await forward_pass(ctx, plan, step, x)
             if ctx.rank == ctx.cluster.source_rank:
                 done(step, await finish(ctx, step, result))

@@ -32,5 +32,8 @@ class Voltage(Positions[VoltageParams]):
     def plan(
         self, cluster: ClusterSpec, model: ModelSpec, workload: Workload, params: VoltageParams
     ) -> Plan[PositionsLayout]:
+        if not workload.kv_cache:  # its own way of going without
+            params = params.model_copy(update={"decode": "recompute"})
+            workload = workload.model_copy(update={"kv_cache": True})
         demand = demand_of(model, workload, self.batches_bursts)
         return chosen_plan(self, cluster, model, demand, params)

@@ -656,8 +656,6 @@ export interface components {
             check: "makespan" | "paper";
             /** @enum {string} */
             cost_model: "corrected" | "paper" | "device";
-            /** @enum {string} */
-            decode: "kv" | "recompute";
             expected_hits: number;
             /** @enum {string} */
             fill: "balance" | "bands";
@@ -3121,6 +3119,7 @@ export interface components {
             chunk_tokens: number;
             idle_wall_s: number;
             image: string | null;
+            kv_cache?: boolean;
             max_batch: number;
             new_tokens: number;
             /** @enum {string} */

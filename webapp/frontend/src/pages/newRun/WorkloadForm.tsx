@@ -128,6 +128,18 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           testId="assumed-tokens"
         />
       )}
+      {generates && !serves && (
+        <Switch
+          size="xs"
+          my="sm"
+          checked={draft.kvCache}
+          onChange={(event) => set({ kvCache: event.currentTarget.checked })}
+          label="Keep keys and values from token to token"
+          description="Off: every token is a pass over all tokens so far (use_cache=False)."
+          error={errorOf('workload.kv_cache')}
+          data-testid="kv-cache"
+        />
+      )}
       {generates && <SamplingForm draft={draft} set={set} errorOf={errorOf} />}
       <ArrivalsForm draft={draft} model={model} set={set} errorOf={errorOf} />
     </>

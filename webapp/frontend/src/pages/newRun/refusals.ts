@@ -25,7 +25,7 @@ export type SectionTitle = keyof typeof SECTIONS;
 
 /** Those of them that stand beside their input, where the form shows what is wrong with them. */
 const WORKLOAD =
-  'prompt image prompt_tokens new_tokens assumed_tokens requests rate_per_s users think_s max_batch scheduler chunk_tokens ' +
+  'prompt image prompt_tokens new_tokens assumed_tokens kv_cache requests rate_per_s users think_s max_batch scheduler chunk_tokens ' +
   'temperature top_p top_k slo_first_token_s slo_per_token_s token_limit_s';
 const INPUTS = WORKLOAD.split(' ')
   .map((field) => `workload.${field}`)

@@ -111,6 +111,15 @@ describe('a draft of a run', () => {
     expect(toRequest(unknown, encoder).workload).toMatchObject({ assumed_tokens: 0 });
   });
 
+  it('keeps the KV cache unless it is switched off, and encoders have none', () => {
+    expect(toRequest(draft, model).workload).not.toHaveProperty('kv_cache');
+    const without = { ...draft, kvCache: false };
+    expect(toRequest(without, model).workload).toMatchObject({ kv_cache: false });
+    expect(fromRequest(toRequest(without, model)).kvCache).toBe(false);
+    const encoder = { ...model, has_head: false };
+    expect(toRequest(without, encoder).workload).not.toHaveProperty('kv_cache');
+  });
+
   it('draws tokens at random above the temperature 0, of a model that generates', () => {
     const sampled = { ...draft, sampling: { temperature: 0.7, topP: 0.9, topK: 40 } };
     expect(toRequest(sampled, model).workload).toMatchObject({ temperature: 0.7, top_p: 0.9, top_k: 40 });

@@ -119,6 +119,8 @@ export interface Draft {
   newTokens: number;
   /** Tokens of a sequence for which the plan is made, prompt and answer; 0: it knows them. */
   assumedTokens: number;
+  /** Whether devices keep keys and values from token to token. */
+  kvCache: boolean;
   sampling: Sampling;
   requests: number;
   arrivals: Arrivals;
@@ -153,6 +155,7 @@ export const FIRST_DRAFT: Draft = {
   image: null,
   newTokens: 24,
   assumedTokens: 0,
+  kvCache: true,
   sampling: FIRST_SAMPLING,
   requests: 1,
   arrivals: FIRST_ARRIVALS,
@@ -258,6 +261,7 @@ export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest
         requests: draft.requests,
       }),
       assumed_tokens: generates ? draft.assumedTokens : 0,
+      ...(generates && !serves && !draft.kvCache && { kv_cache: false }),
       ...(generates && samplingFields(draft.sampling)),
       image: model && model.image_rows > 0 ? draft.image : null,
       ...arrivalFields(draft.arrivals),
@@ -292,6 +296,7 @@ export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
     image: workload.image ?? null,
     newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
     assumedTokens: workload.assumed_tokens ?? 0,
+    kvCache: workload.kv_cache ?? true,
     sampling: {
       temperature: workload.temperature ?? 0,
       topP: workload.top_p ?? FIRST_SAMPLING.topP,
