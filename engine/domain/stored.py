@@ -140,21 +140,24 @@ def _upgrade(document: Document, step: Step) -> Document:
     return document if schema_of(document) >= SCHEMA else {**step(document), "schema": SCHEMA}
 
 
+OF_5 = "lime", "edgeformer"
+"""Methods that had parameters which are the workload's now."""
+
+
 def _spec_5_to_6(spec: Document) -> Document:
     """Let the workload say for which length plans are made, which was a parameter of LIME, and whether there
     are KV caches, which was one of EdgeFormer.
     """
     params, workload = spec.get("params"), spec.get("workload")
-    if not (isinstance(params, dict) and isinstance(workload, dict)):
+    if not (isinstance(params, dict) and isinstance(workload, dict) and spec.get("strategy") in OF_5):
         return spec
     moved: Document = {}
     if spec.get("strategy") == "lime":
         moved = {"assumed_tokens": params.get("assumed_tokens", 0)}
     if spec.get("strategy") == "edgeformer":
-        moved = {"kv_cache": params.get("decode") != "recompute"}
-        params = {key: value for key, value in params.items() if key != "decode"}
-    rest = {key: value for key, value in params.items() if key not in moved}
-    return {**spec, "params": rest, "workload": {**moved, **workload}} if moved else spec
+        moved = {"kv_cache": False} if params.get("decode") == "recompute" else {}
+    rest = {key: value for key, value in params.items() if key not in {"assumed_tokens", "decode"}}
+    return {**spec, "params": rest, "workload": {**moved, **workload}}
 
 
 def _report_5_to_6(report: Document) -> Document:

@@ -88,12 +88,12 @@ def test_the_length_that_lime_assumed_becomes_one_of_the_workload() -> None:
 
 
 def test_whether_edgeformer_had_caches_becomes_one_of_the_workload() -> None:
-    for decode, kv_cache in (("recompute", False), ("kv", True), (None, True)):
+    for decode, moved in (("recompute", {"kv_cache": False}), ("kv", {}), (None, {})):
         params = {"t_max": 0.7} | ({"decode": decode} if decode else {})
         old = {"schema": 5, "strategy": "edgeformer", "params": params, "workload": {"new_tokens": 9}}
         new = stored.upgrade_spec(old)
         assert new["params"] == {"t_max": 0.7}
-        assert new["workload"] == {"kv_cache": kv_cache, "new_tokens": 9}
+        assert new["workload"] == {"new_tokens": 9, **moved}
 
 
 def test_reports_inside_events_take_the_step_of_reports() -> None:
