@@ -64,5 +64,5 @@ def test_every_token_takes_as_long_as_the_first_of_a_prompt_with_all_tokens_befo
 @pytest.mark.parametrize("chosen", [one for one in STRATEGIES if one.needs_cache], ids=lambda one: one.name)
 def test_a_method_that_needs_caches_says_why(chosen):
     spec = spec_without(chosen.name, GPT2, UNEVEN)
-    with pytest.raises(SpecError, match="workload.kv_cache is false.* Keep the KV cache"):
+    with pytest.raises(SpecError, match=r"workload\.kv_cache is false.* Keep the KV cache"):
         checked_plan(spec, prompts(spec))
