@@ -245,6 +245,9 @@ class MininetNetwork:
     def notes(self) -> tuple[str, ...]:
         return ()
 
+    def actual(self) -> None:
+        return None
+
     def state(self) -> list[LinkState]:
         if self._counters is None:
             raise HostError("The network is not built: enter it first.")

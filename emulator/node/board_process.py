@@ -24,6 +24,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
 
+from emulator.calibration.known import known_calibration
 from emulator.node.links import be_probed, probe
 from emulator.node.slice_cache import SliceCache
 from emulator.session.wire import JsonLines
@@ -100,7 +101,11 @@ class BoardProcess:
         match message["type"]:
             case "who":
                 free = {"available_bytes": self.memory_bytes, "address": self.address}
-                self.lines.send({"type": "hello", "version": code_version(on_shapes=False), **free})
+                known = known_calibration()
+                row = known.device.model_dump(mode="json", exclude_defaults=True) if known else None
+                self.lines.send(
+                    {"type": "hello", "version": code_version(on_shapes=False), "row": row, **free}
+                )
             case "clock":
                 self.lines.send({"type": "clock", "at_s": time.monotonic()})
             case "be_probed":

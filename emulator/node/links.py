@@ -1,4 +1,4 @@
-"""The network between this board and another, measured over one connection: rates both ways, and delay."""
+"""The network between this board and another, measured over one connection: rates and losses, and delay."""
 
 from __future__ import annotations
 
@@ -15,16 +15,25 @@ from engine.worlds.real.gate import Gate, Stranger, open_gate
 
 PINGS = 20
 SEND_S = 0.3
+TRICKLE_S, TRICKLE_GAP_S = 0.2, 2e-4
+TRICKLE_FRAC = 0.1
+"""Losses are counted at a tenth of the rate: at the full one, TCP itself makes queues overflow."""
 PATIENCE_S = 10.0
 CHUNK_BYTES = 1 << 16
+SMALL_BYTES, HEADER_BYTES = 200, 66
 MORE, LAST = b"m", b"l"
 _TOOK = struct.Struct("<dQ")
+_LOST = struct.Struct("<d")
+_TCP_INFO = struct.Struct("=100xI52xI")
+"""Of Linux' struct tcp_info: tcpi_total_retrans and tcpi_data_segs_out (include/uapi/linux/tcp.h)."""
 
 
 class Measured(NamedTuple):
     forward_bit_per_s: float
     backward_bit_per_s: float
     delay_s: float
+    forward_loss_frac: float
+    backward_loss_frac: float
 
 
 def be_probed(address: str, key: bytes) -> tuple[int, threading.Thread]:
@@ -48,7 +57,10 @@ def _answer(listener: socket.socket, key: bytes) -> None:
                 sock.sendall(_read(sock, 1))
             sock.sendall(_TOOK.pack(*_drain(sock, until_s)))
             _fill(sock)
-            _read(sock, _TOOK.size)
+            back = _rate(*_TOOK.unpack(_read(sock, _TOOK.size)))
+            _take_trickle(sock, until_s)
+            sock.sendall(_LOST.pack(_trickle(sock, back)))
+            _read(sock, 1)
 
 
 def probe(address: str, port: int, key: bytes) -> Measured:
@@ -62,7 +74,11 @@ def probe(address: str, port: int, key: bytes) -> Measured:
             there = _rate(*_TOOK.unpack(_read(sock, _TOOK.size)))
             took = _drain(sock, time.monotonic() + PATIENCE_S)
             sock.sendall(_TOOK.pack(*took))
-            return Measured(there, _rate(*took), min(trips_s) / 2)
+            lost_there = _trickle(sock, there)
+            _take_trickle(sock, time.monotonic() + PATIENCE_S)
+            (lost_back,) = _LOST.unpack(_read(sock, _LOST.size))
+            sock.sendall(LAST)
+            return Measured(there, _rate(*took), min(trips_s) / 2, lost_there, lost_back)
     except OSError as error:
         raise RunError(
             f"It does not reach the board at {address} ({error}): boards of a run connect to each other "
@@ -99,6 +115,33 @@ def _drain(sock: socket.socket, until_s: float) -> tuple[float, int]:
         kind = _read(sock, CHUNK_BYTES)[:1]
         size, began_s = (size + CHUNK_BYTES, began_s) if began_s else (0, time.monotonic())
     return max(time.monotonic() - began_s, 1e-6), max(size, 1)
+
+
+def _trickle(sock: socket.socket, bit_per_s: float) -> float:
+    """The part of small segments that TCP had to send again, at a tenth of `bit_per_s`."""
+    gap_s = max(TRICKLE_GAP_S, 8 * (SMALL_BYTES + HEADER_BYTES) / (TRICKLE_FRAC * bit_per_s))
+    lost, sent = _segments(sock)
+    until_s = time.monotonic() + TRICKLE_S
+    while time.monotonic() < until_s:
+        sock.sendall(MORE + bytes(SMALL_BYTES - 1))
+        time.sleep(gap_s)
+    sock.sendall(LAST + bytes(SMALL_BYTES - 1))
+    _read(sock, 1)  # the last has arrived, so what was lost was sent again
+    lost_now, sent_now = _segments(sock)
+    return min(1.0, (lost_now - lost) / max(1, sent_now - sent))
+
+
+def _take_trickle(sock: socket.socket, until_s: float) -> None:
+    while _read(sock, SMALL_BYTES)[:1] == MORE:
+        if time.monotonic() > until_s:
+            raise Stranger("it sends without an end")
+    sock.sendall(LAST)
+
+
+def _segments(sock: socket.socket) -> tuple[int, int]:
+    """Segments with data that this end has sent again, and all that it has sent."""
+    again, sent = _TCP_INFO.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size))
+    return int(again), int(sent)
 
 
 def _rate(took_s: float, size: int) -> float:

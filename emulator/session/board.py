@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from emulator.session.slices import CutSlices
+from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import RunError, SpecError
 from engine.domain.events import TRACE
 from engine.domain.node_messages import LARGEST_LINE_BYTES
@@ -128,6 +129,17 @@ def _is_trace(value: Any) -> bool:
     return False
 
 
+def _is_part(value: Any) -> bool:
+    return _is_number(value) and 0 <= value <= 1
+
+
+def _is_row(value: Any) -> bool:
+    """Whether it is a device's row, or none: a board that is not calibrated has none."""
+    with suppress(ValidationError):
+        return value is None or bool(DeviceSpec.model_validate(value))
+    return False
+
+
 FIELDS: dict[str, dict[str, Check]] = {
     "listening": {"port": lambda value: _is_count(value) and 0 < value < 1 << 16},
     "ready": {},
@@ -151,13 +163,15 @@ FIELDS: dict[str, dict[str, Check]] = {
     "file": {"name": _is_text, "data": lambda value: isinstance(value, str)},
     "ended": {"words": _is_text},
     # before a device process has begun
-    "hello": {"version": _is_text, "address": _is_text, "available_bytes": _is_count},
+    "hello": {"version": _is_text, "address": _is_text, "available_bytes": _is_count, "row": _is_row},
     "clock": {"at_s": _is_number},
     "probing": {"port": _is_count},
     "probed": {
         "forward_bit_per_s": lambda value: _is_number(value) and value > 0,
         "backward_bit_per_s": lambda value: _is_number(value) and value > 0,
         "delay_s": lambda value: _is_number(value) and value >= 0,
+        "forward_loss_frac": _is_part,
+        "backward_loss_frac": _is_part,
     },
     "refused": {"sentence": _is_text},
 }

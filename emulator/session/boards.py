@@ -12,12 +12,13 @@ import time
 from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from emulator.session.board import Board
 from emulator.session.slices import CutSlices
+from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import RunError, SpecError
-from engine.domain.network import LinkMeasurement, LinkState
+from engine.domain.network import Actual, LinkMeasurement, LinkState, PairMeasurement
 from engine.domain.scenario import Change
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.units import human, human_s
@@ -32,16 +33,6 @@ HELLO_S, PROBE_S = 60.0, 30.0
 CLOCK_QUESTIONS = 8
 PROCESS_BYTES = 300_000_000
 """What the process takes besides weights and caches: torch is not shared with another."""
-
-
-class Between(NamedTuple):
-    """What was measured between two devices: rates both ways, and half of the least round trip."""
-
-    src: int
-    dst: int
-    forward_bit_per_s: float
-    backward_bit_per_s: float
-    delay_s: float
 
 
 class BoardsNetwork:
@@ -59,7 +50,8 @@ class BoardsNetwork:
         self.addresses: list[str] = []
         self.ahead_s: list[float] = []
         self.error_s = 0.0
-        self.found: list[Between] = []
+        self.rows: list[DeviceSpec | None] = []
+        self.pairs: dict[tuple[int, int], PairMeasurement] = {}
 
     def __enter__(self) -> BoardsNetwork:
         for board in self.boards:
@@ -71,6 +63,7 @@ class BoardsNetwork:
                     board.name,
                 )
             self.addresses.append(said["address"])
+            self.rows.append(DeviceSpec.model_validate(said["row"]) if said["row"] else None)
             self._check_memory(board, said["available_bytes"])
             self.ahead_s.append(self._clock_of(board))
         return self
@@ -140,54 +133,39 @@ class BoardsNetwork:
     def measure(self, only: Sequence[int] | None = None) -> list[LinkMeasurement]:
         """Every pair of boards, both ways; of a drawn link, what was measured between its ends."""
         if only is None:
-            self.found = [self._between(*pair) for pair in combinations(range(len(self.boards)), 2)]
-        ends = {
-            frozenset((self.cluster.devices[one.src].name, self.cluster.devices[one.dst].name)): one
-            for one in self.found
-        }
+            for src, dst in combinations(range(len(self.boards)), 2):
+                self._measure_between(src, dst)
         measured = []
         for index, link in enumerate(self.cluster.links):
-            one = ends.get(frozenset((link.a, link.b)))
-            if one is None or (only is not None and index not in only):
+            if not {link.a, link.b} <= {device.name for device in self.cluster.devices}:
                 continue
-            is_turned = self.cluster.devices[one.src].name != link.a
-            rates = (one.forward_bit_per_s, one.backward_bit_per_s)
+            if only is not None and index not in only:
+                continue
+            ends = self.cluster.rank(link.a), self.cluster.rank(link.b)
             for forward in (True, False):
-                rate = rates[forward == is_turned]
+                rate = self.pairs[ends if forward else ends[::-1]].bit_per_s
                 measured.append(LinkMeasurement(index, forward, link.rate(forward), rate, self.backend))
         return measured
 
-    def _between(self, src: int, dst: int) -> Between:
+    def _measure_between(self, src: int, dst: int) -> None:
         first, second = self.boards[src], self.boards[dst]
         port = second.ask("probing", PROBE_S, type="be_probed", key=self.key)["port"]
         to = {"address": self.addresses[dst], "port": port, "key": self.key}
         said = first.ask("probed", PROBE_S, type="probe", **to)
-        return Between(src, dst, said["forward_bit_per_s"], said["backward_bit_per_s"], said["delay_s"])
+        for way, pair in (("forward", (src, dst)), ("backward", (dst, src))):
+            rate, loss = said[f"{way}_bit_per_s"], said[f"{way}_loss_frac"]
+            self.pairs[pair] = PairMeasurement(*pair, rate, said["delay_s"], loss)
+
+    def actual(self) -> Actual:
+        return Actual(tuple(self.pairs.values()), tuple(self.rows))
 
     def notes(self) -> tuple[str, ...]:
-        lines = [
-            f"Measured before the run between {self._name(one.src)} and {self._name(one.dst)}: "
-            f"{human(one.forward_bit_per_s, 'bit/s')} there, {human(one.backward_bit_per_s, 'bit/s')} back, "
-            f"{human_s(one.delay_s)} each way (half of the round trip); drawn: "
-            f"{human(self._drawn_bit_per_s(one), 'bit/s')}, "
-            f"{human_s(self.cluster.delay_s(one.src, one.dst))}."
-            for one in self.found
-        ]
-        return (
-            *lines,
-            f"Times of different boards are known to {human_s(self.error_s)}, as their clocks are.",
-        )
-
-    def _name(self, rank: int) -> str:
-        return self.cluster.devices[rank].name
-
-    def _drawn_bit_per_s(self, one: Between) -> float:
-        path = self.cluster.path(one.src, one.dst)
-        return min(self.cluster.links[hop.link].rate(hop.forward) for hop in path)
+        return (f"Times of different boards are known to {human_s(self.error_s)}, as their clocks are.",)
 
     # a network that nobody shapes
     def enter(self, rank: int) -> None:
-        raise RunError(f"{self._name(rank)} runs in a process of its board, and enters no network here.")
+        name = self.boards[rank].name
+        raise RunError(f"{name} runs in a process of its board, and enters no network here.")
 
     def holds_delay(self, link: int) -> bool:
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from engine.domain.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.scenario import Change
 
 
@@ -19,6 +19,27 @@ class LinkMeasurement(NamedTuple):
     asked_bit_per_s: float
     achieved_bit_per_s: float
     backend: str
+
+
+class PairMeasurement(NamedTuple):
+    """What the network gives from device `src` to device `dst`: the rate of one connection, half of the least
+    round trip, and the part of the segments that were lost while few were on their way.
+    """
+
+    src: int
+    dst: int
+    bit_per_s: float
+    delay_s: float
+    loss_frac: float
+
+
+class Actual(NamedTuple):
+    """What stands in place of what was drawn: every pair of devices, both ways, and each device's calibrated
+    row, None where there is none.
+    """
+
+    pairs: tuple[PairMeasurement, ...]
+    devices: tuple[DeviceSpec | None, ...]
 
 
 class LinkState(NamedTuple):
@@ -76,6 +97,9 @@ class Network(Protocol):
     def notes(self) -> tuple[str, ...]:
         """Sentences on it for the report."""
 
+    def actual(self) -> Actual | None:
+        """What real machines and the network between them are, once measured; None: all is as drawn."""
+
 
 class LoopbackNetwork:
     """All devices on 127.0.0.1, unshaped: no root, no Mininet. For correctness, bytes and native speed."""
@@ -114,3 +138,6 @@ class LoopbackNetwork:
 
     def notes(self) -> tuple[str, ...]:
         return ()
+
+    def actual(self) -> Actual | None:
+        return None

@@ -223,6 +223,21 @@ class Fidelity(Value):
     notes: tuple[str, ...] = ()
 
 
+class PairReport(Value):
+    """The network from one board to another: as the links between them are drawn, and as a measurement at
+    the begin of the run found it. A delay is one-way; the measured one is half of the least round trip.
+    """
+
+    sender: str
+    receiver: str
+    drawn_bit_per_s: float
+    measured_bit_per_s: float
+    drawn_delay_s: float
+    measured_delay_s: float
+    drawn_loss_frac: float
+    measured_loss_frac: float
+
+
 OutcomeKind = Literal[
     "finished", "out_of_memory", "out_of_time", "peer_lost", "deadlock", "cancelled", "failed"
 ]
@@ -300,7 +315,8 @@ class Predictions(Value):
     before_the_start        it knows the changes of the spec's scenario, and none that people make later
     from_here_on            made after each change that was not known before the start; one for several that
                             came while the one before was computed
-    with_all_changes_known  made after the end, with every change and the choices that the run made
+    with_all_changes_known  made after the end, with every change and the choices that the run made; of a run
+                            on boards also with their calibrated rows and the links that were measured
     """
 
     before_the_start: Prediction | None = None
@@ -348,6 +364,11 @@ class RunReport(Value):
     load: LoadReport | None = Field(default=None, description="Of a workload whose requests may wait.")
     devices: tuple[DeviceReport, ...] = ()
     links: tuple[LinkReport, ...] = ()
+    pairs: tuple[PairReport, ...] = Field(
+        default=(),
+        description="Of a run on boards: the network between every two, drawn beside measured.",
+        exclude_if=lambda pairs: not pairs,
+    )
     layers: tuple[LayerReport, ...] = ()
     attribution: Attribution = Attribution()
     correctness: Correctness = Correctness()

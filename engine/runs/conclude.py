@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from engine.domain.network import LinkMeasurement
+from engine.domain.network import Actual, LinkMeasurement
 from engine.domain.report import FromHereOn, Outcome, Predictions, RunReport
 from engine.domain.scenario import Change, Scenario
 from engine.domain.spec import RunSpec
@@ -19,6 +19,7 @@ from engine.domain.world import World
 from engine.reports.fold import fold
 from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
+from engine.runs.as_measured import as_measured, notes_on, pairs_of
 from engine.runs.best_planner import best_planner_s
 from engine.runs.fidelity import Played, fidelity_of, fidelity_of_native, fidelity_on_nodes
 from engine.runs.method import method_report
@@ -65,9 +66,11 @@ def report_of(
     links: list[LinkMeasurement],
     backend: str,
     before_the_start: Simulated | None = None,
+    actual: Actual | None = None,
 ) -> RunReport:
     """The report without what `transformers` says of its outputs. `links` were measured before the run, over
-    what `backend` made; the prediction `before_the_start` was made before it, too.
+    what `backend` made, and so was what `actual` stands in place of what was drawn; the prediction
+    `before_the_start` was made before it, too.
     """
     spec = prepared.spec
     report = fold(
@@ -91,9 +94,15 @@ def report_of(
     )
     if spec.workload.is_open and not spec.workload.trace:  # nothing was asked: there is nothing to compare
         return report
+    notes: tuple[str, ...] = ()
+    if actual is not None:
+        report = report.model_copy(update={"pairs": pairs_of(spec.cluster, actual)})
+        measured = as_measured(spec.cluster, actual)
+        notes = notes_on(measured, actual)
+        prepared = prepared._replace(spec=spec.model_copy(update={"cluster": measured}))
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
-    if before_the_start and scenario == spec.scenario and not decisions:
+    if before_the_start and scenario == spec.scenario and not decisions and actual is None:
         predicted: Simulated | None = before_the_start  # it knew all that there was to know
     else:
         predicted = played_again(prepared, scenario, decisions)
@@ -104,10 +113,10 @@ def report_of(
     )
     update: dict[str, Any] = {"predictions": predictions}
     if predicted is not None:
-        update["with_best_planner_s"] = best_planner_s(spec, scenario, predicted.report)
+        update["with_best_planner_s"] = best_planner_s(prepared.spec, scenario, predicted.report)
     if spec.on_nodes:
         on_nodes = fidelity_on_nodes(report, played, predicted)
-        update["fidelity"] = on_nodes.model_copy(update={"notes": (*prepared.notes, *on_nodes.notes)})
+        update["fidelity"] = on_nodes.model_copy(update={"notes": (*prepared.notes, *on_nodes.notes, *notes)})
     elif predicted is None or spec.dilation == "native":
         native = fidelity_of_native(report, played, predicted)
         update["fidelity"] = native.model_copy(update={"notes": (*prepared.notes, *native.notes)})

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from engine.domain.errors import SpecError
 from engine.domain.events import AttemptBegun, PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
-from engine.domain.network import LinkMeasurement, Network
+from engine.domain.network import Actual, LinkMeasurement, Network
 from engine.domain.plan import Plan
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
@@ -97,6 +97,7 @@ class _Played(NamedTuple):
     links: list[LinkMeasurement]
     backend: str
     notes: tuple[str, ...]
+    actual: Actual | None
 
 
 class _Execution:
@@ -143,7 +144,13 @@ class _Execution:
                     spec, requests = recorded(prepared.spec, result.requests, result.trace)
                     prepared = prepared._replace(spec=spec, requests=requests)
                 report = report_of(
-                    prepared, result, attempt.dilation, played.links, played.backend, ready.before
+                    prepared,
+                    result,
+                    attempt.dilation,
+                    played.links,
+                    played.backend,
+                    ready.before,
+                    played.actual,
                 )
                 self._lap("judging")
                 after = attempt.after(report, result.changed_live)
@@ -228,7 +235,7 @@ class _Execution:
             self._lap("running")
             self.timings["devices_ready"] = result.ready_s
             links = measured if result.links is None else result.links
-            return _Played(result, links, network.backend, network.notes())
+            return _Played(result, links, network.backend, network.notes(), network.actual())
 
     def _begin_again(self, attempt: Attempt, ready: _Ready) -> Attempt:
         """Tell those who watch that what they have seen does not count."""

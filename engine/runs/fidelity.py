@@ -171,7 +171,8 @@ def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | 
     if predicted is None:
         return fidelity
     note = (
-        "Boards: predicted is the cluster as it is drawn, measured is what its boards and their network did."
+        "Boards: predicted is the drawn cluster with the links that were measured before the run, and with "
+        "what its boards have measured of themselves."
     )
     return _part_by_part("Boards", fidelity, report, played, predicted, (note,))
 

@@ -124,7 +124,8 @@ def test_a_cluster_of_boards_is_drawn_and_run_on_them(
     run_id = start_on_boards(page, weights, new_tokens=6)
     open_report(page)
     expect(page.get_by_test_id("native-table")).to_contain_text("On the boards")
-    expect(page.locator("body")).to_contain_text("Measured before the run between device-1 and device-2")
+    expect(page.get_by_test_id("pair-device-1-device-2")).to_contain_text("bit/s")
+    expect(page.get_by_test_id("before-latency_s")).to_be_visible()
     if folder := os.environ.get("LOOM_PICTURES"):
         page.screenshot(path=f"{folder}/report.png", full_page=True)
     report = row_of(run_id)["report"]

@@ -12,6 +12,8 @@ from emulator.host.priority import children_in_real_time
 from emulator.network.measure import fill
 from emulator.network.mininet_network import MininetNetwork
 from emulator.network.probe import probe
+from emulator.node import links
+from emulator.node.links import be_probed
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import CHANGE
 from tests.support.datagrams import Datagrams
@@ -187,3 +189,14 @@ def beside(spec: dict[str, Any]) -> int:
     with without(spec, 1.0, ["netem"]):
         pass
     return len(list(Path("/proc/self/fd").iterdir())) - before
+
+
+def probed(spec: dict[str, Any]) -> dict[str, float]:
+    """What two boards in the network measure between them, which do not know how it is shaped."""
+    key = b"k" * 32
+    with opened(spec) as network:
+        address = network.address(1)
+        port, thread = inside(network.pid(1), lambda: be_probed(address, key))
+        found = inside(network.pid(0), lambda: links.probe(address, port, key))
+        thread.join()
+    return found._asdict()

@@ -54,6 +54,8 @@ def rows_of(report: RunReport) -> Iterator[tuple[str, str, str, Any]]:
         metrics = metrics_of_a(subject)
         for index, item in enumerate(getattr(report, table)):
             yield from cells_of(table, index, {**values_of(item, metrics), **document[table][index]})
+    for pair in document.get("pairs", ()):
+        yield from cells_of("pairs", 0, {"name": f"{pair['sender']} → {pair['receiver']}"} | pair)
     for index, row in enumerate(document["layers"]):
         yield from cells_of("layers", index, row)
 

@@ -16,14 +16,16 @@ from emulator.session import boards
 from emulator.session.boards import BoardsNetwork
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import StateChanged
-from engine.domain.network import LoopbackNetwork
+from engine.domain.network import Actual, LoopbackNetwork, PairMeasurement
+from engine.domain.report import PairReport
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.experiments.execution.version import code_version
 from engine.models import catalogue
 from engine.models.reference import transformers_outputs
 from engine.models.reference.process import one_process
+from engine.runs.as_measured import as_measured
 from engine.runs.execute import execute
-from engine.runs.predict import prepare
+from engine.runs.predict import predict, prepare
 from tests.support.boards import board_process, bound, run_on
 from tests.support.small_cases import spec_of, star
 
@@ -83,7 +85,19 @@ def test_boards_give_the_tokens_of_transformers_with_their_own_slices_alone(meth
     held = [{one.slice for one in report.plan.holdings if one.device == rank} for rank in (0, 1)]
     assert [len(found) for found in desk.slices()] == [len(slices) for slices in held]
     assert not desk.left()
-    assert any("Measured before the run between d0 and d1" in note for note in report.fidelity.notes)
+    assert [(pair.sender, pair.receiver) for pair in report.pairs] == [("d0", "d1"), ("d1", "d0")]
+    assert all(pair.drawn_bit_per_s == 1e8 < pair.measured_bit_per_s for pair in report.pairs), "loopback"
+    ends = ((0, 1), (1, 0))
+    pairs = [PairMeasurement(*two, *figures_of(pair)) for two, pair in zip(ends, report.pairs, strict=True)]
+    found = as_measured(spec.cluster, Actual(tuple(pairs), (None, None)))
+    beside = report.predictions.with_all_changes_known
+    assert beside.latency_s == predict(spec.model_copy(update={"cluster": found})).latency_s
+    if method != "single":
+        assert beside.latency_s != report.predictions.before_the_start.latency_s == predict(spec).latency_s
+
+
+def figures_of(pair: PairReport) -> tuple[float, float, float]:
+    return pair.measured_bit_per_s, pair.measured_delay_s, pair.measured_loss_frac
 
 
 def test_a_killed_board_ends_the_run_with_a_sentence_and_nothing_is_left(weights, tmp_path):
@@ -124,21 +138,26 @@ def test_another_version_of_edgeloom_is_refused_by_name(weights, desk, monkeypat
         run_on(on_two("megatron", weights), desk().socks, lambda event: None)
 
 
+HELLO = {"version": "x", "address": "127.0.0.1", "available_bytes": 1 << 40, "row": None}
+PROBED = {
+    "forward_bit_per_s": 1e9,
+    "backward_bit_per_s": 1e9,
+    "delay_s": 1e-3,
+    "forward_loss_frac": 0.0,
+    "backward_loss_frac": 0.0,
+}
+
+
 class Played:
     """A board that a test plays: it answers each message by its type, honestly unless told otherwise."""
 
     def __init__(self, stack: ExitStack, answers: dict[str, bytes]):
         self.ours, self.theirs = socket.socketpair()
         self.answers = {
-            "who": said(
-                type="hello",
-                version=code_version(on_shapes=False),
-                address="127.0.0.1",
-                available_bytes=1 << 40,
-            ),
+            "who": said(type="hello", **HELLO | {"version": code_version(on_shapes=False)}),
             "clock": said(type="clock", at_s=1.0),
             "be_probed": said(type="probing", port=1),
-            "probe": said(type="probed", forward_bit_per_s=1e9, backward_bit_per_s=1e9, delay_s=1e-3),
+            "probe": said(type="probed", **PROBED),
             "assign": said(type="listening", port=9),
         } | answers
         stack.enter_context(self.ours), stack.enter_context(self.theirs)
@@ -165,9 +184,11 @@ HOSTILE = {
     "no message": ("who", b"17\n"),
     "an unknown type": ("who", said(type="__class__")),
     "a type that is a list": ("who", said(type=["hello"])),
-    "memory below 0": ("who", said(type="hello", version="x", address="y", available_bytes=-1)),
+    "memory below 0": ("who", said(type="hello", **HELLO | {"available_bytes": -1})),
     "a clock that is no number": ("clock", b'{"type": "clock", "at_s": NaN}\n'),
-    "a rate of 0": ("probe", said(type="probed", forward_bit_per_s=0, backward_bit_per_s=1, delay_s=0)),
+    "a rate of 0": ("probe", said(type="probed", **PROBED | {"forward_bit_per_s": 0})),
+    "more lost than was sent": ("probe", said(type="probed", **PROBED | {"backward_loss_frac": 1.5})),
+    "a row that is none": ("who", said(type="hello", **HELLO | {"row": {"name": 7}})),
     "a port beyond all": ("assign", said(type="listening", port=70_000)),
     "weights of others": ("assign", said(type="need", digest="a" * 64, start=0)),
     "a file elsewhere": ("assign", said(type="file", name="../../outputs.safetensors", data="")),

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 import topologies
 from edgeloom import Client
+from engine.domain.report import PairReport
 from engine.domain.stored import read_report
 from engine.domain.trace import Span
 from tests.support.web import Browser, recorded
@@ -214,3 +215,13 @@ def test_a_notebook_s_table_of_runs_has_a_column_per_figure(alice: Browser, live
     monkeypatch.setattr(Client, "runs", lambda self, **filters: alice.get("/runs").json())
     table = Client("http://localhost", "token").runs_frame()
     assert table.loc[run_id, "latency_s"] == recorded()[1].latency_s
+
+
+def test_the_table_has_the_network_between_boards_drawn_beside_measured() -> None:
+    _, report = recorded()
+    figures = {"drawn_bit_per_s": 1e8, "drawn_delay_s": 0.0, "drawn_loss_frac": 0.0}
+    measured = {"measured_bit_per_s": 9.1e7, "measured_delay_s": 2e-4, "measured_loss_frac": 0.01}
+    pair = PairReport(sender="a", receiver="b", **figures, **measured)
+    rows = csv.DictReader(io.StringIO(report_csv(report.model_copy(update={"pairs": (pair,)}))))
+    cells = {row["column"]: row["value"] for row in rows if (row["table"], row["row"]) == ("pairs", "a → b")}
+    assert {name: float(cells[name]) for name in (*figures, *measured)} == figures | measured

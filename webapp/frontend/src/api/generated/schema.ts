@@ -1671,6 +1671,16 @@ export interface components {
             model: string;
             weight_bits?: (8 | 4) | null;
         };
+        PairReport: {
+            drawn_bit_per_s: number;
+            drawn_delay_s: number;
+            drawn_loss_frac: number;
+            measured_bit_per_s: number;
+            measured_delay_s: number;
+            measured_loss_frac: number;
+            receiver: string;
+            sender: string;
+        };
         Panel: {
             crossings: components["schemas"]["Crossing"][];
             label: string;
@@ -2119,6 +2129,7 @@ export interface components {
             method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
+            pairs?: components["schemas"]["PairReport"][];
             plan: components["schemas"]["Plan"] | null;
             predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];
@@ -2309,6 +2320,7 @@ export interface components {
             method: components["schemas"]["MethodReport"] | null;
             outcome: components["schemas"]["Outcome"];
             output_tokens: number[];
+            pairs?: components["schemas"]["PairReport"][];
             plan: components["schemas"]["Plan"] | null;
             predictions: components["schemas"]["Predictions"];
             recoveries: components["schemas"]["Recovery"][];

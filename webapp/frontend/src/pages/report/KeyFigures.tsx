@@ -11,7 +11,9 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   const metrics = useMetrics();
   const { report, figures } = run;
   if (!report) return null;
-  const isSame = JSON.stringify(report.scenario.changes) === JSON.stringify(report.spec.scenario.changes);
+  const isSame =
+    (report.pairs ?? []).length === 0 &&
+    JSON.stringify(report.scenario.changes) === JSON.stringify(report.spec.scenario.changes);
   return (
     <div className={classes.figures}>
       {metrics.map((metric) => {
@@ -35,7 +37,7 @@ interface FigureProps {
   metric: Metric;
   value: number;
   predictions: Predictions;
-  /** Whether nobody changed the cluster but the scenario, so that one prediction says it all. */
+  /** Whether the cluster was as drawn but for the scenario, so that one prediction says it all. */
   isSame: boolean;
 }
 

@@ -34,7 +34,7 @@ export function NativeTable({ report }: { report: RunReport }) {
     <Panel
       title={report.world === 'nodes' ? 'On the boards' : 'Native speed'}
       about={`Nothing was paced: measured beside the prediction for ${
-        report.world === 'nodes' ? 'the cluster as it is drawn' : 'this host'
+        report.world === 'nodes' ? 'the cluster with the links that were measured' : 'this host'
       }`}
       testId="native-table"
       flush

@@ -26,6 +26,7 @@ import { LoadingTable } from './LoadingTable';
 import { Notes } from './Notes';
 import { NativeTable } from './NativeTable';
 import { OutcomeAlert } from './OutcomeAlert';
+import { PairTable } from './PairTable';
 import { Recorded } from './Recorded';
 import { ReplayButton } from './ReplayButton';
 import { ReportText } from './ReportText';
@@ -96,6 +97,7 @@ export function ReportPage({ run }: { run: RunDetail }) {
             <LoadTable report={report} />
             <Attribution report={report} />
             <NativeTable report={report} />
+            <PairTable report={report} />
           </>
         )}
         <Seen run={run} />
