@@ -4,7 +4,7 @@ import pytest
 
 import topologies
 from bench.strategies.own_clusters import OWN
-from bench.strategies.wins import spec_of
+from bench.strategies.wins import SAME, best_of, predictions, spec_of
 from engine.domain.errors import EdgeLoomError
 from engine.runs.predict import predict
 from engine.strategies.registry import STRATEGIES
@@ -41,3 +41,12 @@ def test_a_method_is_faster_than_its_papers_baselines_or_the_card_says_what_that
     assert own_s is not None
     shown = own_s < min(times_s) if times_s else True
     assert shown or NOT_HERE in topologies.load(own.home.cluster).description
+
+
+@pytest.mark.long("engine", "bench/strategies", "topologies")
+@pytest.mark.parametrize("own", OWN, ids=named)
+def test_a_method_is_the_fastest_of_all_on_its_papers_cluster_or_the_table_says_why_not(own):
+    predicted = predictions(own.home)
+    own_s = predicted.pop(own.home.strategy)
+    names, other_s = best_of(predicted)
+    assert bool(own.why) == (other_s <= SAME * own_s), f"{names} take {other_s:.3g} s, and it {own_s:.3g} s"
