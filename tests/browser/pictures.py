@@ -97,6 +97,8 @@ def _first_minutes(page: Page, directory: Path) -> int:
         frames.append(Image.open(BytesIO(page.screenshot())))
 
     open_page(page, "/", "start-demo")
+    page.get_by_test_id("lane-time-1").wait_for()  # the last part of the page that arrives
+    page.wait_for_load_state("networkidle")
     show("start-demo")
     page.get_by_test_id("race").scroll_into_view_if_needed()
     show("lane-time-1", r"^([3-9]\d|1\d\d) of")
