@@ -23,7 +23,6 @@ from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from bench.prediction.admission import measure_admission
 from bench.prediction.simulate import measure_simulate
 from bench.published.boards import measure_boards
-from bench.published.conclusions import measure_conclusions
 from bench.published.questions import measure_questions
 from bench.published.several_boards import measure_several_boards
 from bench.service.browser import measure_browser
@@ -158,7 +157,6 @@ BENCHES: tuple[Bench, ...] = (
         measure_questions,
         "boards",
     ),
-    Bench("conclusions", "what changed with the rates of boards", measure_conclusions, "boards"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 
