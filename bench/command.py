@@ -58,7 +58,7 @@ class Bench(NamedTuple):
     goes_on: it gets the minutes for which it may go on with what earlier calls have left.
     repeats: it gets how often to start everything that it compares.
     asks: it gets a model's directory and a file of questions.
-    beside: it gets how many busy processes are to compute beside it; its figures beside some have
+    beside: it gets how many busy processes are to compute beside it; its figures beside so many have
     a section of their own.
     keeps: it compares with what it has kept before, and gets whether to keep what it finds instead.
     rights: its figures depend on the rights of who starts it, so those of an ordinary user have a section
@@ -78,9 +78,8 @@ class Bench(NamedTuple):
 
     def section(self, busy: int = 0) -> str:
         """The name of its section in the document."""
-        if self.beside and busy:
-            return f"{self.name}-busy"
-        return f"{self.name}-user" if self.rights and not is_machine_root() else self.name
+        name = f"{self.name}-user" if self.rights and not is_machine_root() else self.name
+        return f"{name}-busy-{busy}" if self.beside and busy else name
 
 
 BENCHES: tuple[Bench, ...] = (
@@ -88,7 +87,13 @@ BENCHES: tuple[Bench, ...] = (
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench(
-        "first", "first commands of a new user: are they valid?", measure_first, FIDELITY, True, beside=True
+        "first",
+        "first commands of a new user: are they valid?",
+        measure_first,
+        FIDELITY,
+        True,
+        beside=True,
+        rights=True,
     ),
     Bench("operations", "operations of any length on up to 16 devices", measure_load, FIDELITY, rights=True),
     Bench("load", "the server with 200 viewers and 50 runs of 10 people", measure_service, "server"),
