@@ -41,6 +41,9 @@ is from, which its name tells; `weight_bits`, 8 or 4, to which the model's matri
 """
 
 
+AMONG_WORLDS = 'leave it out, and give "nodes" among the worlds'
+
+
 class Experiment(Value):
     """Many runs that answer one question.
 
@@ -116,19 +119,16 @@ class Experiment(Value):
             if key not in (*RUN_KEYS, "schema"):
                 raise ValueError(f"{key}: unknown key: a run has {', '.join(RUN_KEYS)}")
         if base.get("dilation") == "nodes":
-            raise ValueError("dilation: is nodes, and points of experiments are not run on boards")
+            raise ValueError(f"dilation: is nodes: {AMONG_WORLDS}")
         return base
 
     @field_validator("factors")
     @classmethod
-    def _not_on_boards(cls, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
+    def _boards_are_a_world(cls, factors: tuple[Factor, ...]) -> tuple[Factor, ...]:
         for factor in factors:
             for index, level in enumerate(factor.values):
                 if (dict.fromkeys(factor.paths, level.value) | level.set).get("dilation") == "nodes":
-                    raise ValueError(
-                        f"{factor.name}: values[{index}]: dilation is nodes, and points of experiments are "
-                        "not run on boards"
-                    )
+                    raise ValueError(f"{factor.name}: values[{index}]: dilation is nodes: {AMONG_WORLDS}")
         return factors
 
     @field_validator("worlds")
@@ -138,8 +138,6 @@ class Experiment(Value):
             raise ValueError(
                 'native: points are emulated, at native speed where base or a factor has dilation = "native"'
             )
-        if "nodes" in worlds:
-            raise ValueError("nodes: points of experiments are not run on boards")
         return worlds
 
     @model_validator(mode="after")

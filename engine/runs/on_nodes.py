@@ -8,6 +8,11 @@ from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 
 
+def on_nodes(spec: RunSpec) -> RunSpec:
+    """The run on the boards that its devices are bound to."""
+    return spec.model_copy(update={"dilation": "nodes"})
+
+
 def check_on_nodes(spec: RunSpec, are_reached: bool = True) -> None:
     """Check that the devices of a run can be boards, which `are_reached` from here. Raises `SpecError`."""
     if not are_reached:

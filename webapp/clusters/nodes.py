@@ -218,19 +218,24 @@ def _device(node: Node) -> topologies.DevicePreset | None:
 
 
 # Runs on them -------------------------------------------------------------------------------------
-def boards_of(cluster: ClusterSpec) -> list[Node]:
+def boards_of(cluster: ClusterSpec, must_be_there: bool = True) -> list[Node]:
     """The boards that the devices of a cluster are, in their order. Raises `SpecError` for one that is
-    unknown or away.
+    unknown or, if they `must_be_there`, away.
     """
     known = {node.name: node for node in Node.objects.defer("profile")}
-    return [_present(device, known.get(device.node)) for device in cluster.devices]
+    return [_known(device, known.get(device.node), must_be_there) for device in cluster.devices]
 
 
-def _present(device: DeviceSpec, node: Node | None) -> Node:
+def connected() -> set[str]:
+    """The names of all boards that are there."""
+    return {node.name for node in Node.objects.defer("profile") if is_connected(node)}
+
+
+def _known(device: DeviceSpec, node: Node | None, must_be_there: bool) -> Node:
     if node is None:
         why = f"device {device.name} is bound to the board {device.node}, which this server does not know"
         raise SpecError(f"{why}: add it on the page Machines.", [("cluster", why)])
-    if not is_connected(node):
+    if must_be_there and not is_connected(node):
         seen = f"was last seen at {node.seen_at:%Y-%m-%d %H:%M} UTC" if node.seen_at else "has never joined"
         why = f"the board {node.name} of device {device.name} is away: it {seen}"
         raise SpecError(f"{why}: start edgeloom node there.", [("cluster", why)])

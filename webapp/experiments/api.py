@@ -157,11 +157,13 @@ def predict_experiment(request: UserRequest, experiment_id: int) -> Status[dict[
 
 @router.post("/{int:experiment_id}/emulate", response={202: ExperimentOut}, auth=operator)
 def emulate_experiment(request: UserRequest, experiment_id: int, body: Emulate) -> Status[dict[str, Any]]:
-    """Emulate points of the present version, one after the other, behind the runs that people ask for."""
+    """Emulate points of the present version, or run them on boards, one after the other, behind the runs that
+    people ask for.
+    """
     experiment = services.owned(experiment_id, request.auth)
     if bool(body.digests) == bool(body.choose):
         raise SpecError("Which points? Give either digests or choose.", [("digests", "give these or choose")])
-    executions.emulate(experiment, set(body.digests) if body.digests else None)
+    executions.carry_out(experiment, set(body.digests) if body.digests else None, body.world)
     return Status(202, answers.detail(experiment, request.auth))
 
 

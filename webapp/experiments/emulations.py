@@ -1,7 +1,9 @@
-"""Queues the points that are to be emulated among the runs of people, one at a time per free worker.
+"""Queues the points that are to be emulated, or run on boards, among the runs of people, one at a time per
+free worker.
 
 A point is planned and queued only when a worker is free and no run waits. So the run that somebody asks for
-waits at most for the one that goes on, never for the rest of an experiment.
+waits at most for the one that goes on, never for the rest of an experiment. A point on boards waits until all
+of them are there and none is another run's.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from engine.experiments.results.rows import failure
 from webapp.base import budgets
 from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS, why_away
+from webapp.clusters import nodes
 from webapp.experiments import executions, points
 from webapp.experiments.models import Cell, Execution
 from webapp.jobs import lease, release, workers
+from webapp.jobs.models import ACTIVE
 from webapp.runs import attempts, waiting
 from webapp.runs import services as runs
 from webapp.runs.models import EMULATED, Run
@@ -29,7 +33,7 @@ from webapp.runs.predictions import Planned
 from webapp.runs.requests import request_of
 
 logger = logging.getLogger(__name__)
-any_waiting = any_of(lambda: points.all_points().filter(status="waiting", world="emulated"))
+any_waiting = any_of(lambda: points.all_points().filter(status="waiting", world__in=points.BY_WORKERS))
 
 
 def look_after(worker: workers.Identity, slots: int) -> None:
@@ -49,7 +53,7 @@ def feed(worker: workers.Identity) -> Run | None:
         return None
     if release.reason_to_rest(worker.place, release.code_version()):
         return None
-    for point_id in points.next_waiting(("emulated",), 1):
+    for point_id in points.next_waiting(points.BY_WORKERS, 1, but=without_boards()):
         run = start(point_id, worker)
         if run is not None:
             runs.queue(run)
@@ -65,6 +69,9 @@ def start(point_id: int, worker: workers.Identity) -> Run | None:
     point = points.take_one(point_id, worker)
     if point is None:
         return None
+    if set(waiting.need_of(point).boards) & busy_boards(but=point):
+        points.release(point)  # another worker has taken a point with the same board at the same time
+        return None
     owner = lease.owner_of(point)
     try:
         spec = points.spec_of(point)
@@ -79,6 +86,22 @@ def start(point_id: int, worker: workers.Identity) -> Run | None:
         return None  # planning took so long that it was given to another worker
     point.refresh_from_db()
     return point
+
+
+def without_boards() -> list[int]:
+    """The waiting points of which a board is away or another run's."""
+    waiting_on_boards = points.waiting(("nodes",)).only("pk", "need")
+    if not (needs := {point.pk: set(waiting.need_of(point).boards) for point in waiting_on_boards}):
+        return []
+    free = nodes.connected() - busy_boards()
+    return [point_id for point_id, boards in needs.items() if boards - free]
+
+
+def busy_boards(but: Run | None = None) -> set[str]:
+    """The boards of runs that are queued or go on, and of points that are being planned."""
+    going_on = Run._base_manager.filter(status__in=("queued", *ACTIVE), need__has_key="boards")
+    others = [run for run in going_on.only("pk", "need") if but is None or run.pk != but.pk]
+    return {board for run in others for board in waiting.need_of(run).boards}
 
 
 def columns_of(point: Run, spec: RunSpec, planned: Planned) -> dict[str, Any]:

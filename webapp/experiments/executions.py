@@ -14,8 +14,10 @@ from engine.domain.errors import SpecError
 from engine.domain.spec import RunSpec
 from engine.domain.stored import to_document
 from engine.domain.stored_experiment import read_experiment
+from engine.domain.world import World
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.results.statements import check_statements
+from engine.runs.on_nodes import on_nodes
 from webapp.base import budgets
 from webapp.base.errors import Conflict
 from webapp.experiments import points as stored_points
@@ -130,46 +132,53 @@ def start(experiment: Experiment) -> Execution:
     return execution
 
 
-def emulate(experiment: Experiment, digests: Collection[str] | None) -> Execution:
-    """Emulate the points with these digests, or all. Raises `SpecError`, `Conflict`."""
+def carry_out(
+    experiment: Experiment, digests: Collection[str] | None, world: World = "emulated"
+) -> Execution:
+    """Emulate the points with these digests, or all, or run them on boards. Raises `SpecError`, `Conflict`,
+    also where none of them can run on boards.
+    """
     check_share(experiment.owner, but=experiment)
     quotas.check_machine_time(experiment.owner)
     execution = execution_of(experiment)
-    world = execution.cells.values_list("world", flat=True).first()
-    cells = execution.cells.filter(world=world).exclude(digest="").select_related("run")
+    first = execution.cells.filter(world__in=stored_points.PREDICTED).values_list("world", flat=True).first()
+    cells = execution.cells.filter(world=first).exclude(digest="").select_related("run")
     chosen = [cell for cell in cells if digests is None or cell.digest in digests]
     unknown = set(digests or ()) - {cell.digest for cell in chosen}
     if unknown:
         sentence = f"The experiment has no point {min(unknown)[:40]}: choose among the digests of its rows."
         raise SpecError(sentence, [("digests", "no such point")])
-    earlier = set(execution.cells.filter(world="emulated").values_list("index", flat=True))
+    earlier = set(execution.cells.filter(world=world).values_list("index", flat=True))
     budgets.check_emulated_points(len(earlier | {cell.index for cell in chosen}))
-    store(execution, emulated_cells(chosen))
+    made = cells_in(world, chosen)
+    if world == "nodes" and made and all(cell.problem for cell in made):
+        raise SpecError(f"No point can run on boards: {made[0].problem}", [("world", made[0].problem)])
+    store(execution, made)
     set_state(Execution.objects.filter(pk=execution.pk), "active")
     announce(execution.cells.count())
     return execution
 
 
-def emulated_cells(predicted: Sequence[Cell]) -> list[Cell]:
-    """Unsaved cells of the same points in the emulated world."""
+def cells_in(world: World, predicted: Sequence[Cell]) -> list[Cell]:
+    """Unsaved cells of the same points, emulated or on boards."""
     limits = Limits()
     cells, specs = [], {}
     for twin in predicted:
         spec = stored_points.spec_of(twin.run) if twin.run else None
-        problem = twin.problem or (limits.problem_of(spec, "emulated") if spec else "")
+        problem = twin.problem or (limits.problem_of(spec, world) if spec else "")
         if spec is not None and not problem:
-            specs[twin.digest] = spec
+            specs[twin.digest] = on_nodes(spec) if world == "nodes" else spec
         cells.append(
             Cell(
                 index=twin.index,
-                world="emulated",
+                world=world,
                 coordinates=twin.coordinates,
                 seed=twin.seed,
                 digest=twin.digest,
                 problem=problem,
             )
         )
-    link(cells, specs, "emulated")
+    link(cells, specs, world)
     return cells
 
 

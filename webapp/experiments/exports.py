@@ -30,7 +30,7 @@ from engine.experiments.studies.contents import About, Carried, Clusters, conten
 from engine.experiments.studies.environment import environment
 from webapp.experiments.design.sources import sources
 from webapp.experiments.models import Execution
-from webapp.experiments.points import spec_of
+from webapp.experiments.points import PREDICTED, spec_of
 
 Kind = TypeVar("Kind", bound=Presented)
 
@@ -80,7 +80,7 @@ def points_of(execution: Execution | None) -> list[Point]:
     """The points of an execution as they were expanded."""
     if execution is None:
         return []
-    cells = execution.cells.exclude(world="emulated").select_related("run").order_by("index")
+    cells = execution.cells.filter(world__in=PREDICTED).select_related("run").order_by("index")
     points = {}
     for cell in cells:
         spec = spec_of(cell.run) if cell.run else None

@@ -5,7 +5,7 @@ What is to do follows from the database alone: Celery's messages carry no work; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,11 +23,16 @@ from webapp.experiments.models import OPEN, Cell, Execution, Experiment
 from webapp.jobs import lease, workers
 from webapp.jobs.intake import wake
 from webapp.jobs.models import OVER, move
+from webapp.jobs.need import Need
 from webapp.runs import attempts
 from webapp.runs.models import Run
+from webapp.runs.predictions import boards_of
 
 PREDICTED: tuple[World, ...] = tuple(world for world in WORLDS if world not in MEASURED)
 """Worlds that need no network: their points go to the workers of the queue `points`."""
+
+BY_WORKERS: tuple[World, ...] = ("emulated", "nodes")
+"""Worlds whose points become runs, which the workers of the queue `emulate` carry out."""
 
 POINT_LIMIT_S = 120.0
 """Wall seconds that the prediction of one point may take."""
@@ -91,6 +96,7 @@ def wanted(specs: Mapping[str, RunSpec], world: str) -> dict[str, Run]:
     found = newest(specs, world)
     new = [
         Run(
+            need=Need(boards=boards_of(spec)).model_dump(mode="json", exclude_defaults=True),
             digest=digest,
             world=world,
             code_version=versions.version_of(world),
@@ -142,27 +148,27 @@ def is_any_for_this_worker(worlds: Sequence[str]) -> bool:
     return waiting(worlds).filter(method__in=methods_here()).exists()
 
 
-def next_waiting(worlds: Sequence[str], count: int) -> list[int]:
-    """The ids of what is next for this process: previews first, since somebody looks at them; among equals in
-    turns, the one that waited longest first.
+def next_waiting(worlds: Sequence[str], count: int, but: Collection[int] = ()) -> list[int]:
+    """The ids of what is next for this process, `but` those: previews first, since somebody looks at them;
+    among equals in turns, the one that waited longest first.
     """
     possible = {
         "run__status": "waiting",
         "run__world__in": worlds,
         "run__method__in": methods_here(),
     }
-    of_it = Cell.objects.filter(execution=OuterRef("pk"), **possible)
+    cells = Cell.objects.filter(**possible).exclude(run__in=but)
+    of_it = cells.filter(execution=OuterRef("pk"))
     is_kept = ExpressionWrapper(Q(experiment__isnull=False), output_field=BooleanField())
     active = Execution.objects.filter(Exists(of_it), state="active")
     execution = active.order_by(is_kept, "served_at", "pk").first()
     if execution is None:
         return []
     Execution.objects.filter(pk=execution.pk).update(served_at=timezone.now())
-    cells = execution.cells.filter(**possible)
-    return list(cells.order_by("index").values_list("run_id", flat=True)[:count])
+    return list(cells.filter(execution=execution).order_by("index").values_list("run_id", flat=True)[:count])
 
 
-NEEDED = ("fence", "digest", "world", "code_version", "spec", "attempts")
+NEEDED = ("fence", "digest", "world", "code_version", "spec", "attempts", "need")
 """What a worker needs of a point."""
 
 
@@ -201,7 +207,7 @@ def release(point: Run) -> None:
 def adopt() -> int:
     """Let what waits since before an upgrade be computed by the present version; returns how many cells."""
     changed = 0
-    for world in (*PREDICTED, "emulated"):
+    for world in (*PREDICTED, *BY_WORKERS):
         for point in waiting((world,)).exclude(code_version=versions.version_of(world)):
             changed += attempts.replace(point, point.cells.all(), versions.version_of(world))
     return changed

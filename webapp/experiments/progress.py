@@ -15,7 +15,7 @@ from engine.domain.world import World
 from webapp.base import budgets
 from webapp.base.redis import REDIS_ERRORS
 from webapp.experiments.models import OPEN, Cell, Execution
-from webapp.experiments.points import DONE, all_points, state_of
+from webapp.experiments.points import BY_WORKERS, DONE, all_points, state_of
 from webapp.jobs import workers
 from webapp.jobs.announcement import Holder, announced, holder_of
 
@@ -101,17 +101,17 @@ def of_world(execution: Execution, world: str, cells: Sequence[Cell], **marked: 
     states = [state_of(cell.run.status, cell.pk in done) if cell.run else "problem" for cell in cells]
     left = [cell for cell in cells if cell.run and cell.run.status in OPEN]
     known = [cell.run.wall_s for cell in cells if cell.run and cell.run.wall_s]
-    queue = "emulate" if world == "emulated" else "points"
+    queue = "emulate" if world in BY_WORKERS else "points"
     at_once = max(1, slots(queue))
     waiting = (cell.run for cell in left if cell.run and cell.run.status == "waiting")
     lacking = without_worker(queue, (one.method for one in waiting))
-    holder = held_by() if left and world == "emulated" else None
+    holder = held_by() if left and world in BY_WORKERS else None
     if not left:
         left_s: float | None = 0.0
     elif lacking or holder is not None:
         left_s = None
-    elif world == "emulated":
-        pace = pace_here()
+    elif world in BY_WORKERS:
+        pace = pace_here() if world == "emulated" else Pace(dilation=1.0)
         virtual = predicted_totals(execution)
         seconds = (pace.of(cell, cells).wall_s(virtual.get(cell.index, 0.0)) for cell in left)
         left_s = sum(seconds) / at_once

@@ -221,6 +221,9 @@ class Emulate(Schema):
 
     digests: list[str] = Field(default_factory=list, max_length=2000)
     choose: Literal["all"] | None = None
+    world: Literal["emulated", "nodes"] = Field(
+        default="emulated", description="nodes: on the boards that the devices of each point are bound to."
+    )
 
 
 class Retry(Schema):

@@ -20,7 +20,7 @@ EMULATED = ("engine", "emulator")
 @lru_cache(maxsize=4)
 def version_of(world: str) -> str:
     """The version of this process's code for results of `world`; it reads the files once."""
-    if world != "emulated":
+    if world not in ("emulated", "nodes"):
         return version.code_version(on_shapes=world == "predicted")
     return version.version_of(settings.BASE_DIR / folder for folder in EMULATED)
 

@@ -68,7 +68,7 @@ def health(request: HttpRequest) -> dict[str, Any]:
         "worker_plan": bool(found["plan"]),
         "starting": redis_problem is None and missing and time.monotonic() < BEGAN_S + STARTS_S,
         "queue_length": Run.objects.filter(status="queued").count(),
-        "waiting_points": points.waiting(("emulated",)).count(),
+        "waiting_points": points.waiting(points.BY_WORKERS).count(),
         "busy_run": Run.objects.filter(status__in=ACTIVE).values_list("pk", flat=True).first(),
         "held_by": holder,
         "workers": found,

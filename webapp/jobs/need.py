@@ -11,7 +11,8 @@ from webapp.jobs.announcement import Announcement
 class Need(Value):
     """What a job needs of its worker: `memory_bytes` of the host; `cores`, so many that an emulation keeps
     the dilation that it asks for; `model`, the digest of the model directory that the worker must be able to
-    get, "" for none; `method`, the code of the method from outside that it must have, likewise.
+    get, "" for none; `method`, the code of the method from outside that it must have, likewise. `boards` are
+    those that the job has for itself while it goes on.
     """
 
     memory_bytes: int = 0
@@ -19,6 +20,7 @@ class Need(Value):
     model: str = ""
     model_name: str = ""
     method: str = ""
+    boards: tuple[str, ...] = ()
 
 
 def reason_against(need: Need, worker: Announcement, fleet: Sequence[Announcement]) -> str:

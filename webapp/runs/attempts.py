@@ -80,6 +80,8 @@ def replace(point: Run, cells: QuerySet[Any], code_version: str, **fields: Any) 
         digest=point.digest,
         world=point.world,
         code_version=code_version,
-        defaults={"status": "waiting", "listed": False, "method": point.method, "spec": point.spec} | fields,
+        defaults={"status": "waiting", "listed": False}
+        | {name: getattr(point, name) for name in ("method", "spec", "need")}
+        | fields,
     )
     return cells.update(run=new, linked_at=timezone.now())

@@ -78,7 +78,13 @@ def need_of(spec: RunSpec, plan: Plan, cores: int = 1) -> Need:
         model=spec.weights.digest,
         model_name=spec.model.name,
         method=spec.method_code,
+        boards=boards_of(spec),
     )
+
+
+def boards_of(spec: RunSpec) -> tuple[str, ...]:
+    """The boards that a run takes: none unless it is on boards."""
+    return tuple(device.node for device in spec.cluster.devices) if spec.on_nodes else ()
 
 
 def cores_for(prepared: Prepared, profile: HostProfile | None = None) -> int:

@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, NamedTuple
 
-from engine.domain.errors import RunError
+from engine.domain.errors import HostError, RunError
 from engine.domain.host_times import HostProfile
 from engine.domain.parent import end_with
 from engine.domain.spec import MethodOrigin, RunSpec
@@ -75,6 +75,11 @@ def carry_out_all(
     Predictions run in `jobs` processes; emulations one after the other, in this process, once those are done.
     Raises `HostError` if this machine cannot carry them out. Leaving the iterator early ends the processes.
     """
+    if any(task.world == "nodes" for task in tasks):
+        raise HostError(
+            "worlds: has nodes, and boards are reached through the server that they have joined: upload the "
+            "experiment there, or leave that world out."
+        )
     pooled = [task for task in tasks if task.world != "emulated"]
     for result in _in_pool(pooled, jobs) if jobs > 1 and len(pooled) > 1 else _one_by_one(pooled):
         keep(result)

@@ -261,7 +261,7 @@ REFUSED_VALUES = [
     ({"factors": [{**RATE, "name": "world"}]}, "cannot be called world"),
     ({"base": {"seed": 3}}, "an experiment has seeds beside base"),
     ({"base": {"clusters": "x"}}, "clusters: unknown key"),
-    ({"base": {"dilation": "nodes"}}, "not run on boards"),
+    ({"base": {"dilation": "nodes"}}, 'give "nodes" among the worlds'),
     (
         {"factors": [{"name": "d", "path": "dilation", "values": [2, "nodes"]}]},
         "d: values[1]: dilation is nodes",

@@ -73,7 +73,7 @@ def one_step(experiment: Experiment, step: str) -> None:
             case "start":
                 executions.start(experiment)
             case "emulate":
-                executions.emulate(experiment, None)
+                executions.carry_out(experiment, None)
             case "edit":
                 rates = RATES | {"values": [1e6 * (experiment.version + 1)]}
                 value = services.parse(fields(factors=[STRATEGIES, rates]), None)

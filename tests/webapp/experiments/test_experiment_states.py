@@ -107,14 +107,14 @@ def test_an_upgrade_computes_anew_what_waits_and_marks_what_is_done(anna: User, 
 def test_an_emulation_of_older_code_is_used_and_a_prediction_is_not(anna: User, monkeypatch) -> None:
     experiment = stored(anna)
     executions.start(experiment)
-    executions.emulate(experiment, None)
+    executions.carry_out(experiment, None)
     for point in all_points():
         taken = points.take_one(point.pk, ME)
         assert taken is not None and keep(taken, result(point), 1.0)
     monkeypatch.setattr(versions, "version_of", lambda world: "newer")
     again = stored(anna)
     executions.start(again)
-    executions.emulate(again, None)
+    executions.carry_out(again, None)
     cells = Cell.objects.filter(execution__experiment=again).values_list("world", "run__status")
     assert set(cells) == {("predicted", "waiting"), ("emulated", "finished")}
 
@@ -151,7 +151,7 @@ def test_a_preview_replaces_the_one_before_and_is_the_same_for_the_same_experime
 # Time left ---------------------------------------------------------------------------------------
 def test_an_emulation_that_is_not_valid_says_so(anna: User, alice: Browser) -> None:
     experiment = stored(anna, factors=[RATES | {"values": [1e7]}], base={**BASE, "strategy": "single"})
-    executions.emulate(experiment, None)
+    executions.carry_out(experiment, None)
     (point,) = points.next_waiting(("emulated",), 1)
     run = emulations.start(point, ME)
     assert run is not None and run.name == "rate 10 Mbit/s" and run.spec["dilation"] == "auto"
@@ -176,7 +176,7 @@ def test_a_point_becomes_a_run_only_for_a_worker_that_works_and_while_no_run_wai
     anna: User, monkeypatch
 ) -> None:
     """So the run that somebody asks for never waits for the rest of an experiment."""
-    executions.emulate(stored(anna), None)
+    executions.carry_out(stored(anna), None)
     waits = True
     monkeypatch.setattr(emulations.waiting, "fleet", list)
     monkeypatch.setattr(emulations.waiting, "is_anything_possible", lambda fleet: waits)

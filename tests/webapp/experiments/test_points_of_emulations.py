@@ -23,7 +23,8 @@ BROKE = Outcome(kind="failed", sentence="The emulator broke.")
 def emulated(owner: User) -> Cell:
     """One point that is to be emulated."""
     factors = [RATES | {"values": [1e7]}]
-    execution = executions.emulate(stored(owner, factors=factors, base={**BASE, "strategy": "single"}), None)
+    experiment = stored(owner, factors=factors, base={**BASE, "strategy": "single"})
+    execution = executions.carry_out(experiment, None)
     return execution.cells.get(world="emulated")
 
 

@@ -63,7 +63,7 @@ def repeat(experiment: Experiment) -> None:
         )
     execution = executions.start(experiment)
     if emulated := to_emulate(their_rows(imported), execution):
-        executions.emulate(experiment, emulated)
+        executions.carry_out(experiment, emulated)
 
 
 def to_emulate(theirs: Iterable[Row], execution: Execution) -> set[str]:

@@ -14,12 +14,15 @@ from engine.domain.errors import SpecError
 from engine.domain.model import ModelSpec
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.experiments.design.sources import Sources
+from engine.runs.on_nodes import check_on_nodes, on_nodes
 from topologies.layout import enabled
 from topologies.traces import scenario_of
 from webapp.base import budgets
 from webapp.clusters import services as clusters
 from webapp.clusters.catalogue import resolve_model
 from webapp.clusters.models import Cluster
+from webapp.clusters.nodes import boards_of
+from webapp.experiments.points import PREDICTED
 
 
 def sources() -> Sources:
@@ -69,7 +72,10 @@ class Limits:
             budgets.check_workload(spec.workload)
             budgets.check_scenario(spec.scenario)
             self.check_weights(spec)
-            (budgets.check_emulation if world == "emulated" else budgets.check_prediction)(spec)
+            (budgets.check_prediction if world in PREDICTED else budgets.check_emulation)(spec)
+            if world == "nodes":
+                check_on_nodes(on_nodes(spec))
+                boards_of(spec.cluster, must_be_there=False)
         except SpecError as error:
             return str(error)
         return ""

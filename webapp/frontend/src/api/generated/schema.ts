@@ -707,6 +707,8 @@ export interface components {
         Emulate: {
             choose?: "all" | null;
             digests?: string[];
+            /** @enum {string} */
+            world?: "emulated" | "nodes";
         };
         Ended: {
             at: {

@@ -11,9 +11,9 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   const metrics = useMetrics();
   const { report, figures } = run;
   if (!report) return null;
+  const isOnBoards = (report.pairs ?? []).length > 0;
   const isSame =
-    (report.pairs ?? []).length === 0 &&
-    JSON.stringify(report.scenario.changes) === JSON.stringify(report.spec.scenario.changes);
+    !isOnBoards && JSON.stringify(report.scenario.changes) === JSON.stringify(report.spec.scenario.changes);
   return (
     <div className={classes.figures}>
       {metrics.map((metric) => {
@@ -26,6 +26,7 @@ export function KeyFigures({ run }: { run: RunDetail }) {
             value={value}
             predictions={report.predictions}
             isSame={isSame}
+            knownAs={isSame ? 'predicted' : isOnBoards ? ON_BOARDS : nameOf('with_all_changes_known')}
           />
         );
       })}
@@ -33,15 +34,20 @@ export function KeyFigures({ run }: { run: RunDetail }) {
   );
 }
 
+/** The prediction of the drawn cluster with what was measured in place of what is drawn. */
+const ON_BOARDS = 'predicted with the measured links';
+
 interface FigureProps {
   metric: Metric;
   value: number;
   predictions: Predictions;
   /** Whether the cluster was as drawn but for the scenario, so that one prediction says it all. */
   isSame: boolean;
+  /** What the prediction that knows all is called. */
+  knownAs: string;
 }
 
-function Figure({ metric: { name, title, about, unit }, value, predictions, isSame }: FigureProps) {
+function Figure({ metric: { name, title, about, unit }, value, predictions, isSame, knownAs }: FigureProps) {
   const newest = predictions.from_here_on.at(-1);
   const before = isSame ? undefined : figureIn(predictions.before_the_start, name);
   const known = figureIn(predictions.with_all_changes_known, name);
@@ -66,7 +72,7 @@ function Figure({ metric: { name, title, about, unit }, value, predictions, isSa
       )}
       {known !== undefined && (
         <Text size="xs" c="dimmed">
-          {isSame ? 'predicted' : nameOf('with_all_changes_known')}{' '}
+          {knownAs}{' '}
           <span data-testid={`predicted-${name}`} className={classes.strong}>
             {metricText(known, unit)}
           </span>

@@ -1,8 +1,7 @@
-import { Table } from '@mantine/core';
 import type { RunReport } from '@/api/types';
 import { percent, rate, seconds } from '@/format/units';
+import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
-import classes from './report.module.css';
 
 /** The network between every two boards, each way: as it was measured before the run, and as it is drawn. */
 export function PairTable({ report }: { report: RunReport }) {
@@ -15,39 +14,23 @@ export function PairTable({ report }: { report: RunReport }) {
       testId="pair-table"
       flush
     >
-      <Table.ScrollContainer minWidth={720}>
-        <Table className={classes.table}>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th>Direction</Table.Th>
-              <Table.Th ta="right">Measured rate</Table.Th>
-              <Table.Th ta="right">Drawn</Table.Th>
-              <Table.Th ta="right">Measured delay</Table.Th>
-              <Table.Th ta="right">Drawn</Table.Th>
-              <Table.Th ta="right">Measured loss</Table.Th>
-              <Table.Th ta="right">Drawn</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {pairs.map((pair) => (
-              <Table.Tr
-                key={`${pair.sender} ${pair.receiver}`}
-                data-testid={`pair-${pair.sender}-${pair.receiver}`}
-              >
-                <Table.Td>
-                  {pair.sender} → {pair.receiver}
-                </Table.Td>
-                <Table.Td ta="right">{rate(pair.measured_bit_per_s)}</Table.Td>
-                <Table.Td ta="right">{rate(pair.drawn_bit_per_s)}</Table.Td>
-                <Table.Td ta="right">{seconds(pair.measured_delay_s)}</Table.Td>
-                <Table.Td ta="right">{seconds(pair.drawn_delay_s)}</Table.Td>
-                <Table.Td ta="right">{percent(pair.measured_loss_frac)}</Table.Td>
-                <Table.Td ta="right">{percent(pair.drawn_loss_frac)}</Table.Td>
-              </Table.Tr>
-            ))}
-          </Table.Tbody>
-        </Table>
-      </Table.ScrollContainer>
+      <DataTable
+        flush
+        minWidth={720}
+        maxHeight={420}
+        rows={pairs}
+        keyOf={({ sender, receiver }) => `${sender} ${receiver}`}
+        testId={({ sender, receiver }) => `pair-${sender}-${receiver}`}
+        columns={[
+          { head: 'Direction', cell: ({ sender, receiver }) => `${sender} → ${receiver}` },
+          { head: 'Measured rate', right: true, cell: (pair) => rate(pair.measured_bit_per_s) },
+          { head: 'Drawn', right: true, cell: (pair) => rate(pair.drawn_bit_per_s) },
+          { head: 'Measured delay', right: true, cell: (pair) => seconds(pair.measured_delay_s) },
+          { head: 'Drawn', right: true, cell: (pair) => seconds(pair.drawn_delay_s) },
+          { head: 'Measured loss', right: true, cell: (pair) => percent(pair.measured_loss_frac) },
+          { head: 'Drawn', right: true, cell: (pair) => percent(pair.drawn_loss_frac) },
+        ]}
+      />
     </Panel>
   );
 }

@@ -146,7 +146,7 @@ export function Pivot({ stored, mayChange, experiment, tables, metric, token }: 
             label="World"
             allowDeselect={false}
             value={table.worlds[0] ?? 'all'}
-            data={[...WORLDS.filter((world) => !['native', 'nodes'].includes(world)), 'all']}
+            data={[...WORLDS.filter((world) => world !== 'native'), 'all']}
             onChange={(next) => set({ worlds: WORLDS.filter((world) => world === next) })}
             data-testid="pivot-world"
           />

@@ -5,6 +5,7 @@ import { Link } from '@/components/navigation';
 import { SelectionBar } from '@/components/SelectionBar';
 import { api, sentence } from '@/api/client';
 import { useChange } from '@/api/queries';
+import type { World } from '@/api/worlds';
 import type { RowAnswer } from '@/experiment/data/answers';
 import { withPoints, useComparison } from '../comparison';
 import type { Selection } from '../selection';
@@ -14,21 +15,27 @@ interface Props {
   rows: readonly RowAnswer[];
   selection: Selection;
   mayChange: boolean;
+  /** Whether points may run on boards. */
+  hasBoards: boolean;
 }
 
-/** Actions on the selected points: emulate, compare with points of any experiment, open the run. */
-export function PointActions({ id, rows, selection, mayChange }: Props) {
+const ACTIONS = [
+  { world: 'emulated', title: 'Emulate', testId: 'emulate-selected' },
+  { world: 'nodes', title: 'On the boards', testId: 'boards-selected' },
+] as const;
+
+/** Actions on the selected points: emulate, run on boards, compare with points of any experiment, open the run. */
+export function PointActions({ id, rows, selection, mayChange, hasBoards }: Props) {
   const [compared, setCompared] = useComparison();
   const chosen = rows.filter(({ digest }) => digest && selection.digests.has(digest));
-  const emulated = new Set(
-    chosen
-      .filter(({ world, state }) => world === 'emulated' && state !== 'failed')
-      .map(({ digest }) => digest),
-  );
   const digests = [...new Set(chosen.map(({ digest }) => digest))];
-  const missing = digests.filter((digest) => !emulated.has(digest));
-  const emulate = useChange('experiments', (wanted: string[]) =>
-    api.post(`/experiments/${id}/emulate`, { digests: wanted }),
+  const lacking = (asked: World) => {
+    const there = chosen.filter(({ world, state }) => world === asked && state !== 'failed');
+    const known = new Set(there.map(({ digest }) => digest));
+    return digests.filter((digest) => !known.has(digest));
+  };
+  const carryOut = useChange('experiments', (world: World) =>
+    api.post(`/experiments/${id}/emulate`, { digests: lacking(world), world }),
   );
   if (digests.length === 0) return null;
   const [run] = chosen.flatMap(({ run_id }) => (run_id === null ? [] : [run_id]));
@@ -38,22 +45,24 @@ export function PointActions({ id, rows, selection, mayChange }: Props) {
       testId="points-bar"
       onClear={() => selection.set([])}
     >
-      {mayChange && (
-        <Button
-          size="xs"
-          leftSection={<IconPlayerPlay size={15} />}
-          disabled={missing.length === 0}
-          loading={emulate.isPending}
-          onClick={() =>
-            emulate.mutate(missing, {
-              onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
-            })
-          }
-          data-testid="emulate-selected"
-        >
-          Emulate {missing.length > 0 ? missing.length : ''}
-        </Button>
-      )}
+      {mayChange &&
+        ACTIONS.filter(({ world }) => world !== 'nodes' || hasBoards).map(({ world, title, testId }) => (
+          <Button
+            key={world}
+            size="xs"
+            leftSection={<IconPlayerPlay size={15} />}
+            disabled={lacking(world).length === 0}
+            loading={carryOut.isPending && carryOut.variables === world}
+            onClick={() =>
+              carryOut.mutate(world, {
+                onError: (error) => notifications.show({ color: 'red', message: sentence(error) }),
+              })
+            }
+            data-testid={testId}
+          >
+            {title} {lacking(world).length || ''}
+          </Button>
+        ))}
       <Button
         size="xs"
         variant="default"

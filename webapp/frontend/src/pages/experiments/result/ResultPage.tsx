@@ -12,6 +12,7 @@ import type { RowsAnswer, StoredExperiment } from '@/experiment/data/answers';
 import { bestDigests } from '@/experiment/data/choose';
 import { FIRST_VIEW, type View } from '@/experiment/data/design';
 import { useAnalysis, useExperiment, useRows, useTable } from '@/experiment/data/queries';
+import { mayUseBoards } from '@/experiment/data/worlds';
 import { NotesPanel } from '../NotesPanel';
 import { metricText } from '@/format/metrics';
 import { ExperimentBadge } from '../ExperimentBadge';
@@ -29,6 +30,7 @@ import { ProgressPanel } from './ProgressPanel';
 import { PublishedTable } from './PublishedTable';
 import { PointActions } from './PointActions';
 import { Study } from './Study';
+import { WorldsTable } from './WorldsTable';
 
 /** The page /experiments/ID: progress, figures, tables and points of one experiment. */
 export function ResultPage() {
@@ -149,6 +151,7 @@ function Result({ stored, rows, rowsError }: Props) {
                   metric={metric}
                   token={token}
                 />
+                <WorldsTable rows={all} experiment={experiment} metric={metric} />
                 <PointsTable rows={all} experiment={experiment} selection={selection} />
                 {done === all.length && <BestPlanners id={id} token={token} mayChange={mayChange} />}
                 <Configuration experiment={experiment} stored={stored} />
@@ -156,7 +159,13 @@ function Result({ stored, rows, rowsError }: Props) {
             )}
           </>
         )}
-        <PointActions id={id} rows={all} selection={selection} mayChange={mayChange} />
+        <PointActions
+          id={id}
+          rows={all}
+          selection={selection}
+          mayChange={mayChange}
+          hasBoards={experiment ? mayUseBoards(experiment) : false}
+        />
       </Stack>
     </Page>
   );
