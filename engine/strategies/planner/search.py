@@ -56,9 +56,9 @@ class GroupSearch(ABC, Generic[LayoutT]):
     def starts(self, group: Group) -> list[Shares]:
         """Shares from which a search in this group begins; none without the memory."""
 
-    @abstractmethod
     def refined(self, group: Group) -> list[Shares]:
-        """Shares of this group that are balanced by estimate, from which a search begins, too."""
+        """Further shares from which a search begins in the best groups, such that take long to find."""
+        return []
 
     @abstractmethod
     def steps(self) -> tuple[int, ...]:

@@ -7,18 +7,16 @@ rows, and the one KV cache: who has it decodes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise, permutations
 from math import inf
 
-import numpy as np
-from numpy.typing import NDArray
-
-from engine.domain.cluster import ClusterSpec
+from engine.domain.cluster import ClusterSpec, Hop
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
-from engine.domain.units import BITS_PER_BYTE
+from engine.domain.units import transfer_s
 from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
@@ -52,7 +50,7 @@ from engine.strategies.voltage.plan import (
     rule,
     wanted_decoder,
 )
-from engine.strategies.voltage.positions import bounds, search, shard_of
+from engine.strategies.voltage.positions import bounds, shard_of
 
 Piece = tuple[int, int, int, bool]
 """A member (rank), its rows [start, stop), and whether it fills a KV cache."""
@@ -87,8 +85,6 @@ class RowSearch(GroupSearch[PositionsLayout]):
     second unit. Of tokens that are recomputed the rows of the longest pass are divided.
     """
 
-    refined_groups, refined_members = 10, 16
-
     def __init__(
         self, method: Strategy, cluster: ClusterSpec, model: ModelSpec, demand: Demand, params: VoltageParams
     ):
@@ -102,8 +98,9 @@ class RowSearch(GroupSearch[PositionsLayout]):
         self.gives_cache = caches and not params.causal_trim
         self.rows = demand.cached_rows if recomputes else demand.rows
         self.work_s, self.need_bytes = cache(self._work_s), cache(self._need_bytes)
-        self.ways, self.tokens_s = cache(self._ways), cache(self._tokens_s)
-        self.input_s = cache(self._input_s)
+        self.tokens_s, self.input_s, self.way = cache(self._tokens_s), cache(self._input_s), cache(self._way)
+        self.row_bytes = payload_bytes(hidden(model, demand.batch, 1))
+        self.skips_last = last_layer_rows(model, demand, params) == "needed"
 
     def with_division(self, model: ModelSpec, division: Division) -> Plan[PositionsLayout]:
         return plan_with(self.name, self.cluster, model, self.demand, self.params, division)
@@ -129,32 +126,17 @@ class RowSearch(GroupSearch[PositionsLayout]):
         return self._dealt(group, bounds(self.rows, (1 / len(group),) * len(group)))
 
     def starts(self, group: Group) -> list[Shares]:
-        """Equal shares and such in proportion to speed; with trimmed keys also in the opposite order."""
+        """Equal shares, such in proportion to speed, and all rows on the fastest, from whom some may move;
+        with trimmed keys also in the opposite order.
+        """
         found = list[Shares]()
         for some in [group, group[::-1]] if self.params.causal_trim else [group]:
             speeds = [1 / self.work_s(rank, 0, self.rows, False) for rank in some]
-            for weights in ((1.0,) * len(some), speeds):
+            fastest = [float(speed == max(speeds)) for speed in speeds]
+            for weights in ((1.0,) * len(some), speeds, fastest):
                 ratios = [weight / sum(weights) for weight in weights]
                 found += self._dealt(some, bounds(self.rows, ratios))
         return list(dict.fromkeys(found))
-
-    def refined(self, group: Group) -> list[Shares]:
-        """The starts with rows moved from the slowest member as long as the estimate gets less."""
-        return [other for start in self.starts(group) for other in self._climbed(start)]
-
-    def _climbed(self, start: Shares) -> list[Shares]:
-        group, (rows, *given) = start
-
-        def estimate_s(sizes: tuple[int, ...]) -> float:
-            shares = Shares(group, (sizes, *given))
-            return self.estimate_s(shares) if self.fits(shares) else inf
-
-        def work_s(index: int, first: int, stop: int) -> float:
-            begin = first if self.params.causal_trim else 0
-            return self.work_s(group[index], begin, begin + stop - first, group[index] == decoder)
-
-        decoder = self.decoder(start)
-        return self._dealt(group, search(self.rows, bounds_of(rows), work_s, first=estimate_s))
 
     def _dealt(self, group: Group, ends: Sequence[int]) -> list[Shares]:
         """Rows with these bounds, and the KV cache for the member that is wanted to decode, or would end
@@ -209,22 +191,23 @@ class RowSearch(GroupSearch[PositionsLayout]):
         return model.num_layers * layer_bytes + ends_bytes + working_bytes(model, ops)
 
     def _estimate_s(self, shares: Shares) -> float:
-        """The slowest piece of each layer, the fullest link of each exchange, and the decoder's tokens."""
+        """The slowest piece of each layer, or half of what two members take who wait for each other in turns,
+        and the decoder's tokens.
+        """
         group, (rows, *_), decoder = *shares, self.decoder(shares)
-        pieces, more = self.pieces(shares), max(0, self.demand.new_tokens - 1)
-        layer_s = last_s = max(self.work_s(*piece) for piece in pieces)
-        if last_layer_rows(self.model, self.demand, self.params) == "needed":
-            with_rows = [piece for piece in pieces if piece[1] < piece[2]]
-            rank, _, stop, fills = with_rows[-1 if self.model.causal else 0]
-            last_s = max(
-                self.work_s(rank, stop - 1, stop, fills),
-                0.0 if decoder is None else self.work_s(decoder, stop, stop, True),
+        work_s = [self.work_s(*piece) for piece in self.pieces(shares)]
+        layer_s = last_s = max(work_s)
+        if len(group) > 1:
+            ways_s = self._ways_s(group, rows)
+            turns_s = (
+                work_s[i] + there_s + work_s[j] + ways_s.get((j, i), 0.0)
+                for (i, j), there_s in ways_s.items()
             )
-        input_s = max(map(self.input_s, group))
-        between_s = (self.model.num_layers - 1) * (layer_s + self._exchange_s(group, rows))
-        pass_s = input_s + between_s + last_s
+            layer_s = max(layer_s, max(turns_s) / 2)
+        further, layers = max(0, self.demand.new_tokens - 1), self.model.num_layers - 1
+        pass_s = max(map(self.input_s, group)) + layers * layer_s + (0.0 if self.skips_last else last_s)
         if self.recomputes:
-            return pass_s * (1 + more) * (self.demand.rows + more / 2) / self.rows
+            return pass_s * (1 + further) * (self.demand.rows + further / 2) / self.rows
         return pass_s + (0.0 if decoder is None else self.tokens_s(decoder))
 
     def _work_s(self, rank: int, start: int, stop: int, fills: bool) -> float:
@@ -238,33 +221,32 @@ class RowSearch(GroupSearch[PositionsLayout]):
 
     def _input_s(self, rank: int) -> float:
         """Seconds until the source's rows are there."""
-        x = hidden(self.model, self.demand.batch, self.rows)
-        return message_s(self.cluster, self.cluster.source_rank, rank, payload_bytes(x))
+        return message_s(self.cluster, self.cluster.source_rank, rank, self.rows * self.row_bytes)
 
-    def _exchange_s(self, group: Group, rows: Sequence[int]) -> float:
-        """Seconds in which each member hands its rows to those that need them."""
-        if len(group) == 1:
-            return 0.0
-        least_s, byte_s = self.ways(group)
-        row_bytes = payload_bytes(hidden(self.model, self.demand.batch, 1))
-        loads_s = byte_s @ framed_bytes(np.array(rows, dtype=float) * row_bytes)
-        return least_s + float(loads_s.max())
-
-    def _ways(self, group: Group) -> tuple[float, NDArray[np.float64]]:
-        """What a gather costs besides its bytes, and [links, members] seconds for each byte of a member."""
+    def _ways_s(self, group: Group, rows: Sequence[int]) -> dict[tuple[int, int], float]:
+        """Seconds in which each member's rows come to each other one that needs them, all at once."""
         members, gather = range(len(group)), self.params.gather
-        carried = {(i, j): [i] for i, j in permutations(members, 2) if gather != "causal" or i < j}
-        steps = 1
+        sizes = {(i, j): rows[i] for i, j in permutations(members, 2) if gather != "causal" or i < j}
         if gather == "ring":  # to the right go all rows but those that are there
-            steps = len(group) - 1
-            carried = {(i, j): [k for k in members if k != j] for i, j in pairwise([*members, 0])}
-        loads: dict[tuple[int, bool], NDArray[np.float64]] = {}
-        for (i, j), whose in carried.items():
-            for hop in self.cluster.path(group[i], group[j]):
-                load = loads.setdefault((hop.link, hop.forward), np.zeros(len(group)))
-                load[whose] += BITS_PER_BYTE / self.cluster.links[hop.link].rate(hop.forward)
-        least_s = max(fixed_s(self.cluster, group[i], group[j]) for i, j in carried)
-        return steps * least_s, np.array(list(loads.values()))
+            sizes = {(i, j): self.rows - rows[j] for i, j in pairwise([*members, 0])}
+        ways, loads_s = {pair: self.way(*(group[i] for i in pair)) for pair in sizes}, Counter[Hop]()
+        for pair, count in sizes.items():
+            for hop, byte_s in ways[pair][1]:
+                loads_s[hop] += byte_s * framed_bytes(count * self.row_bytes)
+        if gather == "ring":
+            steps_s = (len(group) - 1) * max(besides_s for besides_s, _ in ways.values())
+            return dict.fromkeys(permutations(members, 2), steps_s + max(loads_s.values()))
+        return {
+            pair: besides_s + max(loads_s[hop] for hop, _ in links)
+            for pair, (besides_s, links) in ways.items()
+        }
+
+    def _way(self, src: int, dst: int) -> tuple[float, list[tuple[Hop, float]]]:
+        """What a message costs besides its bytes, and the links with seconds for each byte."""
+        hops = self.cluster.path(src, dst)
+        return fixed_s(self.cluster, src, dst), [
+            (hop, transfer_s(1, self.cluster.links[hop.link].rate(hop.forward))) for hop in hops
+        ]
 
     def _tokens_s(self, rank: int) -> float:
         """Seconds of all further tokens, if this worker decodes."""
