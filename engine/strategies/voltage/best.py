@@ -98,7 +98,11 @@ class RowSearch(GroupSearch[PositionsLayout]):
         self.gives_cache = caches and not params.causal_trim
         self.rows = demand.cached_rows if recomputes else demand.rows
         self.work_s, self.need_bytes = cache(self._work_s), cache(self._need_bytes)
-        self.tokens_s, self.input_s, self.way = cache(self._tokens_s), cache(self._input_s), cache(self._way)
+        self.tokens_s, self.around_s, self.way = (
+            cache(self._tokens_s),
+            cache(self._around_s),
+            cache(self._way),
+        )
         self.row_bytes = payload_bytes(hidden(model, demand.batch, 1))
         self.skips_last = last_layer_rows(model, demand, params) == "needed"
 
@@ -126,14 +130,16 @@ class RowSearch(GroupSearch[PositionsLayout]):
         return self._dealt(group, bounds(self.rows, (1 / len(group),) * len(group)))
 
     def starts(self, group: Group) -> list[Shares]:
-        """Equal shares, such in proportion to speed, and all rows on the fastest, from whom some may move;
-        with trimmed keys also in the opposite order.
+        """Equal shares and such in proportion to speed; of two members also all rows on the faster one, from
+        whom some may move. With trimmed keys also in the opposite order.
         """
         found = list[Shares]()
         for some in [group, group[::-1]] if self.params.causal_trim else [group]:
             speeds = [1 / self.work_s(rank, 0, self.rows, False) for rank in some]
-            fastest = [float(speed == max(speeds)) for speed in speeds]
-            for weights in ((1.0,) * len(some), speeds, fastest):
+            ways = [[1.0] * len(some), speeds]
+            if len(some) == 2:
+                ways.append([float(speed == max(speeds)) for speed in speeds])
+            for weights in ways:
                 ratios = [weight / sum(weights) for weight in weights]
                 found += self._dealt(some, bounds(self.rows, ratios))
         return list(dict.fromkeys(found))
@@ -191,24 +197,46 @@ class RowSearch(GroupSearch[PositionsLayout]):
         return model.num_layers * layer_bytes + ends_bytes + working_bytes(model, ops)
 
     def _estimate_s(self, shares: Shares) -> float:
-        """The slowest piece of each layer, or half of what two members take who wait for each other in turns,
-        and the decoder's tokens.
-        """
+        """The layers, the ways from and to the source, and the decoder's tokens."""
         group, (rows, *_), decoder = *shares, self.decoder(shares)
-        work_s = [self.work_s(*piece) for piece in self.pieces(shares)]
-        layer_s = last_s = max(work_s)
-        if len(group) > 1:
-            ways_s = self._ways_s(group, rows)
-            turns_s = (
-                work_s[i] + there_s + work_s[j] + ways_s.get((j, i), 0.0)
-                for (i, j), there_s in ways_s.items()
-            )
-            layer_s = max(layer_s, max(turns_s) / 2)
-        further, layers = max(0, self.demand.new_tokens - 1), self.model.num_layers - 1
-        pass_s = max(map(self.input_s, group)) + layers * layer_s + (0.0 if self.skips_last else last_s)
+        pieces, further = self.pieces(shares), max(0, self.demand.new_tokens - 1)
+        work_s = [self.work_s(*piece) for piece in pieces]
+        last_s = max(work_s)
+        if self.skips_last:  # of one row, which takes little, and of the KV cache
+            last_s = 0.0 if decoder is None else self.work_s(decoder, self.rows, self.rows, True)
+        around_s = max(self.around_s(rank, stop > start) for rank, start, stop, _ in pieces)
+        pass_s = (self.model.num_layers - 1) * self._layer_s(group, rows, work_s) + last_s + around_s
         if self.recomputes:
             return pass_s * (1 + further) * (self.demand.rows + further / 2) / self.rows
         return pass_s + (0.0 if decoder is None else self.tokens_s(decoder))
+
+    def _layer_s(self, group: Group, rows: Sequence[int], work_s: Sequence[float]) -> float:
+        """Seconds of a layer: of its slowest piece, of its fullest link, or half of what two members take in
+        turns who wait for each other. Around a ring all wait for all.
+        """
+        members, gather = range(len(group)), self.params.gather
+        sizes = {
+            (i, j): rows[i] for i, j in permutations(members, 2) if rows[i] and (gather != "causal" or i < j)
+        }
+        if gather == "ring" and len(group) > 1:  # to the right go all rows but those that are there
+            sizes = {(i, j): self.rows - rows[j] for i, j in pairwise([*members, 0])}
+        ways, loads_s = {pair: self.way(*(group[i] for i in pair)) for pair in sizes}, Counter[Hop]()
+        for pair, count in sizes.items():
+            for hop, byte_s in ways[pair][1]:
+                loads_s[hop] += byte_s * framed_bytes(count * self.row_bytes)
+        if gather == "ring" and len(group) > 1:
+            steps_s = (len(group) - 1) * max(besides_s for besides_s, _ in ways.values())
+            return max(work_s) + steps_s + max(loads_s.values())
+        way_s = {
+            pair: besides_s + max(loads_s[hop] for hop, _ in links)
+            for pair, (besides_s, links) in ways.items()
+        }
+        turns_s = (
+            (work_s[i] + there_s + work_s[j] + way_s[j, i]) / 2
+            for (i, j), there_s in way_s.items()
+            if (j, i) in way_s
+        )
+        return max(*work_s, *loads_s.values(), *turns_s, 0.0)
 
     def _work_s(self, rank: int, start: int, stop: int, fills: bool) -> float:
         """Seconds of a piece of a layer."""
@@ -219,27 +247,11 @@ class RowSearch(GroupSearch[PositionsLayout]):
             return 0.0
         return op_s(self.cluster.devices[rank], self.model, self._sized(rank, start, stop, fills))
 
-    def _input_s(self, rank: int) -> float:
-        """Seconds until the source's rows are there."""
-        return message_s(self.cluster, self.cluster.source_rank, rank, self.rows * self.row_bytes)
-
-    def _ways_s(self, group: Group, rows: Sequence[int]) -> dict[tuple[int, int], float]:
-        """Seconds in which each member's rows come to each other one that needs them, all at once."""
-        members, gather = range(len(group)), self.params.gather
-        sizes = {(i, j): rows[i] for i, j in permutations(members, 2) if gather != "causal" or i < j}
-        if gather == "ring":  # to the right go all rows but those that are there
-            sizes = {(i, j): self.rows - rows[j] for i, j in pairwise([*members, 0])}
-        ways, loads_s = {pair: self.way(*(group[i] for i in pair)) for pair in sizes}, Counter[Hop]()
-        for pair, count in sizes.items():
-            for hop, byte_s in ways[pair][1]:
-                loads_s[hop] += byte_s * framed_bytes(count * self.row_bytes)
-        if gather == "ring":
-            steps_s = (len(group) - 1) * max(besides_s for besides_s, _ in ways.values())
-            return dict.fromkeys(permutations(members, 2), steps_s + max(loads_s.values()))
-        return {
-            pair: besides_s + max(loads_s[hop] for hop, _ in links)
-            for pair, (besides_s, links) in ways.items()
-        }
+    def _around_s(self, rank: int, returns: bool) -> float:
+        """Seconds of the rows' way from the source, and of the result's way back if this worker has one."""
+        source, back = self.cluster.source_rank, self.row_bytes * (1 if self.skips_last else self.rows)
+        there_s = message_s(self.cluster, source, rank, self.rows * self.row_bytes)
+        return there_s + (message_s(self.cluster, rank, source, back) if returns else 0.0)
 
     def _way(self, src: int, dst: int) -> tuple[float, list[tuple[Hop, float]]]:
         """What a message costs besides its bytes, and the links with seconds for each byte."""

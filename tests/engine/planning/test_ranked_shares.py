@@ -1,0 +1,52 @@
+"""Estimates rank the shares of which the judge plays some: on random clusters they agree with it."""
+
+from itertools import permutations
+
+import pytest
+
+from bench.strategies.plans import METHODS, draw
+from engine.domain.errors import EdgeLoomError
+from engine.planning.search import HOPELESS, TRIED, fastest_shares
+from engine.runs.predict import prepare
+from engine.strategies.planner import search
+from tests.support.parameter_cases import with_params
+
+RUNS, COMPARED = 8, 16
+CLOSE, AGREE = 1.02, 0.9
+APART = 1.2
+
+
+def searches(name, monkeypatch):
+    """Of some random runs the shares from which a search begins with their judged and estimated seconds, the
+    most promising first.
+    """
+    begun = []
+
+    def kept(starts, order, steps, estimate_s, seconds, fits, sure=()):
+        ranked = sorted(filter(fits, {*starts, *sure}), key=estimate_s)[:COMPARED]
+        if ranked:
+            begun.append([(seconds(shares), estimate_s(shares)) for shares in ranked])
+        return fastest_shares(starts, order, steps, estimate_s, seconds, fits, sure)
+
+    monkeypatch.setattr(search, "fastest_shares", kept)
+    index = METHODS.index(name)
+    while len(begun) < RUNS:
+        spec, index = with_params(draw(index)[0], planner="best"), index + len(METHODS)
+        try:
+            prepare(spec)
+        except EdgeLoomError:
+            continue
+    return begun
+
+
+@pytest.mark.parametrize("name", ["voltage", "megatron", "deepspeed", "galaxy"])
+def test_the_fastest_start_is_among_those_that_are_played_and_others_come_in_their_order(name, monkeypatch):
+    agree = number = 0
+    for starts in searches(name, monkeypatch):
+        best_s, estimated_s = min(starts)
+        assert min(starts[:TRIED])[0] <= CLOSE * best_s
+        assert estimated_s <= HOPELESS * best_s
+        for (first_s, first), (other_s, other) in permutations(starts, 2):
+            if other_s > APART * first_s:
+                agree, number = agree + (first < other), number + 1
+    assert agree >= AGREE * number
