@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from engine.domain.trace import Mark, Span
 from engine.reports.against_model import operation_of, times_at_own_speed
-from engine.runs.fidelity import LATENCY_LIMIT, MODEL_LIMIT, NEGLIGIBLE_FRAC, least_busy
+from engine.runs.fidelity import LATENCY_LIMIT
+from engine.runs.operations import MODEL_LIMIT, NEGLIGIBLE_FRAC, least_busy
 from engine.worlds.real.dilation import end_s, enough_dilation_for_latency
 
 WATCHED_FRAC, WATCHED_WALL_S = 0.1, 1.0

@@ -7,7 +7,7 @@ rows, and the one KV cache: who has it decodes.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise, permutations
@@ -215,16 +215,19 @@ class RowSearch(GroupSearch[PositionsLayout]):
         turns who wait for each other. Around a ring all wait for all.
         """
         members, gather = range(len(group)), self.params.gather
+        if len(group) == 1:
+            return work_s[0]
         sizes = {
             (i, j): rows[i] for i, j in permutations(members, 2) if rows[i] and (gather != "causal" or i < j)
         }
-        if gather == "ring" and len(group) > 1:  # to the right go all rows but those that are there
+        if gather == "ring":  # to the right go all rows but those that are there
             sizes = {(i, j): self.rows - rows[j] for i, j in pairwise([*members, 0])}
-        ways, loads_s = {pair: self.way(*(group[i] for i in pair)) for pair in sizes}, Counter[Hop]()
+        ways = {(i, j): self.way(group[i], group[j]) for i, j in sizes}
+        loads_s: defaultdict[Hop, float] = defaultdict(float)
         for pair, count in sizes.items():
             for hop, byte_s in ways[pair][1]:
                 loads_s[hop] += byte_s * framed_bytes(count * self.row_bytes)
-        if gather == "ring" and len(group) > 1:
+        if gather == "ring":
             steps_s = (len(group) - 1) * max(besides_s for besides_s, _ in ways.values())
             return max(work_s) + steps_s + max(loads_s.values())
         way_s = {
@@ -236,7 +239,7 @@ class RowSearch(GroupSearch[PositionsLayout]):
             for (i, j), there_s in way_s.items()
             if (j, i) in way_s
         )
-        return max(*work_s, *loads_s.values(), *turns_s, 0.0)
+        return max(*work_s, *loads_s.values(), *turns_s)
 
     def _work_s(self, rank: int, start: int, stop: int, fills: bool) -> float:
         """Seconds of a piece of a layer."""
