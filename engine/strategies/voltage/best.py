@@ -13,11 +13,10 @@ from functools import cache
 from itertools import pairwise, permutations
 from math import inf
 
-from engine.domain.cluster import ClusterSpec, Hop
+from engine.domain.cluster import ClusterSpec
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Plan
 from engine.domain.units import transfer_s
-from engine.ops.core import Block
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import payload_bytes
 from engine.planning.judge import Judge
@@ -38,7 +37,7 @@ from engine.strategies.shared.demand import (
 from engine.strategies.shared.ends import layer_slices
 from engine.strategies.shared.messages import fixed_s, message_s
 from engine.strategies.shared.pipeline import ends_placement
-from engine.strategies.shared.shares import bounds_of, op_s
+from engine.strategies.shared.shares import bounds_of, layer_s, op_s, prefill_layer_s
 from engine.strategies.voltage.layout import PositionsLayout
 from engine.strategies.voltage.plan import (
     Division,
@@ -212,7 +211,7 @@ class RowSearch(GroupSearch[PositionsLayout]):
 
     def _layer_s(self, group: Group, rows: Sequence[int], work_s: Sequence[float]) -> float:
         """Seconds of a layer: of its slowest piece, of its fullest link, or half of what two members take in
-        turns who wait for each other. Around a ring all wait for all.
+        turns who wait for each other. A ring has about as many bytes as a direct gather.
         """
         members, gather = range(len(group)), self.params.gather
         if len(group) == 1:
@@ -220,16 +219,11 @@ class RowSearch(GroupSearch[PositionsLayout]):
         sizes = {
             (i, j): rows[i] for i, j in permutations(members, 2) if rows[i] and (gather != "causal" or i < j)
         }
-        if gather == "ring":  # to the right go all rows but those that are there
-            sizes = {(i, j): self.rows - rows[j] for i, j in pairwise([*members, 0])}
         ways = {(i, j): self.way(group[i], group[j]) for i, j in sizes}
-        loads_s: defaultdict[Hop, float] = defaultdict(float)
+        loads_s: defaultdict[tuple[int, bool], float] = defaultdict(float)
         for pair, count in sizes.items():
             for hop, byte_s in ways[pair][1]:
                 loads_s[hop] += byte_s * framed_bytes(count * self.row_bytes)
-        if gather == "ring":
-            steps_s = (len(group) - 1) * max(besides_s for besides_s, _ in ways.values())
-            return max(work_s) + steps_s + max(loads_s.values())
         way_s = {
             pair: besides_s + max(loads_s[hop] for hop, _ in links)
             for pair, (besides_s, links) in ways.items()
@@ -256,17 +250,19 @@ class RowSearch(GroupSearch[PositionsLayout]):
         there_s = message_s(self.cluster, source, rank, self.rows * self.row_bytes)
         return there_s + (message_s(self.cluster, rank, source, back) if returns else 0.0)
 
-    def _way(self, src: int, dst: int) -> tuple[float, list[tuple[Hop, float]]]:
-        """What a message costs besides its bytes, and the links with seconds for each byte."""
-        hops = self.cluster.path(src, dst)
+    def _way(self, src: int, dst: int) -> tuple[float, list[tuple[tuple[int, bool], float]]]:
+        """What a message costs besides its bytes, and the links, each one way, with seconds for each byte."""
+        links = self.cluster.links
         return fixed_s(self.cluster, src, dst), [
-            (hop, transfer_s(1, self.cluster.links[hop.link].rate(hop.forward))) for hop in hops
+            ((hop.link, hop.forward), transfer_s(1, links[hop.link].rate(hop.forward)))
+            for hop in self.cluster.path(src, dst)
         ]
 
     def _tokens_s(self, rank: int) -> float:
         """Seconds of all further tokens, if this worker decodes."""
-        cluster, source, more = self.cluster, self.cluster.source_rank, max(0, self.demand.new_tokens - 1)
-        x = hidden(self.model, self.demand.batch, 1)
-        block = SizedOp(Block(0, "plan"), (x,), (self.demand.rows + self.demand.cached_rows) // 2)
-        ways_s = sum(message_s(cluster, *way, payload_bytes(x)) for way in ((source, rank), (rank, source)))
-        return more * (self.model.num_layers * op_s(cluster.devices[rank], self.model, block) + ways_s)
+        cluster, model, source = self.cluster, self.model, self.cluster.source_rank
+        ways_s = sum(message_s(cluster, *way, self.row_bytes) for way in ((source, rank), (rank, source)))
+        all_s, prompt_s = (
+            each(cluster.devices[rank], model, self.demand) for each in (layer_s, prefill_layer_s)
+        )
+        return model.num_layers * (all_s - prompt_s) + max(0, self.demand.new_tokens - 1) * ways_s
