@@ -79,7 +79,9 @@ from engine.strategies.shared.verify import (
     draft_rows,
     draft_tokens,
     drop_rows,
+    guess_tokens,
     verify,
+    verify_rows,
 )
 
 __all__ = [
@@ -123,6 +125,7 @@ __all__ = [
     "ends_placement",
     "finish",
     "finish_split",
+    "guess_tokens",
     "is_worth_a_table",
     "keep_logits",
     "kv_bytes_of",
@@ -143,6 +146,7 @@ __all__ = [
     "stages_placement",
     "tag",
     "verify",
+    "verify_rows",
     "wanted_rows",
     "with_kept_rows",
     "with_last_head",

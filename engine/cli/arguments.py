@@ -25,7 +25,7 @@ from engine.recorded.scenarios import each_file, read_scenario
 from engine.strategies.expert_parallel.report import ExpertsReport
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
-from engine.strategies.speculative import SpeculativeReport
+from engine.strategies.speculative.report import SpeculativeReport
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -165,9 +165,10 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     model = with_draft(model, draft, likely)
     params = with_plan_of_file(parse_assignments(args.params), cluster, model)
     chosen = named(args.strategy)
-    if draft is None and likely is not None and origin_of(chosen.name) is None:
+    if draft is None and likely is not None and not chosen.drafts and origin_of(chosen.name) is None:
         raise SpecError(
-            f"--likely-acceptance {args.likely_acceptance}: there is no draft model: add --draft-model."
+            f"--likely-acceptance {args.likely_acceptance}: {chosen.name} drafts no tokens, and there is no draft "
+            "model: add --draft-model, or choose a method that drafts (--strategy speculative)."
         )
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()

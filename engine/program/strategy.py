@@ -205,7 +205,9 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     splits_heads: ClassVar[bool] = False
     """Whether several devices share the attention heads of a layer."""
     drafts: ClassVar[bool] = False
-    """Whether it needs a second model, the draft of the run's own (`ModelSpec.draft`)."""
+    """Whether it drafts tokens, so that they come several at once. Unless its `supports` says otherwise, it
+    needs a second model for that, the draft of the run's own (`ModelSpec.draft`).
+    """
     needs_cache: ClassVar[str] = ""
     """Why no run of it goes without KV caches (`Workload.kv_cache`), in one sentence; empty: runs do."""
     batches_bursts: ClassVar[bool] = True

@@ -42,7 +42,7 @@ from engine.strategies.outside import (
 from engine.strategies.pipeline_offload.strategy import PipelineOffload
 from engine.strategies.planner.choice import PlannedParams
 from engine.strategies.single import Single
-from engine.strategies.speculative import Speculative
+from engine.strategies.speculative.strategy import Speculative
 from engine.strategies.tpi_llm.offload import TPILLMOffload
 from engine.strategies.tpi_llm.strategy import TPILLM
 from engine.strategies.voltage.strategy import Voltage

@@ -1,5 +1,5 @@
-"""Drafts of a second model in both worlds: the real one measures how many are accepted, and gives the
-tokens of `transformers`; told that, the simulated one does the same.
+"""Drafts of a second model, or of the first layers, in both worlds: the real one measures how many are
+accepted, and gives the tokens of `transformers`; told that, the simulated one does the same.
 """
 
 from collections import Counter
@@ -23,6 +23,8 @@ CASES = {
     "another family": ("tiny-llama", "tiny-qwen2", {}),
     "windows": ("tiny-gemma3", "tiny-gpt2", {"requests": 3, "pattern": "bursty"}),
     "experts": ("tiny-qwen3-moe", "tiny-qwen3-moe", {"temperature": 0.8}),
+    "first layers": ("tiny-llama", None, {"requests": 2, "pattern": "bursty"}),
+    "first layers, drawn": ("tiny-qwen3-moe", None, {"temperature": 0.8}),
     "queue": ("tiny-gpt2", "tiny-gpt2", {"requests": 3, "pattern": "poisson", "rate_per_s": 100.0}),
 }
 
@@ -31,8 +33,12 @@ def spec_of(name):
     model, draft, workload = CASES[name]
     return RunSpec(
         cluster=star([1e9, 4e10, 1e10]),
-        model=with_draft(catalogue.resolve(model)[0], first_layer(catalogue.resolve(draft)[0], name)),
+        model=with_draft(
+            catalogue.resolve(model)[0],
+            first_layer(catalogue.resolve(draft)[0], name) if draft else None,
+        ),
         strategy="speculative",
+        params={} if draft else {"draft_layers": 1},
         dilation="native",
         seed=7,
         workload=Workload(prompt_tokens=11, new_tokens=20, **workload),

@@ -18,7 +18,7 @@ from engine.reports.fold import fold
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import STRATEGIES, drafted
 from engine.strategies.registry import strategy as method_of
-from engine.strategies.speculative import SpeculativeParams
+from engine.strategies.speculative.strategy import SpeculativeParams
 from tests.support.few import few
 from tests.support.operations import operations
 from tests.support.spread import OWN, spread_params

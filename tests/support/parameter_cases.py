@@ -181,8 +181,8 @@ def deepspeed():
 
 
 def speculative():
-    """Two devices that can verify."""
-    yield spec_of("speculative", GPT2, star([1e9, 4e10, 2e10]), new_tokens=6)
+    """Two devices that can verify, and layers that can draft."""
+    yield spec_of("speculative", GPT2, star([1e9, 4e10, 2e10]), new_tokens=6, draft_layers=1)
 
 
 CRAFTED = {

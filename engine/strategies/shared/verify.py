@@ -1,4 +1,5 @@
-"""Draft tokens with a second model and verify several of them in one pass: parts of speculative decoding.
+"""Draft tokens, with a second model or a part of the run's own, and verify several of them in one pass: parts
+of speculative decoding.
 
 Leviathan et al., "Fast Inference from Transformers via Speculative Decoding" (ICML 2023), Algorithm 1. A run
 accepts a drafted token if it is the one that the model itself chooses: the most likely one, or the one that
@@ -8,7 +9,7 @@ section 2.3 of the paper only keeps the distribution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import takewhile
 from random import Random
 from typing import NamedTuple
@@ -86,31 +87,61 @@ async def draft_tokens(ctx: Ctx, steps: Sequence[Step], start: int, cache: str, 
     """Tokens [1, k] that the draft model guesses for `steps`, one after the other: those after the tokens
     `ids` [1, T], which it has not seen, from position `start` on.
     """
+    seen = start
+
+    async def see(ids: Tensor) -> Tensor:
+        nonlocal seen
+        x = await draft_rows(ctx, seen, cache, ids)
+        seen += shape_of(ids)[1]
+        return x
+
+    return await guess_tokens(ctx, steps, ids, see, OfDraft)
+
+
+async def guess_tokens(
+    ctx: Ctx,
+    steps: Sequence[Step],
+    ids: Tensor,
+    see: Callable[[Tensor], Awaitable[Tensor]],
+    part: Callable[[Op], Op] = lambda op: op,
+) -> Tensor:
+    """Tokens [1, k] that are guessed for `steps`, one after the other: those after the tokens `ids` [1, T].
+
+    `see` gives the hidden rows [1, T, D] of the next tokens [1, T], of which the output matrix makes a guess:
+    that of the run's model, or `part` of it, as `OfDraft`.
+    """
     guesses = []
     for step in steps:
-        x = await draft_rows(ctx, start, cache, ids)
-        start, rows = start + shape_of(ids)[1], shape_of(x)[1]
-        logits = await ctx.compute(OfDraft(Head()), narrow(x, 1, rows - 1, rows))
-        ids = reshape(await ctx.compute(OfDraft(choice_of([step])), logits), (1, 1))
+        x = await see(ids)
+        rows = shape_of(x)[1]
+        logits = await ctx.compute(part(Head()), narrow(x, 1, rows - 1, rows))
+        ids = reshape(await ctx.compute(part(choice_of([step])), logits), (1, 1))
         guesses.append(ids)
     return concat(guesses, 1)
 
 
 async def verify(ctx: Ctx, steps: Sequence[Step], ids: Tensor, name: str) -> Verified:
     """One pass of the whole model over `ids` [1, T + k], the last k of which are drafted for the first k of
-    `steps`. The output matrix is read once for the k + 1 rows that give tokens. `name` is that of the
-    decision. Afterwards the KV caches have all rows: those of refused tokens are to be dropped.
+    `steps`. `name` is that of the decision. Afterwards the KV caches have all rows: those of refused tokens
+    are to be dropped.
     """
-    first, model = steps[0], ctx.model
+    first, rows = steps[0], shape_of(ids)[1]
     x = await ctx.compute(Embed(first.start), ids)
-    x = await ctx.compute_layers(layers(0, model.num_layers, first.cache), x)
-    rows = shape_of(x)[1]
+    x = await ctx.compute_layers(layers(0, ctx.model.num_layers, first.cache), x)
+    return await verify_rows(ctx, steps, x, narrow(ids, 1, rows - len(steps) + 1, rows), name)
+
+
+async def verify_rows(ctx: Ctx, steps: Sequence[Step], x: Tensor, drafted: Tensor, name: str) -> Verified:
+    """`verify` the tokens `drafted` [1, k] for the first k of `steps` by the last layer's rows `x`
+    [1, T + k, D] of the tokens up to the last of them. The output matrix is read once for the k + 1 rows that
+    give tokens.
+    """
+    first, model, rows = steps[0], ctx.model, shape_of(x)[1]
     answers = reshape(narrow(x, 1, rows - len(steps), rows), (len(steps), 1, model.hidden_size))
     logits = await ctx.compute(Head(), answers)
     chosen = await ctx.compute(choice_of(steps), logits)
     accepted = 0
     if len(steps) > 1:
-        drafted = narrow(ids, 1, rows - len(steps) + 1, rows)
         decision = Acceptance(model.likely_acceptance, first.requests[0], first.index)
         accepted, _ = ctx.decide(name, decision, drafted, chosen)
     for row, step in enumerate(steps[: accepted + 1]):
@@ -118,11 +149,15 @@ async def verify(ctx: Ctx, steps: Sequence[Step], ids: Tensor, name: str) -> Ver
     return Verified(accepted, narrow(chosen, 0, 0, accepted + 1))
 
 
-async def drop_rows(ctx: Ctx, start: int, stop: int, cache: str, draft: bool = False) -> None:
-    """Remove the newest rows [start, stop) from the KV cache `cache` of each layer, or of each of the draft
-    model's.
+async def drop_rows(
+    ctx: Ctx, start: int, stop: int, cache: str, draft: bool = False, of: range | None = None
+) -> None:
+    """Remove the newest rows [start, stop) from the KV cache `cache` of the layers `of` the model, None: of
+    all, or of the `draft` model.
     """
+    if stop <= start:
+        return
     model = draft_of(ctx.model) if draft else ctx.model
-    for layer in range(model.num_layers if stop > start else 0):
+    for layer in range(model.num_layers) if of is None else of:
         op = DropRows(layer, start, stop, 1, cache)
         await ctx.compute(OfDraft(op) if draft else op)

@@ -9,7 +9,7 @@ from bench.fuzz.check import outputs_of
 from engine.domain.errors import PlanError, SpecError
 from engine.domain.model import with_draft
 from engine.domain.scenario import DropDevice, Scenario
-from engine.domain.trace import Mark
+from engine.domain.trace import Mark, Span
 from engine.domain.workload import Request, Workload
 from engine.models import catalogue
 from engine.models.inputs import text
@@ -17,7 +17,7 @@ from engine.models.inputs.text import check_draft_tokens
 from engine.reports.verify import emitted_in
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import drafted, strategy
-from engine.strategies.speculative import report_of
+from engine.strategies.speculative.report import report_of
 from engine.worlds.common.source import RealSource, SimulatedSource
 from tests.support.memory_world import MemoryDevice, run_in_memory
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, prompts, spec_of, star
@@ -35,6 +35,12 @@ def with_layers(model, layers):
 def spec_with(model, layers, cluster=SLOW_SOURCE, length=4, **more):
     spec = spec_of("speculative", model, cluster, new_tokens=TOKENS, draft_length=length, **more)
     return spec.model_copy(update={"model": with_layers(model, layers)})
+
+
+def spec_of_first(model, layers, cluster=SLOW_SOURCE, length=4, **more):
+    """`spec_with`, where the model's own first layers draft in place of a copy of them."""
+    more |= {"draft_length": length, "draft_layers": layers}
+    return spec_of("speculative", model, cluster, new_tokens=TOKENS, **more)
 
 
 def tokens_of(spec, requests=None):
@@ -57,6 +63,14 @@ def test_tokens_are_those_of_the_model_alone_whatever_the_draft(model, layers):
     for cluster, length, pattern in product((SLOW_SOURCE, ALONE), (1, 2, 7, 40), ("sporadic", "bursty")):
         spec = spec_with(model, layers, cluster, length, requests=2, pattern=pattern)
         tokens, _ = tokens_of(spec)
+        assert tokens == expected_of(model), (cluster.name, length, pattern)
+
+
+@pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.family)
+@pytest.mark.parametrize("layers", [1, 2])
+def test_tokens_are_those_of_the_model_alone_where_its_first_layers_draft(model, layers):
+    for cluster, (length, pattern) in product((SLOW_SOURCE, ALONE), ((2, "bursty"), (40, "sporadic"))):
+        tokens, _ = tokens_of(spec_of_first(model, layers, cluster, length, requests=2, pattern=pattern))
         assert tokens == expected_of(model), (cluster.name, length, pattern)
 
 
@@ -98,6 +112,32 @@ def test_the_draft_model_guesses_what_it_says_alone_after_the_same_text(cluster,
         assert source.texts[0][len(text) :] == guesses, (request, index)
 
 
+@pytest.mark.parametrize("cluster", [SLOW_SOURCE, ALONE], ids=["two", "one"])
+def test_first_layers_guess_what_a_draft_model_of_them_guesses(cluster, monkeypatch):
+    """Although their one cache is that of the verification, too, and loses the rows of refused tokens."""
+    for layers in (1, 2):
+        ours, copied = (
+            verifications_of(make(LLAMA, layers, cluster, length=3, requests=2), monkeypatch)
+            for make in (spec_of_first, spec_with)
+        )
+        assert ours == copied
+        assert len({right for *_, right in ours}) > 1
+
+
+def test_every_row_of_first_layers_is_computed_once_and_travels():
+    """On the source the first two layers, on the other device the third: no row of a layer on both."""
+    spec = spec_of_first(LLAMA, 2)
+    trace, _ = simulate(prepare(spec))
+    computed = {(item.device, item.layer) for item in trace if isinstance(item, Span) and item.layer >= 0}
+    assert computed == {("d0", 0), ("d0", 1), ("d1", 2)}
+    _, world = tokens_of(spec)
+    row_bytes = LLAMA.hidden_size * LLAMA.element_bytes
+    rows = [size / row_bytes for tag, size in world.sent[0, 1] if tag.startswith("hidden")]
+    drafted = [size / 8 for tag, size in world.sent[0, 1] if tag.startswith("drafted")]
+    assert rows[:2] == [11, 5]
+    assert [row - 1 for row in rows[1:] if row > 1] == drafted
+
+
 def test_only_tokens_travel():
     """8 bytes each, the draft and the newest token there; what was accepted and one more back."""
     _, world = tokens_of(spec_with(LLAMA, 3, length=4))
@@ -109,16 +149,18 @@ def test_only_tokens_travel():
 
 
 @pytest.mark.parametrize("at", range(6))
-def test_a_stop_token_within_an_accepted_draft_ends_the_answer(at):
-    spec = spec_with(LLAMA, 3)
+@pytest.mark.parametrize("spec", [spec_with(LLAMA, 3), spec_of_first(LLAMA, 2)], ids=["model", "layers"])
+def test_a_stop_token_within_an_accepted_draft_ends_the_answer(spec, at):
     wanted = expected_of(LLAMA)[0]
     end = wanted.index(wanted[at]) + 1
     request = Request(index=0, tokens=prompts(spec)[0].tokens, stop_tokens=(wanted[at],))
     assert tokens_of(spec, (request,))[0][0] == wanted[:end]
 
 
-@pytest.mark.parametrize("layers", [1, 3])
-def test_requests_of_a_service_get_the_same_tokens_in_blocks(layers, monkeypatch):
+@pytest.mark.parametrize(
+    "spec", [spec_with(LLAMA, 1), spec_with(LLAMA, 3), spec_of_first(LLAMA, 2)], ids=["1", "3", "first layers"]
+)
+def test_requests_of_a_service_get_the_same_tokens_in_blocks(spec, monkeypatch):
     monkeypatch.setattr(RealSource, "expect_no_more", SimulatedSource.expect_no_more)
     monkeypatch.setattr(RealSource, "close", SimulatedSource.close)
     rows = [
@@ -126,7 +168,6 @@ def test_requests_of_a_service_get_the_same_tokens_in_blocks(layers, monkeypatch
         for one in prompts(spec_of("single", LLAMA, ALONE, requests=2))
     ]
     served = {"pattern": "serve", "prompt_tokens": 11, "new_tokens": TOKENS, "requests": 2, "max_batch": 2}
-    spec = spec_with(LLAMA, layers)
     spec = spec.model_copy(update={"workload": Workload.parse(served | {"trace": rows}, "test")})
     assert emitted_in(spec, outputs_of(prepare(spec))) == list(expected_of(LLAMA).values())
 
@@ -167,9 +208,10 @@ def test_the_report_counts_what_was_compared():
     assert report_of([]) is None
 
 
+@pytest.mark.parametrize("make", [spec_with, spec_of_first])
 @pytest.mark.parametrize("lost", ["d1", "d2"])
-def test_after_a_failure_the_others_go_on_with_the_same_number_of_tokens(lost):
-    spec = spec_with(LLAMA, 1, requests=2)
+def test_after_a_failure_the_others_go_on_with_the_same_number_of_tokens(make, lost):
+    spec = make(LLAMA, 1, requests=2)
     half_s = predict(spec).latency_s
     scenario = Scenario(changes=(DropDevice(at_s=half_s, device=lost),))
     trace, outcome = simulate(prepare(spec.model_copy(update={"scenario": scenario})))
@@ -248,7 +290,10 @@ def test_a_draft_model_with_another_tokenizer_is_refused(monkeypatch):
 
 def test_without_what_it_needs_it_says_so():
     chosen = strategy("speculative")
-    assert "choose a draft model" in chosen.supports(ALONE, LLAMA)
+    with pytest.raises(PlanError, match="no draft model: choose one .--draft-model., or let its first layers"):
+        plan_of(spec_of("speculative", LLAMA, ALONE).model_copy(update={"model": LLAMA}))
+    with pytest.raises(PlanError, match="draft_layers is 3, and small-llama has 3 layers"):
+        plan_of(spec_of_first(LLAMA, 3))
     assert "computes no layers" in chosen.supports(star([1e10], terminal=True), drafted(chosen, LLAMA))
     assert chosen.supports(ALONE, drafted(chosen, BERT)) is not None
     assert chosen.supports(ALONE, catalogue.resolve("tiny-llava")[0]) is not None
@@ -258,7 +303,7 @@ def test_without_what_it_needs_it_says_so():
     with pytest.raises(PlanError, match="the draft model short has 20 positions"):
         plan_of(spec)
     with pytest.raises(SpecError, match="speculative verifies several rows of one sequence"):
-        prepare(spec_of("speculative", LLAMA, ALONE).model_copy(update={"workload": CONTINUOUS}))
+        prepare(spec_with(LLAMA, 1, ALONE).model_copy(update={"workload": CONTINUOUS}))
 
 
 CONTINUOUS = Workload(
