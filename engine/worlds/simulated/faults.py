@@ -251,7 +251,11 @@ class FaultInjector:
 
     def tell_all(self) -> None:
         """Let every device know of all failures that a first device knows of: a new plan is made."""
-        for rank in self.failed:
-            if rank in self.devices[rank].failed:
-                for device in self.devices:
-                    device.conditions.mark_failed(rank)
+        for rank in self.detected:
+            for device in self.devices:
+                device.conditions.mark_failed(rank)
+
+    @property
+    def detected(self) -> set[int]:
+        """The failed devices that a first device knows of: plans leave these out."""
+        return {rank for rank in self.failed if rank in self.devices[rank].failed}

@@ -151,7 +151,7 @@ class SimulatedWorld:
                 self.kernel.run(self._is_over, self._when_idle, should_stop, self._check_time)
                 return
             except (PeerFailed, DeviceJoined) as event:
-                failed = set(self.faults.failed)
+                failed = self.faults.detected
                 if recover is None or (isinstance(event, PeerFailed) and failed == planned_without):
                     raise
                 planned_without = failed
