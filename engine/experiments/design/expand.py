@@ -16,6 +16,7 @@ from engine.experiments.design.assemble import Assembler, Setting, other_times
 from engine.experiments.design.conditions import check_condition, holds
 from engine.experiments.design.paths import check_path, unit_of
 from engine.experiments.design.sources import Sources
+from engine.strategies.registry import strategy
 
 
 class Point(NamedTuple):
@@ -47,6 +48,7 @@ def expand(experiment: Experiment, sources: Sources) -> tuple[Point, ...]:
         raise SpecError(f"{experiment.name}: no point meets every condition in where: change one of them.")
     if all(point.spec is None for point in points):
         raise SpecError(f"{experiment.name}: no point can be run: {points[0].problem}")
+    _check_likely_acceptance(experiment, [point.spec for point in points if point.spec is not None])
     return tuple(points)
 
 
@@ -137,6 +139,21 @@ def check(experiment: Experiment) -> None:
                     f"points[{index}]: {factor.name} has no value {point[factor.name]!r}: it has {known}."
                 )
                 raise SpecError(f"{experiment.name}, {sentence}", [(f"points[{index}]", sentence)])
+
+
+def _check_likely_acceptance(experiment: Experiment, specs: Iterable[RunSpec]) -> None:
+    """Refuse a likely acceptance where nothing drafts: no method from outside, and no point with a draft model
+    or a method that drafts.
+    """
+    name = "likely_acceptance"
+    if name not in experiment.base and not any(name in paths_of(factor) for factor in experiment.factors):
+        return
+    if not any(spec.model.draft or spec.method or strategy(spec.strategy).drafts for spec in specs):
+        sentence = (
+            f"{name} is given, and no point drafts tokens: give a draft_model, or choose a method that drafts "
+            "(speculative)."
+        )
+        raise SpecError(f"{experiment.name}, {sentence}", [(f"base.{name}", sentence)])
 
 
 def paths_of(factor: Factor) -> tuple[str, ...]:

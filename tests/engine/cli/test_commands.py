@@ -298,7 +298,7 @@ def test_a_draft_model_and_the_acceptance_of_a_recorded_run_are_inputs(loom: Any
         return ("predict", "lab-3", "--model", "tiny-llama", "--strategy", "speculative", *sizes, *more)
 
     recorded, again = tmp_path / "recorded.json", tmp_path / "again.json"
-    refused(loom(*asked()), "speculative cannot run tiny-llama on lab-3: it drafts tokens with a")
+    refused(loom(*asked()), "tiny-llama has no draft model: choose one (--draft-model), or let its first layers")
     drafts = ("--draft-model", "tiny-qwen2")
     assert loom(*asked(*drafts, "--likely-acceptance", 0.4, "--json", recorded)).status == 0
     found = json.loads(recorded.read_text())
@@ -312,8 +312,11 @@ def test_a_draft_model_and_the_acceptance_of_a_recorded_run_are_inputs(loom: Any
     assert "drafted tokens" in shown.out
     refused(loom(*asked(*drafts, "--likely-acceptance", 1.5)), "likely_acceptance")
     refused(loom(*asked("--draft-model", "gpt2")), "the draft model gpt2 has 50257 tokens and tiny-llama")
-    for alone in (("--draft-weights", "random"), ("--likely-acceptance", 0.5)):
-        refused(loom(*asked(*alone)), f"{alone[0]} {alone[1]}: there is no draft model: add --draft-model")
+    refused(loom(*asked("--draft-weights", "random")), "random: there is no draft model: add --draft-model")
+    refused(loom(*PREDICT, "--likely-acceptance", 0.5), "drafts no tokens, and there is no draft model: add")
+    own = ("--set", "draft_layers=1", "--likely-acceptance", 0.5, "--json", again)
+    assert loom(*asked(*own)).status == 0
+    assert json.loads(again.read_text())["spec"]["model"]["likely_acceptance"] == 0.5
 
 
 def test_comparing_what_is_no_report_is_refused(loom: Any, tmp_path: Path) -> None:

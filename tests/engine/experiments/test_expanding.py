@@ -225,6 +225,7 @@ REFUSED = [
     ({"factors": [RATE, {**RATE, "name": "other"}]}, "the factors rate and other both set"),
     ({"factors": [RATE], "where": ["rates > 1"]}, "there is no factor rates: there are rate"),
     ({"factors": [RATE], "where": ["rate > 5e6"]}, "no point meets every condition"),
+    ({"base": BASE | {"likely_acceptance": 0.5}}, "likely_acceptance is given, and no point drafts tokens"),
     ({"factors": [STRATEGY], "base": {"cluster": "lab-3"}}, "no point can be run: model is missing"),
     ({"factors": [{"name": "n", "path": "cluster.num_devices", "values": [9]}]}, "has 3 devices, so not 9"),
 ]

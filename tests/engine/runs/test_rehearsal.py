@@ -193,6 +193,33 @@ def test_a_run_whose_first_token_or_operations_are_late_is_to_begin_again():
     assert watched(later(many[1:], 1.3)) is None, "too few to say so"
 
 
+def test_a_run_is_not_ended_for_what_its_data_decided():
+    """Experts were chosen evenly in the prediction, and in the run all of them on one device: as many
+    operations, others, and the first token comes later.
+    """
+
+    def played(**choices):
+        model = catalogue.resolve("tiny-qwen3-moe")[0].model_copy(update=choices)
+        workload = Workload(prompt_tokens=32, new_tokens=20)
+        spec = RunSpec(cluster=star([1e8] * 2), model=model, strategy="expert_parallel", workload=workload)
+        return simulate(prepare(spec))[0]
+
+    load = [0] * catalogue.resolve("tiny-qwen3-moe")[0].num_experts
+    expected, run = played(), played(expert_load=(1, 1, 1, *load[3:]))
+    firsts_s = [
+        next(item.facts["latency_s"] for item in one if isinstance(item, Mark) and "latency_s" in item.facts)
+        for one in (expected, run)
+    ]
+    assert firsts_s[1] > 1.1 * firsts_s[0]
+    watch, late = LatenessWatch(expected, 0.001), LatenessWatch(expected, 0.001)
+    for item in run:
+        watch.record(item)
+    for item in later(run, 1.3):
+        late.record(item)
+    assert watch.needed is None
+    assert late.needed is not None, "the same operations took longer"
+
+
 def test_a_run_is_not_ended_for_operations_that_are_a_negligible_part_of_it():
     operations = [item for item in EXPECTED if isinstance(item, Span) and item.kind == "compute"]
     late = later((operations * OPERATIONS)[:OPERATIONS], 1.3)

@@ -206,8 +206,24 @@ def test_the_source_plans_without_a_device_whose_end_only_a_nearer_peer_has_seen
     assert known == [(0.29, {B})]
 
 
-async def waits_for_peer(ctx):
-    await ctx.recv(B, "m")
+def test_a_device_that_fails_unseen_while_others_are_planned_for_another_failure_is_planned_for_when_seen():
+    """b is seen to have failed at 0.29, when c has failed, too, which is seen at 0.4."""
+    links = (*star(delay_s=0.02).links[:2], star(delay_s=0.1).links[2])
+    cluster = star().model_copy(update={"links": links})
+    changes = [DropDevice(at_s=0.25, device="b"), DropDevice(at_s=0.28, device="c")]
+    world, _ = world_of(cluster, changes)
+    known = []
+
+    def recover(event):
+        known.append((pytest.approx(world.now_s), set(world.devices[A].failed)))
+        return [] if C in world.devices[A].failed else [(A, waits_for_peer(world.devices[A], C))]
+
+    world.run([(A, waits_for_peer(world.devices[A]))], recover=recover)
+    assert known == [(0.29, {B}), (0.4, {B, C})]
+
+
+async def waits_for_peer(ctx, peer=B):
+    await ctx.recv(peer, "m")
 
 
 def test_a_message_that_was_on_its_way_arrives_before_the_end_of_its_sender_is_seen():
