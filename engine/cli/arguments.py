@@ -167,8 +167,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     chosen = named(args.strategy)
     if draft is None and likely is not None and not chosen.drafts and origin_of(chosen.name) is None:
         raise SpecError(
-            f"--likely-acceptance {args.likely_acceptance}: {chosen.name} drafts no tokens, and there is no draft "
-            "model: add --draft-model, or choose a method that drafts (--strategy speculative)."
+            f"--likely-acceptance {args.likely_acceptance}: {chosen.name} drafts no tokens, and there is no "
+            "draft model: add --draft-model, or choose a method that drafts (--strategy speculative)."
         )
     chosen.Params.parse(params, f"--set of strategy {args.strategy}")
     scenario = Scenario()

@@ -23,8 +23,8 @@ class LatenessWatch:
     """The beginning of one run at `dilation`, predicted as `expected` before any of its `changes_s`, the
     times at which something is to change.
 
-    The prediction does not know what data decide in the run. An operation is compared with the same one of it,
-    whatever was decided; the first token only if nothing is decided before it, such as who goes to which
+    The prediction does not know what data decide in the run. An operation is compared with the same one of
+    it, whatever was decided; the first token only if nothing is decided before it, such as who goes to which
     expert.
     """
 

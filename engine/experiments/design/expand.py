@@ -142,16 +142,16 @@ def check(experiment: Experiment) -> None:
 
 
 def _check_likely_acceptance(experiment: Experiment, specs: Iterable[RunSpec]) -> None:
-    """Refuse a likely acceptance where nothing drafts: no method from outside, and no point with a draft model
-    or a method that drafts.
+    """Refuse a likely acceptance where nothing drafts: no method from outside, and no point with a draft
+    model or a method that drafts.
     """
     name = "likely_acceptance"
     if name not in experiment.base and not any(name in paths_of(factor) for factor in experiment.factors):
         return
     if not any(spec.model.draft or spec.method or strategy(spec.strategy).drafts for spec in specs):
         sentence = (
-            f"{name} is given, and no point drafts tokens: give a draft_model, or choose a method that drafts "
-            "(speculative)."
+            f"{name} is given, and no point drafts tokens: give a draft_model, or choose a method that "
+            "drafts (speculative)."
         )
         raise SpecError(f"{experiment.name}, {sentence}", [(f"base.{name}", sentence)])
 

@@ -103,19 +103,23 @@ async def guess_tokens(
     steps: Sequence[Step],
     ids: Tensor,
     see: Callable[[Tensor], Awaitable[Tensor]],
-    part: Callable[[Op], Op] = lambda op: op,
+    part: Callable[[Op], Op] | None = None,
 ) -> Tensor:
     """Tokens [1, k] that are guessed for `steps`, one after the other: those after the tokens `ids` [1, T].
 
     `see` gives the hidden rows [1, T, D] of the next tokens [1, T], of which the output matrix makes a guess:
-    that of the run's model, or `part` of it, as `OfDraft`.
+    that of the run's model, or as `part` makes its operations, like `OfDraft`.
     """
+
+    def of_part(op: Op) -> Op:
+        return op if part is None else part(op)
+
     guesses = []
     for step in steps:
         x = await see(ids)
         rows = shape_of(x)[1]
-        logits = await ctx.compute(part(Head()), narrow(x, 1, rows - 1, rows))
-        ids = reshape(await ctx.compute(part(choice_of([step])), logits), (1, 1))
+        logits = await ctx.compute(of_part(Head()), narrow(x, 1, rows - 1, rows))
+        ids = reshape(await ctx.compute(of_part(choice_of([step])), logits), (1, 1))
         guesses.append(ids)
     return concat(guesses, 1)
 

@@ -159,19 +159,19 @@ class Speculative(Overlapping[SpeculativeParams, SpeculativeLayout]):
 
 
 def _check_draft(model: ModelSpec, demand: Demand, draft_layers: int) -> None:
-    """Raises `PlanError` unless there is what drafts, and it has the positions."""
+    """Check that something drafts and has the positions. Raises `PlanError`."""
     if draft_layers >= model.num_layers:
         raise PlanError(
-            f"speculative: draft_layers is {draft_layers}, and {model.name} has {model.num_layers} layers, one "
-            "of which must be left to verify: choose fewer."
+            f"speculative: draft_layers is {draft_layers}, and {model.name} has {model.num_layers} layers, "
+            "one of which must be left to verify: choose fewer."
         )
     if draft_layers:
         return
     draft = model.draft
     if draft is None:
         raise PlanError(
-            f"speculative: {model.name} has no draft model: choose one (--draft-model), or let its first layers "
-            "draft (--set draft_layers=N)."
+            f"speculative: {model.name} has no draft model: choose one (--draft-model), or let its first "
+            "layers draft (--set draft_layers=N)."
         )
     if draft.max_positions < demand.longest.cached_rows:
         raise PlanError(

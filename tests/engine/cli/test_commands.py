@@ -298,7 +298,9 @@ def test_a_draft_model_and_the_acceptance_of_a_recorded_run_are_inputs(loom: Any
         return ("predict", "lab-3", "--model", "tiny-llama", "--strategy", "speculative", *sizes, *more)
 
     recorded, again = tmp_path / "recorded.json", tmp_path / "again.json"
-    refused(loom(*asked()), "tiny-llama has no draft model: choose one (--draft-model), or let its first layers")
+    refused(
+        loom(*asked()), "tiny-llama has no draft model: choose one (--draft-model), or let its first layers"
+    )
     drafts = ("--draft-model", "tiny-qwen2")
     assert loom(*asked(*drafts, "--likely-acceptance", 0.4, "--json", recorded)).status == 0
     found = json.loads(recorded.read_text())

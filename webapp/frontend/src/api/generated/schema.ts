@@ -2697,6 +2697,7 @@ export interface components {
         };
         SpeculativeLayout: {
             draft_device: number;
+            draft_layers: number;
             draft_length: number;
             /** @constant */
             kind: "speculative";

@@ -15,7 +15,7 @@ import {
 } from '@/format/quantities';
 import { metricText } from '@/format/metrics';
 import { capital } from '@/format/words';
-import { type Draft, FIRST_DRAFT, toRequest } from '@/run/request/draft';
+import { type Draft, drafts, FIRST_DRAFT, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
 
@@ -341,7 +341,8 @@ export function baseOf(
     model: run.model,
     weights,
     weight_bits,
-    ...(draft_model && { draft_model, likely_acceptance }),
+    ...(draft_model && { draft_model }),
+    ...(drafts(run) && { likely_acceptance }),
     workload,
     scenario,
     dilation,

@@ -1,6 +1,6 @@
 import { Group, NumberInput, Select } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
-import { type Draft, draftsFor } from '@/run/request/draft';
+import { type Draft, drafts, draftsFor } from '@/run/request/draft';
 
 interface Props {
   models: readonly ModelRow[];
@@ -10,10 +10,11 @@ interface Props {
   onDraft: (change: Pick<Draft, 'draftModel'> | Pick<Draft, 'likelyAcceptance'>) => void;
 }
 
-/** Chooses a second model, which drafts tokens in strategies that draft; nothing where none has its tokens. */
+/** Chooses a second model, which drafts tokens in strategies that draft, and how often a guess is right; nothing
+ *  where none has its tokens and its own layers do not draft. */
 export function DraftPicker({ models, model, draft, error, onDraft }: Props) {
   const able = draftsFor(models, model);
-  if (able.length === 0 && draft.draftModel === null) return null;
+  if (able.length === 0 && !drafts(draft)) return null;
   return (
     <Group align="flex-start" mt="xs">
       <Select
@@ -30,11 +31,11 @@ export function DraftPicker({ models, model, draft, error, onDraft }: Props) {
         onChange={(draftModel) => onDraft({ draftModel })}
         data-testid="draft-model"
       />
-      {draft.draftModel !== null && (
+      {drafts(draft) && (
         <NumberInput
           w={260}
           label="Likely acceptance"
-          description="The share of tokens that it guesses, for predictions; reports measure it."
+          description="The share of tokens that what drafts guesses, for predictions; reports measure it."
           min={0}
           max={1}
           step={0.05}

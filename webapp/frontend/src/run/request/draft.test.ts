@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ModelRow, RunRequest, Workload } from '@/api/types';
 import {
   type Arrivals,
+  drafts,
   draftsFor,
   FIRST_ARRIVALS,
   FIRST_DRAFT,
@@ -63,6 +64,14 @@ describe('a draft of a run', () => {
     const request = toRequest({ ...draft, draftModel: 'small', likelyAcceptance: 0.5 }, model);
     expect(request).toMatchObject({ draft_model: 'small', likely_acceptance: 0.5 });
     expect(fromRequest(request)).toMatchObject({ draftModel: 'small', likelyAcceptance: 0.5 });
+  });
+
+  it('drafts with a second model, or with first layers where the chosen strategy has some', () => {
+    const params = { speculative: { draft_layers: 2 } };
+    expect(drafts({ ...draft, draftModel: 'small' })).toBe(true);
+    expect(drafts({ ...draft, strategy: 'speculative' })).toBe(false);
+    expect(drafts({ ...draft, params, strategy: 'speculative' })).toBe(true);
+    expect(drafts({ ...draft, params, strategy: 'single' })).toBe(false);
   });
 
   it('lets smaller models draft that generate the same tokens', () => {

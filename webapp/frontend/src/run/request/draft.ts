@@ -138,6 +138,11 @@ export interface Draft {
   tags: readonly string[];
 }
 
+/** Whether a second model drafts tokens, or first layers of the model do. */
+export function drafts({ draftModel, strategy, params }: Draft): boolean {
+  return draftModel !== null || Number(params[strategy]?.draft_layers ?? 0) > 0;
+}
+
 export const FIRST_DRAFT: Draft = {
   clusterId: null,
   frozen: null,
