@@ -1,13 +1,12 @@
-"""Axes of drawn figures: titles with the unit, ticks without it, scales, and ticks at tested values."""
+"""Axes of printed figures: scales, which ticks have room, and labels in lines."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from engine.domain.numbers_as_text import unit_and_factor
 from engine.experiments.presentation.figure_values import Axis, FigureData, Panel
 
 if TYPE_CHECKING:
@@ -26,43 +25,16 @@ EM = 0.58
 """Mean width of a letter of DejaVu Sans, of the size of the font; rather too much."""
 
 
-class Unit(NamedTuple):
-    """The multiple of an axis' unit that all of its numbers are in: ("Mbit/s", 1e6)."""
-
-    name: str
-    factor: float
-
-    def number(self, value: float) -> str:
-        text = f"{value / self.factor:.6g}"
-        return f"{value / self.factor:,.0f}".replace(",", " ") if "e+" in text or len(text) > 5 else text
-
-
-def unit_of(axis: Axis, values: Iterable[float | None]) -> Unit:
-    return Unit(*unit_and_factor(axis.unit, values))
-
-
-def unit_of_x(figure: FigureData) -> Unit:
-    spots = (spot for panel in figure.panels for line in panel.lines for spot in line.spots)
-    return unit_of(figure.x, [float(spot.x) for spot in spots if not isinstance(spot.x, str)])
-
-
-def unit_of_y(figure: FigureData) -> Unit:
-    """The unit of the y axis that suits the values shown, also those that are left out of means."""
-    spots = [spot for panel in figure.panels for line in panel.lines for spot in line.spots]
-    known = [spot.y for spot in spots]
-    return unit_of(figure.y, [*known, *(one.value for spot in spots for one in spot.left_out)])
-
-
 def scale_x(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
     if figure.x.categories is not None:
         label_categories(axes, figure.x.categories, inches)
         return
-    set_scale(axes, "x", figure.x, unit_of_x(figure))
-    values = sorted(
-        {float(spot.x) for line in panel.lines for spot in line.spots if not isinstance(spot.x, str)}
-    )
-    if figure.kind == "lines" and values:
-        axes.set_xticks(labelled(values, figure.x.log))
+    set_scale(axes, "x", figure.x)
+    here = {spot.x for line in panel.drawn for spot in line.spots}
+    ticks = [tick for tick in figure.x.ticks or () if tick.value in here]
+    if ticks:
+        kept = labelled([tick.value for tick in ticks], figure.x.log)
+        axes.set_xticks(kept, [tick.text for tick in ticks if tick.value in kept])
         axes.set_xticks([], minor=True)
 
 
@@ -96,34 +68,29 @@ def labelled(values: Sequence[float], is_log: bool) -> list[float]:
     return [values[index] for index in dict.fromkeys((*kept, len(values) - 1))]
 
 
-def set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis, unit: Unit) -> None:
+def set_scale(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     if axis.log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-    format_ticks(axes.xaxis if which == "x" else axes.yaxis, axis, unit)
+    format_ticks(axes.xaxis if which == "x" else axes.yaxis, axis)
 
 
-def format_ticks(drawn: Any, axis: Axis, unit: Unit) -> None:
+def format_ticks(drawn: Any, axis: Axis) -> None:
     """Format ticks as numbers without the unit, which is in the title."""
     from matplotlib.ticker import FuncFormatter
 
-    drawn.set_major_formatter(FuncFormatter(lambda value, _: unit.number(value)))
+    drawn.set_major_formatter(FuncFormatter(lambda value, _: axis.text(value)))
     if axis.log:
-        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(drawn, value, unit)))
+        drawn.set_minor_formatter(FuncFormatter(lambda value, _: _between_decades(drawn, value, axis)))
 
 
-def _between_decades(drawn: Any, value: float, unit: Unit) -> str:
+def _between_decades(drawn: Any, value: float, axis: Axis) -> str:
     """Label 2 and 5 of a decade, too, where an axis of less than two decades has one or two others; on less
     than half a decade every one.
     """
     low, high = sorted(drawn.get_view_interval())
     is_short = low > 0 and high < 100 * low
     digit = round(value / 10 ** math.floor(math.log10(value) + 1e-9))
-    return unit.number(value) if is_short and (digit in (2, 5) or high < 3 * low) else ""
-
-
-def axis_title(axis: Axis, unit: Unit) -> str:
-    """The title of an axis, with its unit unless categories carry it."""
-    return f"{axis.title} ({unit.name})" if unit.name and axis.categories is None else axis.title
+    return axis.text(value) if is_short and (digit in (2, 5) or high < 3 * low) else ""
 
 
 def letters_in(inches: float, points: float) -> int:

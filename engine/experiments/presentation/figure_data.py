@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from engine.domain.errors import SpecError
 from engine.domain.experiment import Experiment
 from engine.domain.presented import Figure
 from engine.domain.quantity import Quantity
 from engine.experiments.presentation.figure_lines import has_numbers, label_in, own_lines, published_lines
-from engine.experiments.presentation.figure_values import Axis, FigureData, Panel
+from engine.experiments.presentation.figure_values import Axis, FigureData, Panel, axis_of, legend_of
 from engine.experiments.results.break_even import Crossing, crossings
 from engine.experiments.results.cells import Cell, cells, known_axis, label_of, place_of
 from engine.experiments.results.metrics import metric
@@ -33,35 +33,39 @@ def figure_data(experiment: Experiment, figure: Figure, rows: Sequence[Row]) -> 
     facets = _levels(experiment, figure.facet, found) if figure.facet else [""]
     series = _levels(experiment, figure.series, found) if figure.series else [title_of_quantity(figure)]
     standing_for = _standing_for(experiment, figure, found)
+    names = _names(figure, series, standing_for)
     panels = []
     for facet in facets[:MAX_PANELS]:
         panel_cells = [cell for cell in found if label_in(experiment, figure.facet, cell) == facet]
         lines = [
-            *own_lines(experiment, figure, panel_cells, series, xs, standing_for),
-            *published_lines(experiment, figure, panel_cells, series),
+            *own_lines(experiment, figure, panel_cells, series, xs, names, standing_for),
+            *published_lines(experiment, figure, panel_cells, series, names),
         ]
         panels.append(
             Panel(
                 label=facet, lines=tuple(lines), crossings=_crossings(experiment, figure, rows, panel_cells)
             )
         )
+    spots = [spot for panel in panels for line in panel.drawn for spot in line.spots]
     return FigureData(
         name=figure.name,
         title=figure.title or figure.name.replace("-", " "),
         heading=figure.title or experiment.title or figure.name.replace("-", " "),
         kind=figure.kind,
         caption=figure.caption,
-        x=_x_axis(experiment, figure, found),
-        y=Axis(
-            name=figure.metric,
-            title=title_of_quantity(figure),
-            unit=unit_of_quantity(figure),
+        x=_x_axis(experiment, figure, found, [spot.x for spot in spots if not isinstance(spot.x, str)]),
+        y=axis_of(
+            figure.metric,
+            title_of_quantity(figure),
+            unit_of_quantity(figure),
+            [*(spot.y for spot in spots), *(one.value for spot in spots for one in spot.left_out)],
             log=figure.log_y,
         ),
         better=better_of(figure),
         series_title=experiment.title_of(figure.series) if figure.series else "",
         series=tuple(series),
         panels=tuple(panels),
+        legend=legend_of(series, panels),
     )
 
 
@@ -73,6 +77,16 @@ def _standing_for(experiment: Experiment, figure: Figure, found: Sequence[Cell])
         label: group.labels[0]
         for group in same_levels(experiment, found, figure.series)
         for label in group.labels[1:]
+    }
+
+
+def _names(figure: Figure, series: Sequence[str], standing_for: Mapping[str, str]) -> dict[str, str]:
+    """Label → the labels of all levels that its line is drawn for, its own first."""
+    if figure.kind == "heatmap":
+        return {label: label for label in series}
+    return {
+        label: ", ".join((label, *(other for other in series if standing_for.get(other) == label)))
+        for label in series
     }
 
 
@@ -139,18 +153,20 @@ def _crossings(
     return tuple(in_panel[:MAX_CROSSINGS])
 
 
-def _x_axis(experiment: Experiment, figure: Figure, found: Sequence[Cell]) -> Axis:
+def _x_axis(experiment: Experiment, figure: Figure, found: Sequence[Cell], values: Sequence[float]) -> Axis:
     if figure.kind == "scatter":
         of = metric(figure.x)
-        return Axis(name=of.name, title=of.title, unit=of.unit, log=figure.log_x)
+        return axis_of(of.name, of.title, of.unit, values, log=figure.log_x)
     factor = experiment.factor(figure.x)
     categories = None if has_numbers(experiment, figure) else tuple(_levels(experiment, figure.x, found))
-    return Axis(
-        name=figure.x,
-        title=experiment.title_of(figure.x),
-        unit=factor.unit if factor else "",
+    return axis_of(
+        figure.x,
+        experiment.title_of(figure.x),
+        factor.unit if factor else "",
+        values,
         log=figure.log_x and categories is None,
         categories=categories,
+        tested=categories is None,
     )
 
 

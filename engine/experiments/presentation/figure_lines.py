@@ -8,7 +8,7 @@ from engine.domain.experiment import Experiment
 from engine.domain.numbers_as_text import shown
 from engine.domain.presented import Figure, Published
 from engine.domain.quantity import Coordinate, Quantity
-from engine.experiments.presentation.figure_values import PUBLISHED, Line, Spot
+from engine.experiments.presentation.figure_values import PUBLISHED, Line, Spot, mark_of_source
 from engine.experiments.results.cells import Cell, chosen, label_of, place_of
 from engine.experiments.results.metrics import metric
 from engine.experiments.results.published import value_in_metric_unit
@@ -23,6 +23,7 @@ def own_lines(
     panel_cells: Sequence[Cell],
     series: Sequence[str],
     xs: dict[object, float],
+    names: Mapping[str, str],
     standing_for: Mapping[str, str],
 ) -> list[Line]:
     lines = []
@@ -40,9 +41,18 @@ def own_lines(
             if spots:
                 numbers = all(isinstance(spot.x, float) for spot in spots)
                 ordered = sorted(spots, key=lambda spot: spot.x) if numbers else spots
-                also = tuple(other for other in series if standing_for.get(other) == label)
                 same_as = standing_for.get(label, "")
-                lines.append(Line(label=label, world=world, spots=tuple(ordered), same_as=same_as, also=also))
+                lines.append(
+                    Line(
+                        label=label,
+                        world=world,
+                        mark=mark_of_source(world),
+                        spots=tuple(ordered),
+                        same_as=same_as,
+                        name=names[label],
+                        drawn=not same_as or figure.kind == "heatmap",
+                    )
+                )
     return lines
 
 
@@ -78,7 +88,11 @@ def _spot(experiment: Experiment, figure: Figure, cell: Cell, xs: dict[object, f
 
 
 def published_lines(
-    experiment: Experiment, figure: Figure, panel_cells: Sequence[Cell], series: Sequence[str]
+    experiment: Experiment,
+    figure: Figure,
+    panel_cells: Sequence[Cell],
+    series: Sequence[str],
+    names: Mapping[str, str],
 ) -> list[Line]:
     """A paper's values of the same quantity, at the places of our cells."""
     if not figure.published or figure.kind in ("heatmap", "scatter"):
@@ -94,7 +108,13 @@ def published_lines(
             if mark is not None:
                 lines.setdefault(label, {}).setdefault(mark.x_label, mark)
     return [
-        Line(label=label, world=PUBLISHED, spots=tuple(lines[label].values()))
+        Line(
+            label=label,
+            world=PUBLISHED,
+            mark=mark_of_source(PUBLISHED),
+            spots=tuple(lines[label].values()),
+            name=names[label],
+        )
         for label in series
         if label in lines
     ]

@@ -1,24 +1,51 @@
-"""The plain values of a figure: axes, panels, lines and marks."""
+"""The plain values of a figure: axes, panels, lines and marks, and the legend that names them.
+
+Everything that screen and print share is said here; where things lie is decided by who draws.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from engine.domain.numbers_as_text import unit_and_factor
 from engine.domain.quantity import Coordinates
 from engine.domain.values import Value
-from engine.domain.world import World
+from engine.domain.world import MEASURED, WORLDS, World
 from engine.experiments.results.break_even import Crossing
 from engine.experiments.results.cells import Repeat
 from engine.reports.intervals import Box
 
-PUBLISHED = "published"
+PUBLISHED: Literal["published"] = "published"
 Source = World | Literal["published"]
 """The origin of a line's values: a world, or a paper."""
+
+
+Mark = Literal["filled", "hollow", "dotted", "published"]
+"""How the marks of a source look: filled if measured, hollow and dashed if predicted, hollow and dotted if
+only the times are, and as a sign of its own if it is from a paper.
+"""
+
+
+def mark_of_source(source: Source) -> Mark:
+    if source == PUBLISHED:
+        return "published"
+    if source == "calculated":
+        return "dotted"
+    return "filled" if source in MEASURED else "hollow"
+
+
+class Tick(Value):
+    value: float
+    text: str
 
 
 class Axis(Value):
     """An axis with its title and unit. `categories` are the labels in order where the axis has names; None
     where it has numbers in `unit`.
+
+    Its numbers are written in `multiple`, which is so many (`factor`) of `unit` and stands in `heading`.
+    `ticks` are the tested values where the axis is one of a factor with numbers; else who draws chooses them.
     """
 
     name: str
@@ -26,6 +53,50 @@ class Axis(Value):
     unit: str
     log: bool = False
     categories: tuple[str, ...] | None = None
+    multiple: str
+    factor: float
+    heading: str
+    ticks: tuple[Tick, ...] | None = None
+
+    def text(self, value: float) -> str:
+        """A number of the axis as it is written, without the unit."""
+        return number_text(value / self.factor)
+
+
+def axis_of(
+    name: str,
+    title: str,
+    unit: str,
+    values: Iterable[float | None],
+    *,
+    log: bool = False,
+    categories: tuple[str, ...] | None = None,
+    tested: bool = False,
+) -> Axis:
+    """The axis of `values`, in the multiple of `unit` in which they are easy to read; `tested`: each of them
+    is a tick.
+    """
+    known = sorted({value for value in values if value is not None})
+    multiple, factor = unit_and_factor(unit, known)
+    heading = f"{title} ({multiple})" if multiple and categories is None else title
+    ticks = tuple(Tick(value=value, text=number_text(value / factor)) for value in known)
+    return Axis(
+        name=name,
+        title=title,
+        unit=unit,
+        log=log,
+        categories=categories,
+        multiple=multiple,
+        factor=factor,
+        heading=heading,
+        ticks=ticks if tested else None,
+    )
+
+
+def number_text(number: float) -> str:
+    """Six significant digits, and those of long numbers in groups of three: "12 345"."""
+    text = f"{number:.6g}"
+    return f"{number:,.0f}".replace(",", " ") if "e+" in text or len(text) > 5 else text
 
 
 class Spot(Value):
@@ -54,14 +125,17 @@ class Spot(Value):
 
 class Line(Value):
     """The spots of one level of the series from one source. `same_as` is the label of the line that it is one
-    computation with, which is drawn for both; `also` are the labels of those that this one stands for.
+    computation with; that one is `drawn` for both, under the `name` of all of them, but in a heat map, which
+    has all of its rows.
     """
 
     label: str
     world: Source
+    mark: Mark
     spots: tuple[Spot, ...]
     same_as: str = ""
-    also: tuple[str, ...] = ()
+    name: str
+    drawn: bool = True
 
 
 class Panel(Value):
@@ -70,6 +144,55 @@ class Panel(Value):
     label: str
     lines: tuple[Line, ...]
     crossings: tuple[Crossing, ...] = ()
+
+    @property
+    def drawn(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if line.drawn)
+
+
+class SeriesEntry(Value):
+    """What the legend says of the lines of one `label`: the `name` of all levels that they stand for. `place`
+    is that of the label in the series, which chooses colour and shape.
+    """
+
+    label: str
+    name: str
+    place: int
+
+
+class SourceEntry(Value):
+    source: Source
+    mark: Mark
+
+
+class Legend(Value):
+    """Levels of the series where there are several, in their order; and sources from the quickest to the
+    slowest and then papers, unless the series is of them. `left_out` is what a crossed mark is called, "" if
+    there are none.
+    """
+
+    series: tuple[SeriesEntry, ...]
+    sources: tuple[SourceEntry, ...]
+    left_out: str
+
+
+def legend_of(series: Sequence[str], panels: Iterable[Panel]) -> Legend:
+    lines = [line for panel in panels for line in panel.drawn]
+    names = {line.label: line.name for line in lines}
+    sources: list[Source] = [one for one in (*WORLDS, PUBLISHED) if any(line.world == one for line in lines)]
+    entries = [
+        SeriesEntry(label=label, name=names[label], place=place)
+        for place, label in enumerate(series)
+        if label in names
+    ]
+    has_left_out = any(spot.left_out for line in lines for spot in line.spots)
+    return Legend(
+        series=tuple(entries) if len(series) > 1 else (),
+        sources=()
+        if set(sources) <= set(names)
+        else tuple(SourceEntry(source=one, mark=mark_of_source(one)) for one in sources),
+        left_out="not valid, left out" if has_left_out else "",
+    )
 
 
 class FigureData(Value):
@@ -89,24 +212,4 @@ class FigureData(Value):
     series_title: str
     series: tuple[str, ...]
     panels: tuple[Panel, ...]
-
-    @property
-    def folded(self) -> FigureData:
-        """What is drawn: one line for those that are one computation, under all of their names. A heat map
-        has its rows as they are.
-        """
-        also = {line.label: line.also for panel in self.panels for line in panel.lines if line.also}
-        if not also or self.kind == "heatmap":
-            return self
-        names = {label: ", ".join((label, *also.get(label, ()))) for label in self.series}
-
-        def drawn(line: Line) -> Line:
-            return line.model_copy(update={"label": names.get(line.label, line.label)})
-
-        panels = tuple(
-            panel.model_copy(update={"lines": tuple(drawn(line) for line in panel.lines if not line.same_as)})
-            for panel in self.panels
-        )
-        return self.model_copy(
-            update={"series": tuple(names[label] for label in self.series), "panels": panels}
-        )
+    legend: Legend

@@ -9,12 +9,9 @@ from engine.domain.numbers_as_text import shown_in
 from engine.experiments.presentation.axes import (
     EM,
     TICK_POINTS,
-    axis_title,
     format_ticks,
     label_categories,
     letters_in,
-    unit_of_x,
-    unit_of_y,
     wrapped,
 )
 from engine.experiments.presentation.figure_values import FigureData, Panel
@@ -35,9 +32,8 @@ def fields_width(figure: FigureData, inches: float) -> float:
 
 def are_upright(figure: FigureData, inches: float) -> bool:
     """Whether values stand upright in their fields, since they have no room side by side."""
-    unit = unit_of_y(figure)
     spots = (spot for panel in figure.panels for line in panel.lines for spot in line.spots)
-    longest = max((len(shown_in(spot.y, unit.factor)) for spot in spots if spot.y is not None), default=1)
+    longest = max((len(shown_in(spot.y, figure.y.factor)) for spot in spots if spot.y is not None), default=1)
     slot = fields_width(figure, inches) / max(1, len(figure.x.categories or ()))
     return longest > slot * 72 / (EM * VALUE_POINTS)
 
@@ -50,7 +46,6 @@ def height_of_rows(figure: FigureData, inches: float) -> float:
 
 
 def draw_heat_map(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
-    unit = unit_of_y(figure)
     columns, lines = list(figure.x.categories or ()), list(figure.series)
     values = [[math.nan] * len(columns) for _ in lines]
     instead = {}
@@ -70,7 +65,7 @@ def draw_heat_map(axes: Axes, figure: FigureData, panel: Panel, inches: float) -
     rotation = 90 if are_upright(figure, inches) else 0
     for y, row in enumerate(values):
         for x, value in enumerate(row):
-            text = instead.get((y, x), "–") if math.isnan(value) else shown_in(value, unit.factor)
+            text = instead.get((y, x), "–") if math.isnan(value) else shown_in(value, figure.y.factor)
             is_dark = not math.isnan(value) and norm(value) < 0.6
             axes.text(
                 x,
@@ -84,14 +79,14 @@ def draw_heat_map(axes: Axes, figure: FigureData, panel: Panel, inches: float) -
             )
     label_categories(axes, columns, fields_width(figure, inches))
     axes.set_yticks(range(len(lines)), [wrapped(label, ROW_LETTERS) for label in lines])
-    axes.set_xlabel(wrapped(axis_title(figure.x, unit_of_x(figure)), letters_in(inches, 8)))
+    axes.set_xlabel(wrapped(figure.x.heading, letters_in(inches, 8)))
     axes.set_ylabel(figure.series_title)
     axes.grid(visible=False)
     axes.set_title(panel.label)
     if axes.figure is not None:
-        title = wrapped(axis_title(figure.y, unit), 28)
+        title = wrapped(figure.y.heading, 28)
         bar = axes.figure.colorbar(image, ax=axes, label=title)
-        format_ticks(bar.ax.yaxis, figure.y, unit)
+        format_ticks(bar.ax.yaxis, figure.y)
 
 
 def split_worlds(figure: FigureData) -> list[Panel]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from engine.domain.world import MEASURED
 from engine.experiments.presentation.axes import TICK_POINTS, letters_in, wrapped
-from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Panel
-from engine.experiments.presentation.looks import bar_of, crossed, mark_of
+from engine.experiments.presentation.figure_values import FigureData, Mark
+from engine.experiments.presentation.looks import DASHES, bar_of, crossed, mark_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Picture
@@ -21,12 +19,12 @@ NARROWEST = 16
 """Letters of a line below which a label gets fewer neighbours instead of more lines."""
 
 
-def draw_legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel]) -> None:
+def draw_legend(drawn: Picture, figure: FigureData) -> None:
     """A label that is wider than its column is broken into lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     width = drawn.get_figwidth()
-    entries = entries_of(figure, list(panels))
+    entries = entries_of(figure)
     canvas: Any = FigureCanvasAgg(drawn)
     renderer = canvas.get_renderer()
     longest = max((len(label) for _, label in entries), default=0)
@@ -46,40 +44,37 @@ def draw_legend(drawn: Picture, figure: FigureData, panels: Iterable[Panel]) -> 
         legend.remove()
 
 
-def entries_of(figure: FigureData, panels: list[Panel]) -> list[tuple[Any, str]]:
+def entries_of(figure: FigureData) -> list[tuple[Any, str]]:
     """The entries of a legend: shapes and colours are levels of the series; how a mark is filled is its
-    world.
+    source, where there are several.
     """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    lines = [line for panel in panels for line in panel.lines]
-    worlds = list(dict.fromkeys(line.world for line in lines))
-    labels = [label for label in figure.series if any(line.label == label for line in lines)]
-    first = next((world for world in (*MEASURED, *worlds) if world in worlds and world != PUBLISHED), "")
+    legend, is_bars = figure.legend, figure.kind == "bars"
+    marks = {line.mark for panel in figure.panels for line in panel.drawn}
+    kinds: tuple[Mark, ...] = ("filled", "hollow", "dotted")
+    usual: Mark = next((kind for kind in kinds if kind in marks), "hollow")
     found: list[tuple[Any, str]] = []
-    if len(figure.series) > 1:
-        for label in labels:
-            place = figure.series.index(label)
-            if figure.kind == "bars":
-                found.append((Patch(**bar_of(place, first)), label))
-            else:
-                look = mark_of(place, first) | ({"linestyle": "none"} if figure.kind == "scatter" else {})
-                found.append((Line2D([], [], **look), label))
-    if len(worlds) > 1 and not set(worlds) <= set(labels):
-        for world in worlds:
-            black = {"color": "black"} if figure.kind == "bars" else {}
-            face = "white" if world not in (*MEASURED, PUBLISHED) else "#888888"
-            if figure.kind == "bars" and world != PUBLISHED:
-                dashes: dict[str, Any] = {} if world in MEASURED else {"linestyle": "--"}
-                handle: Any = Patch(facecolor=face, edgecolor="black", **dashes)
-            else:
-                look = mark_of(0, world) | black | {"color": "black", "markerfacecolor": face}
-                handle = Line2D([], [], **look)
-            found.append((handle, world))
-    if any(spot.left_out for line in lines for spot in line.spots):
-        marks = tuple(Line2D([], [], **look) for look in crossed("black"))
-        found.append((marks, "not valid, left out"))
+    for series in legend.series:
+        if is_bars:
+            found.append((Patch(**bar_of(series.place, usual)), series.name))
+        else:
+            look = mark_of(series.place, usual)
+            look |= {"linestyle": "none"} if figure.kind == "scatter" else {}
+            found.append((Line2D([], [], **look), series.name))
+    for source in legend.sources if len(legend.sources) > 1 else ():
+        face = "#888888" if source.mark in ("filled", "published") else "white"
+        if is_bars and source.mark != "published":
+            look = {"linestyle": DASHES[source.mark]}
+            handle: Any = Patch(facecolor=face, edgecolor="black", **look)
+        else:
+            look = mark_of(0, source.mark) | {"color": "black", "markerfacecolor": face}
+            handle = Line2D([], [], **look)
+        found.append((handle, source.source))
+    if legend.left_out:
+        crosses = tuple(Line2D([], [], **look) for look in crossed("black"))
+        found.append((crosses, legend.left_out))
     return found
 
 

@@ -1,21 +1,21 @@
-"""How a series and a world look in print: colour, mark, dashes, hatching.
+"""How a series and a kind of mark look in print: colour, shape, dashes, hatching.
 
-A prediction is hollow and dashed, an emulation filled and solid, a published value a black diamond, a value
-that is not valid hollow and crossed. Colours are those of Okabe and Ito, Color Universal Design, 2008, which
-people with colour blindness can tell apart; marks and hatching differ, too, for paper without colours.
+What is hollow is dashed or dotted, what is filled is solid; a published value is a black diamond, a value
+that is not valid is hollow and crossed. Colours are those of Okabe and Ito, Color Universal Design, 2008,
+which people with colour blindness can tell apart; marks and hatching differ, too, for paper without colours.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from engine.domain.world import MEASURED
 from engine.experiments.presentation.axes import TICK_POINTS
-from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line
+from engine.experiments.presentation.figure_values import FigureData, Line, Mark
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D00")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "8", "H")
 HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "----", "++++", "||||", "oo")
+DASHES: dict[Mark, str] = {"filled": "-", "hollow": "--", "dotted": ":"}
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 8,
@@ -48,19 +48,16 @@ def place_of(figure: FigureData, line: Line) -> int:
     return figure.series.index(line.label) if line.label in figure.series else 0
 
 
-def mark_of(place: int, world: str) -> dict[str, Any]:
-    """The mark and colour of a series in one world, for lines and their legend; `place` is its place in the
-    figure.
-    """
+def mark_of(place: int, mark: Mark) -> dict[str, Any]:
+    """The shape and colour of a series, for lines and their legend; `place` is its place in the figure."""
     colour = COLOURS[place % len(COLOURS)]
-    if world == PUBLISHED:
+    if mark == "published":
         return {"color": "black", "marker": "D", "markerfacecolor": colour, "linestyle": "none"}
-    is_hollow = world not in MEASURED
     return {
         "color": colour,
         "marker": MARKERS[place % len(MARKERS)],
-        "markerfacecolor": "white" if is_hollow else colour,
-        "linestyle": "--" if is_hollow else "-",
+        "markerfacecolor": colour if mark == "filled" else "white",
+        "linestyle": DASHES[mark],
     }
 
 
@@ -73,9 +70,15 @@ def crossed(colour: str) -> list[dict[str, Any]]:
     ]
 
 
-def bar_of(place: int, world: str) -> dict[str, Any]:
+def bar_of(place: int, mark: Mark) -> dict[str, Any]:
     colour = COLOURS[place % len(COLOURS)]
     hatch = HATCHES[place % len(HATCHES)]
-    if world in MEASURED:
+    if mark == "filled":
         return {"facecolor": colour, "edgecolor": "black", "hatch": hatch, "linewidth": 0.6}
-    return {"facecolor": "white", "edgecolor": colour, "hatch": hatch, "linewidth": 1.0, "linestyle": "--"}
+    return {
+        "facecolor": "white",
+        "edgecolor": colour,
+        "hatch": hatch,
+        "linewidth": 1.0,
+        "linestyle": DASHES[mark],
+    }

@@ -14,16 +14,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from engine.domain.errors import SpecError
 from engine.experiments.presentation.axes import (
-    axis_title,
     label_categories,
     letters_in,
     scale_x,
     set_scale,
-    unit_of_x,
-    unit_of_y,
     wrapped,
 )
-from engine.experiments.presentation.figure_values import PUBLISHED, FigureData, Line, Panel, Spot
+from engine.experiments.presentation.figure_values import FigureData, Line, Panel, Spot
 from engine.experiments.presentation.heat_map import draw_heat_map, height_of_rows, split_worlds
 from engine.experiments.presentation.legend import draw_legend
 from engine.experiments.presentation.looks import COLOURS, STYLE, bar_of, crossed, mark_of, place_of
@@ -64,7 +61,6 @@ def picture(figure: FigureData, size: str = "") -> Picture:
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Picture
 
-    figure = figure.folded
     panels = split_worlds(figure) if figure.kind == "heatmap" else list(figure.panels)
     width = width_of(size, len(panels))
     columns = max(1, min(len(panels), int(width / LEAST_PANEL_INCHES)))
@@ -83,7 +79,7 @@ def picture(figure: FigureData, size: str = "") -> Picture:
             place.remove()
         drawn.suptitle(wrapped(figure.heading, letters_in(width, STYLE["figure.titlesize"])))
         if figure.kind != "heatmap":
-            draw_legend(drawn, figure, panels)
+            draw_legend(drawn, figure)
         _grow(drawn, places[: len(panels)], panel_height, lines)
     return drawn
 
@@ -131,23 +127,23 @@ def _draw(axes: Axes, figure: FigureData, panel: Panel, width: float, height: fl
     if figure.kind in ("bars", "boxes"):
         _draw_bars(axes, figure, panel, width)
     else:
-        for line in panel.lines:
+        for line in panel.drawn:
             _draw_line(axes, figure, line)
         scale_x(axes, figure, panel, width)
-    set_scale(axes, "y", figure.y, unit_of_y(figure))
+    set_scale(axes, "y", figure.y)
     points = STYLE["axes.labelsize"]
-    axes.set_ylabel(wrapped(axis_title(figure.y, unit_of_y(figure)), letters_in(height, points)))
-    axes.set_xlabel(wrapped(axis_title(figure.x, unit_of_x(figure)), letters_in(width, points)))
+    axes.set_ylabel(wrapped(figure.y.heading, letters_in(height, points)))
+    axes.set_xlabel(wrapped(figure.x.heading, letters_in(width, points)))
     if panel.label:
         axes.set_title(wrapped(panel.label, letters_in(width, points)))
 
 
 def _draw_line(axes: Axes, figure: FigureData, line: Line) -> None:
-    look = mark_of(place_of(figure, line), line.world)
+    look = mark_of(place_of(figure, line), line.mark)
     known = [spot for spot in line.spots if spot.y is not None]
     if figure.kind == "scatter":
         look |= {"linestyle": "none"}
-    if line.world == PUBLISHED:
+    if line.mark == "published":
         look |= {"zorder": 3}
     axes.errorbar(
         [_x(figure, spot) for spot in known],
@@ -171,7 +167,7 @@ def _draw_left_out(axes: Axes, figure: FigureData, line: Line, offset: float) ->
 def _draw_bars(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> None:
     """Draw groups of bars per category; a published value is a diamond on its bar."""
     categories = list(figure.x.categories or ())
-    bars = [line for line in panel.lines if line.world != PUBLISHED]
+    bars = [line for line in panel.drawn if line.mark != "published"]
     width = 0.8 / max(1, len(bars))
     offsets: dict[str, float] = {}
     for position, line in enumerate(bars):
@@ -179,8 +175,8 @@ def _draw_bars(axes: Axes, figure: FigureData, panel: Panel, inches: float) -> N
         offsets.setdefault(line.label, offset)
         _draw_bars_of(axes, figure, line, offset, width)
         _draw_left_out(axes, figure, line, offset)
-    for line in panel.lines:
-        if line.world == PUBLISHED:
+    for line in panel.drawn:
+        if line.mark == "published":
             xs = [_x(figure, spot) + offsets.get(line.label, 0.0) for spot in line.spots]
             axes.plot(xs, [spot.y or 0.0 for spot in line.spots], "D", color="black", zorder=3)
     label_categories(axes, categories, inches)
@@ -200,7 +196,7 @@ def _draw_bars_of(axes: Axes, figure: FigureData, line: Line, offset: float, wid
         yerr=_errors(known),
         capsize=2,
         error_kw={"elinewidth": 0.8},
-        **bar_of(place_of(figure, line), line.world),
+        **bar_of(place_of(figure, line), line.mark),
     )
     for spot in line.spots:
         if spot.y is None and not spot.left_out:

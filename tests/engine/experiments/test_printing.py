@@ -147,6 +147,7 @@ def test_series_differ_without_colours() -> None:
         (line.get_marker(), line.get_linestyle(), line.get_markerfacecolor() == "white") for line in lines
     }
     assert len(looks) == len(lines) == 16
+    assert {(dashes, is_hollow) for _, dashes, is_hollow in looks} == {("--", True), ("-", False)}
 
 
 def test_an_unknown_size_is_refused() -> None:

@@ -95,9 +95,11 @@ def test_one_line_is_drawn_for_one_computation_and_its_data_keeps_every_method()
         ("gpipe", "single"),
         ("voltage", ""),
     ]
-    (drawn,) = data.folded.panels
-    assert [line.label for line in drawn.lines] == ["single, gpipe", "voltage"]
-    assert data.folded.series.index("voltage") == data.series.index("voltage"), "its colour stays"
+    assert [line.name for line in panel.drawn] == ["single, gpipe", "voltage"]
+    entries = [(entry.name, entry.label, entry.place) for entry in data.legend.series]
+    assert entries == [("single, gpipe", "single", 0), ("voltage", "voltage", 2)], "its colour stays"
+    (heat,) = figure_data(EXPERIMENT, FIGURE.model_copy(update={"kind": "heatmap"}), measured()).panels
+    assert [line.name for line in heat.drawn] == ["single", "gpipe", "voltage"], "it has all of its rows"
     records = records_of_figure(data, Origin(experiment="t", digest="0" * 16, version=1, code=("x",)))
     read = list(csv.DictReader(io.StringIO(csv_text(records))))
     assert [one["same_as"] for one in read] == ["", "", "single", "single", "", ""]

@@ -69,6 +69,35 @@ def test_a_figure_has_a_line_per_level_and_world_and_published_marks_of_their_ow
     }
     assert (made.x.unit, made.x.log, made.x.categories, made.y.unit) == ("bit/s", True, None, "s")
     assert [crossing.above for crossing in panel.crossings] == ["Voltage"]
+    assert (made.x.heading, made.y.heading) == ("Rate of the links (Mbit/s)", "End-to-end latency (s)")
+    assert made.x.ticks is not None
+    assert [(tick.value, tick.text) for tick in made.x.ticks] == [(1e6, "1"), (1e7, "10"), (1e8, "100")]
+    assert [(entry.label, entry.place) for entry in made.legend.series] == [("single", 0), ("Voltage", 1)]
+    sources = [(entry.source, entry.mark) for entry in made.legend.sources]
+    assert sources == [("predicted", "hollow"), ("emulated", "filled"), ("published", "published")]
+
+
+def test_an_axis_is_written_in_the_multiple_of_its_smallest_value_those_left_out_of_means_included() -> None:
+    valid, left_out = rows_of("latency_s", {("single", 1e6): [2.0, 0.25]})
+    rows = [valid, left_out.model_copy(update={"metrics": {**left_out.metrics, "valid": 0.0}})]
+    made = figure_data(experiment_of(), Figure(name="f", x="rate", series="method"), rows)
+    assert (made.y.heading, made.y.text(0.25), made.y.text(12345.6)) == (
+        "End-to-end latency (ms)",
+        "250",
+        "12 345 600",
+    )
+    assert made.legend.left_out == "not valid, left out"
+
+
+def test_a_series_of_worlds_is_its_own_legend_and_one_level_needs_none() -> None:
+    values = {("single", 1e6, world): 1.0 for world in ("predicted", "calculated")}
+    experiment = experiment_of(worlds=["predicted", "calculated"])
+    rows = rows_of("latency_s", values)
+    worlds = figure_data(experiment, Figure(name="f", x="rate", series="world"), rows).legend
+    assert [entry.label for entry in worlds.series] == ["predicted", "calculated"] and worlds.sources == ()
+    one = figure_data(experiment, Figure(name="f", x="rate"), rows).legend
+    assert one.series == ()
+    assert [entry.mark for entry in one.sources] == ["hollow", "dotted"]
 
 
 def test_bars_have_categories_and_a_facet_makes_panels() -> None:

@@ -132,8 +132,12 @@ export interface components {
         };
         Axis: {
             categories: string[] | null;
+            factor: number;
+            heading: string;
             log: boolean;
+            multiple: string;
             name: string;
+            ticks: components["schemas"]["Tick"][] | null;
             title: string;
             unit: string;
         };
@@ -920,6 +924,7 @@ export interface components {
             caption: string;
             heading: string;
             kind: string;
+            legend: components["schemas"]["Legend"];
             name: string;
             panels: components["schemas"]["Panel"][];
             series: string[];
@@ -1215,6 +1220,11 @@ export interface components {
             kind: string;
             reason: string;
         };
+        Legend: {
+            left_out: string;
+            series: components["schemas"]["SeriesEntry"][];
+            sources: components["schemas"]["SourceEntry"][];
+        };
         Level: {
             label: string;
             set: {
@@ -1239,8 +1249,11 @@ export interface components {
             share_frac: number;
         };
         Line: {
-            also: string[];
+            drawn: boolean;
             label: string;
+            /** @enum {string} */
+            mark: "filled" | "hollow" | "dotted" | "published";
+            name: string;
             same_as: string;
             spots: components["schemas"]["Spot"][];
             world: ("predicted" | "calculated" | "emulated" | "native" | "nodes") | "published";
@@ -2496,6 +2509,11 @@ export interface components {
             attention: number[];
             ffn: number[];
         };
+        SeriesEntry: {
+            label: string;
+            name: string;
+            place: number;
+        };
         SessionOut: {
             csrf_token: string;
             program: string;
@@ -2676,6 +2694,11 @@ export interface components {
             factor: number;
             /** @constant */
             kind: "slow_device";
+        };
+        SourceEntry: {
+            /** @enum {string} */
+            mark: "filled" | "hollow" | "dotted" | "published";
+            source: ("predicted" | "calculated" | "emulated" | "native" | "nodes") | "published";
         };
         Span: {
             bytes: number;
@@ -2881,6 +2904,10 @@ export interface components {
             max_tokens: number;
             time_s: number;
             tokens: number;
+        };
+        Tick: {
+            text: string;
+            value: number;
         };
         TokenIn: {
             name: string;

@@ -49,8 +49,10 @@ export function Figure({
   const inner = { width: each - LEFT - RIGHT, height: height - TOP - BOTTOM };
   const formatY = (value: number) => metricText(value, data.y.unit);
   const x = xScale(data, inner.width);
-  const y = yScale(data, hidden, inner.height, formatY);
-  const empty = data.panels.every((panel) => panel.lines.every((line) => line.spots.length === 0));
+  const y = yScale(data, hidden, inner.height);
+  const empty = data.panels.every((panel) =>
+    panel.lines.every(({ drawn, spots }) => !drawn || spots.length === 0),
+  );
   const shape = {
     data,
     hidden,
@@ -114,7 +116,7 @@ interface TipProps {
 }
 
 function Tip({ placed, width, data, formatY }: TipProps) {
-  const { spot, label, source, place, cx, cy } = placed;
+  const { spot, label, source, mark, place, cx, cy } = placed;
   const right = cx + LEFT > width / 2;
   const top = (cy ?? 0) + TOP;
   return (
@@ -126,7 +128,7 @@ function Tip({ placed, width, data, formatY }: TipProps) {
     >
       <b>
         <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
-          <Marker source={source} place={place} color={seriesColor(place)} />
+          <Marker mark={mark} place={place} color={seriesColor(place)} />
         </svg>
         {label || data.y.title}
         <span style={{ fontWeight: 400 }}>{source}</span>

@@ -2,7 +2,7 @@ import { toggled } from '@/format/groups';
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { Crossed, Marker } from './Marker';
-import { type FigureData, type Hidden, namesOf, sourcesOf } from './model';
+import type { FigureData, Hidden } from './model';
 
 interface Props {
   data: FigureData;
@@ -12,30 +12,22 @@ interface Props {
 
 /** Buttons that show or hide a series, or all marks of one source. */
 export function FigureLegend({ data, hidden, onHidden }: Props) {
-  const present = new Set(data.panels.flatMap((panel) => panel.lines.map(({ label }) => label)));
-  const sources = sourcesOf(data);
-  const labels = data.series.filter((label) => label !== '' && present.has(label));
-  const hasLeftOut = data.panels.some(({ lines }) =>
-    lines.some(({ spots }) => spots.some(({ left_out }) => left_out.length > 0)),
-  );
+  const { series, sources, left_out: leftOut } = data.legend;
   return (
     <div className={classes.legend} data-testid="figure-legend">
-      {labels.map((label) => {
-        const place = data.series.indexOf(label);
-        return (
-          <Entry
-            key={label}
-            label={namesOf(data, label)}
-            testId={`legend-${label}`}
-            shown={!hidden.labels.has(label)}
-            onToggle={() => onHidden({ ...hidden, labels: toggled(hidden.labels, label) })}
-          >
-            <Marker source="emulated" place={place} color={seriesColor(place)} />
-          </Entry>
-        );
-      })}
-      {sources.length > 0 && labels.length > 0 && <span className={classes.divider} />}
-      {sources.map((source) => (
+      {series.map(({ label, name, place }) => (
+        <Entry
+          key={label}
+          label={name}
+          testId={`legend-${label}`}
+          shown={!hidden.labels.has(label)}
+          onToggle={() => onHidden({ ...hidden, labels: toggled(hidden.labels, label) })}
+        >
+          <Marker mark="filled" place={place} color={seriesColor(place)} />
+        </Entry>
+      ))}
+      {sources.length > 0 && series.length > 0 && <span className={classes.divider} />}
+      {sources.map(({ source, mark }) => (
         <Entry
           key={source}
           label={source}
@@ -43,15 +35,15 @@ export function FigureLegend({ data, hidden, onHidden }: Props) {
           shown={!hidden.sources.has(source)}
           onToggle={() => onHidden({ ...hidden, sources: toggled(hidden.sources, source) })}
         >
-          <Marker source={source} place={0} color="var(--loom-dim)" />
+          <Marker mark={mark} place={0} color="var(--loom-dim)" />
         </Entry>
       ))}
-      {hasLeftOut && (
+      {leftOut && (
         <span className={classes.entry}>
           <svg width={14} height={14} viewBox="-7 -7 14 14" aria-hidden>
             <Crossed color="var(--loom-dim)" />
           </svg>
-          not valid, left out
+          {leftOut}
         </span>
       )}
     </div>

@@ -2,35 +2,32 @@ import { MantineProvider } from '@mantine/core';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, it } from 'vitest';
 import { FigureLegend } from './FigureLegend';
-import { lineOf, figure, spotOf } from './fixtures';
-import { drawn, NOTHING_HIDDEN } from './model';
+import { figure, lineOf, spotOf } from './fixtures';
+import { placeSpots } from './geometry';
+import { NOTHING_HIDDEN } from './model';
+import { xScale, yScale } from './scales';
 
-const spots = [spotOf(1e7, 2)];
-const data = {
-  ...figure,
-  series: ['single', 'gpipe', 'voltage'],
-  panels: [
-    {
-      label: '',
-      crossings: [],
-      lines: [
-        { ...lineOf('single', 'predicted', spots), also: ['gpipe'] },
-        { ...lineOf('gpipe', 'predicted', spots), same_as: 'single' },
-        lineOf('voltage', 'predicted', spots),
-      ],
-    },
-  ],
-};
-
-it('draws methods that are one computation once, under all of their names, and leaves the rows of a heat map', () => {
-  const [panel] = drawn(data).panels;
-  expect(panel?.lines.map(({ label }) => label)).toEqual(['single', 'voltage']);
-  const legend = renderToStaticMarkup(
+const legend = (of: typeof figure.legend) =>
+  renderToStaticMarkup(
     <MantineProvider>
-      <FigureLegend data={drawn(data)} hidden={NOTHING_HIDDEN} onHidden={() => undefined} />
+      <FigureLegend data={{ ...figure, legend: of }} hidden={NOTHING_HIDDEN} onHidden={() => undefined} />
     </MantineProvider>,
   );
-  expect(legend).toContain('single, gpipe');
-  expect(legend).not.toContain('data-testid="legend-gpipe"');
-  expect(drawn({ ...data, kind: 'heatmap' }).panels[0]?.lines).toHaveLength(3);
+
+it('names in its legend what the server names, in its order', () => {
+  const series = [{ label: 'single', name: 'single, gpipe', place: 0 }];
+  const page = legend({ series, sources: [{ source: 'emulated', mark: 'filled' }], left_out: 'not valid' });
+  expect(page).toMatch(/data-testid="legend-single"[^]*single, gpipe[^]*legend-emulated[^]*not valid/);
+  expect(legend({ series: [], sources: [], left_out: '' })).not.toMatch(/<button|not-valid/);
+});
+
+it('places no mark of a line that another one stands for', () => {
+  const spots = [spotOf(1e7, 2)];
+  const lines = [
+    lineOf('single', 'predicted', spots),
+    { ...lineOf('gpipe', 'predicted', spots), same_as: 'single', drawn: false },
+  ];
+  const data = { ...figure, panels: [{ label: '', crossings: [], lines }] };
+  const frame = { x: xScale(data, 400), y: yScale(data, NOTHING_HIDDEN, 200) };
+  expect(placeSpots(data, 0, NOTHING_HIDDEN, frame).map(({ label }) => label)).toEqual(['single']);
 });

@@ -3,7 +3,7 @@ import { type ReactNode, useState } from 'react';
 import { Panel } from '@/components/Panel';
 import { Figure } from './Figure';
 import { FigureTable } from './FigureTable';
-import { drawn, type FigureData } from './model';
+import type { FigureData } from './model';
 
 interface Props {
   title: string;
@@ -99,7 +99,7 @@ export function FigurePanel({
         )}
         {data && shown === 'figure' && (
           <Figure
-            data={drawn(data)}
+            data={data}
             selected={selected}
             onSelect={onSelect}
             onHover={onHover}

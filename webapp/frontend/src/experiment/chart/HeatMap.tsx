@@ -1,4 +1,3 @@
-import { isMeasured } from '@/api/worlds';
 import { interpolateRgb } from 'd3-interpolate';
 import { scaleBand, scaleSequential, scaleSequentialLog } from 'd3-scale';
 import { Axes } from './Axes';
@@ -7,7 +6,7 @@ import type { Placed } from './geometry';
 import { shownLines } from './model';
 import type { PlotProps } from './Plot';
 import { visibleSpots } from './scales';
-import { axisTitle, spoken } from './texts';
+import { spoken } from './texts';
 
 type Props = Omit<PlotProps, 'yTitle' | 'showsRepeats'>;
 
@@ -28,13 +27,10 @@ export function HeatMap({
   formatY,
   left,
 }: Props) {
-  const shown = shownLines(data.panels[panel]!, data.series, hidden).filter(
-    ({ line }) => line.world !== 'published',
-  );
-  const texts = new Map(visibleSpots(data, hidden).map((spot) => [spot.x, spot.x_label]));
-  const xs = data.x.categories ?? [...texts.keys()].toSorted((a, b) => Number(a) - Number(b));
+  const shown = shownLines(data.panels[panel]!, data.series, hidden);
+  const xs = data.x.categories ?? [];
   const rows = [...new Set(shown.map(({ line }) => line.label))];
-  const column = scaleBand<number | string>().domain(xs).range([0, width]);
+  const column = scaleBand<string>().domain(xs).range([0, width]);
   const row = scaleBand<string>().domain(rows).range([0, height]);
   const values = visibleSpots(data, hidden).flatMap(({ y }) => (y === null ? [] : [y]));
   const bounds: [number, number] = [Math.min(...values), Math.max(...values)];
@@ -47,15 +43,16 @@ export function HeatMap({
   for (const { line, place } of shown) {
     for (const spot of line.spots) {
       const key = `${line.label}/${spot.x}`;
-      if (placed.has(key) && !isMeasured(line.world)) continue;
+      if (placed.has(key) && line.mark !== 'filled') continue;
       placed.set(key, {
         key,
         panel,
         label: line.label,
         source: line.world,
+        mark: line.mark,
         place,
         spot,
-        cx: (column(spot.x) ?? 0) + column.bandwidth() / 2,
+        cx: (column(String(spot.x)) ?? 0) + column.bandwidth() / 2,
         cy: (row(line.label) ?? 0) + row.bandwidth() / 2,
         box: null,
         low: null,
@@ -65,27 +62,16 @@ export function HeatMap({
       });
     }
   }
-  const ticksOf = (items: readonly (string | number)[], band: (item: string) => number) =>
-    items.map((item) => ({ at: band(String(item)), text: String(texts.get(item) ?? item) }));
+  const ticksOf = (items: readonly string[], band: typeof row) =>
+    items.map((text) => ({ at: (band(text) ?? 0) + band.bandwidth() / 2, text }));
   return (
     <g role="group" aria-label={`${data.y.title} by ${data.x.title} and series`}>
       <Axes
-        x={{
-          of: () => 0,
-          band: 0,
-          ticks: xs.map((x) => ({
-            at: (column(x) ?? 0) + column.bandwidth() / 2,
-            text: texts.get(x) ?? String(x),
-          })),
-        }}
-        y={{
-          of: () => 0,
-          floor: 0,
-          ticks: ticksOf(rows, (label) => (row(label) ?? 0) + row.bandwidth() / 2),
-        }}
+        x={{ of: () => 0, band: 0, ticks: ticksOf(xs, column) }}
+        y={{ of: () => 0, floor: 0, ticks: ticksOf(rows, row) }}
         width={width}
         height={height}
-        xTitle={axisTitle({ ...data.x, log: false })}
+        xTitle={data.x.heading}
         yTitle={null}
         left={left}
       />

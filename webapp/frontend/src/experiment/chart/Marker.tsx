@@ -1,5 +1,4 @@
-import { isMeasured } from '@/api/worlds';
-import type { Source } from './model';
+import type { Mark } from './model';
 
 /** Shapes by the place of a series, so that colour is not the only difference; radius about 4.5 px. */
 const SHAPES = [
@@ -29,7 +28,7 @@ export function Crossed({ color, x = 0, y = 0 }: { color: string; x?: number; y?
 }
 
 interface Props {
-  source: Source;
+  mark: Mark;
   /** Place of the series in the experiment. */
   place: number;
   color: string;
@@ -37,10 +36,10 @@ interface Props {
   y?: number;
 }
 
-/** The spot of one value: hollow if predicted, filled if emulated, a cross if published. */
-export function Marker({ source, place, color, x = 0, y = 0 }: Props) {
+/** The spot of one value: a shape that is filled or hollow, or the cross of a published one. */
+export function Marker({ mark, place, color, x = 0, y = 0 }: Props) {
   const at = `translate(${x.toFixed(1)} ${y.toFixed(1)})`;
-  if (source === 'published') {
+  if (mark === 'published') {
     return (
       <path d={CROSS} transform={at} stroke={color} strokeWidth={2.2} fill="none" strokeLinecap="round" />
     );
@@ -50,9 +49,9 @@ export function Marker({ source, place, color, x = 0, y = 0 }: Props) {
       d={SHAPES[place % SHAPES.length]}
       transform={at}
       stroke={color}
-      strokeWidth={isMeasured(source) ? 1 : 1.8}
-      strokeDasharray={source === 'calculated' ? '2 1.6' : undefined}
-      fill={isMeasured(source) ? color : 'var(--loom-surface)'}
+      strokeWidth={mark === 'filled' ? 1 : 1.8}
+      strokeDasharray={mark === 'dotted' ? '2 1.6' : undefined}
+      fill={mark === 'filled' ? color : 'var(--loom-surface)'}
     />
   );
 }

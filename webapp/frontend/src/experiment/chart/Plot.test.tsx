@@ -15,7 +15,7 @@ function drawn(selected: string[] = []): string {
       panel={0}
       hidden={NOTHING_HIDDEN}
       x={xScale(figure, 400)}
-      y={yScale(figure, NOTHING_HIDDEN, 200, format)}
+      y={yScale(figure, NOTHING_HIDDEN, 200)}
       width={400}
       height={200}
       showsRepeats={false}
@@ -55,8 +55,8 @@ describe('a plot', () => {
 
   it('says that an axis is logarithmic in its title alone', () => {
     const svg = drawn();
-    expect(svg.match(/\(log scale\)/g)).toHaveLength(1);
-    expect(svg).toContain('>Rate of all links (log scale)</text>');
+    expect(svg.match(/log scale/g)).toHaveLength(1);
+    expect(svg).toContain('>Rate of all links (Mbit/s), log scale</text>');
   });
 
   it('marks the selected points, and never a published value', () => {

@@ -167,14 +167,14 @@ function MarkOf({ one, banded, named, height, chosen, active }: MarkOfProps) {
       </>
     );
   }
-  const asBar = banded && one.source !== 'published';
+  const asBar = banded && one.mark !== 'published';
   return (
     <>
       {ring}
       {crossed}
-      {!asBar && <Marker source={one.source} place={one.place} color={color} x={one.cx} y={cy} />}
+      {!asBar && <Marker mark={one.mark} place={one.place} color={color} x={one.cx} y={cy} />}
       {asBar && named && one.width >= SHAPE_PX && (
-        <Marker source="predicted" place={one.place} color={color} x={one.cx} y={height - 9} />
+        <Marker mark="hollow" place={one.place} color={color} x={one.cx} y={height - 9} />
       )}
       {one.spot.stale && <circle className={classes.stale} cx={one.cx + 6} cy={cy - 6} r={2.4} />}
       {asBar ? (

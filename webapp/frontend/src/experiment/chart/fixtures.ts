@@ -21,14 +21,14 @@ export function spotOf(x: number, y: number | null, more: Partial<Spot> = {}): S
   };
 }
 
-/** Of a line that is one computation with no other. */
-export const ITSELF: Pick<Line, 'same_as' | 'also'> = { same_as: '', also: [] };
-
 export const lineOf = (label: string, world: Line['world'], spots: Spot[]): Line => ({
   label,
   world,
+  mark: world === 'published' ? world : world === 'predicted' ? 'hollow' : 'filled',
   spots,
-  ...ITSELF,
+  same_as: '',
+  name: label,
+  drawn: true,
 });
 
 export const figure: FigureData = {
@@ -37,11 +37,40 @@ export const figure: FigureData = {
   heading: '',
   kind: 'lines',
   caption: '',
-  x: { name: 'rate', title: 'Rate of all links', unit: 'bit/s', log: true, categories: null },
-  y: { name: 'tpot_s', title: 'Time per token', unit: 's', log: false, categories: null },
+  x: {
+    name: 'rate',
+    title: 'Rate of all links',
+    unit: 'bit/s',
+    log: true,
+    categories: null,
+    multiple: 'Mbit/s',
+    factor: 1e6,
+    heading: 'Rate of all links (Mbit/s)',
+    ticks: [1e7, 1e8, 1e9].map((value) => ({ value, text: String(value / 1e6) })),
+  },
+  y: {
+    name: 'tpot_s',
+    title: 'Time per token',
+    unit: 's',
+    log: false,
+    categories: null,
+    multiple: 's',
+    factor: 1,
+    heading: 'Time per token (s)',
+    ticks: null,
+  },
   better: 'lower',
   series_title: '',
   series: ['single', 'voltage'],
+  legend: {
+    series: ['single', 'voltage'].map((label, place) => ({ label, name: label, place })),
+    sources: [
+      { source: 'predicted', mark: 'hollow' },
+      { source: 'emulated', mark: 'filled' },
+      { source: 'published', mark: 'published' },
+    ],
+    left_out: '',
+  },
   panels: [
     {
       label: '',

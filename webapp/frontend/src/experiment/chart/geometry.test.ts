@@ -1,22 +1,29 @@
 import { describe, expect, it } from 'vitest';
-import { figure, ITSELF, spotOf } from './fixtures';
+import { figure, lineOf, spotOf } from './fixtures';
 import { bandPath, inside, linePath, nearest, placeSpots, segments, stepFrom } from './geometry';
 import { NOTHING_HIDDEN } from './model';
 import { logTicks, xScale, yScale } from './scales';
 
 const x = xScale(figure, 400);
-const y = yScale(figure, NOTHING_HIDDEN, 200, String);
+const y = yScale(figure, NOTHING_HIDDEN, 200);
 const placed = placeSpots(figure, 0, NOTHING_HIDDEN, { x, y });
 
 describe('the axes of a figure', () => {
   it('places a tenfold value equally far on a logarithmic axis, its ticks being the values of the experiment', () => {
     expect(x.of(1e8) - x.of(1e7)).toBeCloseTo(x.of(1e9) - x.of(1e8));
-    expect(x.ticks.map(({ text }) => text)).toEqual(['10 Mbit/s', '100 Mbit/s', '1000 Mbit/s']);
+    expect(x.ticks.map(({ text }) => text)).toEqual(['10', '100', '1000']);
   });
 
   it('begins a linear y axis at zero and includes the upper end of every interval', () => {
     expect(y.of(0)).toBe(200);
     expect(y.of(5)).toBeGreaterThanOrEqual(0);
+  });
+
+  it('writes its ticks in the multiple of the unit that its title has', () => {
+    const inMs = { ...figure, y: { ...figure.y, factor: 1e-3 } };
+    expect(yScale(inMs, NOTHING_HIDDEN, 200).ticks.map(({ text }) => text)).toContain('4000');
+    const measured = { ...figure, x: { ...figure.x, log: false, ticks: null } };
+    expect(xScale(measured, 400).ticks.map(({ text }) => text)).toEqual(['200', '400', '600', '800', '1000']);
   });
 
   it('keeps a mark that a logarithmic y axis has no place for, as one without a place', () => {
@@ -27,7 +34,7 @@ describe('the axes of a figure', () => {
         {
           label: '',
           crossings: [],
-          lines: [{ label: 'single', world: 'predicted' as const, spots: [spotOf(1e7, 0)], ...ITSELF }],
+          lines: [lineOf('single', 'predicted', [spotOf(1e7, 0)])],
         },
       ],
     };
@@ -98,12 +105,8 @@ describe('bars', () => {
   const band = xScale(bars, 400);
 
   it('of one label share a slot, and slots of different labels do not overlap', () => {
-    const one = (label: string, world: 'predicted' | 'emulated') => ({
-      label,
-      world,
-      spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
-      ...ITSELF,
-    });
+    const one = (label: string, world: 'predicted' | 'emulated') =>
+      lineOf(label, world, [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }]);
     const data = {
       ...bars,
       panels: [
@@ -120,12 +123,8 @@ describe('bars', () => {
   });
 
   it('have the whole band where no category has two labels', () => {
-    const one = (label: string, category: string) => ({
-      label,
-      world: 'predicted' as const,
-      spots: [{ ...spotOf(0, 1), x: category, x_label: category }],
-      ...ITSELF,
-    });
+    const one = (label: string, category: string) =>
+      lineOf(label, 'predicted', [{ ...spotOf(0, 1), x: category, x_label: category }]);
     const place = (...series: ReturnType<typeof one>[]) =>
       placeSpots({ ...bars, panels: [{ label: '', crossings: [], lines: series }] }, 0, NOTHING_HIDDEN, {
         x: band,
@@ -148,20 +147,13 @@ describe('boxes', () => {
       {
         label: '',
         crossings: [],
-        lines: [
-          {
-            label: 'single',
-            world: 'predicted' as const,
-            spots: [{ ...spotOf(0, 8), x: 'a', x_label: 'a', box: spread }],
-            ...ITSELF,
-          },
-        ],
+        lines: [lineOf('single', 'predicted', [{ ...spotOf(0, 8), x: 'a', x_label: 'a', box: spread }])],
       },
     ],
   };
 
   it('lie between their quartiles, with all of their values on the axis', () => {
-    const scale = yScale(boxes, NOTHING_HIDDEN, 200, String);
+    const scale = yScale(boxes, NOTHING_HIDDEN, 200);
     const [one] = placeSpots(boxes, 0, NOTHING_HIDDEN, { x: xScale(boxes, 400), y: scale });
     expect(one!.box).toEqual({
       least: scale.of(1),
@@ -185,12 +177,9 @@ describe('points at a category', () => {
         {
           label: '',
           crossings: [],
-          lines: ['single', 'voltage'].map((label) => ({
-            label,
-            world: 'predicted' as const,
-            spots: [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }],
-            ...ITSELF,
-          })),
+          lines: ['single', 'voltage'].map((label) =>
+            lineOf(label, 'predicted', [{ ...spotOf(0, 1), x: 'a', x_label: 'a' }]),
+          ),
         },
       ],
     };

@@ -1,5 +1,5 @@
 /** Where the marks of a figure lie, in pixels, and which of them a box or an arrow key reaches. */
-import type { FigureData, Hidden, Quartiles, Source, Spot } from './model';
+import type { FigureData, Hidden, Mark, Quartiles, Source, Spot } from './model';
 import { isBanded, shownLines } from './model';
 import type { XScale, YScale } from './scales';
 
@@ -9,6 +9,7 @@ export interface Placed {
   panel: number;
   label: string;
   source: Source;
+  mark: Mark;
   /** Place of the label in the experiment: chooses colour and shape. */
   place: number;
   spot: Spot;
@@ -58,6 +59,7 @@ export function placeSpots(data: FigureData, panel: number, hidden: Hidden, { x,
         panel,
         label: line.label,
         source: line.world,
+        mark: line.mark,
         place,
         spot,
         cx: x.of(spot.x) + shift,
@@ -109,7 +111,7 @@ function placeBox({ least, lower, median, upper, most }: Quartiles, y: YScale): 
 export function segments(placed: readonly Placed[]): Placed[][] {
   const series = new Map<string, Placed[]>();
   for (const one of placed) {
-    if (one.source === 'published') continue;
+    if (one.mark === 'published') continue;
     const key = `${one.label}/${one.source}`;
     series.set(key, [...(series.get(key) ?? []), one]);
   }

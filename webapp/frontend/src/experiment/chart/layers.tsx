@@ -1,9 +1,8 @@
 /** What a figure draws below its marks: lines, bars and boxes with their intervals, and single repeats. */
-import { isMeasured } from '@/api/worlds';
 import { seriesColor } from '@/theme/seriesColors';
 import classes from './chart.module.css';
 import { bandPath, linePath, segments, type Placed } from './geometry';
-import type { FigureData } from './model';
+import { DASHES, type FigureData } from './model';
 import type { YScale } from './scales';
 
 const WIDEST_BOX_PX = 70;
@@ -12,7 +11,7 @@ export function Lines({ placed, kind }: { placed: readonly Placed[]; kind: Figur
   return (
     <g aria-hidden>
       {segments(placed).map((segment) => {
-        const { key, place, source } = segment[0]!;
+        const { key, place, source, mark } = segment[0]!;
         const color = seriesColor(place);
         return (
           <g key={key}>
@@ -24,7 +23,7 @@ export function Lines({ placed, kind }: { placed: readonly Placed[]; kind: Figur
                   d={linePath(segment)}
                   stroke={color}
                   data-source={source}
-                  strokeDasharray={isMeasured(source) ? undefined : '5 4'}
+                  strokeDasharray={DASHES[mark]}
                 />
               </>
             )}
@@ -55,9 +54,9 @@ export function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
   return (
     <g aria-hidden>
       {placed
-        .filter(({ source, cy }) => source !== 'published' && cy !== null)
-        .toSorted((a, b) => Number(!isMeasured(a.source)) - Number(!isMeasured(b.source)))
-        .map(({ key, cx, cy, width, place, source }) => (
+        .filter(({ mark, cy }) => mark !== 'published' && cy !== null)
+        .toSorted((a, b) => Number(a.mark !== 'filled') - Number(b.mark !== 'filled'))
+        .map(({ key, cx, cy, width, place, mark }) => (
           <rect
             key={key}
             x={cx - width / 2}
@@ -66,8 +65,8 @@ export function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
             height={Math.abs(base - (cy ?? base))}
             stroke={seriesColor(place)}
             strokeWidth={1.6}
-            strokeDasharray={isMeasured(source) ? undefined : '4 3'}
-            fill={isMeasured(source) ? seriesColor(place) : 'none'}
+            strokeDasharray={DASHES[mark]}
+            fill={mark === 'filled' ? seriesColor(place) : 'none'}
             fillOpacity={0.85}
           />
         ))}
@@ -80,7 +79,7 @@ export function Bars({ placed, y }: { placed: readonly Placed[]; y: YScale }) {
 export function Boxes({ placed }: { placed: readonly Placed[] }) {
   return (
     <g aria-hidden data-testid="boxes">
-      {placed.map(({ key, cx, width, place, source, box }) => {
+      {placed.map(({ key, cx, width, place, mark, box }) => {
         if (!box) return null;
         const half = Math.min(width, WIDEST_BOX_PX) / 2;
         return (
@@ -93,8 +92,8 @@ export function Boxes({ placed }: { placed: readonly Placed[] }) {
               y={box.upper}
               height={Math.max(box.lower - box.upper, 0)}
               fill={seriesColor(place)}
-              fillOpacity={isMeasured(source) ? 0.35 : 0.1}
-              strokeDasharray={isMeasured(source) ? undefined : '4 3'}
+              fillOpacity={mark === 'filled' ? 0.35 : 0.1}
+              strokeDasharray={DASHES[mark]}
             />
             <path d={`M${cx - half} ${box.median}h${2 * half}`} strokeWidth={2.6} />
           </g>

@@ -1,6 +1,5 @@
 /** What a figure shows, as the server computes it: the browser only draws. */
 import type { Schemas } from '@/api/types/schemas';
-import { WORLDS } from '@/api/worlds';
 
 export type FigureData = Schemas['FigureData'];
 export type Axis = Schemas['Axis'];
@@ -14,8 +13,16 @@ export type Quartiles = Schemas['Box'];
 
 /** A world, or a paper. */
 export type Source = Line['world'];
+/** How the marks of a source look. */
+export type Mark = Line['mark'];
 
-export const SOURCES: readonly Source[] = [...WORLDS, 'published'];
+/** Dashes of the lines and bars of such marks. */
+export const DASHES: Readonly<Record<Mark, string | undefined>> = {
+  filled: undefined,
+  hollow: '5 4',
+  dotted: '2 3',
+  published: undefined,
+};
 
 /** Whether marks have a width, and stand beside each other at one x. */
 export const isBanded = (kind: string): boolean => kind === 'bars' || kind === 'boxes';
@@ -28,35 +35,13 @@ export interface Hidden {
 
 export const NOTHING_HIDDEN: Hidden = { labels: new Set(), sources: new Set() };
 
-/** The lines that are shown, with the places of their labels in the series. */
+/** The lines that are drawn and not switched off, with the places of their labels in the series. */
 export function shownLines(
   panel: Panel,
   series: readonly string[],
   hidden: Hidden,
 ): { line: Line; place: number }[] {
   return panel.lines
-    .filter(({ label, world }) => !hidden.labels.has(label) && !hidden.sources.has(world))
+    .filter(({ label, world, drawn }) => drawn && !hidden.labels.has(label) && !hidden.sources.has(world))
     .map((line) => ({ line, place: series.indexOf(line.label) }));
-}
-
-export function sourcesOf({ panels }: FigureData): Source[] {
-  const found = new Set(panels.flatMap(({ lines }) => lines.map(({ world }) => world)));
-  return SOURCES.filter((source) => found.has(source));
-}
-
-/** Without the lines that are one computation with another, which stands for them. A heat map has all of its rows. */
-export function drawn(data: FigureData): FigureData {
-  if (data.kind === 'heatmap') return data;
-  const panels = data.panels.map((panel) => ({
-    ...panel,
-    lines: panel.lines.filter(({ same_as }) => same_as === ''),
-  }));
-  return { ...data, panels };
-}
-
-/** The names of the levels that the line of this label stands for, its own first. */
-export function namesOf({ panels }: FigureData, label: string): string {
-  const lines = panels.flatMap(({ lines }) => lines);
-  const also = lines.find((line) => line.label === label && line.also.length > 0)?.also ?? [];
-  return [label, ...also].join(', ');
 }

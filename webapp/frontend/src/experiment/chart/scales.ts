@@ -1,7 +1,15 @@
 /** Scales and ticks of a figure's axes (d3-scale). */
-import { scaleBand, scaleLinear, scaleLog, scalePoint } from 'd3-scale';
-import type { FigureData, Hidden, Spot } from './model';
-import { isBanded, shownLines } from './model';
+import {
+  type ScaleLinear,
+  type ScaleLogarithmic,
+  scaleBand,
+  scaleLinear,
+  scaleLog,
+  scalePoint,
+} from 'd3-scale';
+import { three } from '@/format/units';
+import type { Axis, FigureData, Hidden, Spot } from './model';
+import { isBanded, NOTHING_HIDDEN, shownLines } from './model';
 
 interface Tick {
   at: number;
@@ -34,11 +42,8 @@ const CHARACTER_PX = 7;
 
 export function xScale(data: FigureData, width: number): XScale {
   if (data.x.categories) return categorical(data.x.categories, isBanded(data.kind), width);
-  const marks = data.panels.flatMap((panel) => panel.lines.flatMap((line) => [...line.spots]));
-  const texts = new Map(
-    marks.flatMap(({ x, x_label }) => (typeof x === 'number' ? [[x, x_label] as const] : [])),
-  );
-  const values = [...texts.keys()].toSorted((a, b) => a - b);
+  const spots = visibleSpots(data, NOTHING_HIDDEN);
+  const values = [...new Set(spots.map(({ x }) => Number(x)))].toSorted((a, b) => a - b);
   const first = values[0] ?? 0;
   const last = values.at(-1) ?? 1;
   const log = data.x.log && first > 0;
@@ -46,15 +51,16 @@ export function xScale(data: FigureData, width: number): XScale {
   const scale = (log ? scaleLog() : scaleLinear())
     .domain(first === last ? around(first) : [first, last])
     .range([padding, Math.max(padding + 1, width - padding)]);
-  // The values of the experiment are the ticks: they are few, and they are what was asked for.
-  return {
-    of: (x) => scale(Number(x)),
-    band: 0,
-    ticks: apart(
-      values.map((value) => ({ at: scale(value), text: texts.get(value) ?? String(value) })),
-      CHARACTER_PX,
-    ),
-  };
+  // Tested values are the ticks: they are few, and they are what was asked for.
+  const tested = data.x.ticks?.map(({ value, text }) => ({ at: scale(value), text }));
+  return { of: (x) => scale(Number(x)), band: 0, ticks: apart(tested ?? free(data.x, scale), CHARACTER_PX) };
+}
+
+/** Ticks where a scale has round numbers, in the multiple of the unit that stands in the axis' title. */
+function free(axis: Axis, scale: ScaleLinear<number, number> | ScaleLogarithmic<number, number>): Tick[] {
+  const [low, high] = scale.domain() as [number, number];
+  const values = 'base' in scale ? logTicks([low, high]) : scale.ticks(6);
+  return values.map((value) => ({ at: scale(value), text: three(value / axis.factor, 6) }));
 }
 
 function around(value: number): [number, number] {
@@ -100,12 +106,7 @@ export function apart(ticks: readonly Tick[], perCharacter: number): Tick[] {
   return kept;
 }
 
-export function yScale(
-  data: FigureData,
-  hidden: Hidden,
-  height: number,
-  format: (value: number) => string,
-): YScale {
+export function yScale(data: FigureData, hidden: Hidden, height: number): YScale {
   const values = visibleSpots(data, hidden).flatMap(({ y: mean, low, high, repeats, left_out, box }) =>
     [mean, low, high, box?.least, box?.most, ...[...repeats, ...left_out].map(({ value }) => value)].filter(
       (value) => value !== null && value !== undefined,
@@ -121,10 +122,7 @@ export function yScale(
     return {
       of: (value) => scale(Math.max(value, floor)),
       floor,
-      ticks: logTicks(scale.domain() as [number, number]).map((value) => ({
-        at: scale(value),
-        text: format(value),
-      })),
+      ticks: free(data.y, scale),
     };
   }
   const bottom = Math.min(...values, 0);
@@ -135,7 +133,7 @@ export function yScale(
   return {
     of: (value) => scale(value),
     floor: 0,
-    ticks: scale.ticks(6).map((value) => ({ at: scale(value), text: format(value) })),
+    ticks: free(data.y, scale),
   };
 }
 

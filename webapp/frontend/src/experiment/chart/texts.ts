@@ -24,7 +24,5 @@ export function spoken(one: Placed, { x }: FigureData, format: Format): string {
   return `${one.label || 'value'}, ${one.source}, ${x.title} ${one.spot.x_label}: ${valueText(one.spot, format)}`;
 }
 
-/** The title of an axis: its values carry their units, so the unit is not repeated. */
-export function axisTitle({ title, log }: Axis): string {
-  return log ? `${title} (log scale)` : title;
-}
+/** The title of an axis with the unit of its ticks, and that it is logarithmic. */
+export const axisTitle = ({ heading, log }: Axis): string => (log ? `${heading}, log scale` : heading);
