@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.cli.document import write_between
@@ -25,6 +25,7 @@ from engine.experiments.results.versions import Versions
 from engine.reproductions.compared import compared_points
 from engine.reproductions.declared import inputs_moved_in
 from engine.reproductions.document import PICTURES, document
+from engine.reproductions.headlines import claimed, headline, must_know
 from engine.reproductions.moved import Moved, about, moved_points, moves, ours_of, write_moves
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
 from engine.reproductions.states import STATES, follows
@@ -69,11 +70,16 @@ def run(args: argparse.Namespace) -> int:
             write_rows(one, with_shipped(one, carried[one.name]))
         write_moves({one.name: _moved(one, carried[one.name], args) for one in chosen})
     found = {one.name: figure_verdicts(one, carried[one.name]) for one in chosen}
-    if len(chosen) == 1:
-        (one,) = chosen
-        _show_figures(found[one.name])
-        for claim in claims_without_figures(one, carried[one.name]):
-            sys.stdout.write(f"- {claim.text} {claim.verdict.capitalize()}: {claim.found}\n")
+    paper = chosen[0].paper
+    is_paper = [one.name for one in chosen] == [one.name for one in experiments() if one.paper == paper]
+    if is_paper:
+        _show_paper(paper, found)
+    if is_paper or len(chosen) == 1:
+        for one in chosen:
+            sys.stdout.write(f"\n{one.name}: {one.title}\n")
+            _show_figures(found[one.name])
+            for claim in claims_without_figures(one, carried[one.name]):
+                sys.stdout.write(f"- {claim.text} {claim.verdict.capitalize()}: {claim.found}\n")
     _show_counts(found)
     if args.write:
         write_between(DOCUMENT, START, END, document(_pictures(DOCUMENT.parent / PICTURES)))
@@ -186,6 +192,19 @@ def _rows(
                 known[result.key] = result
                 progress.take(result)
     return tuple(row for world, wanted in chosen.items() for row in rows(wanted, (world,), known, versions))
+
+
+def _show_paper(paper: str, found: Mapping[str, Sequence[FigureVerdict]]) -> None:
+    """What a reader of the paper must know, and its headline claims beside ours."""
+    predicted = {one.id: one for verdicts in found.values() for one in verdicts if one.world == WORLD}
+    for sentence in must_know(paper, predicted):
+        sys.stdout.write(f"- {sentence}\n")
+    shown = table("claim", "published", "ours", "state", texts=("claim", "ours", "state"))
+    for claim in claimed():
+        if claim.paper == paper:
+            one = headline(claim, predicted)
+            shown.add_row(one.claim, one.published, one.ours, one.state)
+    console_for(sys.stdout).print(shown)
 
 
 def _show_figures(found: Sequence[FigureVerdict]) -> None:

@@ -26,6 +26,7 @@ def document(pictures: Mapping[str, Sequence[str]] | None = None) -> str:
     parts = [_independent(found), _headlines(found), _arithmetic(found), _states(found), _others(found)]
     for paper in found.papers:
         parts.append(f"## {paper.title}\n\n{paper.source}.")
+        parts.append("\n".join(f"- {sentence}" for sentence in paper.must_know))
         own = [one for one in experiments() if one.paper == paper.paper]
         parts += [_experiment(one, (pictures or {}).get(one.name, ())) for one in own]
     return "\n\n".join(parts)

@@ -1,7 +1,10 @@
-"""The papers' headline claims, each with the state of the figure that is its measure."""
+"""What a paper's page begins with: what a reader must know, and its headline claims, each with the state of
+the figure that is its measure.
+"""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -14,6 +17,9 @@ from engine.reproductions.states import Cause, State
 from engine.reproductions.verdicts import FigureVerdict
 
 FILE = Path(__file__).with_name("headlines.toml")
+MUST_KNOW = Path(__file__).with_name("must_know.toml")
+FIGURE = re.compile(r"\{([^}]+)\}")
+"""The id of a published figure in a sentence."""
 
 
 class Claimed(Value):
@@ -42,6 +48,23 @@ class Headline(Value):
 def claimed() -> tuple[Claimed, ...]:
     rows = tomllib.loads(FILE.read_text(encoding="utf-8"))["headline"]
     return tuple(Claimed.parse(row, f"{FILE.name}, headline[{index}]") for index, row in enumerate(rows))
+
+
+@cache
+def _must_know() -> dict[str, list[str]]:
+    return tomllib.loads(MUST_KNOW.read_text(encoding="utf-8"))
+
+
+def must_know(paper: str, verdicts: Mapping[str, FigureVerdict]) -> tuple[str, ...]:
+    """What a reader of `paper` must know, in sentences, with ours of the figures that they name and what is
+    published; `verdicts` are those of `headline`.
+    """
+
+    def ours(match: re.Match[str]) -> str:
+        found = headline(Claimed(paper=paper, claim="", figure=match[1], why=""), verdicts)
+        return f"{found.ours} (published: {found.published})"
+
+    return tuple(FIGURE.sub(ours, sentence) for sentence in _must_know()[paper])
 
 
 def headline(one: Claimed, verdicts: Mapping[str, FigureVerdict]) -> Headline:

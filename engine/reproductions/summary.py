@@ -9,7 +9,7 @@ from engine.domain.values import Count, Value
 from engine.domain.world import World
 from engine.reproductions.coverage import figures_of, rule_of, rules
 from engine.reproductions.figures import Paper, figures, papers
-from engine.reproductions.headlines import Headline, claimed, headline
+from engine.reproductions.headlines import Headline, claimed, headline, must_know
 from engine.reproductions.shipped import experiment, experiments, figure_ids, shipped_rows
 from engine.reproductions.states import STATES, State
 from engine.reproductions.verdicts import FigureVerdict, figure_verdicts
@@ -35,14 +35,15 @@ class ExperimentSummary(Value):
 
 
 class PaperSummary(Value):
-    """A paper's headline claims, how many of its independent figures are compared, confirmed and
-    contradicted, and what becomes of all: the four parts add up to `figures`.
+    """What a reader of a paper must know, its headline claims, how many of its independent figures are
+    compared, confirmed and contradicted, and what becomes of all: the four parts add up to `figures`.
     """
 
     paper: str
     title: str
     source: str
     strategy: str
+    must_know: tuple[str, ...]
     headlines: tuple[Headline, ...]
     compared: Count
     confirmed: Count
@@ -142,6 +143,7 @@ def _paper(
         title=one.title,
         source=one.source,
         strategy=one.strategy,
+        must_know=must_know(one.paper, verdicts),
         headlines=tuple(headline(row, verdicts) for row in claimed() if row.paper == one.paper),
         compared=sum(sum(summary.counts.values()) for summary in own) + by_kind["checked"],
         confirmed=counts["confirmed"],

@@ -1710,6 +1710,7 @@ export interface components {
             headlines: components["schemas"]["Headline"][];
             in_experiments: number;
             left_out: number;
+            must_know: string[];
             paper: string;
             put_in: number;
             source: string;

@@ -25,6 +25,7 @@ const summary: Reproductions = {
       title: 'Voltage',
       source: 'Hu, Li. ICDCS 2024',
       strategy: 'voltage',
+      must_know: ['Every device holds all layers.'],
       figures: 14,
       in_experiments: 8,
       put_in: 1,
@@ -85,7 +86,7 @@ const verdict: FigureVerdict = {
 
 describe('the page of reproductions', () => {
   it('accounts for every figure of a paper and gives the reason for those that no experiment has', () => {
-    const page = html(<Summary {...summary} />);
+    const page = html(<Summary {...summary} only={null} />);
     expect(page).toContain(
       '14 figures: 8 in experiments, 1 used as an input, 4 checked by tests, 1 left out',
     );
@@ -93,15 +94,29 @@ describe('the page of reproductions', () => {
     expect(page).toContain('<b>1</b><span>no number is published</span>');
   });
 
+  it('shows one paper alone, with what its reader must know', () => {
+    const other = {
+      ...summary.papers[0]!,
+      paper: 'lime',
+      title: 'LIME',
+      must_know: ['Caches outgrow memory.'],
+    };
+    const page = html(<Summary {...summary} papers={[...summary.papers, other]} only="lime" />);
+    expect(page).toContain('Caches outgrow memory.');
+    expect(page).toContain('reproduce lime');
+    expect(page).not.toContain('Every device holds all layers.');
+    expect(page).not.toContain('no number is published');
+  });
+
   it('says so in place of a bar where all figures of an experiment repeat others', () => {
     const repeating = summary.experiments.map((one) => ({ ...one, counts: {}, repeats: one.figures }));
-    const page = html(<Summary {...summary} experiments={repeating} />);
+    const page = html(<Summary {...summary} experiments={repeating} only={null} />);
     expect(page).toContain('not counted: all repeat others');
     expect(page).not.toContain('aria-label=""');
   });
 
   it('has at its head what is confirmed and what is contradicted, and the first claims with their cause', () => {
-    const page = html(<Summary {...summary} />);
+    const page = html(<Summary {...summary} only={null} />);
     expect(page).toContain('8 of 9 independent figures confirmed, 1 contradicted');
     expect(page).toContain('Six machines take a third less time.');
     expect(page).toContain('The rate is another one. EdgeLoom makes the difference, not the paper.');

@@ -1,6 +1,7 @@
 import { Anchor, Center, Group, Loader, Stack, Text } from '@mantine/core';
-import { Link } from '@/components/navigation';
+import { Link, useSearchParams } from '@/components/navigation';
 import { sentence } from '@/api/client';
+import { command } from '@/api/command';
 import { DataTable } from '@/components/DataTable';
 import { ErrorPanel } from '@/components/ErrorPanel';
 import { Page } from '@/components/Page';
@@ -12,9 +13,13 @@ import classes from './reproductions.module.css';
 import { StateKey } from './StateKey';
 import { shares, STATES } from './verdicts';
 
-/** The page /experiments/reproductions: how far the papers' figures are reproduced, and why some are not. */
+const ADDRESS = '/experiments/reproductions';
+
+/** The page /experiments/reproductions: how far the papers' figures are reproduced, and why some are not; of one
+ *  paper alone with ?paper=NAME. */
 export function ReproductionsPage() {
   const query = useReproductions();
+  const [search] = useSearchParams();
   return (
     <Page
       title="Reproductions"
@@ -33,7 +38,7 @@ export function ReproductionsPage() {
           <Loader type="dots" />
         </Center>
       )}
-      {query.data && <Summary {...query.data} />}
+      {query.data && <Summary {...query.data} only={search.get('paper')} />}
     </Page>
   );
 }
@@ -49,10 +54,24 @@ const CAUSES = {
   project: 'EdgeLoom makes the difference, not the paper.',
 };
 
-/** All papers with their experiments, then the figures that no experiment has. */
-export function Summary({ papers, experiments, others }: Reproductions) {
+/** All papers with their experiments, then the figures that no experiment has; or the paper `only` alone. */
+export function Summary({ papers, experiments, others, only }: Reproductions & { only: string | null }) {
+  const shown = papers.filter(({ paper }) => paper === only);
   return (
     <Stack gap={14}>
+      <Group gap="md" data-testid="papers">
+        {[{ paper: '', title: 'All papers' }, ...papers].map(({ paper, title }) => (
+          <Anchor
+            key={paper}
+            component={Link}
+            to={paper ? `${ADDRESS}?paper=${paper}` : ADDRESS}
+            size="sm"
+            fw={paper === (only ?? '') ? 600 : undefined}
+          >
+            {title}
+          </Anchor>
+        ))}
+      </Group>
       <Group gap="md" data-testid="verdict-key">
         <Text size="sm" c="dimmed">
           A published figure is:
@@ -64,20 +83,20 @@ export function Summary({ papers, experiments, others }: Reproductions) {
           </span>
         ))}
       </Group>
-      {papers.map((paper) => (
+      {(shown.length > 0 ? shown : papers).map((paper) => (
         <Paper
           key={paper.paper}
           paper={paper}
           experiments={experiments.filter((one) => one.paper === paper.paper)}
         />
       ))}
-      <LeftOut rows={others} />
+      {shown.length === 0 && <LeftOut rows={others} />}
     </Stack>
   );
 }
 
 function Paper({ paper, experiments }: { paper: PaperSummary; experiments: ReproductionSummary[] }) {
-  const { title, source, headlines, compared, confirmed, contradicted } = paper;
+  const { title, source, must_know, headlines, compared, confirmed, contradicted } = paper;
   return (
     <Panel
       title={title}
@@ -91,6 +110,14 @@ function Paper({ paper, experiments }: { paper: PaperSummary; experiments: Repro
     >
       <Text size="xs" c="dimmed" px="md" py={8}>
         {source}. {figuresOf(paper)}
+      </Text>
+      <ul className={classes.mustKnow} data-testid={`must-know-${paper.paper}`}>
+        {must_know.map((one) => (
+          <li key={one}>{one}</li>
+        ))}
+      </ul>
+      <Text size="xs" c="dimmed" px="md" pb={8}>
+        All its tables and figures from the command line: <code>{command(`reproduce ${paper.paper}`)}</code>
       </Text>
       <Headlines rows={headlines} />
       {experiments.map((one) => (
