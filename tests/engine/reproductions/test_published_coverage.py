@@ -7,6 +7,8 @@ import pytest
 
 from engine.reproductions.coverage import figures_of, left_for_experiments, problems, rules
 from engine.reproductions.figures import PAPERS, Paper, figures, paper, papers
+from engine.reproductions.headlines import FIGURE
+from engine.reproductions.summary import reproductions
 
 ROOT = Path(__file__).parents[3]
 
@@ -59,3 +61,12 @@ def test_the_files_are_one_figure_a_line() -> None:
     for name in PAPERS:
         text = (ROOT / f"engine/reproductions/published/{name}.json").read_text("utf-8")
         assert sum(line.startswith('  {"id"') for line in text.splitlines()) == len(paper(name).figures)
+
+
+def test_every_paper_says_what_its_reader_must_know_in_ten_sentences_at_most() -> None:
+    for paper in reproductions().papers:
+        assert 3 <= len(paper.must_know) <= 10, paper.paper
+        for sentence in paper.must_know:
+            assert sentence.endswith((".", ")")) and not FIGURE.search(sentence), sentence
+    (of_edgeformer,) = (paper for paper in reproductions().papers if paper.paper == "edgeformer")
+    assert any("5.73 s (published: 7.53 s)" in sentence for sentence in of_edgeformer.must_know)
