@@ -32,8 +32,8 @@ def measure_strategies() -> Table:
             rows.append((strategy.name, *["-"] * 6, str(error)))
     title = (
         f"{MODEL} on {CLUSTER}, {len(WORKLOAD.prompt or '')} characters in, {WORKLOAD.new_tokens} tokens "
-        "out, default parameters (speculative: draft_layers = 1), emulated. Bytes: all that crossed a link, per token; memory: the fullest "
-        "device."
+        "out, default parameters (speculative: draft_layers = 1), emulated. Bytes: all that crossed a link, "
+        "per token; memory: the fullest device."
     )
     columns = ("strategy", "first token", "per token", "bytes/token", "memory", "energy", "D", "proof")
     return Table(title, columns, tuple(rows))

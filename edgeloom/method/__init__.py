@@ -59,6 +59,7 @@ from engine.program.strategy import (
     Step,
     Strategy,
 )
+from engine.schedulers.scheduler import Chunk, DeviceMemory, Iteration, Job, Scheduler, View
 from engine.strategies.shared.only_plans import DividesLayers, PlacesLayers
 from engine.strategies.voltage.positions_program import DividesRows
 
@@ -66,11 +67,13 @@ __all__ = [
     "Axis",
     "BackupShare",
     "Bits",
+    "Chunk",
     "ClusterSpec",
     "ComputedSlice",
     "Count",
     "Ctx",
     "Decision",
+    "DeviceMemory",
     "DeviceShare",
     "DeviceSpec",
     "DividesLayers",
@@ -81,6 +84,8 @@ __all__ = [
     "Fraction",
     "Handle",
     "HeldSlice",
+    "Iteration",
+    "Job",
     "Layout",
     "Mark",
     "Meta",
@@ -102,6 +107,7 @@ __all__ = [
     "PlanError",
     "Positive",
     "RunError",
+    "Scheduler",
     "SequenceRows",
     "Slice",
     "Span",
@@ -113,6 +119,7 @@ __all__ = [
     "Unit",
     "UnitSize",
     "Value",
+    "View",
     "Workload",
     "concat",
     "draft_of",

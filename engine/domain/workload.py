@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from engine.domain.sampling import MOST_TEMPERATURE, SEEDS, Sampling
 from engine.domain.values import Count, NonNegative, Positive, Value
 
-SchedulerName = Literal["auto", "fcfs", "continuous", "chunked", "disaggregated"]
+SchedulerName = Literal["auto", "own", "fcfs", "continuous", "chunked", "disaggregated"]
 Pattern = Literal["sporadic", "bursty", "poisson", "trace", "users", "serve"]
 
 CHUNK_TOKENS = 64
@@ -133,8 +133,9 @@ class Workload(Value):
         default="fcfs",
         description="Who is admitted when: fcfs answers one batch after the other; continuous lets requests "
         "join between two tokens; chunked also divides prompts, so that nobody's tokens wait for them; "
-        "disaggregated computes prompts and tokens at the same time, on different devices; auto is the one "
-        "of these that lets requests join where the method's plan can, else fcfs (serve: auto).",
+        "disaggregated computes prompts and tokens at the same time, on different devices; own is the "
+        "method's own; auto is the method's own, or the one that lets requests join where the method's plan "
+        "can, else fcfs (serve: auto).",
     )
     chunk_tokens: int = Field(default=CHUNK_TOKENS, gt=0, description="Rows of a step at most (chunked).")
     queue_limit: int = Field(default=64, gt=0, description="Requests without an answer, at most (serve).")
@@ -208,7 +209,7 @@ class Workload(Value):
                 f"scheduler is {self.scheduler}: it needs requests that get tokens and arrive by the pattern "
                 "poisson, trace, users or serve: else choose fcfs"
             )
-        if self.chunk_tokens != CHUNK_TOKENS and self.scheduler != "chunked":
+        if self.chunk_tokens != CHUNK_TOKENS and self.scheduler not in ("chunked", "own"):
             raise ValueError("chunk_tokens is given, and only the scheduler chunked divides prompts")
         if not self.kv_cache and (self.scheduler != "fcfs" or not self.new_tokens):
             raise ValueError(

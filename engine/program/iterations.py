@@ -162,6 +162,8 @@ def chosen_scheduler(strategy: Strategy, plan: Plan, workload: Workload) -> tupl
     """
     if workload.scheduler != "auto":
         return workload.scheduler, ""
+    if strategy.scheduler is not None:
+        return "own", ""
     if strategy.why_not_apart(plan) is None:
         return "disaggregated", ""
     reason = strategy.why_not_ragged(plan)
@@ -171,10 +173,23 @@ def chosen_scheduler(strategy: Strategy, plan: Plan, workload: Workload) -> tupl
 
 
 def check_scheduler(strategy: Strategy, plan: Plan, workload: Workload) -> None:
-    """Check that the strategy takes the steps of the workload's scheduler; raises `SpecError`."""
-    if workload.scheduler == "auto":
+    """Check that the strategy takes the steps of the workload's scheduler, or of its own where it has one and
+    the workload leaves it open; raises `SpecError`.
+    """
+    own = strategy.scheduler
+    if workload.scheduler == "own" and own is None:
+        lacking = f"{strategy.name} has no scheduler of its own (`Strategy.scheduler`)"
+        raise SpecError(
+            f"workload.scheduler is own, and {lacking}: choose auto or another.",
+            [("workload.scheduler", lacking)],
+        )
+    if workload.scheduler == "auto" and own is None:
         return
-    chosen = scheduler_named(workload.scheduler)
+    chosen = (
+        own
+        if own is not None and workload.scheduler in ("auto", "own")
+        else scheduler_named(workload.scheduler)
+    )
     if chosen.answers_whole:
         return
     if len(chosen.phases) > 1:

@@ -13,6 +13,7 @@ from engine.program.queue import serve_queue
 from engine.program.strategy import Strategy
 from engine.program.wave import Batch, SourceIO, answer, batches_of
 from engine.schedulers.registry import scheduler
+from engine.schedulers.scheduler import Scheduler
 
 
 async def serve(
@@ -24,11 +25,11 @@ async def serve(
     source: SourceIO | None,
 ) -> None:
     """Answer all `requests`; `source` is None on all other devices."""
-    if workload.is_open and scheduler(workload.scheduler).answers_whole:
+    if workload.is_open and _scheduler(strategy, workload).answers_whole:
         await serve_open(ctx, strategy, plan, workload, requests, source)
         return
     if workload.is_queued:
-        chosen = scheduler(workload.scheduler)
+        chosen = _scheduler(strategy, workload)
         serve_in_time = serve_queue if chosen.answers_whole else serve_iterations
         await serve_in_time(ctx, strategy, plan, workload, requests, source, chosen)
         return
@@ -36,6 +37,12 @@ async def serve(
         if number:
             await strategy.between_waves(ctx, plan)
         await answer(ctx, strategy, plan, wave, workload.new_tokens, source, workload.kv_cache)
+
+
+def _scheduler(strategy: Strategy, workload: Workload) -> Scheduler:
+    """What admits the requests."""
+    own = strategy.scheduler if workload.scheduler == "own" else None
+    return scheduler(workload.scheduler) if own is None else own
 
 
 async def go_on(

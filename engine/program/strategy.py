@@ -27,6 +27,7 @@ from engine.ops.layout import OVER_HEADS
 from engine.ops.ragged import Piece, Ragged
 from engine.ops.tensors import Tensor
 from engine.program.ctx import Ctx
+from engine.schedulers.scheduler import Scheduler
 
 
 class Params(Value):
@@ -210,6 +211,10 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """
     needs_cache: ClassVar[str] = ""
     """Why no run of it goes without KV caches (`Workload.kv_cache`), in one sentence; empty: runs do."""
+    scheduler: ClassVar[Scheduler | None] = None
+    """What admits requests where the workload leaves that to the method (`Workload.scheduler` own or auto);
+    None: it has no scheduler of its own.
+    """
     batches_bursts: ClassVar[bool] = True
     """Whether a burst runs as one batch (tensor parallel) or as micro-batches of one request (pipelines)."""
 

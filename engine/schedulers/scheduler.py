@@ -34,6 +34,7 @@ class Job(NamedTuple):
 
     @property
     def decodes(self) -> bool:
+        """Whether its next step is over its newest token alone."""
         return self.cached > 0 and self.new_rows == 1
 
     @property

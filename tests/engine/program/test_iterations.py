@@ -204,6 +204,32 @@ class Idle(Unkind):
         return Iteration()
 
 
+class ShortestFirst(Scheduler):
+    name, title, summary = "shortest", "Shortest prompt first", "Of those that wait, the shortest joins."
+
+    def next(self, view):
+        waiting = sorted(view.waiting, key=lambda job: job.new_rows)
+        jobs = (*view.running, *waiting)[: view.max_batch]
+        return Iteration(tuple(Chunk(job.request, job.new_rows) for job in jobs))
+
+
+@pytest.mark.parametrize("asked", ["own", "auto"])
+def test_a_method_may_have_a_scheduler_of_its_own(asked, monkeypatch):
+    """Three are there at once, and one is answered at a time: the shorter its prompt, the sooner."""
+    rows = [{"at_s": 0.0, "prompt_tokens": length, "new_tokens": 2} for length in (9, 3, 6)]
+    spec = spec_of("gpipe", rows=rows, max_batch=1, scheduler=asked)
+    with pytest.raises(SpecError, match="gpipe has no scheduler of its own"):
+        prepare(spec_of("gpipe", rows=rows, scheduler="own"))
+    monkeypatch.setattr(type(strategy("gpipe")), "scheduler", ShortestFirst())
+    assert prepare(spec).spec.workload.scheduler == "own"
+    orders = [step.facts["requests"] for step in steps_of(spec)]
+    assert orders == [[1], [1], [2], [2], [0], [0]]
+    assert tokens_of(spec) == alone(spec)
+    monkeypatch.setattr(type(strategy("gpipe")), "why_not_ragged", lambda self, plan: "it cannot.")
+    with pytest.raises(SpecError, match="scheduler is shortest, which takes in requests while others"):
+        prepare(spec)
+
+
 def test_a_scheduler_that_runs_nothing_ends_the_run_with_a_sentence(monkeypatch):
     monkeypatch.setattr(engine.program.serve, "scheduler", lambda _: Idle())
     report = predict(spec_of("single", scheduler="continuous"))

@@ -3173,7 +3173,7 @@ export interface components {
             rate_per_s: number | null;
             requests: number;
             /** @enum {string} */
-            scheduler: "auto" | "fcfs" | "continuous" | "chunked" | "disaggregated";
+            scheduler: "auto" | "own" | "fcfs" | "continuous" | "chunked" | "disaggregated";
             serve_wall_s: number;
             slo_first_token_s: number | null;
             slo_per_token_s: number | null;

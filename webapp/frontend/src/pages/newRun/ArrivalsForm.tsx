@@ -24,6 +24,7 @@ const PATTERNS: { value: Arrivals['pattern']; label: string }[] = [
 
 const SCHEDULERS: { value: Arrivals['scheduler']; label: string }[] = [
   { value: 'auto', label: 'As the method allows: requests join others where they can' },
+  { value: 'own', label: "The method's own, if it has one" },
   { value: 'fcfs', label: 'First come, first served: one batch after the other' },
   { value: 'continuous', label: 'Continuous batching: requests join between two tokens of others' },
   { value: 'chunked', label: 'Chunked prefill: the same, with prompts in parts' },
