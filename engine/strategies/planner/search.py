@@ -29,17 +29,16 @@ LayoutT = TypeVar("LayoutT", bound=Layout, default=Any)
 
 STARTS = 10
 """How many of the groups that are best by estimate may be played."""
+REFINED_GROUPS, REFINED_MEMBERS = 3, 8
+"""In so many of the best groups, of at most so many members, a search also begins with `refined` shares."""
 
 
 class GroupSearch(ABC, Generic[LayoutT]):
-    """The search for one run.
-
-    refined_groups, refined_members: in so many of the best groups, of at most so many members, it also begins
-    with shares that are balanced by estimate. alone_played: so many devices are played alone, however bad
-    that looks.
+    """The search for one run. So many devices are played alone as `alone_played` says, however bad that
+    looks.
     """
 
-    refined_groups, refined_members, alone_played = 3, 8, 3
+    alone_played = 3
 
     def __init__(self, judge: Judge, cluster: ClusterSpec, model: ModelSpec, demand: Demand):
         self.judge, self.cluster, self.model, self.demand = judge, cluster, model, demand
@@ -81,8 +80,8 @@ class GroupSearch(ABC, Generic[LayoutT]):
         groups = best_groups(ranks, self._group_s, order)
         able = [group for group in groups if self.starts(group)]
         starts = [start for group in able[:STARTS] for start in self.starts(group)]
-        for group in able[: self.refined_groups] or [order]:
-            if 1 < len(group) <= self.refined_members:
+        for group in able[:REFINED_GROUPS] or [order]:
+            if 1 < len(group) <= REFINED_MEMBERS:
                 starts += self.refined(group)
         alone = [start for group in able if len(group) == 1 for start in self.starts(group)][
             : self.alone_played

@@ -98,11 +98,9 @@ def search(
     start: Sequence[int],
     shard_s: ShardTime,
     keeps: int | None = None,
-    first: Callable[[tuple[int, ...]], float] = lambda sizes: 0.0,
 ) -> tuple[int, ...]:
-    """Hill-climb from the bounds `start` to bounds with the least `first` of all sizes, of equals those with
-    which the slowest device, then the next slowest, takes the least time; device `keeps` stays with one row
-    at least.
+    """Hill-climb from the bounds `start` to bounds with which the slowest device, then the next slowest,
+    takes the least time; device `keeps` stays with one row at least.
 
     Moves rows from the slowest device to any other, in steps that halve when no move helps; a device's
     time is no linear function of its rows, so proportional shares are seldom best.
@@ -117,7 +115,7 @@ def search(
         return result
 
     def cost(sizes: Sequence[int]) -> list[float]:
-        return [first(tuple(sizes)), *sorted(times(sizes), reverse=True)]
+        return sorted(times(sizes), reverse=True)
 
     sizes = [stop - begin for begin, stop in pairwise(start)]
     best, step = cost(sizes), max(1, num_positions // 4)
