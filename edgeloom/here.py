@@ -19,7 +19,7 @@ from engine.domain.errors import SpecError
 from engine.domain.events import Event, StateChanged
 from engine.domain.experiment import Experiment
 from engine.domain.extras import naming_extras, need
-from engine.domain.model import ModelSpec
+from engine.domain.model import ModelSpec, with_draft
 from engine.domain.network import LoopbackNetwork
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec, WeightsRef
@@ -51,18 +51,27 @@ def spec(
     method: str | Strategy | type[Strategy],
     params: Mapping[str, Any] | None = None,
     weights: str | None = None,
+    draft_model: str | None = None,
+    draft_weights: str | None = None,
+    likely_acceptance: float | None = None,
     **more: Any,
 ) -> RunSpec:
     """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS, a
     class or an object. `weights` names those that the model is run with, if not its own (`random` has none of
-    its text). `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`,
-    `requests`, …) and of the run (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
+    its text). `draft_model`, a name or a folder, is what a method that drafts lets guess tokens, with
+    `draft_weights`; predictions take a guess to be right with the probability `likely_acceptance` (0.7).
+    `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`, `requests`, …) and of the run
+    (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
     """
     method = method() if isinstance(method, type) else method
     chosen = named(method) if isinstance(method, str) else add(method)
     given = dict(params) if params is not None else {} if isinstance(method, str) else method.given
     chosen.Params.parse(given, f"parameters of {chosen.name}")
     described, stored = resolve(model, weights) if isinstance(model, str) else (model, WeightsRef())
+    if draft_model is None and draft_weights is not None:
+        raise SpecError(f"draft_weights {draft_weights}: there is no draft model: name it as draft_model.")
+    draft, stored_draft = resolve(draft_model, draft_weights) if draft_model else (None, WeightsRef())
+    described = with_draft(described, draft, likely_acceptance)
     sizes = {key: value for key, value in more.items() if key not in OF_RUN}
     if described.reads_text and not sizes.keys() & {"prompt", "prompt_tokens", "trace"}:
         sizes["prompt_tokens"] = 16
@@ -74,6 +83,7 @@ def spec(
             "cluster": topologies.load(cluster) if isinstance(cluster, str) else cluster,
             "model": described,
             "weights": stored,
+            "draft_weights": stored_draft,
             "workload": Workload.parse(sizes, "workload"),
             "strategy": chosen.name,
             "method": origin_of(chosen.name),

@@ -194,7 +194,7 @@ def _unless_a_sentence(what: str, text: Any) -> Iterator[str]:
         or not text.endswith(".")
         or re.search(r"[.!?] +[A-Z]", text)
     ):
-        yield f"{what} is no single sentence: {text!r}"
+        yield f"{what} is no single sentence, which ends with a full stop and has no other: {text!r}"
 
 
 CHECKS: tuple[Callable[[Strategy, Mapping[str, Any]], Iterator[str]], ...] = (

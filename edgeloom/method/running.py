@@ -74,10 +74,12 @@ from engine.strategies.shared.tensor_parallel import (
 )
 from engine.strategies.shared.verify import (
     Acceptance,
+    DraftReport,
     Verified,
     choice_of,
     draft_rows,
     draft_tokens,
+    drafts_of,
     drop_rows,
     guess_tokens,
     verify,
@@ -92,6 +94,7 @@ __all__ = [
     "AllReduceLayout",
     "Bounds",
     "DiskRows",
+    "DraftReport",
     "EmbeddingChoice",
     "HeadPlace",
     "KVLayout",
@@ -115,6 +118,7 @@ __all__ = [
     "disk_rows",
     "draft_rows",
     "draft_tokens",
+    "drafts_of",
     "draw_tokens",
     "drop_rows",
     "embed",

@@ -25,7 +25,7 @@ from engine.recorded.scenarios import each_file, read_scenario
 from engine.strategies.expert_parallel.report import ExpertsReport
 from engine.strategies.outside import is_file
 from engine.strategies.registry import named, origin_of, strategy
-from engine.strategies.speculative.report import SpeculativeReport
+from engine.strategies.shared.verify import DraftReport
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -264,7 +264,7 @@ def _likely_acceptance(text: str) -> float:
         return float(text)
     except ValueError:
         method = read_report(Path(text)).method
-    if not isinstance(method, SpeculativeReport):
+    if not isinstance(method, DraftReport):
         raise SpecError(
             f"--likely-acceptance {text}: expected a share from 0 to 1, or the report of a run that drafted "
             "tokens (speculative)."

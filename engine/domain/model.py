@@ -392,7 +392,7 @@ def with_draft(
 def draft_of(model: ModelSpec) -> ModelSpec:
     """The draft model of `model`. Raises `PlanError` if it has none."""
     if model.draft is None:
-        raise PlanError(f"{model.name} has no draft model: name one (--draft-model).")
+        raise PlanError(f"{model.name} has no draft model: name one as draft model (--draft-model).")
     return model.draft
 
 

@@ -203,7 +203,10 @@ class Workload(Value):
         if self.think_s and self.pattern != "users":
             raise ValueError("think_s is given, and this is not the pattern users")
         if self.max_batch > 1 and not self.is_queued:
-            raise ValueError(f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue")
+            raise ValueError(
+                f"max_batch is {self.max_batch}, and the pattern {self.pattern} has no queue: "
+                "choose poisson, trace, users or serve"
+            )
         if self.scheduler != "fcfs" and not (self.is_queued and self.new_tokens):
             raise ValueError(
                 f"scheduler is {self.scheduler}: it needs requests that get tokens and arrive by the pattern "

@@ -174,7 +174,9 @@ def step_of_rows(sequences: Sequence[SequenceRows]) -> Step:
 
 
 Done = Callable[[Step, Tensor], None]
-"""Called at the source with every result: `done(step, logits or hidden states)`."""
+"""Called at the source with every result, `done(step, result)`: logits [B, V] of the last row, ids [B] where
+the program chooses tokens, or hidden states [B, T, D] of an encoder.
+"""
 
 
 ParamsT = TypeVar("ParamsT", bound=Params, default=Any)
@@ -354,7 +356,8 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
         """Forward passes, in order; returns when all are through on this device.
 
         One after the other unless a strategy overlaps them. `done` is called at the source. Steps of one
-        request follow from each other: tokens[i] is there once the step before it was handed to `done`.
+        request follow from each other: tokens[i] is there once the step before it was handed to `done`, and
+        None until then.
         """
         for step, ids in zip(steps, tokens, strict=True):
             ctx.at(step.requests[0], step.index)

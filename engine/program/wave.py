@@ -116,14 +116,15 @@ async def answer(
     With `goes_on`, all devices ask after every `CHECKED_TOKENS` tokens whether the wave goes on, unless the
     strategy answers requests at once.
     """
-    tokens: dict[int, Tensor] = {}
+    tokens: dict[tuple[int, int], Tensor] = {}
     last = max(new_tokens - 1, 0)
 
     def done(step: Step, result: Tensor) -> None:
         assert source is not None, "only the source gets results"
         if new_tokens:
             first, chosen = step.requests[0], source.next_tokens(step, result)
-            tokens[first] = chosen if kv_cache else concat((tokens[first], chosen), 1)
+            before = () if kv_cache else (tokens.pop((first, step.index)),)
+            tokens[first, step.index + 1] = concat((*before, chosen), 1)
         else:
             source.hidden(step, result)
         for request in step.requests if step.index == last else ():
@@ -131,7 +132,7 @@ async def answer(
 
     if source is not None:
         for batch in wave:
-            tokens[batch[0].index] = source.prompt(batch)
+            tokens[batch[0].index, batch[0].emitted] = source.prompt(batch)
     indices = range(min(batch[0].emitted for batch in wave), last + 1)
     checks = goes_on is not None and not strategy.answers_at_once(plan)
     size = CHECKED_TOKENS if checks else max(1, len(indices))
@@ -152,9 +153,11 @@ async def answer(
 
 
 class _Inputs(Sequence[Tensor | None]):
-    """The input tokens of each step, looked up on access, since later ones follow from earlier results."""
+    """The input tokens of each step, looked up on access, since later ones follow from earlier results: by
+    the first request of a batch, and the number of the token that follows from them.
+    """
 
-    def __init__(self, steps: Sequence[Step], tokens: Mapping[int, Tensor]):
+    def __init__(self, steps: Sequence[Step], tokens: Mapping[tuple[int, int], Tensor]):
         self.steps = steps
         self.tokens = tokens
 
@@ -162,7 +165,8 @@ class _Inputs(Sequence[Tensor | None]):
         return len(self.steps)
 
     def __getitem__(self, number: Any) -> Any:
-        return self.tokens.get(self.steps[number].requests[0])
+        step = self.steps[number]
+        return self.tokens.get((step.requests[0], step.index))
 
 
 def step_of(batch: Batch, index: int, new_tokens: int, kv_cache: bool = True) -> Step:

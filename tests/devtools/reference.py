@@ -143,7 +143,8 @@ def entry(name: str, thing: Any, module: str = "") -> str:
     """The entry of one public name of a module."""
     function = getattr(thing, "__wrapped__", thing)
     if inspect.isfunction(function):
-        return f"### `{name}`\n\n{code(f'{name}{signature(function)}')}\n{text(function)}"
+        prefix = "async " if inspect.iscoroutinefunction(function) else ""
+        return f"### `{name}`\n\n{code(f'{prefix}{name}{signature(function)}')}\n{text(function)}"
     if inspect.isclass(thing) and thing.__module__.startswith(OURS):
         return f"### `{name}`\n\n{''.join(_of_class(name, thing))}"
     value, said = assigned(module, name)

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if args.page:
         from rich.markdown import Markdown  # its parser and highlighter take a while to import
 
-        text = Markdown(page_of(args.page).path.read_text(encoding="utf-8"), hyperlinks=False)
+        text = Markdown(text_of(page_of(args.page)), hyperlinks=False)
         with console.pager(styles=True) if sys.stdout.isatty() else nullcontext():
             console.print(text)
         return 0
@@ -37,10 +37,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def text_of(page: Page) -> str:
+    """Its Markdown, in which commands have the name that they have here."""
+    return page.path.read_text(encoding="utf-8").replace("./loom ", f"{COMMAND} ")
+
+
 def page_of(name: str) -> Page:
     """The page of this address, or of the end of one. Raises `SpecError`."""
-    every = pages()
-    found = [page for address, page in every.items() if name in (address, address.rpartition("/")[2])]
+    every = {address: page for address, page in pages().items() if address}
+    named = {name} if name in every else {address for address in every if address.rpartition("/")[2] == name}
+    found = [every[address] for address in named]
     if len(found) != 1:
         ends = {address.rpartition("/")[2] for address in every}
         close = get_close_matches(name, ends | set(every), 1) or [""]

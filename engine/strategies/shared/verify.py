@@ -12,10 +12,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import takewhile
 from random import Random
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from pydantic import Field
+
+from engine.domain.method_report import MethodReport
 from engine.domain.model import draft_of
 from engine.domain.sampling import is_filtered
+from engine.domain.trace import Mark, Span
+from engine.domain.values import Count, Fraction
 from engine.ops.core import Block, Embed, Head
 from engine.ops.draft import OfDraft
 from engine.ops.kv_cache import DropRows
@@ -27,6 +32,9 @@ from engine.program.ctx import Ctx
 from engine.program.strategy import Step
 from engine.strategies.shared.ends import keep_logits
 
+ACCEPTED = "accepted"
+"""Decisions about drafts have names that start with this."""
+
 
 class Verified(NamedTuple):
     """The first `accepted` drafted tokens are right. `tokens`, ids [accepted + 1], are these and the one
@@ -35,6 +43,28 @@ class Verified(NamedTuple):
 
     accepted: int
     tokens: Tensor
+
+
+class DraftReport(MethodReport):
+    """What became of the drafts of a run whose drafts went through `verify`."""
+
+    kind: Literal["speculative"] = "speculative"
+    verifications: Count = Field(description="Passes over a draft.")
+    drafted: Count = Field(description="Tokens of all drafts.")
+    accepted: Count = Field(description="Those of them that were the model's own.")
+    accepted_per_verification: float
+    accepted_share: Fraction
+    likely_acceptance: Fraction = Field(
+        description="The share of tokens that the draft model guesses: of those that were compared, up to "
+        "the first wrong one of each draft."
+    )
+
+    def lines(self) -> tuple[str, ...]:
+        return (
+            f"Of {self.drafted} drafted tokens {self.accepted} were accepted ({self.accepted_share:.0%}), "
+            f"{self.accepted_per_verification:.2f} per verification; the draft guesses "
+            f"{self.likely_acceptance:.0%} of the tokens (--likely-acceptance {self.likely_acceptance:.2f}).",
+        )
 
 
 class Acceptance:
@@ -85,7 +115,8 @@ async def draft_rows(ctx: Ctx, start: int, cache: str, ids: Tensor) -> Tensor:
 
 async def draft_tokens(ctx: Ctx, steps: Sequence[Step], start: int, cache: str, ids: Tensor) -> Tensor:
     """Tokens [1, k] that the draft model guesses for `steps`, one after the other: those after the tokens
-    `ids` [1, T], which it has not seen, from position `start` on.
+    `ids` [1, T], which it has not seen, from position `start` on. Its KV cache `cache`, `r0/draft` of the
+    sequence with `r0`, then has all but the last guess.
     """
     seen = start
 
@@ -126,8 +157,8 @@ async def guess_tokens(
 
 async def verify(ctx: Ctx, steps: Sequence[Step], ids: Tensor, name: str) -> Verified:
     """One pass of the whole model over `ids` [1, T + k], the last k of which are drafted for the first k of
-    `steps`. `name` is that of the decision. Afterwards the KV caches have all rows: those of refused tokens
-    are to be dropped.
+    `steps`. `name` is unique in the run, as that of its decision is. Afterwards the KV caches have all rows: those of refused tokens are to be
+    dropped.
     """
     first, rows = steps[0], shape_of(ids)[1]
     x = await ctx.compute(Embed(first.start), ids)
@@ -147,7 +178,7 @@ async def verify_rows(ctx: Ctx, steps: Sequence[Step], x: Tensor, drafted: Tenso
     accepted = 0
     if len(steps) > 1:
         decision = Acceptance(model.likely_acceptance, first.requests[0], first.index)
-        accepted, _ = ctx.decide(name, decision, drafted, chosen)
+        accepted, _ = ctx.decide(f"{ACCEPTED}.{name}", decision, drafted, chosen)
     for row, step in enumerate(steps[: accepted + 1]):
         keep_logits(ctx, step, 0, narrow(logits, 0, row, row + 1))
     return Verified(accepted, narrow(chosen, 0, 0, accepted + 1))
@@ -165,3 +196,28 @@ async def drop_rows(
     for layer in range(model.num_layers) if of is None else of:
         op = DropRows(layer, start, stop, 1, cache)
         await ctx.compute(OfDraft(op) if draft else op)
+
+
+def drafts_of(trace: Sequence[Span | Mark]) -> DraftReport | None:
+    """What became of the drafts that `verify` checked, by a run's trace; None without any. `summarise` of a
+    method that drafts may return it.
+    """
+    answers = [
+        item.facts["answer"]
+        for item in trace
+        if isinstance(item, Mark)
+        and item.name == "decided"
+        and str(item.facts["decision"]).startswith(f"{ACCEPTED}.")
+    ]
+    if not answers:
+        return None
+    accepted, drafted = (sum(one[field] for one in answers) for field in (0, 1))
+    refusals = sum(right < of for right, of in answers)
+    return DraftReport(
+        verifications=len(answers),
+        drafted=drafted,
+        accepted=accepted,
+        accepted_per_verification=accepted / len(answers),
+        accepted_share=accepted / drafted,
+        likely_acceptance=accepted / (accepted + refusals),
+    )

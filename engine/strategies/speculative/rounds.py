@@ -28,7 +28,6 @@ from engine.strategies.shared.verify import (
     verify_rows,
 )
 from engine.strategies.speculative.layout import SpeculativeLayout
-from engine.strategies.speculative.report import ACCEPTED
 
 UNSEEN = "tokens that the draft model has not seen"
 MOST_UNSEEN = 2
@@ -85,7 +84,7 @@ class Rounds(ABC):
         return verified.accepted + 1
 
     def _decision(self, steps: Sequence[Step]) -> str:
-        return f"{ACCEPTED}.r{steps[0].requests[0]}.t{steps[0].index}.v{self.version}"
+        return f"r{steps[0].requests[0]}.t{steps[0].index}.v{self.version}"
 
     async def _drop_refused(self, steps: Sequence[Step], accepted: int) -> None:
         if steps[0].phase == "decode":

@@ -29,9 +29,9 @@ from engine.program.ctx import Ctx
 from engine.program.strategy import Done, Overlapping, Params, Step
 from engine.strategies.shared.demand import Demand, SizedOp, demand_of, hidden
 from engine.strategies.shared.shares import named_worker, op_s
+from engine.strategies.shared.verify import DraftReport, drafts_of
 from engine.strategies.speculative.layout import SpeculativeLayout
 from engine.strategies.speculative.placement import by_draft_model, by_first_layers
-from engine.strategies.speculative.report import SpeculativeReport, report_of
 from engine.strategies.speculative.rounds import MOST_UNSEEN, UNSEEN, DraftModel, FirstLayers
 
 
@@ -71,7 +71,7 @@ class Speculative(Overlapping[SpeculativeParams, SpeculativeLayout]):
     batches_bursts = False
     Params = SpeculativeParams
     Layout = SpeculativeLayout
-    Report = SpeculativeReport
+    Report = DraftReport
 
     def supports(self, cluster: ClusterSpec, model: ModelSpec) -> str | None:
         if cluster.source_rank not in cluster.workers:
@@ -131,8 +131,8 @@ class Speculative(Overlapping[SpeculativeParams, SpeculativeLayout]):
         model: ModelSpec,
         plans: Sequence[PlanAt],
         trace: Sequence[Span | Mark],
-    ) -> SpeculativeReport | None:
-        return report_of(trace)
+    ) -> DraftReport | None:
+        return drafts_of(trace)
 
     async def forward_all(
         self,

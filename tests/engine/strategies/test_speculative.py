@@ -17,7 +17,7 @@ from engine.models.inputs.text import check_draft_tokens
 from engine.reports.verify import emitted_in
 from engine.runs.predict import predict, prepare, simulate
 from engine.strategies.registry import drafted, strategy
-from engine.strategies.speculative.report import report_of
+from engine.strategies.shared.verify import drafts_of
 from engine.worlds.common.source import RealSource, SimulatedSource
 from tests.support.memory_world import MemoryDevice, run_in_memory
 from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, prompts, spec_of, star
@@ -202,12 +202,12 @@ def test_the_report_counts_what_was_compared():
         Mark(float(at), "decided", "d1", {"decision": f"accepted.r0.t{at}.v0", "answer": [right, 4]})
         for at, right in enumerate((2, 4, 0))
     ]
-    report = report_of(trace)
+    report = drafts_of(trace)
     assert (report.verifications, report.drafted, report.accepted) == (3, 12, 6)
     assert report.accepted_per_verification == 2
     assert report.accepted_share == 0.5
     assert report.likely_acceptance == 6 / 8
-    assert report_of([]) is None
+    assert drafts_of([]) is None
 
 
 @pytest.mark.parametrize("make", [spec_with, spec_of_first])
