@@ -18,6 +18,7 @@ from engine.domain.scenario import DropDevice, Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Workload
 from engine.models.catalogue import resolve
+from engine.program.iterations import chosen_scheduler
 from engine.program.strategy import Strategy
 from engine.runs.predict import prepare, simulate
 from engine.strategies.outside import errors_of
@@ -76,7 +77,9 @@ def check_strategy(method: Strategy | type[Strategy], params: Mapping[str, Any] 
     - it has a name, a title and a summary, and plans where `supports` has no reason against it,
     - a plan is the same when it is made again, and after a journey as JSON; it covers all work once, and what
       does not fit into memory is refused in one sentence with need and have,
-    - every run finishes in the simulated world, and on real tensors with the numbers of `transformers`,
+    - every run finishes in the simulated world, and on real tensors with the numbers of `transformers`, also
+      where requests join while others are answered if it says that they may (`why_not_ragged`,
+      `why_not_apart`),
     - a run in which a device is lost finishes, with another plan if it must.
     """
     try:
@@ -153,6 +156,22 @@ def _numbers(case: _Case) -> Iterator[str]:
         yield f"{case}: its numbers are not those of transformers: {report.correctness.why}"
 
 
+def _takes_in_others(method: Strategy, params: Mapping[str, Any]) -> Iterator[str]:
+    """Requests join while others are answered, if the method says that its program can."""
+    arriving = {"requests": 3, "pattern": "poisson", "rate_per_s": 1e4, "max_batch": 3, "scheduler": "auto"}
+    for name in MODELS[:2]:
+        case = _Case(_spec(method, params, name, CLUSTERS[1], **arriving), tensors=True)
+        if method.supports(case.spec.cluster, case.spec.model) is not None:
+            continue
+        try:
+            plan = prepare(case.spec).plan
+            scheduler, _ = chosen_scheduler(method, plan, case.spec.workload)
+            if scheduler != "fcfs":
+                yield from (f"scheduler {scheduler}, {found}" for found in _run(case))
+        except EdgeLoomError as error:
+            yield f"{case}: {error}"
+
+
 def _refused_without_memory(method: Strategy, params: Mapping[str, Any]) -> Iterator[str]:
     """Nothing fits into a thousand bytes."""
     cluster = _star((4e10, 1e10, 2.5e10, 3e9), memory_bytes=1000.0)
@@ -199,6 +218,7 @@ def _unless_a_sentence(what: str, text: Any) -> Iterator[str]:
 
 CHECKS: tuple[Callable[[Strategy, Mapping[str, Any]], Iterator[str]], ...] = (
     _planned_and_run,
+    _takes_in_others,
     _refused_without_memory,
     _goes_on_without_a_device,
 )

@@ -89,6 +89,13 @@ BROKEN = {
         THIRDS + "\n    def supports(self, cluster, model):\n        return 'No. It cannot.'\n",
         "no single sentence",
     ),
+    "a step of several requests taken for one of the first": (
+        THIRDS
+        + FORWARD
+        + "        alone = [step.model_copy(update={'sequences': ()}) for step in steps]\n"
+        + "        await super().forward_all(ctx, plan, alone, tokens, done)\n",
+        "^scheduler continuous, .* 3 poisson: ",
+    ),
     "nothing that it runs on": (
         THIRDS
         + "\n    def supports(self, cluster, model):\n        return 'it is too good for all of them.'\n",

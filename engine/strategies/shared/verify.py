@@ -52,8 +52,8 @@ class DraftReport(MethodReport):
     verifications: Count = Field(description="Passes over a draft.")
     drafted: Count = Field(description="Tokens of all drafts.")
     accepted: Count = Field(description="Those of them that were the model's own.")
-    accepted_per_verification: float
-    accepted_share: Fraction
+    accepted_per_verification: float = Field(description="Accepted tokens of a draft, on average.")
+    accepted_share: Fraction = Field(description="Accepted tokens over drafted ones.")
     likely_acceptance: Fraction = Field(
         description="The share of tokens that the draft model guesses: of those that were compared, up to "
         "the first wrong one of each draft."

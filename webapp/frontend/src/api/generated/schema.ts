@@ -639,6 +639,16 @@ export interface components {
             source: string;
             title: string;
         };
+        DraftReport: {
+            accepted: number;
+            accepted_per_verification: number;
+            accepted_share: number;
+            drafted: number;
+            /** @constant */
+            kind: "speculative";
+            likely_acceptance: number;
+            verifications: number;
+        };
         Drawing: {
             layout: components["schemas"]["CanvasLayout"];
             spec: components["schemas"]["ClusterSpec"];
@@ -1452,7 +1462,7 @@ export interface components {
             package: string;
             version: string;
         };
-        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["ExpertsReport"] | components["schemas"]["SpeculativeReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
+        MethodReport: components["schemas"]["EdgeShardReport"] | components["schemas"]["GalaxyReport"] | components["schemas"]["PositionsReport"] | components["schemas"]["HeadsReport"] | components["schemas"]["ExpertsReport"] | components["schemas"]["DraftReport"] | components["schemas"]["LimeReport"] | components["schemas"]["McuReport"] | components["schemas"]["SharesReport"];
         Metric: {
             about: string;
             better: ("lower" | "higher") | null;
@@ -2726,16 +2736,6 @@ export interface components {
             /** @constant */
             kind: "speculative";
             verify_device: number;
-        };
-        SpeculativeReport: {
-            accepted: number;
-            accepted_per_verification: number;
-            accepted_share: number;
-            drafted: number;
-            /** @constant */
-            kind: "speculative";
-            likely_acceptance: number;
-            verifications: number;
         };
         Spot: {
             box: components["schemas"]["Box"] | null;
