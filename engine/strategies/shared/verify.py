@@ -157,8 +157,8 @@ async def guess_tokens(
 
 async def verify(ctx: Ctx, steps: Sequence[Step], ids: Tensor, name: str) -> Verified:
     """One pass of the whole model over `ids` [1, T + k], the last k of which are drafted for the first k of
-    `steps`. `name` is unique in the run, as that of its decision is. Afterwards the KV caches have all rows: those of refused tokens are to be
-    dropped.
+    `steps`. `name` is unique in the run, as that of its decision is. Afterwards the KV caches have all rows:
+    those of refused tokens are to be dropped.
     """
     first, rows = steps[0], shape_of(ids)[1]
     x = await ctx.compute(Embed(first.start), ids)
