@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from engine.cli.command import Command
 from engine.cli.tables import console_for, table
-from engine.domain.command_name import COMMAND
+from engine.domain.command_name import COMMAND, as_called_here
 from engine.domain.errors import SpecError
 from webapp.manual.contents import Page, pages
 
@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> int:
     if args.page:
         from rich.markdown import Markdown  # its parser and highlighter take a while to import
 
-        text = Markdown(text_of(page_of(args.page)), hyperlinks=False)
+        text = Markdown(as_called_here(page_of(args.page).path.read_text(encoding="utf-8")), hyperlinks=False)
         with console.pager(styles=True) if sys.stdout.isatty() else nullcontext():
             console.print(text)
         return 0
@@ -35,11 +35,6 @@ def run(args: argparse.Namespace) -> int:
             listed.add_row(address, page.title)
     console.print(listed)
     return 0
-
-
-def text_of(page: Page) -> str:
-    """Its Markdown, in which commands have the name that they have here."""
-    return page.path.read_text(encoding="utf-8").replace("./loom ", f"{COMMAND} ")
 
 
 def page_of(name: str) -> Page:
