@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -41,6 +42,7 @@ from engine.runs.fits import available_bytes
 from engine.worlds.real.device_process import Assignment
 
 PIECE_BYTES = 1 << 18
+SLICES = "slices"
 ALIVE_S = 1.0
 SERVER_S = 60.0
 """How long it waits for a piece of the weights."""
@@ -69,6 +71,7 @@ class BoardProcess:
         self.cache = SliceCache(cache_bytes, self.log)
         self.memory_bytes = min(memory_bytes, available_bytes())
         self.waiting: list[Message] = []
+        self.held: list[Message] = []
         self.probes: list[threading.Thread] = []
         self.child: Child | None = None
 
@@ -127,12 +130,13 @@ class BoardProcess:
             raise RunError(f"{spec.strategy} is a method from outside: a board takes no code.")
         plan = Plan.parse(message["plan"], "the plan")
         requests = tuple(Request.parse(request, "a request") for request in message["requests"])
-        paths = self.cache.fetch([(digest, size) for digest, size in message["files"]], self._ask)
         source = None
         if spec.weights.kind == "directory":
             from emulator.session.slices import SliceFiles
 
-            source = SliceFiles(paths)
+            (results / SLICES).mkdir()
+            source = SliceFiles(results / SLICES)
+        self._fetch(message["files"], results)
         for thread in self.probes:  # a process with threads should not be forked
             thread.join()
         _take_at_most(self.memory_bytes)
@@ -142,6 +146,15 @@ class BoardProcess:
         given = Assignment(spec, plan, requests, here, False, results, source, key, alone=True)
         rank = message["rank"]
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
+
+    def _fetch(self, files: Sequence[Sequence[Any]], results: Path) -> None:
+        """Have these slices where the device process looks for them; what comes meanwhile waits."""
+        paths = self.cache.fetch([(digest, size) for digest, size in files], self._ask)
+        for path in paths:
+            with contextlib.suppress(FileExistsError):  # of the plan before
+                (results / SLICES / path.name).hardlink_to(path)
+        self.waiting = self.held + self.waiting
+        self.held = []
 
     def _ask(self, digest: str, start: int) -> str:
         self.lines.send({"type": "need", "digest": digest, "start": start})
@@ -154,11 +167,12 @@ class BoardProcess:
                     self.lines.send({"type": "pong", "served_s": 0.0})
                 case "exit":
                     raise HungUp
+                case _:
+                    self.held.append(message)
 
     def _serve(self, child: Child, results: Path) -> None:
         """Pass messages on between the supervisor and the device process until either has ended."""
-        for message in self.waiting:
-            child.send(**message)
+        self._pass_on(child, results)
         while not self.lines.closed:
             watched: list[Any] = [self.lines.sock, child.sock, *filter(None, [child.output])]
             ready, _, _ = select.select(watched, [], [])
@@ -175,11 +189,19 @@ class BoardProcess:
                         self._send_results(results)
                     self.lines.send(message)
             if self.lines.sock in ready:
-                for message in self.lines.receive(0):
-                    if message["type"] == "stacks":
-                        child.signal(signal.SIGUSR1)
-                    else:
-                        child.send(**message)
+                self.waiting += self.lines.receive(0)
+                self._pass_on(child, results)
+
+    def _pass_on(self, child: Child, results: Path) -> None:
+        """Pass on what the supervisor has said; a new plan once its slices are here."""
+        while self.waiting:
+            message = self.waiting.pop(0)
+            if message["type"] == "stacks":
+                child.signal(signal.SIGUSR1)
+                continue
+            if message["type"] == "resume":
+                self._fetch(message.pop("files"), results)
+            child.send(**message)
 
     def _pass_output(self, child: Child) -> None:
         if child.output is None:
@@ -196,7 +218,7 @@ class BoardProcess:
             content = path.read_bytes()
             for at in range(0, len(content), PIECE_BYTES):
                 data = base64.b64encode(content[at : at + PIECE_BYTES]).decode()
-                self.lines.send({"type": "file", "name": path.name, "data": data})
+                self.lines.send({"type": "file", "name": path.name, "start": at, "data": data})
 
     def end(self) -> None:
         if self.child is not None:

@@ -25,6 +25,7 @@ from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import RunError, SpecError
 from engine.domain.events import TRACE
 from engine.domain.node_messages import LARGEST_LINE_BYTES
+from engine.domain.plan import Plan
 from engine.domain.trace import Mark, Span
 from engine.runs.children import Child, Message
 from engine.runs.output import MOST_LINES, FirstLines
@@ -160,7 +161,7 @@ FIELDS: dict[str, dict[str, Check]] = {
     },
     "error": {"kind": _is_text, "message": _is_text},
     "need": {"digest": _is_text, "start": _is_count},
-    "file": {"name": _is_text, "data": lambda value: isinstance(value, str)},
+    "file": {"name": _is_text, "start": _is_count, "data": lambda value: isinstance(value, str)},
     "ended": {"words": _is_text},
     # before a device process has begun
     "hello": {"version": _is_text, "address": _is_text, "available_bytes": _is_count, "row": _is_row},
@@ -187,12 +188,26 @@ class Board(Child):
         super().__init__(rank, name, os.getpid(), sock)
         self.node, self.results = node, results
         self.slices: CutSlices | None = None
+        self.sends_weights = False  # random ones are drawn on the board
         self.devices: tuple[str, ...] = ()
         self.first = FirstLines()
         self.available_bytes = 0  # of its memory
         self.begun, self.begun_bytes = list[bytes](), 0  # a message whose end has not come
         self.result_bytes = 0
         self.words = ""
+
+    def send(self, **message: Any) -> None:
+        """Send a message; one with a new plan names the files of its slices."""
+        if message["type"] == "resume":
+            message["files"] = self.files_of(Plan.model_validate(message["plan"]))
+        super().send(**message)
+
+    def files_of(self, plan: Plan) -> list[tuple[str, int]]:
+        """Digest and size of the file of each slice that the plan gives to this board."""
+        if self.slices is None or not self.sends_weights:
+            return []
+        held = dict.fromkeys(one.slice for one in plan.holdings if one.device == self.rank)
+        return [self.slices.add(piece) for piece in held]
 
     def ask(self, wanted: str, timeout_s: float, **message: Any) -> Message:
         """Send `message`, and wait for the answer of type `wanted`. Raises `RunError`."""
@@ -258,10 +273,10 @@ class Board(Child):
             case "need":
                 self._give(message["digest"], message["start"])
             case "file":
-                self._keep(message["name"], message["data"])
+                self._keep(message["name"], message["start"], message["data"])
             case "ended":
                 self.words = message["words"]
-            case "refused" if self.state == "forked" and self.slices is not None:
+            case "refused" if self.slices is not None:
                 return [{"type": "error", "kind": "failed", "message": message["sentence"]}]
             case "log":
                 lines = self.first.of(message["lines"])
@@ -283,8 +298,10 @@ class Board(Child):
             raise self._nonsense("a question for weights that are none of its slices")
         self.send(type="piece", digest=digest, start=start, data=base64.b64encode(part).decode())
 
-    def _keep(self, name: str, data: str) -> None:
-        """Append to one of the files that a device process leaves."""
+    def _keep(self, name: str, start: int, data: str) -> None:
+        """Append to one of the files that a device process leaves, or begin it anew: after a halt it comes
+        again.
+        """
         if self.slices is None:
             raise self._nonsense("a file before it has a part of the plan")
         if name not in ("outputs.safetensors", f"pieces-{self.rank}.safetensors"):
@@ -296,7 +313,7 @@ class Board(Child):
             content = base64.b64decode(data, validate=True)
         except ValueError:
             raise self._nonsense("a file that is no base64") from None
-        with (self.results / name).open("ab") as file:
+        with (self.results / name).open("ab" if start else "wb") as file:
             file.write(content)
 
     # a process that is elsewhere

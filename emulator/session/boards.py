@@ -112,9 +112,7 @@ class BoardsNetwork:
             )
         board.results, board.devices = given.results, tuple(device.name for device in spec.cluster.devices)
         board.slices = CutSlices(spec.model, source_of(spec.weights, spec.seed))
-        files = []
-        if spec.weights.kind == "directory":
-            files = [board.slices.add(piece) for piece in dict.fromkeys(one.slice for one in held)]
+        board.sends_weights = spec.weights.kind == "directory"
         board.send(
             type="assign",
             rank=rank,
@@ -123,7 +121,7 @@ class BoardsNetwork:
             requests=[request.model_dump(mode="json") for request in given.requests],
             key=self.key,
             ahead_s=self.ahead_s[rank],
-            files=files,
+            files=board.files_of(plan),
         )
         return board
 

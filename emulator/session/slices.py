@@ -6,8 +6,8 @@ A file has every tensor that loading the slice reads, as its source gives it, un
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -69,19 +69,37 @@ class CutSlices:
 
 
 class SliceFiles:
-    """A source of weights that are in files of `CutSlices`."""
+    """A source of weights that are in files of `CutSlices`, all those in a folder: a later plan adds some."""
 
-    def __init__(self, paths: Iterable[Path]):
-        self.files = {}
+    def __init__(self, folder: Path):
+        self.folder, self.known = folder, set[Path]()
+        self.files: dict[str, Any] = {}
         self.parts: dict[tuple[str, int], list[tuple[int, int, str]]] = {}
-        for path in paths:
+
+    def _look(self) -> bool:
+        """Take note of files that have come; False if there are none."""
+        come = set(self.folder.iterdir()) - self.known
+        for path in sorted(come):
             file = safe_open(path, framework="pt")
             for key in file.keys():  # noqa: SIM118
                 name, dim, start, stop = key.rsplit(" ", 3)
                 self.files[key] = file
                 self.parts.setdefault((name, int(dim)), []).append((int(start), int(stop), key))
+        self.known |= come
+        return bool(come)
 
     def read(self, model: ModelSpec, part: TensorPart) -> torch.Tensor:
+        found = self._found(part)
+        if found is None and self._look():
+            found = self._found(part)
+        if found is None:
+            raise SpecError(
+                f"{part.name}: {part.start}:{part.stop} of axis {part.dim} is not among the slices of "
+                f"{model.name} that this board was sent: the method loads what its plan does not place here."
+            )
+        return found
+
+    def _found(self, part: TensorPart) -> torch.Tensor | None:
         if _key(part) in self.files:
             tensor: torch.Tensor = self.files[_key(part)].get_tensor(_key(part))
             return tensor
@@ -89,7 +107,4 @@ class SliceFiles:
             if start <= part.start and part.stop <= stop:
                 whole: torch.Tensor = self.files[key].get_tensor(key)
                 return whole.narrow(part.dim, part.start - start, part.stop - part.start)
-        raise SpecError(
-            f"{part.name}: {part.start}:{part.stop} of axis {part.dim} is not among the slices of "
-            f"{model.name} that this board was sent: the method loads what its plan does not place here."
-        )
+        return None

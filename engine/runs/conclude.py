@@ -126,7 +126,9 @@ def report_of(
         update["fidelity"] = judged.model_copy(update={"notes": notes})
         known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
         update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)
-    if report.recoveries:
+    if (
+        report.recoveries and not spec.on_nodes
+    ):  # no change of a scenario tells the prediction of a lost board
         given_up = spec.model_copy(update={"scenario": scenario, "failover": "stop"})
         _, update["without_replan"] = simulate(prepared._replace(spec=given_up), decisions=decisions)
     return report.model_copy(update=update)

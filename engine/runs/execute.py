@@ -177,7 +177,6 @@ class _Execution:
             )
         if spec.on_nodes:
             check_on_nodes(spec, self.start is not fork_device)
-            spec = spec.model_copy(update={"failover": "stop"})
         self._state("planning")
         importing = TorchImport()
         with self._host_times(importing) as host_times:

@@ -92,7 +92,9 @@ def draw_boards(page: Page) -> None:
     expect(page.get_by_test_id("save-state")).to_have_text("saved")
 
 
-def start_on_boards(page: Page, model: str, new_tokens: int, requests: int = 1) -> int:
+def start_on_boards(
+    page: Page, model: str, new_tokens: int, requests: int = 1, failover: str = "Plan again and go on"
+) -> int:
     page.goto("/runs/new")
     page.get_by_test_id("choose-cluster-two-boards").click()
     page.get_by_test_id("model").click()
@@ -101,6 +103,7 @@ def start_on_boards(page: Page, model: str, new_tokens: int, requests: int = 1) 
     page.get_by_text("Random tokens").click()
     page.get_by_test_id("prompt-tokens").fill("12")
     page.get_by_test_id("dilation-kind").get_by_text("On the boards").click()
+    page.get_by_test_id("failover").get_by_text(failover).click()
     page.get_by_test_id("requests").fill(str(requests))
     page.get_by_test_id("new-tokens").fill(str(new_tokens))
     expect(page.get_by_test_id("predicted-latency")).to_contain_text("s")
@@ -135,7 +138,7 @@ def test_a_cluster_of_boards_is_drawn_and_run_on_them(
     slices = [{path.stem for path in (tmp_path / name).glob("edgeloom/slices/*")} for name in NAMES]
     assert all(slices) and not slices[0] & slices[1], "each has its own part of the weights alone"
 
-    lost = start_on_boards(page, weights, new_tokens=40, requests=200)
+    lost = start_on_boards(page, weights, new_tokens=40, requests=200, failover="End the run")
     eventually(page, lambda: row_of(lost)["status"] == "running", "the run to begin")
     boards[1].kill()
     eventually(page, lambda: row_of(lost)["status"] == "failed", "the run to end")

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,11 +15,13 @@ import pytest
 
 from emulator.session import boards
 from emulator.session.boards import BoardsNetwork
+from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.events import StateChanged
 from engine.domain.network import Actual, LoopbackNetwork, PairMeasurement
 from engine.domain.report import PairReport
 from engine.domain.spec import RunSpec, WeightsRef
+from engine.domain.trace import Mark
 from engine.experiments.execution.version import code_version
 from engine.models import catalogue
 from engine.models.reference import transformers_outputs
@@ -46,16 +49,22 @@ def reference():
 
 
 def on_two(method: str, weights: WeightsRef, new_tokens: int = 4, requests: int = 1) -> RunSpec:
-    spec = spec_of(method, MODEL, star((1e8,) * 2), new_tokens=new_tokens)
+    return bound(on_boards(star((1e8,) * 2), method, weights, new_tokens, requests))
+
+
+def on_boards(
+    cluster: ClusterSpec, method: str, weights: WeightsRef, new_tokens: int, requests: int
+) -> RunSpec:
+    spec = spec_of(method, MODEL, cluster, new_tokens=new_tokens)
     workload = spec.workload.model_copy(update={"requests": requests})
-    return bound(spec.model_copy(update={"weights": weights, "workload": workload}))
+    return spec.model_copy(update={"weights": weights, "workload": workload})
 
 
 class Desk:
-    """Two boards: their processes, our ends of their sockets, their caches."""
+    """Boards, two if no others are named: their processes, our ends of their sockets, their caches."""
 
-    def __init__(self, folder: Path, stack: ExitStack, **limits: int):
-        self.caches = [folder / name for name in ("a", "b")]
+    def __init__(self, folder: Path, stack: ExitStack, names: Sequence[str] = ("a", "b"), **limits: int):
+        self.caches = [folder / name for name in names]
         made = [stack.enter_context(board_process(cache, **limits)) for cache in self.caches]
         self.processes = [process for process, _ in made]
         self.socks = [sock for _, sock in made]
@@ -101,7 +110,8 @@ def figures_of(pair: PairReport) -> tuple[float, float, float]:
 
 
 def test_a_killed_board_ends_the_run_with_a_sentence_and_nothing_is_left(weights, tmp_path):
-    spec = on_two("megatron", weights, new_tokens=40, requests=200)
+    """Where the method has no new plan: `failover` is stop."""
+    spec = on_two("megatron", weights, new_tokens=40, requests=200).model_copy(update={"failover": "stop"})
     with ExitStack() as stack:
         desk = Desk(tmp_path, stack)
 
@@ -115,6 +125,33 @@ def test_a_killed_board_ends_the_run_with_a_sentence_and_nothing_is_left(weights
         report = run_on(spec, desk.socks, kill_when_running)
     assert report.outcome.kind == "peer_lost" and report.outcome.sentence.startswith("d1 failed at ")
     assert gone and not Path(f"/proc/{gone[0]}").exists(), "its device process ends with it"
+
+
+@pytest.mark.parametrize(("method", "memory_bytes", "lost"), [("gpipe", 4e8, 2), ("adaptlink", 1.5e5, 1)])
+def test_the_boards_that_are_left_go_on_with_the_right_tokens(method, memory_bytes, lost, weights, tmp_path):
+    """One of three boards is killed in the middle of a sentence: with gpipe, the others fetch its part;
+    AdaptLink's third has a backup of it.
+    """
+    cluster = star((1e8,) * 3, memory_bytes=memory_bytes)
+    spec = bound(on_boards(cluster, method, weights, new_tokens=40, requests=30))
+    with ExitStack() as stack:
+        desk = Desk(tmp_path, stack, ("a", "b", "c"))
+        killed: list[int] = []
+
+        def kill_at_the_third_token(event):
+            is_token = isinstance(event, Mark) and event.name == "token_emitted"
+            if is_token and event.facts["index"] >= 2 and not killed:
+                killed.append(desk.processes[lost].pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        report = run_on(spec, desk.socks, kill_at_the_third_token)
+    assert killed and report.outcome.kind == "finished", report.outcome
+    assert report.correctness.token_identical is True
+    assert [len(request.output_tokens) for request in report.requests] == [40] * 30
+    assert [recovery.device for recovery in report.recoveries] == [f"d{lost}"]
+    assert not report.fidelity.native and report.without_replan is None
+    left = {path.relative_to(tmp_path).parts[0] for path in desk.left()}
+    assert left <= {"abc"[lost]}, "who was killed cannot remove anything before its next start"
 
 
 def children_of(pid: int) -> list[int]:
@@ -191,9 +228,9 @@ HOSTILE = {
     "a row that is none": ("who", said(type="hello", **HELLO | {"row": {"name": 7}})),
     "a port beyond all": ("assign", said(type="listening", port=70_000)),
     "weights of others": ("assign", said(type="need", digest="a" * 64, start=0)),
-    "a file elsewhere": ("assign", said(type="file", name="../../outputs.safetensors", data="")),
-    "a file of another device": ("assign", said(type="file", name="pieces-9.safetensors", data="")),
-    "no base64": ("assign", said(type="file", name="outputs.safetensors", data="&")),
+    "a file elsewhere": ("assign", said(type="file", start=0, name="../../outputs.safetensors", data="")),
+    "a file of another device": ("assign", said(type="file", start=0, name="pieces-9.safetensors", data="")),
+    "no base64": ("assign", said(type="file", start=0, name="outputs.safetensors", data="&")),
     "a wrong trace": ("assign", said(type="trace", items=[{"kind": "span", "device": 7}])),
     "a log that is no text": ("assign", said(type="log", lines=[["x"]])),
     "a hang-up": ("assign", said(type="ended", words="its process was ended by SIGKILL")),

@@ -82,8 +82,31 @@ def test_of_all_lines_the_first_ones_are_shown_as_of_a_device_here(board):
 
 
 def test_no_file_comes_before_the_plan(board, tmp_path):
-    file = {"type": "file", "name": "outputs.safetensors", "data": base64.b64encode(b"x").decode()}
+    file = {
+        "type": "file",
+        "start": 0,
+        "name": "outputs.safetensors",
+        "data": base64.b64encode(b"x").decode(),
+    }
     board.slices = None
     with pytest.raises(RunError, match="a file before it has a part of the plan"):
         board.say(**file)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_begins_anew_takes_the_place_of_what_came_before_a_halt(board, tmp_path):
+    for start, data in ((0, b"before"), (0, b"af"), (2, b"ter")):
+        board.say(
+            type="file",
+            name="outputs.safetensors",
+            start=start,
+            data=base64.b64encode(data).decode(),
+        )
+    assert (tmp_path / "outputs.safetensors").read_bytes() == b"after"
+
+
+def test_what_a_board_refuses_later_ends_the_run_with_its_sentence(board):
+    """It cannot keep the slices of a new plan, say: it is past its first one."""
+    board.state = "halted"
+    (said,) = board.say(type="refused", sentence="This board cannot keep the slices.")
+    assert (said["type"], said["message"]) == ("error", "This board cannot keep the slices.")

@@ -25,10 +25,7 @@ export function executionText(draft: Draft): string {
         ? 'native'
         : 'automatic';
   const world = draft.dilationKind === 'nodes' ? 'on the boards' : `dilation ${dilation}`;
-  const after =
-    draft.failover === 'replan' && draft.dilationKind !== 'nodes'
-      ? 'plan again after a failure'
-      : 'end at a failure';
+  const after = draft.failover === 'replan' ? 'plan again after a failure' : 'end at a failure';
   const limit = draft.tokenLimit_s ? `, ${draft.tokenLimit_s} s per token at most` : '';
   return `${world}, seed ${draft.seed}, ${after}${limit}`;
 }
