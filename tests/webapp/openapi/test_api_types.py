@@ -39,9 +39,9 @@ WHERE_THERE_IS_ONE = {
     "RunSpec": {"method", "draft_weights"},
     "ModelSpec": {"draft", "likely_acceptance"},
     "Slice": {"draft"},
-    "RunReport": {"rule"},
+    "RunReport": {"rule", "pairs"},
 }
-"""What a document has only of a method that is not EdgeLoom's own, or that has a rule."""
+"""What a document has only of a method that is not EdgeLoom's own or has a rule, or of a run on boards."""
 
 
 def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None:
