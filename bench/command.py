@@ -19,6 +19,7 @@ from bench.native.compute import measure_compute, measure_shards
 from bench.native.native import REPEATS, measure_native
 from bench.native.native_step import measure_native_step
 from bench.native.reality import measure_reality
+from bench.nodes.nodes import measure_nodes
 from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from bench.prediction.admission import measure_admission
 from bench.prediction.simulate import measure_simulate
@@ -162,6 +163,7 @@ BENCHES: tuple[Bench, ...] = (
         measure_questions,
         "boards",
     ),
+    Bench("nodes", "runs on boards in namespaces, against predictions", measure_nodes, "nodes"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from bench.chaos.kills import Trial, trial
 from bench.chaos.verdict import GOOD, Ending, judge
+from bench.nodes.campaign import board_trials
 from bench.tables.documents import DOCUMENTS, section, write_section
 from bench.tables.rows import Table, as_text
 from bench.trials.campaign import DATABASES, service_trials
@@ -74,6 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=DATABASES,
         help="trials of the server instead: three workers and faults of its own, its runs in this database",
     )
+    parser.add_argument(
+        "--boards",
+        action="store_true",
+        help="trials of boards instead: a server and boards in namespaces",
+    )
     parser.add_argument("--write", action="store_true", help="keep the result in docs/results/")
 
 
@@ -82,8 +88,10 @@ def run(args: argparse.Namespace) -> int:
     for option, value, least in (("--kills", args.kills, 1), ("--first", args.first, 0)):
         if value < least:
             raise SpecError(f"{option} is {value}: it must be {least} or more.")
-    if args.service or is_emulated:
+    if args.service or args.boards or is_emulated:
         probe().require()
+    if args.boards:
+        return boards(args)
     if args.service:
         if args.strategy:
             raise SpecError("--strategy chooses the runs of --world: leave it out with --service.")
@@ -118,6 +126,16 @@ def service(args: argparse.Namespace) -> int:
         name = f"chaos service {args.service}"
         write_section(DOCUMENTS / "server.md", name, section(result))
     return 1 if trials.problems else 0
+
+
+def boards(args: argparse.Namespace) -> int:
+    """Trials of boards: `bench/nodes` says what happens in them."""
+    found = board_trials(args.seed, args.first, args.kills)
+    result = Table(f"A server and boards in namespaces, seed {args.seed}", ("", ""), found.rows)
+    sys.stdout.write(as_text(result) + "\n")
+    if args.write:
+        write_section(DOCUMENTS / "nodes.md", "chaos boards", section(result))
+    return 1 if found.problems else 0
 
 
 def _play(play: Callable[[Trial], Played], one: Trial) -> Ended:

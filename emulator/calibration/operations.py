@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.calibration.children import at_once
 from emulator.calibration.shapes import THOROUGH, Extent
-from emulator.calibration.stopwatch import CLOCK_S, trimmed_mean
+from emulator.calibration.stopwatch import CLOCK_S, processor_s, trimmed_mean
 from engine.domain.model import ModelSpec
 from engine.domain.plan import Slice
 from engine.models import catalogue
@@ -156,10 +156,10 @@ def time_sequence(
                     caches[step.op.cache, step.op.layer].rows = cached
                 if before is not None:
                     before()
-                began_s = time.thread_time()
+                began_s = processor_s()
                 result = arithmetic.run(step.op, model, store, caches, inputs)
                 if turns > extent.warm_up_turns:
-                    times[step.label].append(time.thread_time() - began_s)
+                    times[step.label].append(processor_s() - began_s)
                 shape = Meta(tuple(result.shape), model.dtype)
                 if (
                     shape in recent

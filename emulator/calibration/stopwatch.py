@@ -1,4 +1,7 @@
-"""Measures the processor time of a function, since other processes may use this machine, and if they do."""
+"""Measures the processor time of a function, since other processes may use this machine, and if they do.
+
+Where a control group grants a part of a core only, it takes accordingly longer: that is the machine's speed.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
+from engine.domain.granted import granted_frac
+
 FIGURE_S = 0.1
 """Default time spent on one figure."""
 
 MIN_SAMPLES = 4
 KEPT_FRAC = 0.95
+
+
+def processor_s() -> float:
+    """Seconds that this thread has computed, at the pace that its control groups grant it."""
+    return time.thread_time() / granted_frac()
 
 
 class CoreShare:
@@ -22,11 +32,11 @@ class CoreShare:
     frac = 1.0
 
     def __enter__(self) -> Self:
-        self._began_s = time.perf_counter(), time.thread_time()
+        self._began_s = time.perf_counter(), processor_s()
         return self
 
     def __exit__(self, *error: object) -> None:
-        wall_s, thread_s = time.perf_counter() - self._began_s[0], time.thread_time() - self._began_s[1]
+        wall_s, thread_s = time.perf_counter() - self._began_s[0], processor_s() - self._began_s[1]
         self.frac = min(1.0, thread_s / wall_s)
 
 
@@ -39,10 +49,10 @@ def typical_s(work: Callable[[], Any], figure_s: float = FIGURE_S) -> float:
     times: list[float] = []
     end_s = time.perf_counter() + figure_s
     while time.perf_counter() < end_s or len(times) < MIN_SAMPLES:
-        began_s = time.thread_time()
+        began_s = processor_s()
         for _ in range(batch):
             work()
-        times.append((time.thread_time() - began_s) / batch)
+        times.append((processor_s() - began_s) / batch)
     return quartile(times)
 
 
@@ -52,9 +62,9 @@ def in_place_s(work: Callable[[], Any], before: Callable[[], Any], figure_s: flo
     end_s = time.perf_counter() + figure_s
     while time.perf_counter() < end_s or len(times) < MIN_SAMPLES:
         before()
-        began_s = time.thread_time()
+        began_s = processor_s()
         work()
-        times.append(time.thread_time() - began_s)
+        times.append(processor_s() - began_s)
     return max(0.0, quartile(times) - CLOCK_S)
 
 
@@ -74,8 +84,8 @@ def _clock_s() -> float:
     """Seconds that reading the clock adds to a measured time."""
     times = []
     for _ in range(200):
-        began_s = time.thread_time()
-        times.append(time.thread_time() - began_s)
+        began_s = processor_s()
+        times.append(processor_s() - began_s)
     return statistics.median(times)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import fcntl
+import math
 import os
 import resource
 import select
@@ -17,19 +17,18 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO
+from typing import Any
 
 from emulator.calibration.known import known_calibration
 from emulator.node.links import be_probed, probe
-from emulator.node.slice_cache import SliceCache
+from emulator.node.run_folders import own_folder, remove_leftovers
+from emulator.node.slice_cache import SliceCache, why
 from emulator.session.wire import JsonLines
-from engine.domain.cache_directory import cache_directory
 from engine.domain.errors import EdgeLoomError, RunError
 from engine.domain.network import LoopbackNetwork
 from engine.domain.parent import end_with
@@ -39,6 +38,7 @@ from engine.domain.workload import Request
 from engine.experiments.execution.version import code_version
 from engine.runs.children import Child, fork_device
 from engine.runs.fits import available_bytes
+from engine.runs.host_kernels import use_host_kernels
 from engine.worlds.real.device_process import Assignment
 
 PIECE_BYTES = 1 << 18
@@ -46,6 +46,15 @@ SLICES = "slices"
 ALIVE_S = 1.0
 SERVER_S = 60.0
 """How long it waits for a piece of the weights."""
+MOST_MESSAGE_BYTES = 128 << 20
+"""Of what the server says at once: a plan has some megabytes, a request's picture some more."""
+MOST_PROBES, MOST_PROBES_AT_ONCE = 1000, 4
+"""Measurements of links in one run, of which a server asks one after another."""
+MOST_FILE_BYTES = 1 << 30
+"""Of each file that a run writes here, besides slices: what the server takes of results."""
+
+NOT_OURS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What messages end in that are none of an EdgeLoom: without a field, or with one of another kind."""
 
 Message = dict[str, Any]
 
@@ -65,6 +74,14 @@ class HungUp(Exception):
     """The run is over for this board: its connection has ended."""
 
 
+def refuse(lines: JsonLines, sentence: str) -> None:
+    """Say why this board has no part in the run, and stay until that has read it."""
+    lines.send({"type": "refused", "sentence": sentence})
+    while not lines.closed:
+        with contextlib.suppress(EdgeLoomError, *NOT_OURS):
+            lines.receive(ALIVE_S)
+
+
 class BoardProcess:
     def __init__(self, lines: JsonLines, address: str, cache_bytes: int, memory_bytes: int):
         self.lines, self.address = lines, address
@@ -73,6 +90,7 @@ class BoardProcess:
         self.waiting: list[Message] = []
         self.held: list[Message] = []
         self.probes: list[threading.Thread] = []
+        self.probed = 0
         self.child: Child | None = None
 
     def run(self, results: Path) -> None:
@@ -83,9 +101,10 @@ class BoardProcess:
                     self._handle(self._next(), results)
                 self._serve(self.child, results)
             except EdgeLoomError as error:
-                self.lines.send({"type": "refused", "sentence": str(error)})
-                while True:  # until the run has read it
-                    self._next()
+                refuse(self.lines, str(error))
+            except NOT_OURS as error:
+                what = f"{type(error).__name__}: {str(error)[:100]}"
+                refuse(self.lines, f"The server says what no EdgeLoom does ({what}).")
 
     def log(self, line: str) -> None:
         self.lines.send({"type": "log", "lines": [line]})
@@ -105,17 +124,20 @@ class BoardProcess:
             case "who":
                 free = {"available_bytes": self.memory_bytes, "address": self.address}
                 known = known_calibration()
-                row = known.device.model_dump(mode="json", exclude_defaults=True) if known else None
+                device = known.as_in_runs().device if known else None
+                row = device.model_dump(mode="json", exclude_defaults=True) if device else None
                 self.lines.send(
                     {"type": "hello", "version": code_version(on_shapes=False), "row": row, **free}
                 )
             case "clock":
                 self.lines.send({"type": "clock", "at_s": time.monotonic()})
             case "be_probed":
+                self._count_probe()
                 port, thread = be_probed(self.address, bytes.fromhex(message["key"]))
                 self.probes.append(thread)
                 self.lines.send({"type": "probing", "port": port})
             case "probe":
+                self._count_probe()
                 key = bytes.fromhex(message["key"])
                 found = probe(message["address"], message["port"], key)
                 self.lines.send({"type": "probed", **found._asdict()})
@@ -124,10 +146,24 @@ class BoardProcess:
             case "exit":
                 raise HungUp
 
+    def _count_probe(self) -> None:
+        self.probed += 1
+        self.probes = [thread for thread in self.probes if thread.is_alive()]
+        if self.probed > MOST_PROBES or len(self.probes) >= MOST_PROBES_AT_ONCE:
+            raise RunError(
+                f"The server asks for more than {MOST_PROBES} measurements of links, or for more than "
+                f"{MOST_PROBES_AT_ONCE} at once."
+            )
+
     def _assign(self, message: Message, results: Path) -> None:
         spec = RunSpec.parse(message["spec"], "the run")
-        if spec.method is not None:
-            raise RunError(f"{spec.strategy} is a method from outside: a board takes no code.")
+        if spec.method is not None or spec.model.draft is not None:
+            raise RunError("The run has a method from outside or a draft model: a board takes neither.")
+        if spec.weights.directory or spec.draft_weights.directory:
+            raise RunError("The server names a folder of its own for weights: a board reads slices alone.")
+        rank, ahead_s, key = int(message["rank"]), float(message["ahead_s"]), bytes.fromhex(message["key"])
+        if rank not in range(len(spec.cluster.devices)) or not math.isfinite(ahead_s):
+            raise RunError(f"The server says that this board is device {rank}, {ahead_s} s behind it.")
         plan = Plan.parse(message["plan"], "the plan")
         requests = tuple(Request.parse(request, "a request") for request in message["requests"])
         source = None
@@ -139,12 +175,11 @@ class BoardProcess:
         self._fetch(message["files"], results)
         for thread in self.probes:  # a process with threads should not be forked
             thread.join()
+        use_host_kernels()  # those that the board was measured with
         _take_at_most(self.memory_bytes)
-        _have_clock_of_server(message["ahead_s"])
-        key = bytes.fromhex(message["key"])
+        _have_clock_of_server(ahead_s)
         here = Here(spec, self.address)
         given = Assignment(spec, plan, requests, here, False, results, source, key, alone=True)
-        rank = message["rank"]
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
 
     def _fetch(self, files: Sequence[Sequence[Any]], results: Path) -> None:
@@ -228,38 +263,19 @@ class BoardProcess:
 
 
 def _take_at_most(memory_bytes: int) -> None:
-    """Let the kernel refuse the device process more memory than this, besides what is there already."""
+    """Let the kernel refuse the device process more memory than this, besides what is there already, and
+    files that are larger than results may be.
+    """
     data_pages = int(Path("/proc/self/statm").read_text().split()[5])
     most = data_pages * resource.getpagesize() + memory_bytes
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE_BYTES, MOST_FILE_BYTES))
 
 
 def _have_clock_of_server(ahead_s: float) -> None:
     """Let this process and its child read the run's clock, which the times of all messages are of."""
     own = time.monotonic
     time.monotonic = lambda: own() + ahead_s
-
-
-# What a run leaves --------------------------------------------------------------------------------
-def _runs() -> Path:
-    return cache_directory() / "node-runs"
-
-
-def _own_folder() -> tuple[Path, BinaryIO]:
-    """A folder for this run, which is this process's as long as it has the file locked."""
-    _runs().mkdir(parents=True, exist_ok=True, mode=0o700)
-    made = Path(tempfile.mkdtemp(dir=_runs()))
-    lock = (made / "lock").open("wb")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return made, lock
-
-
-def remove_leftovers() -> None:
-    """Remove the folders of runs whose process was killed."""
-    for left in _runs().glob("*"):
-        with contextlib.suppress(OSError), (left / "lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
@@ -272,10 +288,14 @@ def main(descriptor: int, address: str, cache_bytes: int, memory_bytes: int, par
     import torch
 
     torch.set_num_threads(1)
+    lines = JsonLines(socket.socket(fileno=descriptor), MOST_MESSAGE_BYTES)
     remove_leftovers()
-    results, lock = _own_folder()
-    lines = JsonLines(socket.socket(fileno=descriptor))
-    process = BoardProcess(lines, address, cache_bytes, memory_bytes)
+    try:
+        results, lock = own_folder()
+        process = BoardProcess(lines, address, cache_bytes, memory_bytes)
+    except OSError as error:
+        refuse(lines, f"This board cannot keep what a run needs: {why(error)}.")
+        return 0
     try:
         try:
             process.run(results)

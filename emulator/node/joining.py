@@ -23,6 +23,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 from emulator.calibration.known import known_calibration, time_needed_s
 from emulator.calibration.shapes import SHORT
 from emulator.node import machine
+from emulator.node.run_folders import remove_leftovers
 from emulator.node.runs import DEFAULT, Allowed, NodeRuns
 from emulator.session.calibrating import calibrate_host
 from engine.domain.calibration import Calibration
@@ -78,6 +79,7 @@ class Joining:
 
     async def stay(self) -> None:
         """Be a node until this task is cancelled. Raises `EdgeLoomError`."""
+        remove_leftovers()  # of a node that was killed
         calibration = asyncio.create_task(self._calibrated())
         calls = connect(
             self.address,
@@ -120,7 +122,7 @@ class Joining:
         said, beats_s, address = False, 0.0, socket.local_address[0]
         while True:
             if calibration.done() and not said:
-                found = json.loads(calibration.result().to_json())
+                found = json.loads(calibration.result().as_in_runs().to_json())
                 await socket.send(NodeMeasured(calibration=found).model_dump_json())
                 said = True
             if (left_s := beats_s - time.monotonic()) <= 0:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
+from emulator.node.run_folders import remove_leftovers
 from engine.domain.node_messages import PASS_CHARS, NodeClosed, NodeMessage, NodeOpen, NodePass
 
 MODULE = "emulator.node.board_process"
@@ -64,6 +65,7 @@ class NodeRun:
                 await self.send(NodePass(run=self.name, text=data.decode("ascii", "replace")))
         await self.send(NodeClosed(run=self.name))
         await asyncio.to_thread(self.process.wait)
+        await asyncio.to_thread(remove_leftovers)  # if it was killed
 
     async def said(self, text: str) -> None:
         """Pass on what the server says."""
@@ -90,6 +92,7 @@ class NodeRun:
         except (TimeoutError, subprocess.TimeoutExpired):
             self.process.kill()
             self.process.wait()
+            remove_leftovers()
 
 
 class NodeRuns:

@@ -26,6 +26,11 @@ Ask = Callable[[str, int], str]
 READ_BYTES = 1 << 20
 
 
+def why(error: OSError) -> str:
+    """Why a file cannot be kept, in words."""
+    return "its disk is full" if error.errno == errno.ENOSPC else str(error)
+
+
 def folder() -> Path:
     return cache_directory() / "slices"
 
@@ -56,9 +61,7 @@ class SliceCache:
                 self.say(f"It fetches {of}; {len(files) - len(absent)} were here.")
                 self._bring(digest, size, ask)
         except OSError as error:
-            full = error.errno == errno.ENOSPC
-            why = "its disk is full" if full else str(error)
-            raise RunError(f"This board cannot keep the slices of the plan: {why}.") from error
+            raise RunError(f"This board cannot keep the slices of the plan: {why(error)}.") from error
         for path in kept:
             path.touch()
         return [_path(digest) for digest, _ in files]

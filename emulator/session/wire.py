@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 from collections.abc import Sequence
 from typing import Any
@@ -16,11 +17,11 @@ MOST_SOCKETS = 250
 
 class JsonLines:
     """One end of the socket; `closed` is True once the other end has closed. `sockets` are those that came
-    with messages.
+    with messages. Where the other end is somebody else's, a message has at most `most_bytes`.
     """
 
-    def __init__(self, sock: socket.socket):
-        self.sock = sock
+    def __init__(self, sock: socket.socket, most_bytes: float = math.inf):
+        self.sock, self.most_bytes = sock, most_bytes
         self.closed = False
         self.sockets: list[socket.socket] = []
         self._pending = b""
@@ -32,7 +33,9 @@ class JsonLines:
         self.sock.sendall(data[sent:])
 
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
-        """Wait `timeout_s` at most (0: not at all) for data; return the messages that are complete."""
+        """Wait `timeout_s` at most (0: not at all) for data; return the messages that are complete. Raises
+        `RunError` for one that is too long.
+        """
         self.sock.settimeout(timeout_s)
         try:
             data, files, _, _ = socket.recv_fds(self.sock, 1 << 20, MOST_SOCKETS)
@@ -45,6 +48,8 @@ class JsonLines:
             self.sock.settimeout(None)
         self.closed = not data
         *lines, self._pending = (self._pending + data).split(b"\n")
+        if len(self._pending) > self.most_bytes:
+            raise RunError(f"A message has more than {self.most_bytes:,} bytes.")
         return [json.loads(line) for line in lines]
 
 

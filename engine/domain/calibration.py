@@ -29,6 +29,23 @@ class Calibration(Value):
     def to_json(self) -> str:
         return self.model_dump_json(exclude_defaults=True)
 
+    def as_in_runs(self) -> Calibration:
+        """The same with a device whose operations take as many times longer as they did in runs here: its row
+        is of operations alone.
+        """
+        times, device = self.profile.runtime.in_runs, self.device
+        rates = tuple(
+            rate.model_copy(update={"flop_per_s": rate.flop_per_s / times}) for rate in device.format_rates
+        )
+        slower = {
+            "flop_per_s": device.flop_per_s / times,
+            "memory_byte_per_s": device.memory_byte_per_s / times,
+            "op_overhead_s": device.op_overhead_s * times,
+            "measured_scale": device.measured_scale * times,
+            "format_rates": rates,
+        }
+        return self.model_copy(update={"device": device.model_copy(update=slower)})
+
 
 @lru_cache(maxsize=2)
 def calibration_digest(profile: HostProfile | None) -> str:

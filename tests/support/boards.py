@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 from emulator.session.boards import BoardsNetwork
@@ -15,6 +17,7 @@ from engine.domain.events import Event
 from engine.domain.report import RunReport
 from engine.domain.spec import RunSpec
 from engine.runs.execute import execute
+from engine.runs.host_kernels import kernels_file, known_kernels, measured_kernels
 
 ROOT = Path(__file__).parents[2]
 CACHE_BYTES, MEMORY_BYTES = 1 << 30, 4 << 30
@@ -29,15 +32,25 @@ def bound(spec: RunSpec) -> RunSpec:
     return spec.model_copy(update={"cluster": cluster, "dilation": "nodes"})
 
 
+@cache
+def kernels() -> Path:
+    """The table of this machine's kernels, which a board has that is calibrated."""
+    if known_kernels() is None:
+        measured_kernels()
+    return kernels_file()
+
+
 @contextmanager
-def board_process(cache: Path, cache_bytes: int = CACHE_BYTES, memory_bytes: int = MEMORY_BYTES) -> Iterator:
+def board_process(home: Path, cache_bytes: int = CACHE_BYTES, memory_bytes: int = MEMORY_BYTES) -> Iterator:
     """A board's process for one run, and our end of its socket."""
     ours, theirs = socket.socketpair()
+    (home / "edgeloom").mkdir(parents=True, exist_ok=True)
+    shutil.copy(kernels(), home / "edgeloom")
     numbers = (str(cache_bytes), str(memory_bytes), str(os.getpid()))
     process = subprocess.Popen(
         [sys.executable, "-m", "emulator.node.board_process", str(theirs.fileno()), "127.0.0.1", *numbers],
         cwd=ROOT,
-        env=os.environ | {"XDG_CACHE_HOME": str(cache), "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"XDG_CACHE_HOME": str(home), "OMP_NUM_THREADS": "1"},
         pass_fds=[theirs.fileno()],
     )
     theirs.close()

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 
+from engine.domain.granted import granted_frac
 from engine.domain.host_times import shares_evenly
 from engine.domain.trace import Span
 from engine.ops.cost import hands_over
@@ -52,14 +53,15 @@ def keep_a_core(rank: int, workers: Sequence[int]) -> bool:
     (`shares_evenly`).
 
     Where the kernel may move processes, it wakes the receiver of a message on the core of the sender, which
-    then waits for it. Returns whether this worker has a core of its own; a single one may use them all.
+    then waits for it. Returns whether this worker has a core of its own, all of it: what it polls is taken
+    off a quota. A single worker may use all cores.
     """
     cores = sorted(os.sched_getaffinity(0))
     if rank not in workers:
         return False
     if shares_evenly(len(workers), len(cores)):
         os.sched_setaffinity(0, {cores[list(workers).index(rank) % len(cores)]})
-    return len(workers) <= len(cores)
+    return len(workers) <= len(cores) and granted_frac() == 1.0
 
 
 class Awaited(Receipt):

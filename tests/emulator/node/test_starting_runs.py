@@ -1,11 +1,13 @@
 """A node that cannot start a run's process says why, and goes on."""
 
+import asyncio
 import errno
+import json
 import os
 import subprocess
 
 from emulator.node.runs import DEFAULT, NodeRuns
-from engine.domain.node_messages import NodeClosed, NodeOpen
+from engine.domain.node_messages import NodeClosed, NodeOpen, NodePass
 
 
 async def test_a_board_without_processes_left_refuses_the_run_and_stays_a_node(monkeypatch):
@@ -21,3 +23,38 @@ async def test_a_board_without_processes_left_refuses_the_run_and_stays_a_node(m
     await runs.take(NodeOpen(run="7-a"), "127.0.0.1")
     why = "it cannot start a process (Resource temporarily unavailable)"
     assert said == [NodeClosed(run="7-a", why=why)] and runs.doing == ""
+
+
+async def test_what_a_run_has_left_whose_process_was_killed_goes_with_it(monkeypatch, tmp_path):
+    async def send(message):
+        if isinstance(message, NodePass):
+            begun.set()
+
+    begun = asyncio.Event()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    runs = NodeRuns(DEFAULT, send)
+    await runs.take(NodeOpen(run="7-a"), "127.0.0.1")
+    await runs.take(NodePass(run="7-a", text='{"type": "clock"}\n'), "127.0.0.1")
+    await begun.wait()
+    left = tmp_path / "edgeloom" / "node-runs"
+    assert list(left.iterdir())
+    runs.run.process.kill()
+    await runs.run.pump
+    assert not list(left.iterdir())
+    await runs.end()
+
+
+async def test_a_board_that_can_keep_nothing_refuses_the_run_in_a_sentence(monkeypatch, tmp_path):
+    async def send(message):
+        if isinstance(message, NodePass):
+            said.put_nowait(message.text)
+
+    said = asyncio.Queue()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "edgeloom").mkdir()
+    (tmp_path / "edgeloom" / "node-runs").write_text("a file where its folder would be")
+    runs = NodeRuns(DEFAULT, send)
+    await runs.take(NodeOpen(run="7-a"), "127.0.0.1")
+    refused = json.loads(await said.get())
+    await runs.end()
+    assert refused["type"] == "refused" and "This board cannot keep what a run needs" in refused["sentence"]

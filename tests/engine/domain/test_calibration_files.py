@@ -1,6 +1,7 @@
 """A calibration travels as a file, and a cluster can be predicted as one of such machines."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,9 @@ from engine.domain.calibration import LARGEST_FILE_BYTES, Calibration, cluster_o
 from engine.domain.cluster import DeviceSpec
 from engine.domain.errors import SpecError
 from engine.domain.host_times import HostProfile, MeasuredRow, RuntimeCosts
+from engine.domain.rates import FormatRate
+from engine.ops.cost import op_time_s
+from engine.ops.kernels import elementwise, product
 from tests.support.small_clusters import star
 
 MACHINE = Calibration(
@@ -64,3 +68,17 @@ def test_a_cluster_of_such_machines_keeps_names_roles_memory_and_links() -> None
 @pytest.mark.parametrize(("computing", "expected"), [(0, 1.0), (1, 1.0), (2, 1.5), (3, 3.0), (6, 6.0)])
 def test_more_devices_than_were_measured_share_the_cores_further(computing: int, expected: float) -> None:
     assert MACHINE.profile.runtime.slowdown_of(computing) == pytest.approx(expected)
+
+
+def test_a_device_as_in_runs_takes_as_many_times_longer_for_every_kind_of_kernel() -> None:
+    runtime = MACHINE.profile.runtime.model_copy(update={"in_runs": 1.2})
+    rate = FormatRate(bits=8, flop_per_s=6e9, memory_frac=0.5, basis="calibrated")
+    machine = Calibration(
+        profile=MACHINE.profile.model_copy(update={"runtime": runtime}),
+        device=MACHINE.device.model_copy(update={"dispatch_s": 0.0, "format_rates": (rate,)}),
+    )
+    device = machine.as_in_runs().device
+    packed = replace(product(512, 256, 256, 4), weight_bits=8.0)
+    for kernel in (product(1, 256, 256, 4), product(512, 256, 256, 4), packed, elementwise(10, 1000, 4)):
+        alone_s = op_time_s(machine.device, (kernel,))
+        assert op_time_s(device, (kernel,)) == pytest.approx(1.2 * alone_s)

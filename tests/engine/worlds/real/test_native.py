@@ -288,6 +288,7 @@ def test_what_waits_for_the_trace_is_bounded(device, trace, monkeypatch):
 
 def test_workers_are_bound_to_cores_where_each_gets_one_or_all_cores_get_as_many(monkeypatch):
     bound = []
+    monkeypatch.setattr(native, "granted_frac", lambda: 1.0)
     monkeypatch.setattr(native.os, "sched_getaffinity", lambda pid: {4, 7})
     monkeypatch.setattr(native.os, "sched_setaffinity", lambda pid, cores: bound.append(cores))
     assert native.keep_a_core(2, (1, 2)) and bound == [{7}]
@@ -295,6 +296,8 @@ def test_workers_are_bound_to_cores_where_each_gets_one_or_all_cores_get_as_many
     assert not native.keep_a_core(0, (0, 1, 2)) and bound == [{7}], "one core would have two"
     assert not native.keep_a_core(0, (1, 2)) and bound == [{7}], "a source that computes nothing"
     assert not any(native.keep_a_core(rank, (0, 1, 2, 3)) for rank in range(4)), "none has a core alone"
+    monkeypatch.setattr(native, "granted_frac", lambda: 0.5)
+    assert not native.keep_a_core(0, (0,)), "what it polls would be taken off its quota"
     assert bound[1:] == [{4}, {7}, {4}, {7}]
 
 

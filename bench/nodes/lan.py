@@ -1,0 +1,89 @@
+"""A network of boards on one machine: a switch, and a cable of some rate to each namespace. Needs root, and a
+network namespace of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from webapp.ops.places import ROOT
+
+SWITCH = "lan"
+SERVER = "10.77.0.1"
+BURST_S = 1e-3
+LEAST_BURST_BYTES = 20_000
+QUEUE_S = 0.05
+"""How long a packet may wait at a cable's end."""
+
+
+def run(line: str) -> None:
+    subprocess.run(line.split(), check=True)
+
+
+def build_switch() -> None:
+    """Make the switch, at which the server listens too."""
+    run("ip link set lo up")
+    run("mount -t tmpfs edgeloom-lan /run")  # for names of namespaces
+    run(f"ip link add {SWITCH} type bridge")
+    run(f"ip address add {SERVER}/24 dev {SWITCH}")
+    run(f"ip link set {SWITCH} up")
+
+
+class Cable:
+    """Joins a new namespace `name` to the switch, as host `number`."""
+
+    def __init__(self, name: str, number: int):
+        self.name, self.number, self.ours = name, number, f"cable{number}"
+        self.address = f"10.77.0.{number}"
+        for line in (
+            f"ip netns add {name}",
+            f"ip link add {self.ours} type veth peer name eth0 netns {name}",
+            f"ip link set {self.ours} master {SWITCH} up",
+            f"ip -n {name} address add {self.address}/24 dev eth0",
+            f"ip -n {name} link set eth0 up",
+            f"ip -n {name} link set lo up",
+        ):
+            run(line)
+
+    def shape(self, bit_per_s: float) -> None:
+        """Let it carry so much each way."""
+        burst = max(LEAST_BURST_BYTES, int(bit_per_s * BURST_S / 8))
+        bucket = f"root tbf rate {bit_per_s:.0f}bit burst {burst} latency {1e3 * QUEUE_S:.0f}ms"
+        run(f"tc qdisc replace dev {self.ours} {bucket}")
+        run(f"tc -n {self.name} qdisc replace dev eth0 {bucket}")
+
+    def cut(self) -> None:
+        run(f"ip link set {self.ours} down")
+
+    def mend(self) -> None:
+        run(f"ip link set {self.ours} up")
+
+
+def open_to_all(*needed: Path) -> None:
+    """Let every user of this mount namespace reach these folders: what other folders a closed one has is
+    hidden from all.
+    """
+    closed: dict[Path, list[Path]] = {}
+    for path in needed:
+        for parent in reversed(path.parents):
+            if not parent.stat().st_mode & 0o001:
+                closed.setdefault(parent, []).append(path)
+                break
+    for folder, paths in closed.items():
+        with tempfile.TemporaryDirectory() as aside:
+            kept = [Path(aside) / str(number) for number in range(len(paths))]
+            for path, place in zip(paths, kept, strict=True):
+                place.mkdir()
+                run(f"mount --bind {path} {place}")
+            run(f"mount -t tmpfs -o mode=755 edgeloom-cover {folder}")
+            for path, place in zip(paths, kept, strict=True):
+                path.mkdir(parents=True, exist_ok=True)
+                run(f"mount --move {place} {path}")
+
+
+def python_places() -> tuple[Path, ...]:
+    """The folders that running this checkout's code needs."""
+    return tuple(dict.fromkeys(Path(place).resolve() for place in (ROOT, sys.prefix, sys.base_prefix)))
