@@ -18,6 +18,8 @@ SEND_S = 0.3
 TRICKLE_S, TRICKLE_GAP_S = 0.2, 2e-4
 TRICKLE_FRAC = 0.1
 """Losses are counted at a tenth of the rate: at the full one, TCP itself makes queues overflow."""
+TRICKLE_SEGMENTS, MOST_TRICKLE_S = 200, 2.0
+"""So many segments tell a loss of some percent; over a slow path, what goes there in the time."""
 PATIENCE_S = 10.0
 CHUNK_BYTES = 1 << 16
 SMALL_BYTES, HEADER_BYTES = 200, 66
@@ -121,9 +123,12 @@ def _trickle(sock: socket.socket, bit_per_s: float) -> float:
     """The part of small segments that TCP had to send again, at a tenth of `bit_per_s`."""
     gap_s = max(TRICKLE_GAP_S, 8 * (SMALL_BYTES + HEADER_BYTES) / (TRICKLE_FRAC * bit_per_s))
     lost, sent = _segments(sock)
-    until_s = time.monotonic() + TRICKLE_S
-    while time.monotonic() < until_s:
+    began_s, count = time.monotonic(), 0
+    while (since_s := time.monotonic() - began_s) < TRICKLE_S or (
+        count < TRICKLE_SEGMENTS and since_s < MOST_TRICKLE_S
+    ):
         sock.sendall(MORE + bytes(SMALL_BYTES - 1))
+        count += 1
         time.sleep(gap_s)
     sock.sendall(LAST + bytes(SMALL_BYTES - 1))
     _read(sock, 1)  # the last has arrived, so what was lost was sent again

@@ -64,7 +64,7 @@ def read_spec(document: Document, where: str) -> Stored[RunSpec]:
 
 
 def read_plan(document: Document, where: str) -> Stored[Plan]:
-    return read(Plan, document, where)
+    return read(Plan, document, where, lambda plan: _upgrade(plan, _plan_5_to_6))
 
 
 def read_report(document: Document, where: str) -> Stored[RunReport]:
@@ -119,11 +119,19 @@ def upgrade_report(document: Document) -> Document:
 
 
 def upgrade_event(event: Document, schema: int) -> Document:
-    """The present form of an event as JSON, stored with version `schema`. Reports are inside some of them."""
-    if schema >= SCHEMA or event["type"] != "report":
+    """The present form of an event as JSON, stored with version `schema`. Plans and reports are inside some
+    of them.
+    """
+    if schema >= SCHEMA:
         return event
-    current = upgrade_report({**event, "schema": schema})
-    return {key: value for key, value in current.items() if key != "schema"}
+    match event:
+        case {"type": "plan"}:
+            return _plan_5_to_6(event)
+        case {"type": "report"}:
+            return _report_5_to_6(event)
+        case {"facts": {"plan": dict(plan)}}:  # of a mark: the plan made after a failure
+            return {**event, "facts": {**event["facts"], "plan": _plan_5_to_6(plan)}}
+    return event
 
 
 def upgrade_events_text(text: str, schema: int) -> str:
@@ -160,7 +168,17 @@ def _spec_5_to_6(spec: Document) -> Document:
     return {**spec, "params": rest, "workload": {**moved, **workload}}
 
 
+def _plan_5_to_6(plan: Document) -> Document:
+    """Let the parameters that an EdgeFormer's plan repeats say no more whether there are KV caches."""
+    layout = plan.get("layout")
+    if not (isinstance(layout, dict) and isinstance(layout.get("params"), dict)):
+        return plan
+    params = {key: value for key, value in layout["params"].items() if key != "decode"}
+    return {**plan, "layout": {**layout, "params": params}}
+
+
 def _report_5_to_6(report: Document) -> Document:
-    """Let the report's spec take its own step."""
-    spec = report.get("spec")
-    return {**report, "spec": _spec_5_to_6(spec)} if isinstance(spec, dict) else report
+    """Let the report's spec and plan take their own steps."""
+    steps = {"spec": _spec_5_to_6, "plan": _plan_5_to_6}
+    own = {key: step(report[key]) for key, step in steps.items() if isinstance(report.get(key), dict)}
+    return {**report, **own}

@@ -8,6 +8,7 @@ from engine.domain.workload import Workload
 from engine.models import catalogue
 from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import by_rule
+from engine.strategies.registry import strategy as strategy_named
 
 DEVICE = {"memory_bytes": 4e8, "memory_byte_per_s": 5e8, "flop_per_s": 2e9}
 CLUSTER = ClusterSpec(
@@ -22,12 +23,13 @@ NEW_TOKENS = 6
 
 def spec_of(strategy, changes=(), **more):
     model, weights = catalogue.resolve("tiny-llama", None)
+    drafting = {"draft_layers": 1} if strategy_named(strategy).drafts else {}
     return RunSpec(
         cluster=CLUSTER,
         model=model,
         weights=weights,
         strategy=strategy,
-        params=by_rule(strategy),
+        params=by_rule(strategy) | drafting,
         workload=more.pop("workload", Workload(prompt_tokens=12, new_tokens=NEW_TOKENS)),
         scenario=Scenario(changes=changes),
         **more,

@@ -40,10 +40,10 @@ def test_another_key_measures_nothing():
 
 @pytest.mark.root
 def test_a_shaped_network_is_measured_as_it_is_shaped_in_each_direction():
-    """Of some hundred segments, 10 % are lost: with 4 % to 18 % it is neither none of them nor other ones."""
+    """Of some hundred segments, 10 % are lost: with 2 % to 25 % it is neither none of them nor other ones."""
     shaped = link("a", "b", 40e6, reverse_bit_per_s=10e6, delay_s=4e-3, loss_frac=0.1, reverse_loss_frac=0.0)
     found = call(bodies.probed, cluster("a b", "", shaped).model_dump(mode="json"))
-    assert 0.04 < found["forward_loss_frac"] < 0.18 and found["backward_loss_frac"] < 0.02
+    assert 0.02 < found["forward_loss_frac"] < 0.25 and found["backward_loss_frac"] < 0.02
     assert found["delay_s"] == pytest.approx(4e-3, rel=0.25)
     assert found["backward_bit_per_s"] == pytest.approx(10e6, rel=0.15)
     assert found["forward_bit_per_s"] < 40e6, "what one connection gets where so much is lost"

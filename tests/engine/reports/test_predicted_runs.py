@@ -24,7 +24,7 @@ Run = tuple[RunReport, list[Span | Mark]]
 @pytest.fixture(
     scope="module",
     params=[
-        (strategy.name, cluster, model, pattern)
+        (strategy, cluster, model, pattern)
         for strategy in STRATEGIES
         for cluster, model, pattern in (
             ("lab-3", "tiny-gpt2", "sporadic"),
@@ -33,10 +33,11 @@ Run = tuple[RunReport, list[Span | Mark]]
         )
         if strategy.supports(topologies.load(cluster), catalogue.resolve(model, "random")[0]) is None
     ],
-    ids=lambda param: "-".join(param),
+    ids=lambda param: "-".join((param[0].name, *param[1:])),
 )
 def run(request: pytest.FixtureRequest) -> Run:
     strategy, cluster, name, pattern = request.param
+    params = {"draft_layers": 1} if strategy.drafts else {}
     model, weights = catalogue.resolve(name, "random")
     workload = Workload(prompt_tokens=9, new_tokens=4 if model.has_head else 0, requests=3, pattern=pattern)
     spec = RunSpec(
@@ -44,7 +45,8 @@ def run(request: pytest.FixtureRequest) -> Run:
         model=model,
         weights=weights,
         workload=workload,
-        strategy=strategy,
+        strategy=strategy.name,
+        params=params,
     )
     prepared = prepare(spec)
     trace, outcome = simulate(prepared)
