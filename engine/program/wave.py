@@ -123,8 +123,9 @@ async def answer(
         assert source is not None, "only the source gets results"
         if new_tokens:
             first, chosen = step.requests[0], source.next_tokens(step, result)
-            before = () if kv_cache else (tokens.pop((first, step.index)),)
-            tokens[first, step.index + 1] = concat((*before, chosen), 1)
+            if not kv_cache:
+                chosen = concat((tokens.pop((first, step.index)), chosen), 1)
+            tokens[first, step.index + 1] = chosen
         else:
             source.hidden(step, result)
         for request in step.requests if step.index == last else ():
