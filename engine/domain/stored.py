@@ -163,9 +163,18 @@ def _spec_5_to_6(spec: Document) -> Document:
     if spec.get("strategy") == "lime":
         moved = {"assumed_tokens": params.get("assumed_tokens", 0)}
     if spec.get("strategy") == "edgeformer":
-        moved = {"kv_cache": False} if params.get("decode") == "recompute" else {}
+        moved = without_caches(params.get("decode"), workload)
     rest = {key: value for key, value in params.items() if key not in {"assumed_tokens", "decode"}}
     return {**spec, "params": rest, "workload": {**moved, **workload}}
+
+
+def without_caches(decode: Any, workload: Document) -> Document:
+    """What a workload says in place of EdgeFormer's parameter `decode`. Caches stay where no tokens follow
+    the prompt or a scheduler admits requests.
+    """
+    scheduler = workload.get("scheduler") or ("auto" if workload.get("pattern") == "serve" else "fcfs")
+    can_be = workload.get("new_tokens") != 0 and scheduler == "fcfs"
+    return {"kv_cache": False} if decode == "recompute" and can_be else {}
 
 
 def _plan_5_to_6(plan: Document) -> Document:

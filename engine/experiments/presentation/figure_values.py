@@ -94,9 +94,11 @@ def axis_of(
 
 
 def number_text(number: float) -> str:
-    """Six significant digits, and those of long numbers in groups of three: "12 345"."""
-    text = f"{number:.6g}"
-    return f"{number:,.0f}".replace(",", " ") if "e+" in text or len(text) > 5 else text
+    """Six significant digits, and from 10 000 on those before the point in groups of three: "12 345"."""
+    if abs(number) < 10_000:
+        return f"{number:.6g}"
+    text = f"{number:,.6g}"
+    return (f"{number:,.0f}" if "e+" in text else text).replace(",", " ")
 
 
 class Spot(Value):

@@ -96,6 +96,20 @@ def test_whether_edgeformer_had_caches_becomes_one_of_the_workload() -> None:
         assert new["workload"] == {"new_tokens": 9, **moved}
 
 
+@pytest.mark.parametrize(
+    "workload",
+    [
+        {"new_tokens": 0},
+        {"new_tokens": 4, "pattern": "poisson", "rate_per_s": 2.0, "scheduler": "continuous"},
+        {"new_tokens": 4, "pattern": "serve"},
+    ],
+)
+def test_old_workloads_that_cannot_be_without_caches_keep_them(workload) -> None:
+    document = spec_of("edgeformer", GPT2, star((1e9, 1e9))).model_dump(mode="json") | {"schema": 5}
+    document |= {"params": {"decode": "recompute"}, "workload": {"prompt_tokens": 8, **workload}}
+    assert read_spec(document, "the spec").needed().workload.kv_cache
+
+
 def test_reports_inside_events_take_the_step_of_reports() -> None:
     spec = {"strategy": "lime", "params": {"assumed_tokens": 160}, "workload": {"new_tokens": 9}}
     now = {"strategy": "lime", "params": {}, "workload": {"assumed_tokens": 160, "new_tokens": 9}}

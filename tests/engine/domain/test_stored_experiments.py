@@ -68,6 +68,29 @@ def test_a_factor_gives_the_length_to_the_workload_where_it_gave_it_to_lime(
     assert (factor["paths"], factor["values"]) == (expected_paths, [expected])
 
 
+def test_edgeformers_caches_become_the_workloads_wherever_an_experiment_says_them() -> None:
+    """Coordinates stay; Voltage has a parameter of the same name."""
+    levels = [{"value": "kv"}, {"value": "recompute"}]
+    others = [
+        {"label": "plain", "set": {"params": {"t_max": 0.5}}},
+        {"label": "voltage", "set": {"strategy": "voltage", "params": {"decode": "recompute"}}},
+    ]
+    factors = [
+        {"name": "decode", "paths": ["params.decode"], "values": levels},
+        {"name": "method", "paths": [], "values": others},
+    ]
+    base = {"strategy": "edgeformer", "params": {"decode": "recompute", "t_max": 0.7}}
+    new = upgrade_experiment({"schema": 5, "base": base, "factors": factors})
+    assert (new["base"]["params"], new["base"]["workload"]) == ({"t_max": 0.7}, {"kv_cache": False})
+    decode, method = new["factors"]
+    assert decode["paths"] == []
+    assert decode["values"] == [
+        {"value": value, "set": {"workload.kv_cache": value == "kv"}} for value in ("kv", "recompute")
+    ]
+    assert [level["set"]["params"] for level in method["values"]] == [{"t_max": 0.5}, {"decode": "recompute"}]
+    assert all(level["set"]["workload.kv_cache"] for level in method["values"])
+
+
 def test_a_present_experiment_stays_as_it_is() -> None:
     document = recorded() | {"schema": SCHEMA}
     assert upgrade_experiment(document) is document

@@ -9,6 +9,7 @@ import pytest
 from engine.domain.errors import SpecError
 from engine.domain.presented import Figure, Table
 from engine.experiments.presentation.figure_data import figure_data
+from engine.experiments.presentation.figure_values import number_text
 from engine.experiments.results.pivot import table_data
 from tests.support.experiment_rows import FALLING, experiment_of, rows_of
 
@@ -87,6 +88,14 @@ def test_an_axis_is_written_in_the_multiple_of_its_smallest_value_those_left_out
         "12 345 600",
     )
     assert made.legend.left_out == "not valid, left out"
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.0625, "0.0625"), (1.2345, "1.2345"), (-12.75, "-12.75"), (1234.5, "1234.5"), (12345.6, "12 345.6")],
+)
+def test_a_number_keeps_its_digits(number: float, text: str) -> None:
+    assert number_text(number) == text
 
 
 def test_a_series_of_worlds_is_its_own_legend_and_one_level_needs_none() -> None:
