@@ -25,6 +25,7 @@ CASES = {
     "experts": ("tiny-qwen3-moe", "tiny-qwen3-moe", {"temperature": 0.8}),
     "first layers": ("tiny-llama", None, {"requests": 2, "pattern": "bursty"}),
     "first layers, drawn": ("tiny-qwen3-moe", None, {"temperature": 0.8}),
+    "first layers, right to the end": ("tiny-gpt2", None, {"new_tokens": 4}),
     "queue": ("tiny-gpt2", "tiny-gpt2", {"requests": 3, "pattern": "poisson", "rate_per_s": 100.0}),
 }
 
@@ -41,7 +42,7 @@ def spec_of(name):
         params={} if draft else {"draft_layers": 1},
         dilation="native",
         seed=7,
-        workload=Workload(prompt_tokens=11, new_tokens=20, **workload),
+        workload=Workload(**{"prompt_tokens": 11, "new_tokens": 20} | workload),
     )
 
 

@@ -36,8 +36,8 @@ class WorkDone:
     A request gets `new_tokens`, or its own number of `tokens`. `rows` are those of each layer, `last_rows`
     those of the last one. `caches`: whether each sequence under way has a KV cache; a method without one
     computes all rows again. `seen`: what devices had in the KV cache of each at its last check, and what of
-    it they had used then: several results may come of one pass. `left`: what each device had when it
-    released one.
+    it they had used then: several results may come of one pass. `left`: what each device, by its rank, had
+    when it released one.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class WorkDone:
         self.caches: dict[str, bool] = {}
         self.seen: dict[str, tuple[Entries, Entries]] = {}
         self.released_caches: set[str] = set()
-        self.left: dict[str, Entries] = {}
+        self.left: dict[str, dict[int, Entries]] = {}
         self.knows_all = not model.vision
 
     def released(self, cache: str, device: Worker) -> None:
@@ -58,7 +58,8 @@ class WorkDone:
         """
         name = cache.partition("/")[0]
         self.released_caches.add(name)
-        self.left.setdefault(name, {}).update(self._parts_of(name, self.devices.index(device), device))
+        rank = self.devices.index(device)
+        self.left.setdefault(name, {}).setdefault(rank, {}).update(self._parts_of(name, rank, device))
 
     def check(self, step: Step, source: str) -> None:
         """Check at the result of `step` that each layer saw all rows, and has all in its KV cache if it has
@@ -80,10 +81,13 @@ class WorkDone:
         self.rows += step.batch * rows
         answered = len(step.answered)
         self.last_rows += step.batch * rows if self.model.answer_row is None else answered
+        on_their_way = released and (is_last or not step.start)
+        if on_their_way:  # what devices left before is no part of a later result
+            left = self.left.get(step.cache, {}).values()
+            self.seen[step.cache] = {key: entry for one in left for key, entry in one.items()}, {}
         if is_last or not step.index & (step.index - 1):
             at = f"at request {step.requests[0]}, token {step.index}"
             self._check_layers(source, at)
-            on_their_way = released and (is_last or not step.start)
             if cached and not on_their_way and not self._is_recomputed(step):
                 self._check_caches(step, source, at)
         if is_last:
@@ -154,11 +158,14 @@ class WorkDone:
         }
 
     def _parts(self, step: Step) -> Entries:
-        """What devices have of it in parts by heads, and on disk; where none has any, what they had left."""
+        """What each device has of it in parts by heads, and on disk; one that has nothing, what it had left:
+        the others may have some results to come.
+        """
         found: Entries = {}
+        left = self.left.get(step.cache, {})
         for rank, device in enumerate(self.devices):
-            found |= self._parts_of(step.cache, rank, device)
-        return found or self.left.get(step.cache, {})
+            found |= self._parts_of(step.cache, rank, device) or left.get(rank, {})
+        return found
 
     def _parts_of(self, cache: str, rank: int, device: Worker) -> Entries:
         return {
