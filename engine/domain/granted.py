@@ -27,7 +27,9 @@ def granted_frac() -> float:
 def _quotas(own: str) -> Iterator[float]:
     """The quotas of the groups of /proc/self/cgroup's lines, and of those around them, in cores."""
     for line in own.splitlines():
-        _, controllers, path = line.split(":", 2)
+        controllers, _, path = line.partition(":")[2].partition(":")
+        if not path:  # no line of a group
+            continue
         if not controllers:
             roots = (CGROUPS, CGROUPS / "unified")
         elif "cpu" in controllers.split(","):
@@ -48,5 +50,5 @@ def _quota(place: Path) -> Iterator[float]:
         quota, period = first.read_text(), (place / "cpu.cfs_period_us").read_text()
     else:
         return
-    if quota.strip() not in ("max", "-1"):
+    if quota.strip().isdecimal() and period.strip().isdecimal() and int(period):  # not max, -1 or nothing
         yield int(quota) / int(period)

@@ -31,6 +31,7 @@ def grants(tmp_path: Path, monkeypatch, own: str, files: dict[str, str]) -> floa
         ("3:cpu,cpuacct:/b\n", {"cpu/b/cpu.cfs_quota_us": "1000", "cpu/b/cpu.cfs_period_us": "2000"}, 0.5),
         ("3:cpu:/b\n", {"cpu/b/cpu.cfs_quota_us": "-1\n", "cpu/b/cpu.cfs_period_us": "100000\n"}, 1.0),
         ("3:cpuset:/b\n", {"cpuset/b/cpu.cfs_quota_us": "1", "cpuset/b/cpu.cfs_period_us": "2"}, 1.0),
+        ("no line of groups\n\n0::/box\n", {"box/cpu.max": "", "cpu.max": "50000 100000\n"}, 0.5),
     ],
 )
 def test_the_smallest_quota_around_a_process_is_what_a_thread_gets(tmp_path, monkeypatch, own, files, frac):
