@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -224,6 +224,18 @@ def boards_of(cluster: ClusterSpec, must_be_there: bool = True) -> list[Node]:
     """
     known = {node.name: node for node in Node.objects.defer("profile")}
     return [_known(device, known.get(device.node), must_be_there) for device in cluster.devices]
+
+
+def known() -> set[str]:
+    """The names of all boards whose tokens are not revoked."""
+    return set(Node.objects.values_list("name", flat=True))
+
+
+def hold(names: Collection[str]) -> None:
+    """Let others that come here for one of these boards wait until the end of the transaction. SQLite lets
+    them wait from the start of theirs.
+    """
+    list(Node.objects.select_for_update().filter(name__in=names).order_by("pk").values_list("pk"))
 
 
 def connected() -> set[str]:

@@ -33,6 +33,9 @@ from webapp.runs.predictions import Planned
 from webapp.runs.requests import request_of
 
 logger = logging.getLogger(__name__)
+HOLDING = ("queued", *ACTIVE)
+"""States of runs whose boards no point takes: people's go first, also those that wait."""
+
 any_waiting = any_of(lambda: points.all_points().filter(status="waiting", world__in=points.BY_WORKERS))
 
 
@@ -40,6 +43,7 @@ def look_after(worker: workers.Identity, slots: int) -> None:
     """What an emulating worker does at every beat. Raises Redis' errors."""
     if not any_waiting.exists():
         return
+    refuse_without_boards(worker)
     busy = Run.objects.filter(status__in=EMULATED, worker=str(worker)).count()
     for _ in range(slots - busy):
         feed(worker)
@@ -69,7 +73,7 @@ def start(point_id: int, worker: workers.Identity) -> Run | None:
     point = points.take_one(point_id, worker)
     if point is None:
         return None
-    if set(waiting.need_of(point).boards) & busy_boards(but=point):
+    if set(waiting.need_of(point).boards) & waiting.busy_boards(HOLDING, but=point):
         points.release(point)  # another worker has taken a point with the same board at the same time
         return None
     owner = lease.owner_of(point)
@@ -88,20 +92,28 @@ def start(point_id: int, worker: workers.Identity) -> Run | None:
     return point
 
 
+def refuse_without_boards(worker: workers.Identity) -> None:
+    """Let the points fail of which a board was revoked: they would wait for ever."""
+    for point_id, boards in boards_needed().items():
+        if not (gone := boards - nodes.known()):
+            continue
+        if (point := points.take_one(point_id, worker)) is not None:
+            sentence = f"The board {min(gone)} was revoked: add it on the page Machines, and retry."
+            attempts.let_go(lease.owner_of(point), "failed", error=sentence)
+
+
 def without_boards() -> list[int]:
     """The waiting points of which a board is away or another run's."""
-    waiting_on_boards = points.waiting(("nodes",)).only("pk", "need")
-    if not (needs := {point.pk: set(waiting.need_of(point).boards) for point in waiting_on_boards}):
+    if not (needs := boards_needed()):
         return []
-    free = nodes.connected() - busy_boards()
+    free = nodes.connected() - waiting.busy_boards(HOLDING)
     return [point_id for point_id, boards in needs.items() if boards - free]
 
 
-def busy_boards(but: Run | None = None) -> set[str]:
-    """The boards of runs that are queued or go on, and of points that are being planned."""
-    going_on = Run._base_manager.filter(status__in=("queued", *ACTIVE), need__has_key="boards")
-    others = [run for run in going_on.only("pk", "need") if but is None or run.pk != but.pk]
-    return {board for run in others for board in waiting.need_of(run).boards}
+def boards_needed() -> dict[int, set[str]]:
+    """Waiting point → its boards."""
+    waiting_on_boards = points.waiting(("nodes",)).only("pk", "need")
+    return {point.pk: set(waiting.need_of(point).boards) for point in waiting_on_boards}
 
 
 def columns_of(point: Run, spec: RunSpec, planned: Planned) -> dict[str, Any]:

@@ -117,6 +117,7 @@ def link(cells: Sequence[Cell], specs: dict[str, RunSpec], world: str) -> None:
 
 
 def store(execution: Execution, cells: Sequence[Cell]) -> None:
+    """Keep new cells; those that are there already stay."""
     for cell in cells:
         cell.execution = execution
     Cell.objects.bulk_create(cells, ignore_conflicts=True)
@@ -141,9 +142,7 @@ def carry_out(
     check_share(experiment.owner, but=experiment)
     quotas.check_machine_time(experiment.owner)
     execution = execution_of(experiment)
-    first = execution.cells.filter(world__in=stored_points.PREDICTED).values_list("world", flat=True).first()
-    cells = execution.cells.filter(world=first).exclude(digest="").select_related("run")
-    chosen = [cell for cell in cells if digests is None or cell.digest in digests]
+    chosen = [cell for cell in predicted(execution) if digests is None or cell.digest in digests]
     unknown = set(digests or ()) - {cell.digest for cell in chosen}
     if unknown:
         sentence = f"The experiment has no point {min(unknown)[:40]}: choose among the digests of its rows."
@@ -153,10 +152,24 @@ def carry_out(
     made = cells_in(world, chosen)
     if world == "nodes" and made and all(cell.problem for cell in made):
         raise SpecError(f"No point can run on boards: {made[0].problem}", [("world", made[0].problem)])
-    store(execution, made)
+    store_anew(execution, world, made)
     set_state(Execution.objects.filter(pk=execution.pk), "active")
     announce(execution.cells.count())
     return execution
+
+
+def predicted(execution: Execution) -> QuerySet[Cell]:
+    """The cells of its points in the first world that needs no network."""
+    first = execution.cells.filter(world__in=stored_points.PREDICTED).values_list("world", flat=True).first()
+    return execution.cells.filter(world=first).exclude(digest="").select_related("run")
+
+
+def store_anew(execution: Execution, world: World, cells: Sequence[Cell]) -> None:
+    """Keep new cells of one world, also in place of those that have a problem: it may be gone by now."""
+    with transaction.atomic():
+        same = execution.cells.filter(world=world, index__in=[cell.index for cell in cells])
+        same.exclude(problem="").delete()
+        store(execution, cells)
 
 
 def cells_in(world: World, predicted: Sequence[Cell]) -> list[Cell]:
@@ -220,7 +233,8 @@ def set_state(executions: QuerySet[Execution], state: str) -> int:
 
 
 def retry(experiment: Experiment, stale: bool) -> int:
-    """Let the points that failed wait again or, if `stale`, those of other versions be computed anew.
+    """Let the points that failed wait again, and look again at those that were refused; or, if `stale`, let
+    those of other versions be computed anew.
 
     Returns how many points that are.
     """
@@ -233,10 +247,21 @@ def retry(experiment: Experiment, stale: bool) -> int:
         count = sum(stored_points.renew(point, newest) for point in of_it)
     else:
         count = sum(attempts.anew(point) for point in of_it.filter(result__isnull=True))
+        count += sum(accepted(newest, world) for world in stored_points.BY_WORKERS)
     if count:
         set_state(Execution.objects.filter(pk=newest.pk), "active")
         announce(count)
     return count
+
+
+def accepted(execution: Execution, world: World) -> int:
+    """Look again at the cells of this world that have a problem; returns how many have none now."""
+    refused = set(execution.cells.filter(world=world).exclude(problem="").values_list("index", flat=True))
+    made = (
+        cells_in(world, [cell for cell in predicted(execution) if cell.index in refused]) if refused else []
+    )
+    store_anew(execution, world, made)
+    return sum(not cell.problem for cell in made)
 
 
 # Sharing ------------------------------------------------------------------------------------------

@@ -107,6 +107,7 @@ def columns_of(
         "request": to_document(request),
         "plan": to_document(plan) if plan else None,
         "need": need.model_dump(mode="json", exclude_defaults=True),
+        "world": "nodes" if spec.on_nodes else "emulated",
         "params": listed_params(request),
         "cluster_name": spec.cluster.name,
         "model": request.model,

@@ -7,6 +7,7 @@ from datetime import datetime
 from statistics import fmean
 from typing import NamedTuple
 
+from django.db import transaction
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Window
 from django.db.models.functions import Coalesce, RowNumber
 from django.utils import timezone
@@ -14,6 +15,7 @@ from django.utils import timezone
 from engine.domain.command_name import COMMAND
 from webapp.base.database import any_of
 from webapp.base.redis import REDIS_ERRORS, client
+from webapp.clusters import nodes
 from webapp.jobs import calibration, lease, release, workers
 from webapp.jobs.announcement import Announcement, announced, holder_of
 from webapp.jobs.intake import own_queue, wake
@@ -61,9 +63,24 @@ def fleet() -> list[Announcement]:
     return announced("emulate")
 
 
+def busy_boards(states: Sequence[str] = ACTIVE, but: Run | None = None) -> set[str]:
+    """The boards of runs in these states, and of points that are being planned."""
+    found = Run._base_manager.filter(status__in=states, need__has_key="boards").only("pk", "need")
+    return {board for run in found if but is None or run.pk != but.pk for board in need_of(run).boards}
+
+
+def startable() -> list[Run]:
+    """The waiting runs, in their order, of which no board is another run's."""
+    runs = queued()
+    if not any(need_of(run).boards for run in runs):
+        return runs
+    busy = busy_boards()
+    return [run for run in runs if busy.isdisjoint(need_of(run).boards)]
+
+
 def first_for(worker: Announcement, others: Sequence[Announcement]) -> Run | None:
     """The next run that `worker` can do; `others` may include it."""
-    return next((run for run in queued() if not reason_against(need_of(run), worker, others)), None)
+    return next((run for run in startable() if not reason_against(need_of(run), worker, others)), None)
 
 
 def is_anything_possible(others: Sequence[Announcement]) -> bool:
@@ -78,9 +95,9 @@ def take(me: workers.Identity, worker: Announcement, others: Sequence[Announceme
     """
     if release.reason_to_rest(worker.place, worker.version):
         return None
-    for run in queued():
+    for run in startable():
         if not reason_against(need_of(run), worker, others):
-            taken = claim(run.pk, me)
+            taken = claim_with_boards(run, me)
             if taken is not None:
                 return taken
     return None
@@ -112,6 +129,15 @@ def claim(run_id: int, worker: workers.Identity) -> Run | None:
     return lease.claim(Run.objects.all(), run_id, worker, started_at=lease.now())
 
 
+def claim_with_boards(run: Run, worker: workers.Identity) -> Run | None:
+    """As `claim`; None, too, if another worker has taken a run with the same board since somebody looked."""
+    if not (boards := need_of(run).boards):
+        return claim(run.pk, worker)
+    with transaction.atomic():
+        nodes.hold(boards)
+        return claim(run.pk, worker) if busy_boards().isdisjoint(boards) else None
+
+
 # When ---------------------------------------------------------------------------------------------
 class Place(NamedTuple):
     """A run's place in the queue. `position` counts from 1. `starts_in_s` is None where nothing is known or
@@ -130,6 +156,7 @@ class Ongoing(NamedTuple):
     worker: str
     started_at: datetime | None
     run_id: int
+    boards: tuple[str, ...] = ()
 
 
 class Slot(NamedTuple):
@@ -151,8 +178,8 @@ def places() -> dict[int, Place]:
         others = fleet()
     except REDIS_ERRORS:
         return {run.pk: Place(number, None, "", "", {}) for number, run in enumerate(runs, 1)}
-    active = Run.objects.filter(status__in=EMULATED).values_list("worker", "started_at", "pk")
-    ongoing = [Ongoing(*one) for one in active]
+    active = Run.objects.filter(status__in=EMULATED).only("worker", "started_at", "pk", "need")
+    ongoing = [Ongoing(one.worker, one.started_at, one.pk, need_of(one).boards) for one in active]
     return forecast(runs, others, ongoing, typical_run_s(), timezone.now())
 
 
@@ -164,8 +191,9 @@ def forecast(
     now: datetime,
 ) -> dict[int, Place]:
     """When waiting runs will start: each goes to the first free slot of a worker that can do it, and takes
-    `run_s` there.
+    `run_s` there. One whose boards are another run's waits for its end, and leaves the slot to others.
     """
+    boards = {board: _slot_after(one, run_s or 0.0, now) for one in active for board in one.boards}
     slots = {one.worker: _slots(one, active, run_s or 0.0, now) for one in others}
     found = {}
     for position, run in enumerate(runs, 1):
@@ -178,9 +206,13 @@ def forecast(
             found[run.pk] = Place(position, None, sentence, "", refusals)
             continue
         worker = min(able, key=lambda one: min(slots[one]))
-        slot = min(slots[worker])
-        slots[worker].remove(slot)
-        slots[worker].append(Slot(slot.free_in_s + (run_s or 0.0), _end_of(run.pk), slot.is_known))
+        first = min(slots[worker])
+        slot = max([first, *(boards[board] for board in need_of(run).boards if board in boards)])
+        after = Slot(slot.free_in_s + (run_s or 0.0), _end_of(run.pk), slot.is_known)
+        boards |= dict.fromkeys(need_of(run).boards, after)
+        if slot == first:
+            slots[worker].remove(first)
+            slots[worker].append(after)
         starts_in_s = slot.free_in_s if slot.is_known and run_s is not None else None
         found[run.pk] = Place(position, starts_in_s, "", slot.after or "A worker takes it now.", refusals)
     return found
@@ -188,12 +220,11 @@ def forecast(
 
 def _slots(worker: Announcement, active: Sequence[Ongoing], run_s: float, now: datetime) -> list[Slot]:
     """The worker's slots. No run goes on beside a calibration."""
-    begun = [
-        (run_s - (now - one.started_at).total_seconds(), one.run_id)
+    taken = [
+        _slot_after(one, run_s, now)
         for one in active
         if one.worker == worker.worker and one.started_at is not None
     ]
-    taken = [Slot(max(0.0, left_s), _end_of(run_id), is_known=left_s > 0) for left_s, run_id in begun]
     slots = taken[: worker.slots] + [Slot(0.0, "")] * (worker.slots - len(taken))
     if (holder := holder_of([worker])) is not None:
         return [max(Slot(0.0, f"It starts when {holder} ends.", is_known=False), slot) for slot in slots]
@@ -201,6 +232,12 @@ def _slots(worker: Announcement, active: Sequence[Ongoing], run_s: float, now: d
         return slots
     calibrated = Slot(worker.calibrating.left_s, f"It starts when {worker.node} is calibrated.")
     return [max(calibrated, slot) for slot in slots]
+
+
+def _slot_after(run: Ongoing, run_s: float, now: datetime) -> Slot:
+    """When a run that goes on leaves what it has, if it takes `run_s`."""
+    left_s = run_s - (now - run.started_at).total_seconds() if run.started_at else run_s
+    return Slot(max(0.0, left_s), _end_of(run.run_id), is_known=left_s > 0)
 
 
 def _end_of(run_id: int) -> str:

@@ -10,17 +10,20 @@ from django.utils import timezone
 
 import topologies
 from engine.domain.errors import SpecError
+from engine.runs.on_nodes import on_nodes
 from engine.runs.predict import predict
 from tests.support.experiments import BASE, RATES, fields
 from tests.support.waiting_points import ME, state, stored
-from tests.support.web import Browser
+from tests.support.web import Browser, request_body, run_spec
 from webapp.clusters import nodes
 from webapp.clusters.models import Node
 from webapp.experiments import emulations, executions, points
 from webapp.experiments.models import Cell
 from webapp.jobs.lease import owner_of
 from webapp.runs import closing
+from webapp.runs import services as runs
 from webapp.runs.models import Run
+from webapp.runs.requests import RunRequest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("nobody_hears")]
 WORLDS = ["predicted", "nodes"]
@@ -119,6 +122,39 @@ def test_a_point_taken_at_the_same_time_with_the_same_board_waits_again(anna: Us
     assert state(second.run) == "waiting" and second.run.attempts == 0
 
 
+@pytest.mark.parametrize("ask", ["again", "retry"])
+def test_a_point_that_was_refused_for_an_unknown_board_is_accepted_when_that_is_added(
+    anna: User, ask: str
+) -> None:
+    joined(anna, "pi-1", "pi-2", "pi-3")
+    levels = [{"label": board, "value": lab("pi-1", "pi-2", board)} for board in ("pi-3", "pi-4")]
+    factors = [{"name": "desk", "paths": ["cluster"], "values": levels}]
+    base = {key: value for key, value in BASE.items() if key != "cluster"} | {"strategy": "single"}
+    experiment = stored(anna, factors=factors, base=base, worlds=WORLDS)
+    execution = executions.carry_out(experiment, None, "nodes")
+    accepted, refused = execution.cells.filter(world="nodes")
+    assert accepted.run and not refused.run and "pi-4" in refused.problem
+    joined(anna, "pi-4")
+    if ask == "retry":
+        assert executions.retry(experiment, stale=False) == 1
+    else:
+        executions.carry_out(experiment, None, "nodes")
+    kept, cell = execution.cells.filter(world="nodes")
+    assert kept.pk == accepted.pk and cell.problem == "" and state(cell.run) == "waiting"
+
+
+def test_a_point_whose_board_is_revoked_fails_with_a_sentence_and_can_be_retried(anna: User) -> None:
+    joined(anna, "pi-1", "pi-2", "pi-3")
+    (cell,) = on_boards(anna, lab("pi-1", "pi-2", "pi-3"), [1e7])
+    Node.objects.get(name="pi-2").delete()
+    emulations.look_after(ME, 1)
+    assert state(cell.run) == "failed" and "The board pi-2 was revoked" in cell.run.error
+    joined(anna, "pi-2")
+    assert executions.retry(cell.execution.experiment, stale=False) == 1
+    run = emulations.feed(ME)
+    assert run is not None and run.digest == cell.digest
+
+
 def test_a_point_has_a_row_in_both_worlds(anna: User, alice: Browser) -> None:
     joined(anna, "pi-1", "pi-2", "pi-3")
     (cell,) = on_boards(anna, lab("pi-1", "pi-2", "pi-3"), [1e7])
@@ -130,6 +166,12 @@ def test_a_point_has_a_row_in_both_worlds(anna: User, alice: Browser) -> None:
     by_world = {row["world"]: row for row in rows}
     assert {world: row["digest"] for world, row in by_world.items()} == dict.fromkeys(WORLDS, cell.digest)
     assert by_world["nodes"]["state"] == "done" and by_world["nodes"]["metrics"]["latency_s"] > 0
+
+
+def test_a_run_that_somebody_asks_for_on_boards_is_of_that_world(anna: User) -> None:
+    request = RunRequest.parse(request_body(), "test")
+    worlds = [runs.store(request, spec, None, anna).world for spec in (run_spec(), on_nodes(run_spec()))]
+    assert worlds == ["emulated", "nodes"]
 
 
 def test_the_api_asks_for_the_world(anna: User, alice: Browser) -> None:

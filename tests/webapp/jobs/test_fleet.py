@@ -167,6 +167,22 @@ def test_the_first_run_that_a_worker_can_do_is_taken_and_the_others_wait(
     assert taken is not None and taken.pk == large
 
 
+def test_a_run_waits_for_the_boards_of_another_and_the_next_is_taken(
+    alice: Browser, live_redis: redis.Redis
+) -> None:
+    first, same, apart = (
+        queue_a_run(alice, boards=boards) for boards in (["pi-1", "pi-2"], ["pi-2"], ["pi-3"])
+    )
+    ann = machine(slots=3)
+    places = waiting.forecast(waiting.queued(), [ann], [], 60.0, NOW)
+    assert [places[one].starts_in_s for one in (first, same, apart)] == [0.0, 60.0, 0.0]
+    taken = [waiting.take(ANN, ann, [ann]) for _ in range(3)]
+    assert [run.pk if run else None for run in taken] == [first, apart, None]
+    Run.objects.filter(pk=first).update(status="finished")
+    run = waiting.take(ANN, ann, [ann])
+    assert run is not None and run.pk == same
+
+
 # Who may work -------------------------------------------------------------------------------------
 class Tap:
     """An intake that notes how it was set."""
