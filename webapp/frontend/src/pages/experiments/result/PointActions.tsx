@@ -24,13 +24,16 @@ const ACTIONS = [
   { world: 'nodes', title: 'On the boards', testId: 'boards-selected' },
 ] as const;
 
+/** States in which a point may be asked for again. */
+const RETRIED: readonly string[] = ['failed', 'problem'];
+
 /** Actions on the selected points: emulate, run on boards, compare with points of any experiment, open the run. */
 export function PointActions({ id, rows, selection, mayChange, hasBoards }: Props) {
   const [compared, setCompared] = useComparison();
   const chosen = rows.filter(({ digest }) => digest && selection.digests.has(digest));
   const digests = [...new Set(chosen.map(({ digest }) => digest))];
   const lacking = (asked: World) => {
-    const there = chosen.filter(({ world, state }) => world === asked && state !== 'failed');
+    const there = chosen.filter(({ world, state }) => world === asked && !RETRIED.includes(state));
     const known = new Set(there.map(({ digest }) => digest));
     return digests.filter((digest) => !known.has(digest));
   };
