@@ -85,7 +85,7 @@ def refuse(lines: JsonLines, sentence: str) -> None:
 class BoardProcess:
     def __init__(self, lines: JsonLines, address: str, cache_bytes: int, memory_bytes: int):
         self.lines, self.address = lines, address
-        self.cache = SliceCache(cache_bytes, self.log)
+        self.cache = SliceCache(cache_bytes, self.log, self._answer_meanwhile)
         self.memory_bytes = min(memory_bytes, available_bytes())
         self.waiting: list[Message] = []
         self.held: list[Message] = []
@@ -102,6 +102,10 @@ class BoardProcess:
                 self._serve(self.child, results)
             except EdgeLoomError as error:
                 refuse(self.lines, str(error))
+            except ConnectionError:
+                raise
+            except OSError as error:
+                refuse(self.lines, f"This board cannot keep what a run needs: {why(error)}.")
             except NOT_OURS as error:
                 what = f"{type(error).__name__}: {str(error)[:100]}"
                 refuse(self.lines, f"The server says what no EdgeLoom does ({what}).")
@@ -176,34 +180,48 @@ class BoardProcess:
         for thread in self.probes:  # a process with threads should not be forked
             thread.join()
         use_host_kernels()  # those that the board was measured with
-        _take_at_most(self.memory_bytes)
         _have_clock_of_server(ahead_s)
         here = Here(spec, self.address)
         given = Assignment(spec, plan, requests, here, False, results, source, key, alone=True)
         self.child = fork_device(rank, spec.cluster.devices[rank].name, given, ())
+        _limit(self.child.pid, self.memory_bytes)
 
     def _fetch(self, files: Sequence[Sequence[Any]], results: Path) -> None:
         """Have these slices where the device process looks for them; what comes meanwhile waits."""
+        if files and not (results / SLICES).exists():
+            raise RunError("The server sends slices of weights for a run whose weights are drawn here.")
         paths = self.cache.fetch([(digest, size) for digest, size in files], self._ask)
         for path in paths:
             with contextlib.suppress(FileExistsError):  # of the plan before
-                (results / SLICES / path.name).hardlink_to(path)
+                _link(results / SLICES / path.name, path)
         self.waiting = self.held + self.waiting
         self.held = []
+
+    def _answer_meanwhile(self) -> None:
+        """Answer the supervisor while slices are read: it ends a board that is silent."""
+        if self.lines.closed:
+            raise HungUp
+        self.waiting += self.lines.receive(0)
+        while self.waiting:
+            self._put_off(self.waiting.pop(0))
+
+    def _put_off(self, message: Message) -> None:
+        """Keep a message until the slices are here, but answer what cannot wait."""
+        match message["type"]:
+            case "ping":
+                self.lines.send({"type": "pong", "served_s": 0.0})
+            case "exit":
+                raise HungUp
+            case _:
+                self.held.append(message)
 
     def _ask(self, digest: str, start: int) -> str:
         self.lines.send({"type": "need", "digest": digest, "start": start})
         while True:
             message = self._next(SERVER_S)
-            match message["type"]:
-                case "piece" if (message["digest"], message["start"]) == (digest, start):
-                    return str(message["data"])
-                case "ping":
-                    self.lines.send({"type": "pong", "served_s": 0.0})
-                case "exit":
-                    raise HungUp
-                case _:
-                    self.held.append(message)
+            if message["type"] == "piece" and (message["digest"], message["start"]) == (digest, start):
+                return str(message["data"])
+            self._put_off(message)
 
     def _serve(self, child: Child, results: Path) -> None:
         """Pass messages on between the supervisor and the device process until either has ended."""
@@ -262,14 +280,25 @@ class BoardProcess:
                 os.waitpid(self.child.pid, 0)
 
 
-def _take_at_most(memory_bytes: int) -> None:
-    """Let the kernel refuse the device process more memory than this, besides what is there already, and
-    files that are larger than results may be.
+def _link(at: Path, path: Path) -> None:
+    """Have the file at another place, too: by a symbolic link where its file system allows no other."""
+    try:
+        at.hardlink_to(path)
+    except FileExistsError:
+        raise
+    except OSError:
+        at.symlink_to(path.resolve())
+
+
+def _limit(pid: int, memory_bytes: int) -> None:
+    """Let the kernel refuse this device process, just forked, more memory than this, besides what is there
+    already, and files that are larger than results may be. This process keeps larger ones: slices.
     """
     data_pages = int(Path("/proc/self/statm").read_text().split()[5])
     most = data_pages * resource.getpagesize() + memory_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_FILE_BYTES, MOST_FILE_BYTES))
+    with contextlib.suppress(ProcessLookupError):  # it has ended, which its socket says
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (MOST_FILE_BYTES, MOST_FILE_BYTES))
 
 
 def _have_clock_of_server(ahead_s: float) -> None:
@@ -289,8 +318,8 @@ def main(descriptor: int, address: str, cache_bytes: int, memory_bytes: int, par
 
     torch.set_num_threads(1)
     lines = JsonLines(socket.socket(fileno=descriptor), MOST_MESSAGE_BYTES)
-    remove_leftovers()
     try:
+        remove_leftovers()
         results, lock = own_folder()
         process = BoardProcess(lines, address, cache_bytes, memory_bytes)
     except OSError as error:

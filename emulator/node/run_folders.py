@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,18 +17,32 @@ def _runs() -> Path:
     return cache_directory() / "node-runs"
 
 
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """No other process of this user makes or removes such folders meanwhile: one that was just made is not
+    locked yet.
+    """
+    with _runs().with_suffix(".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def own_folder() -> tuple[Path, BinaryIO]:
     """A folder for this process's run, and its lock."""
     _runs().mkdir(parents=True, exist_ok=True, mode=0o700)
-    made = Path(tempfile.mkdtemp(dir=_runs()))
-    lock = (made / "lock").open("wb")
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    with _alone():
+        made = Path(tempfile.mkdtemp(dir=_runs()))
+        lock = (made / "lock").open("wb")
+        fcntl.flock(lock, fcntl.LOCK_EX)
     return made, lock
 
 
 def remove_leftovers() -> None:
     """Remove the folders of runs whose process was killed."""
-    for left in _runs().glob("*"):
-        with contextlib.suppress(OSError), (left / "lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(left, ignore_errors=True)
+    if not _runs().exists():
+        return
+    with _alone():
+        for left in _runs().glob("*"):
+            with contextlib.suppress(OSError), (left / "lock").open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(left, ignore_errors=True)

@@ -36,8 +36,12 @@ def folder() -> Path:
 
 
 class SliceCache:
-    def __init__(self, most_bytes: int, say: Callable[[str], None]):
-        self.most_bytes, self.say = most_bytes, say
+    """`meanwhile` is called again and again while files are read, which takes minutes for some."""
+
+    def __init__(
+        self, most_bytes: int, say: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None
+    ):
+        self.most_bytes, self.say, self.meanwhile = most_bytes, say, meanwhile
         folder().mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def fetch(self, files: Sequence[tuple[str, int]], ask: Ask) -> list[Path]:
@@ -53,7 +57,7 @@ class SliceCache:
                 f"The slices of this plan take {human(needed, 'B')}, and this board keeps at most "
                 f"{human(self.most_bytes, 'B')}: --cache-gb allows more."
             )
-        absent = [(digest, size) for digest, size in files if not _is_whole(_path(digest), digest)]
+        absent = [(digest, size) for digest, size in files if not self._is_whole(_path(digest), digest)]
         try:
             self._make_room(absent, kept)
             for number, (digest, size) in enumerate(absent, 1):
@@ -74,13 +78,13 @@ class SliceCache:
             with part.open("ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 is_there = _is_at(part, file)  # whoever had it locked may have brought or removed it
-                if _is_whole(path, digest):
+                if self._is_whole(path, digest):
                     if is_there:
                         part.unlink()
                     return
                 if is_there:
                     self._append(file, digest, size, ask)
-                    if not _is_whole(part, digest):
+                    if not self._is_whole(part, digest):
                         part.unlink()
                         raise RunError(
                             f"The weights that came for the slice {digest[:12]} have another digest: they "
@@ -88,6 +92,16 @@ class SliceCache:
                         )
                     part.rename(path)
                     return
+
+    def _is_whole(self, path: Path, digest: str) -> bool:
+        if not path.exists():
+            return False
+        found = hashlib.sha256()
+        with path.open("rb") as file:
+            while piece := file.read(READ_BYTES):
+                found.update(piece)
+                self.meanwhile()
+        return found.hexdigest() == digest
 
     def _append(self, file: BinaryIO, digest: str, size: int, ask: Ask) -> None:
         at = file.seek(0, os.SEEK_END)
@@ -140,10 +154,3 @@ def _is_removed(path: Path) -> bool:
         if _is_at(path, file):
             path.unlink()
     return True
-
-
-def _is_whole(path: Path, digest: str) -> bool:
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() == digest

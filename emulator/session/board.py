@@ -33,16 +33,18 @@ from engine.worlds.real.pacing import PacingStats
 
 MOST_RESULT_BYTES = 1 << 30
 PIECE_BYTES = 1 << 18
+LARGEST = 1e18
+"""Of any number that a board says: seconds, bytes, counts."""
 
 Check = Callable[[Any], bool]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
 
 
 def _is_text(value: Any) -> bool:

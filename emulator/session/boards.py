@@ -31,6 +31,8 @@ from engine.worlds.real.device_process import Assignment
 HELLO_S, PROBE_S = 60.0, 30.0
 """A board imports torch before it says hello, which takes a Raspberry Pi half a minute."""
 CLOCK_QUESTIONS = 8
+LEAST_BIT_PER_S, MOST_BIT_PER_S, MOST_DELAY_S, MOST_LOSS_FRAC = 1e3, 1e15, 60.0, 0.9
+"""Of a connection over which a run could end, and be predicted."""
 PROCESS_BYTES = 300_000_000
 """What the process takes besides weights and caches: torch is not shared with another."""
 
@@ -153,6 +155,19 @@ class BoardsNetwork:
         for way, pair in (("forward", (src, dst)), ("backward", (dst, src))):
             rate, loss = said[f"{way}_bit_per_s"], said[f"{way}_loss_frac"]
             self.pairs[pair] = PairMeasurement(*pair, rate, said["delay_s"], loss)
+            self._check_usable(self.pairs[pair], first)
+
+    def _check_usable(self, pair: PairMeasurement, by: Board) -> None:
+        names = self.boards[pair.src].name, self.boards[pair.dst].name
+        is_rate = LEAST_BIT_PER_S <= pair.bit_per_s <= MOST_BIT_PER_S
+        if not is_rate or pair.delay_s > MOST_DELAY_S or pair.loss_frac > MOST_LOSS_FRAC:
+            raise RunError(
+                f"Board {by.node} has measured {pair.bit_per_s:.3g} bit/s, {pair.delay_s:.3g} s of delay and "
+                f"{pair.loss_frac:.1%} lost from {names[0]} to {names[1]}: "
+                f"a run needs {LEAST_BIT_PER_S:g} bit/s or more (and no network has {MOST_BIT_PER_S:g}), at "
+                f"most {MOST_DELAY_S:g} s and {MOST_LOSS_FRAC:.0%}; mend the network between them.",
+                by.name,
+            )
 
     def actual(self) -> Actual:
         return Actual(tuple(self.pairs.values()), tuple(self.rows))

@@ -316,7 +316,8 @@ class Predictions(Value):
     from_here_on            made after each change that was not known before the start; one for several that
                             came while the one before was computed
     with_all_changes_known  made after the end, with every change and the choices that the run made; of a run
-                            on boards also with their calibrated rows and the links that were measured
+                            on boards also with their calibrated rows and the links that were measured, but
+                            none where a board was lost
     """
 
     before_the_start: Prediction | None = None

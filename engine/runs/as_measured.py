@@ -41,10 +41,11 @@ def as_measured(cluster: ClusterSpec, actual: Actual) -> ClusterSpec:
     hops = sorted(rates, key=lambda hop: (hop.link, not hop.forward))
     delays = _shared_out([pair.delay_s for pair in actual.pairs], paths, hops)
     losses = _shared_out([pair.loss_frac for pair in actual.pairs], paths, hops)
+    most_loss = max((pair.loss_frac for pair in actual.pairs), default=0.0)  # a sum of small ones may be off
     update: dict[int, dict[str, Any]] = {}
     for hop in hops:
         names = ("bit_per_s", "delay_s", "loss_frac")
-        values = (rates[hop], delays[hop], min(losses[hop], 1.0))
+        values = (rates[hop], delays[hop], min(losses[hop], most_loss))
         prefix = "" if hop.forward else "reverse_"
         update.setdefault(hop.link, {"jitter_s": 0.0}).update(
             {f"{prefix}{name}": value for name, value in zip(names, values, strict=True)}

@@ -102,8 +102,11 @@ def report_of(
         prepared = prepared._replace(spec=spec.model_copy(update={"cluster": measured}))
     decisions = decisions_in(result.trace)
     played = Played(result.trace, result.pacing, links, backend, result.live_rate_changes)
-    if before_the_start and scenario == spec.scenario and not decisions and actual is None:
-        predicted: Simulated | None = before_the_start  # it knew all that there was to know
+    predicted: Simulated | None
+    if spec.on_nodes and report.recoveries:
+        predicted = None  # no change of a scenario tells the prediction of a lost board
+    elif before_the_start and scenario == spec.scenario and not decisions and actual is None:
+        predicted = before_the_start  # it knew all that there was to know
     else:
         predicted = played_again(prepared, scenario, decisions)
     predictions = Predictions(
@@ -126,9 +129,7 @@ def report_of(
         update["fidelity"] = judged.model_copy(update={"notes": notes})
         known = prepared._replace(spec=spec.model_copy(update={"scenario": scenario}))
         update["uncertainty"] = uncertainty_of(known, predicted.report, decisions=decisions)
-    if (
-        report.recoveries and not spec.on_nodes
-    ):  # no change of a scenario tells the prediction of a lost board
+    if report.recoveries and not spec.on_nodes:
         given_up = spec.model_copy(update={"scenario": scenario, "failover": "stop"})
         _, update["without_replan"] = simulate(prepared._replace(spec=given_up), decisions=decisions)
     return report.model_copy(update=update)

@@ -142,12 +142,12 @@ def fidelity_on_nodes(report: RunReport, played: Played, predicted: Simulated | 
     network gives, whatever was drawn.
     """
     fidelity = Fidelity(backend=played.backend)
-    if predicted is None:
-        return fidelity
     if report.recoveries:
         lost = ", ".join(recovery.device for recovery in report.recoveries)
         note = f"Boards: not compared with its prediction, which knows nothing of the loss of {lost}."
         return fidelity.model_copy(update={"notes": (note,)})
+    if predicted is None:
+        return fidelity
     note = (
         "Boards: predicted is the drawn cluster with the links that were measured before the run, and with "
         "what its boards have measured of themselves."

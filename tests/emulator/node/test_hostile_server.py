@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import resource
 import socket
@@ -98,6 +99,7 @@ def with_spec(**other: object) -> bytes:
         assignment(files=[["a" * 64]]),
         assignment(files=[["../../../etc/passwd", 3]]),
         assignment(key=None),
+        assignment(files=[["a" * 64, 3]]),
     ],
 )
 def test_what_no_server_of_ours_says_is_refused_in_a_sentence(answers, text: bytes) -> None:
@@ -123,6 +125,16 @@ def test_a_board_measures_links_so_often_and_no_more(answers, monkeypatch) -> No
     assert "measurements of links" in last["sentence"]
 
 
+def test_where_no_file_has_two_names_a_slice_is_there_all_the_same(tmp_path, monkeypatch) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    (tmp_path / "slice").write_bytes(b"weights")
+    board_process._link(tmp_path / "at", tmp_path / "slice")
+    assert (tmp_path / "at").read_bytes() == b"weights"
+
+
 def test_a_device_computes_with_the_kernels_that_its_board_was_measured_with(answers, monkeypatch) -> None:
     def forks(*given: object) -> None:
         order.append("fork")
@@ -131,7 +143,6 @@ def test_a_device_computes_with_the_kernels_that_its_board_was_measured_with(ans
     order: list[str] = []
     monkeypatch.setattr(board_process, "use_host_kernels", lambda: order.append("kernels"))
     monkeypatch.setattr(board_process, "fork_device", forks)
-    for limit in ("_take_at_most", "_have_clock_of_server"):
-        monkeypatch.setattr(board_process, limit, lambda number: None)
+    monkeypatch.setattr(board_process, "_have_clock_of_server", lambda ahead_s: None)
     (*_, last) = answers(assignment())
     assert last["sentence"] == "It is enough." and order == ["kernels", "fork"]

@@ -62,6 +62,14 @@ def test_a_transfer_that_was_cut_off_is_gone_on_with(cache):
     assert server.asked == [600, 900] and path.read_bytes() == content(1)
 
 
+def test_it_does_something_else_now_and_then_while_it_reads_what_is_there(cache, monkeypatch):
+    monkeypatch.setattr(slice_cache, "READ_BYTES", 300)
+    cache.fetch([file(1)], Server())
+    called = []
+    SliceCache(3 * SIZE, lambda line: None, lambda: called.append(1)).fetch([file(1)], Server())
+    assert len(called) == 4
+
+
 def test_other_bytes_than_the_digests_are_refused_and_not_kept(cache):
     server = Server()
     server.contents[file(1)[0]] = content(2)

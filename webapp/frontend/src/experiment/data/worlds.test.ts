@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { World } from '@/api/worlds';
 import type { RowAnswer } from './answers';
 import type { ExperimentDocument } from './types';
-import { mayUseBoards, offBy, sideBySide, worldsOf } from './worlds';
+import { lacksBoard, mayUseBoards, offBy, sideBySide, worldsOf } from './worlds';
 
 const row = (index: number, world: World, latency_s?: number) =>
   ({ index, world, metrics: latency_s === undefined ? {} : { latency_s } }) as unknown as RowAnswer;
@@ -22,6 +22,14 @@ test('points of several worlds stand side by side, measured ones with their diff
   expect(offBy(points[0]!, 'nodes')).toBeCloseTo(0.1);
   expect(offBy(points[0]!, 'emulated')).toBeCloseTo(-0.05);
   expect(offBy(points[0]!, 'predicted')).toBeNull();
+});
+
+test('a run that has lost a board is not compared, and says so', () => {
+  const lost = row(0, 'nodes', 7);
+  lost.metrics['recovery_detect_s'] = 0.5;
+  const [point] = sideBySide([row(0, 'predicted', 2), lost], 'latency_s');
+  expect(offBy(point!, 'nodes')).toBeNull();
+  expect([lacksBoard(point!, 'nodes'), lacksBoard(point!, 'predicted')]).toEqual([true, false]);
 });
 
 test('without a prediction nothing is said of differences', () => {

@@ -8,6 +8,8 @@ export interface Point extends Pick<RowAnswer, 'index' | 'coordinates' | 'seed'>
   values: Partial<Record<World, number>>;
   /** The prediction that measured values are compared with; null without one. */
   predicted: number | null;
+  /** Whether the run on boards lost one, which no prediction knows of. */
+  hasLostBoard: boolean;
 }
 
 /** Points with a value of `metric` in several worlds, in their order. */
@@ -17,9 +19,10 @@ export function sideBySide(rows: readonly RowAnswer[], metric: string): Point[] 
     const value = row.metrics[metric];
     if (value === undefined || value === null) continue;
     const { index, coordinates, seed } = row;
-    const point = points.get(index) ?? { index, coordinates, seed, values: {}, predicted: null };
+    const point = points.get(index) ?? { index, coordinates, seed, values: {}, predicted: null, hasLostBoard: false };
     point.values[row.world] = value;
     if (!isMeasured(row.world)) point.predicted = value;
+    if (row.world === 'nodes') point.hasLostBoard = row.metrics['recovery_detect_s'] != null;
     points.set(index, point);
   }
   return [...points.values()].filter(({ values }) => Object.keys(values).length > 1);
@@ -29,9 +32,15 @@ export function sideBySide(rows: readonly RowAnswer[], metric: string): Point[] 
 export const worldsOf = (points: readonly Point[]): World[] =>
   WORLDS.filter((world) => points.some(({ values }) => values[world] !== undefined));
 
+/** Whether the value is of a run that went on without a board. */
+export const lacksBoard = ({ values, hasLostBoard }: Point, world: World): boolean =>
+  world === 'nodes' && hasLostBoard && values.nodes !== undefined;
+
 /** How far the measured value of a world is from the prediction, as a fraction of it; null where there is none. */
-export function offBy({ values, predicted }: Point, world: World): number | null {
+export function offBy(point: Point, world: World): number | null {
+  const { values, predicted } = point;
   const value = values[world];
+  if (lacksBoard(point, world)) return null;
   return !isMeasured(world) || value === undefined || !predicted ? null : value / predicted - 1;
 }
 

@@ -3,7 +3,7 @@ import { DataTable } from '@/components/DataTable';
 import { Panel } from '@/components/Panel';
 import type { RowAnswer } from '@/experiment/data/answers';
 import type { ExperimentDocument } from '@/experiment/data/types';
-import { offBy, sideBySide, worldsOf, type Point } from '@/experiment/data/worlds';
+import { lacksBoard, offBy, sideBySide, worldsOf, type Point } from '@/experiment/data/worlds';
 import { metricText } from '@/format/metrics';
 import { signedPercent } from '@/format/units';
 import { coordinateColumns } from './coordinateColumns';
@@ -45,6 +45,7 @@ export function WorldsTable({ rows, experiment, metric }: Props) {
             right: true,
             cell: (point: Point) => {
               const off = offBy(point, world);
+              if (lacksBoard(point, world)) return `${text(point.values[world])} (a board was lost)`;
               return `${text(point.values[world])}${off === null ? '' : ` (${signedPercent(off)})`}`;
             },
           })),
