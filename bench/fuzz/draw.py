@@ -36,14 +36,15 @@ def draw_spec(seed: int, index: int, strategies: tuple[Strategy, ...] = STRATEGI
     workload = draw_workload(random, model).model_copy(update={"assumed_tokens": assumed_tokens})
     if workload.new_tokens:
         workload = workload.model_copy(update=draw_sampling(Random(f"{seed}/{index}/sampling")))
+    params = _params(random, chosen, cluster)
     return RunSpec(
         name=f"fuzz {seed}/{index}",
         cluster=cluster,
-        model=model,
+        model=drafted(chosen, model, params),
         workload=workload,
         strategy=chosen.name,
         method=origin_of(chosen.name),
-        params=_params(random, chosen, cluster),
+        params=params,
         seed=random.randrange(1000),
     )
 

@@ -195,13 +195,16 @@ def by_best(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
     return kind.with_best(given) if issubclass(kind, PlannedParams) else None
 
 
-def drafted(method: Strategy, model: ModelSpec) -> ModelSpec:
+def drafted(method: Strategy, model: ModelSpec, params: Mapping[str, Any] | None = None) -> ModelSpec:
     """`model` with its own first layer as the draft model, where `method` drafts and it generates text: for
-    trials of every method. With random weights of the same seed, some guesses are right.
+    trials of every method. With random weights of the same seed, some guesses are right. With `params` by
+    which its own first layers draft, it has no draft model.
     """
+    if params and params.get("draft_layers"):
+        return model.model_copy(update={"draft": None})
     if not method.drafts or not (model.causal and model.has_head) or model.vision is not None:
         return model
-    draft = model.model_copy(update={"name": f"{model.name} draft", "num_layers": 1})
+    draft = model.model_copy(update={"name": f"{model.name} draft", "num_layers": 1, "draft": None})
     return model.model_copy(update={"draft": draft})
 
 

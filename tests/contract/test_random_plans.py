@@ -121,6 +121,7 @@ def runs(draw, chosen):
     )
     if plain or draw(st.integers(0, 3)):  # mostly
         params |= chosen.lossless_params()
+    model = drafted(chosen, model, params)
     spec = RunSpec(
         cluster=cluster, model=model, workload=workload, strategy=chosen.name, params=params, seed=5
     )

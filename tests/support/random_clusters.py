@@ -54,7 +54,7 @@ def _plain(device):
 
 
 def with_strategy(spec, name, **params):
-    model = drafted(strategy(name), spec.model)
+    model = drafted(strategy(name), spec.model, params)
     return spec.model_copy(update={"strategy": name, "params": params, "model": model})
 
 

@@ -76,7 +76,7 @@ def spec_of(
         requests=requests,
         pattern=pattern,
     )
-    model = drafted(strategy(name), model)
+    model = drafted(strategy(name), model, params)
     return RunSpec(cluster=cluster, model=model, strategy=name, params=params, workload=workload, seed=5)
 
 

@@ -165,9 +165,14 @@ def _check_draft(model: ModelSpec, demand: Demand, draft_layers: int) -> None:
             f"speculative: draft_layers is {draft_layers}, and {model.name} has {model.num_layers} layers, "
             "one of which must be left to verify: choose fewer."
         )
+    draft = model.draft
+    if draft_layers and draft is not None:
+        raise PlanError(
+            f"speculative: draft_layers is {draft_layers}, and {model.name} has the draft model "
+            f"{draft.name}: only one can draft. Leave the draft model out, or set draft_layers=0."
+        )
     if draft_layers:
         return
-    draft = model.draft
     if draft is None:
         raise PlanError(
             f"speculative: {model.name} has no draft model: choose one (--draft-model), or let its first "

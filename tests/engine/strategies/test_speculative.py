@@ -296,6 +296,9 @@ def test_without_what_it_needs_it_says_so():
         plan_of(spec_of("speculative", LLAMA, ALONE).model_copy(update={"model": LLAMA}))
     with pytest.raises(PlanError, match="draft_layers is 3, and small-llama has 3 layers"):
         plan_of(spec_of_first(LLAMA, 3))
+    both = spec_of_first(LLAMA, 1).model_copy(update={"model": with_layers(LLAMA, 1)})
+    with pytest.raises(PlanError, match="draft_layers is 1, and small-llama has the draft model draft"):
+        plan_of(both)
     assert "computes no layers" in chosen.supports(star([1e10], terminal=True), drafted(chosen, LLAMA))
     assert chosen.supports(ALONE, drafted(chosen, BERT)) is not None
     assert chosen.supports(ALONE, catalogue.resolve("tiny-llava")[0]) is not None
