@@ -19,7 +19,14 @@ export function sideBySide(rows: readonly RowAnswer[], metric: string): Point[] 
     const value = row.metrics[metric];
     if (value === undefined || value === null) continue;
     const { index, coordinates, seed } = row;
-    const point = points.get(index) ?? { index, coordinates, seed, values: {}, predicted: null, hasLostBoard: false };
+    const point = points.get(index) ?? {
+      index,
+      coordinates,
+      seed,
+      values: {},
+      predicted: null,
+      hasLostBoard: false,
+    };
     point.values[row.world] = value;
     if (!isMeasured(row.world)) point.predicted = value;
     if (row.world === 'nodes') point.hasLostBoard = row.metrics['recovery_detect_s'] != null;
