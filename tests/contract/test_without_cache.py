@@ -29,12 +29,17 @@ def answers(spec):
     return {k: torch.stack(v) for k, v in (source.logits or source.chosen).items()}
 
 
-@pytest.mark.parametrize("model", [GPT2, LLAMA], ids=lambda model: model.family)
+def runs_on(cluster, *models):
+    """(method, model) for which the method goes without caches there."""
+    return [(chosen, model) for chosen in FREE for model in models if supported(chosen.name, cluster, model)]
+
+
 @pytest.mark.parametrize("pattern", ["sporadic", "bursty"])
-@pytest.mark.parametrize("chosen", FREE, ids=lambda chosen: chosen.name)
-def test_a_method_without_a_cache_gives_the_same_tokens(chosen, pattern, model):
-    if not supported(chosen.name, UNEVEN, model):
-        pytest.skip("refused")
+@pytest.mark.parametrize(
+    ("chosen", "model"),
+    [pytest.param(*one, id=f"{one[0].name}-{one[1].family}") for one in runs_on(UNEVEN, GPT2, LLAMA)],
+)
+def test_a_method_without_a_cache_gives_the_same_tokens(chosen, model, pattern):
     given = {"requests": 2, "pattern": pattern, **chosen.lossless_params()}
     ours = answers(spec_without(chosen.name, model, UNEVEN, **given))
     alone = spec_of("single", model, star([1e10]), new_tokens=TOKENS, requests=2)
@@ -45,12 +50,13 @@ def test_a_method_without_a_cache_gives_the_same_tokens(chosen, pattern, model):
             torch.testing.assert_close(ours[request], expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("chosen", FREE, ids=lambda chosen: chosen.name)
+ALONE = star([1e10])
+
+
+@pytest.mark.parametrize("chosen", [one for one, _ in runs_on(ALONE, GPT2)], ids=lambda chosen: chosen.name)
 def test_every_token_takes_as_long_as_the_first_of_a_prompt_with_all_tokens_before_it(chosen):
     """On one device, where no plan depends on the length."""
-    cluster, rows = star([1e10]), 9
-    if not supported(chosen.name, cluster, GPT2):
-        pytest.skip("refused")
+    cluster, rows = ALONE, 9
     spec = spec_without(chosen.name, GPT2, cluster, rows=rows, **chosen.lossless_params())
     emitted = [m.time_s for m in play(spec) if isinstance(m, Mark) and m.name == "token_emitted"]
     each = [after - before for before, after in pairwise([0.0, *emitted])]
