@@ -22,8 +22,8 @@ SHORT_ANSWER, LONG_ANSWER = 2, 8
 MANY = 2000
 """The number of tokens to predict from which on events are counted first."""
 
-EVENT_BYTES = 700
-"""Memory of a span or a mark in a trace, with its share of the report."""
+EVENT_BYTES = 800
+"""Memory of a span or a mark in a trace, with its share of the report: 550 to 750 were measured."""
 
 TOKEN_BYTES = 40
 """Memory of a token of a prompt."""
