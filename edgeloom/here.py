@@ -27,7 +27,7 @@ from engine.domain.workload import Workload
 from engine.experiments.design.shipped_files import load
 from engine.experiments.execution.campaign import carry_out_all
 from engine.experiments.results.frame import frame
-from engine.models.catalogue import resolve
+from engine.models.catalogue import resolve, with_weights
 from engine.program.strategy import Strategy
 from engine.reports.compare import Comparison
 from engine.reports.compare import compare as compare_reports
@@ -57,8 +57,8 @@ def spec(
     **more: Any,
 ) -> RunSpec:
     """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS, a
-    class or an object. `weights` names those that the model is run with, if not its own (`random` has none of
-    its text). `draft_model`, a name or a folder, is what a method that drafts lets guess tokens, with
+    class or an object. `weights` names those that the model is run with, a folder or `random`, if not its own; a
+    `ModelSpec` has none of its own, so they are random unless a folder is named. `draft_model`, a name or a folder, is what a method that drafts lets guess tokens, with
     `draft_weights`; predictions take a guess to be right with the probability `likely_acceptance` (0.7).
     `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`, `requests`, …) and of the run
     (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
@@ -67,7 +67,7 @@ def spec(
     chosen = named(method) if isinstance(method, str) else add(method)
     given = dict(params) if params is not None else {} if isinstance(method, str) else method.given
     chosen.Params.parse(given, f"parameters of {chosen.name}")
-    described, stored = resolve(model, weights) if isinstance(model, str) else (model, WeightsRef())
+    described, stored = resolve(model, weights) if isinstance(model, str) else with_weights(model, weights)
     if draft_model is None and draft_weights is not None:
         raise SpecError(f"draft_weights {draft_weights}: there is no draft model: name it as draft_model.")
     draft, stored_draft = resolve(draft_model, draft_weights) if draft_model else (None, WeightsRef())

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,8 @@ Ask = Callable[[str, int], str]
 """The next bytes of the file of a digest from a position on, in base64."""
 
 READ_BYTES = 1 << 20
+LOOK_EVERY_S = 0.1
+"""How often it looks whether another node has brought a slice."""
 
 
 def why(error: OSError) -> str:
@@ -36,7 +39,9 @@ def folder() -> Path:
 
 
 class SliceCache:
-    """`meanwhile` is called again and again while files are read, which takes minutes for some."""
+    """`meanwhile` is called again and again while files are read or another node brings them, which takes minutes
+    for some.
+    """
 
     def __init__(
         self, most_bytes: int, say: Callable[[str], None], meanwhile: Callable[[], None] = lambda: None
@@ -76,7 +81,7 @@ class SliceCache:
         part = _part(path)
         while True:
             with part.open("ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
+                self._lock(file)
                 is_there = _is_at(part, file)  # whoever had it locked may have brought or removed it
                 if self._is_whole(path, digest):
                     if is_there:
@@ -92,6 +97,15 @@ class SliceCache:
                         )
                     part.rename(path)
                     return
+
+    def _lock(self, file: BinaryIO) -> None:
+        """Lock it once no other node has it locked, which may take minutes."""
+        while True:
+            try:
+                return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.meanwhile()
+                time.sleep(LOOK_EVERY_S)
 
     def _is_whole(self, path: Path, digest: str) -> bool:
         if not path.exists():

@@ -209,6 +209,15 @@ def resolve(name_or_directory: str, weights: str | None = None) -> tuple[ModelSp
         spec = read_spec(own, given.stem if given.is_file() else given.name)
     else:
         spec, own = _spec(row), _directory(row)
+    return with_weights(spec, weights, own)
+
+
+def with_weights(
+    spec: ModelSpec, weights: str | None, own: Path | None = None
+) -> tuple[ModelSpec, WeightsRef]:
+    """A model and where its weights are: `weights` as for `resolve`, `own` the folder of the model's own.
+    Raises `SpecError` for weights of another shape.
+    """
     if weights == "random" or (weights is None and own is None):
         return spec, WeightsRef(kind="random", directory=str(own or ""))
     asked = None if weights is None else Path(weights).expanduser().resolve()

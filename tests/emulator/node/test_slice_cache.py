@@ -132,22 +132,15 @@ def test_what_cut_off_transfers_have_left_counts_and_goes_unless_somebody_brings
 
 
 class Second:
-    """Another node that fetches a slice; `waits` is set when it waits for the lock of the part."""
+    """Another node that fetches a slice; `waits` is set when it does something else while it waits for the part."""
 
-    def __init__(self, monkeypatch, number: int):
+    def __init__(self, number: int):
         self.waits, self.paths, self.number = threading.Event(), [], number
         self.thread = threading.Thread(target=self.fetch)
-        lock = fcntl.flock
-
-        def watched(opened, how):
-            if threading.current_thread() is self.thread:
-                self.waits.set()
-            lock(opened, how)
-
-        monkeypatch.setattr(fcntl, "flock", watched)
 
     def fetch(self) -> None:
-        self.paths = SliceCache(3 * SIZE, lambda line: None).fetch([file(self.number)], Server())
+        cache = SliceCache(3 * SIZE, lambda line: None, self.waits.set)
+        self.paths = cache.fetch([file(self.number)], Server())
 
     def begin(self) -> None:
         self.thread.start()
@@ -155,8 +148,8 @@ class Second:
 
 
 @pytest.mark.parametrize("patience", (2, 1 << 30))
-def test_a_node_that_waits_for_another_goes_on_where_that_one_ends(cache, monkeypatch, patience):
-    server, second = Server(patience), Second(monkeypatch, 1)
+def test_a_node_that_waits_for_another_goes_on_where_that_one_ends(cache, patience):
+    server, second = Server(patience), Second(1)
 
     def ask(digest, start):
         if start == 300:
@@ -171,8 +164,8 @@ def test_a_node_that_waits_for_another_goes_on_where_that_one_ends(cache, monkey
     assert [path.read_bytes() for path in second.paths] == [content(1)] and not parts()
 
 
-def test_a_part_that_vanishes_while_a_node_waits_for_it_is_begun_anew(cache, monkeypatch):
-    part, second = slice_cache.folder() / f"{file(1)[0]}.part", Second(monkeypatch, 1)
+def test_a_part_that_vanishes_while_a_node_waits_for_it_is_begun_anew(cache):
+    part, second = slice_cache.folder() / f"{file(1)[0]}.part", Second(1)
     with part.open("wb") as gone:
         fcntl.flock(gone, fcntl.LOCK_EX)
         second.begin()
