@@ -57,9 +57,10 @@ def spec(
     **more: Any,
 ) -> RunSpec:
     """A run, complete: `cluster` and `model` are names, files or values, `method` a name, FILE.py:CLASS, a
-    class or an object. `weights` names those that the model is run with, a folder or `random`, if not its own; a
-    `ModelSpec` has none of its own, so they are random unless a folder is named. `draft_model`, a name or a folder, is what a method that drafts lets guess tokens, with
-    `draft_weights`; predictions take a guess to be right with the probability `likely_acceptance` (0.7).
+    class or an object. `weights` names those that the model is run with, a folder or `random` (which has none
+    of its text), if not its own; a `ModelSpec` has none of its own: they are random unless a folder is named.
+    `draft_model`, a name or a folder, is what a method that drafts lets guess tokens, with `draft_weights`;
+    predictions take a guess to be right with the probability `likely_acceptance` (0.7).
     `more` are fields of the workload (`prompt`, `prompt_tokens`, `new_tokens`, `requests`, …) and of the run
     (`seed`, `scenario`, `dilation`, …). Raises `SpecError`.
     """

@@ -39,8 +39,8 @@ def folder() -> Path:
 
 
 class SliceCache:
-    """`meanwhile` is called again and again while files are read or another node brings them, which takes minutes
-    for some.
+    """`meanwhile` is called again and again while files are read or another node brings them, which
+    takes minutes for some.
     """
 
     def __init__(

@@ -132,7 +132,7 @@ def test_what_cut_off_transfers_have_left_counts_and_goes_unless_somebody_brings
 
 
 class Second:
-    """Another node that fetches a slice; `waits` is set when it does something else while it waits for the part."""
+    """Another node that fetches a slice; `waits` is set when it does something else while it waits."""
 
     def __init__(self, number: int):
         self.waits, self.paths, self.number = threading.Event(), [], number
