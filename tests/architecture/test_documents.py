@@ -16,7 +16,6 @@ from tests.devtools.docs_command import NOTEBOOK, PICTURES
 from tests.devtools.documents import outdated, replaced, table
 from tests.devtools.rooms import ROOT, read_parts
 from tests.devtools.rooms_picture import picture
-from tests.devtools.site import stage
 
 DOCS = ROOT / "docs"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *(ROOT / "engine").rglob("README.md")])
@@ -107,15 +106,6 @@ def test_every_function_that_a_document_names_is_in_its_file() -> None:
     found = [(*match, path.name) for path in DOCUMENTS for match in named.findall(path.read_text("utf-8"))]
     assert found
     assert not [row for row in found if f"def {row[1]}(" not in (ROOT / row[0]).read_text("utf-8")]
-
-
-def test_the_site_has_every_page_and_picture_of_the_manual_in_its_contents(tmp_path: Path) -> None:
-    stage(tmp_path)
-    listed = re.findall(r"^.+ </(.+)>$", (tmp_path / "docs/README.md").read_text("utf-8"), re.MULTILINE)
-    pages = {path.relative_to(tmp_path).with_suffix("").as_posix() for path in tmp_path.rglob("*.md")}
-    assert set(listed) == pages - {"docs/README"} and len(listed) == len(set(listed))
-    assert {path.relative_to(ROOT).with_suffix("").as_posix() for path in DOCS.rglob("*.md")} <= pages
-    assert (tmp_path / "docs/pages/live-light-1440x900.webp").is_file()
 
 
 def test_the_newest_release_of_the_changelog_is_the_version_of_the_package() -> None:

@@ -26,7 +26,7 @@ LOOK_MS = 5_000
 """For what a page shows at the end of a test that has failed."""
 
 STAYS = "/docs/"
-"""A page of the site that runs no code of its own, and asks for nothing later."""
+"""A page of the site that asks for nothing later."""
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ import sys
 
 from tests.devtools.documents import documents, outdated
 from tests.devtools.rooms import ROOT
-from tests.devtools.site import build_site
 
 PICTURES, NOTEBOOK = "tests.browser.pictures", "tests.browser.notebook"
 """Programs of their own: both open pages of a new server."""
@@ -27,6 +26,8 @@ def run(args: argparse.Namespace) -> int:
         module = PICTURES if args.pages else NOTEBOOK
         return subprocess.run([sys.executable, "-m", module], cwd=ROOT).returncode
     if args.site:
+        from tests.devtools.site import build_site  # Django's templates, which no other command needs
+
         return build_site()
     old = outdated()
     if args.check:

@@ -1,7 +1,11 @@
-"""A page's Markdown as HTML: headings have GitHub's anchors, and links lead to addresses of the manual."""
+"""A page's Markdown as HTML: headings have GitHub's anchors, and links lead to files of the manual.
+
+A paragraph that is a link to a CSV file is drawn as that file's table, which unfolds.
+"""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -13,10 +17,9 @@ from typing import NamedTuple
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from webapp.manual.contents import INDEX, address, pages
+from webapp.manual.contents import INDEX, Page, address, pages
 
-PREFIX = "/docs/"
-FILES = (".svg", ".png", ".webp", ".json", ".ipynb")
+FILES = (".svg", ".png", ".webp", ".json", ".ipynb", ".csv")
 """Endings of the files below docs/ that pages show or link."""
 
 
@@ -36,13 +39,15 @@ class Rendered(NamedTuple):
 
 
 def render(path: Path) -> Rendered:
-    """The page of this file as it is now."""
-    return _render(path, path.stat().st_mtime_ns, INDEX.stat().st_mtime_ns)
+    """The page of this file as it is now, with its tables: the CSV files in the folder of its name."""
+    files = (path, INDEX, *sorted(path.with_suffix("").glob("*.csv")))
+    return _render(path, tuple(file.stat().st_mtime_ns for file in files))
 
 
-@lru_cache(maxsize=64)
-def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
+@lru_cache(maxsize=128)
+def _render(path: Path, _changed: tuple[int, ...]) -> Rendered:
     markdown = MarkdownIt("commonmark").enable("table")
+    markdown.add_render_rule("data", _data)
     markdown.add_render_rule("html_block", _without_html)
     markdown.add_render_rule("html_inline", _without_html)
     tokens = markdown.parse(path.read_text(encoding="utf-8"))
@@ -50,11 +55,14 @@ def _render(path: Path, _changed: int, _list_changed: int) -> Rendered:
     for token, content in pairwise(tokens):
         if token.type == "heading_open":
             token.attrSet("id", _anchor(_text(content), anchors))
-    for token in tokens:
+    for number, token in enumerate(tokens):
+        if (name := _lone_table(token)) and (file := path.parent / name).is_file():
+            token.type, token.content = "data", file.read_text(encoding="utf-8")
+            tokens[number - 1].hidden = tokens[number + 1].hidden = True  # the paragraph
         _lead_to_addresses(token.children or [], path)
     sections = tuple(_sections(tokens))
     html: str = markdown.renderer.render(tokens, markdown.options, {})
-    html = html.replace("<table>", '<div class="table" tabindex="0"><table>')
+    html = re.sub(r"<table( class=\"data\")?>", r'<div class="table" tabindex="0"><table\1>', html)
     html = html.replace("</table>", "</table></div>")
     html = html.replace("<pre>", '<pre tabindex="0">')  # one that is wider than its page is scrolled by keys
     return Rendered(sections[0].title, html, sections)
@@ -64,6 +72,30 @@ def _without_html(_renderer: object, tokens: Sequence[Token], number: int, *_res
     """HTML as a page shows it: nothing for a comment, other HTML as it is written."""
     content = tokens[number].content
     return "" if content.lstrip().startswith("<!--") else escape(content)
+
+
+def _lone_table(token: Token) -> str:
+    """The CSV file that all of a paragraph links to; "" for others."""
+    kinds = [child.type for child in token.children or []]
+    if token.type != "inline" or kinds != ["link_open", "text", "link_close"]:
+        return ""
+    assert token.children
+    link = str(token.children[0].attrs["href"])
+    return link if link.endswith(".csv") and "://" not in link else ""
+
+
+def _data(_renderer: object, tokens: Sequence[Token], number: int, *_rest: object) -> str:
+    """A CSV file as a table that unfolds, and its download."""
+    token = tokens[number]
+    link, text, _ = token.children or []
+    heads, *rows = csv.reader(token.content.splitlines())
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    return (
+        f"<details><summary>{escape(text.content)}</summary>"
+        f'<a href="{escape(str(link.attrs["href"]))}" download>CSV</a>'
+        f'<table class="data"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></details>'
+    )
 
 
 def _anchor(title: str, taken: set[str]) -> str:
@@ -93,7 +125,7 @@ def _sections(tokens: Sequence[Token]) -> Iterator[Section]:
             texts = []
         elif token.type == "inline" and tokens[number - 1].type != "heading_open":
             texts.append(_text(token))
-        elif token.type == "fence":
+        elif token.type in ("fence", "data"):
             texts.append(token.content)
     yield Section(title, anchor, level, " ".join(texts))
 
@@ -119,8 +151,19 @@ def _target(link: str, path: Path) -> str | None:
         return link
     name, _, anchor = link.partition("#")
     file = (path.parent / name).resolve()
-    if file in {page.path for page in pages().values()}:
-        return PREFIX + address(file) + (f"#{anchor}" if anchor else "")
+    known = {page.path: page for page in pages().values()}
+    if page := known.get(file):
+        return to_root(address(path)) + address_of_file(page) + (f"#{anchor}" if anchor else "")
     if file.suffix in FILES and file.is_relative_to(INDEX.parent):
-        return PREFIX + file.relative_to(INDEX.parent).as_posix()
+        return to_root(address(path)) + file.relative_to(INDEX.parent).as_posix()
     return None
+
+
+def address_of_file(page: Page) -> str:
+    """The file of a page in the site."""
+    return f"{page.address or 'index'}.html"
+
+
+def to_root(address: str) -> str:
+    """What leads from the folder of an address to that of the index."""
+    return "../" * address.count("/")

@@ -17,9 +17,6 @@ SETUP_DIR = default_state_directory()
 """Stamps and logs of the set-up of this checkout; what is installed needs none."""
 GUIDELLM_VENV = SETUP_DIR / "guidellm"
 """The environment of the load generator (requirements/guidellm.txt)."""
-SITE_VENV = SETUP_DIR / "site"
-"""The environment of the builder of the manual as a site (requirements/site.txt)."""
-
 
 REDIS_DIR = SETUP_DIR / "redis"
 """The Redis of a machine without one (requirements/redis.txt)."""

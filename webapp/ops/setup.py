@@ -24,7 +24,6 @@ from webapp.ops.places import (
     REDIS_DIR,
     ROOT,
     SETUP_DIR,
-    SITE_VENV,
     VENV,
     echo,
 )
@@ -209,12 +208,6 @@ def set_up_guidellm() -> bool:
     """The load generator that `./loom bench serving` and a test use."""
     with only_one_set_up():
         return run_steps([guidellm_step()])
-
-
-def set_up_site() -> bool:
-    """The builder of the manual as a site, for `./loom docs --site`."""
-    with only_one_set_up():
-        return run_steps([_environment_step("Sphinx", SITE_VENV, "site.txt")])
 
 
 def guidellm_step() -> Step:
