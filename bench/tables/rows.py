@@ -34,6 +34,9 @@ def as_text(table: Table) -> str:
 
 
 def as_markdown(table: Table) -> str:
+    """Its title, and its rows below if there are any."""
+    if not table.rows:
+        return table.title
     lines = [table.title, "", "| " + " | ".join(table.columns) + " |"]
     lines.append("|" + " ---: |" * len(table.columns))
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from engine.cli.document import write_between
+from engine.cli.document import write_between, write_table
 from engine.cli.experiment_command import add_jobs, sources_of
 from engine.cli.experiment_progress import PointsProgress
 from engine.cli.tables import console_for, table
@@ -24,7 +24,7 @@ from engine.experiments.results.rows import Row, rows
 from engine.experiments.results.versions import Versions
 from engine.reproductions.compared import compared_points
 from engine.reproductions.declared import inputs_moved_in
-from engine.reproductions.document import PICTURES, document
+from engine.reproductions.document import PICTURES, document, paper_pages
 from engine.reproductions.headlines import claimed, headline, must_know
 from engine.reproductions.moved import Moved, about, moved_points, moves, ours_of, write_moves
 from engine.reproductions.shipped import experiment, experiments, shipped_rows, write_rows
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also emulate the points whose values are compared with published ones, where there are any",
     )
     parser.add_argument(
-        "--write", action="store_true", help="ship the results, and write docs/results/reproductions.md"
+        "--write",
+        action="store_true",
+        help="ship the results, and write docs/results/reproductions.md and its pages",
     )
 
 
@@ -82,9 +84,19 @@ def run(args: argparse.Namespace) -> int:
                 sys.stdout.write(f"- {claim.text} {claim.verdict.capitalize()}: {claim.found}\n")
     _show_counts(found)
     if args.write:
-        write_between(DOCUMENT, START, END, document(_pictures(DOCUMENT.parent / PICTURES)))
-        sys.stdout.write(f"{DOCUMENT} written.\n")
+        _write_documents()
     return 0
+
+
+def _write_documents() -> None:
+    write_between(DOCUMENT, START, END, document())
+    folder = DOCUMENT.parent / PICTURES
+    for paper, page in paper_pages(_pictures(folder)).items():
+        file = folder / f"{paper}.md"
+        file.write_text(page.text, encoding="utf-8")
+        for name, beside in page.tables.items():
+            write_table(file, name, beside.columns, beside.rows)
+    sys.stdout.write(f"{DOCUMENT} and pages of {PICTURES}/ written.\n")
 
 
 def _pictures(folder: Path) -> dict[str, list[str]]:

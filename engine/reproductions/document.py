@@ -1,8 +1,10 @@
-"""The document of all reproductions, in Markdown, from the shipped results."""
+"""The documents of all reproductions, in Markdown, from the shipped results."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from engine.domain.experiment import Experiment
 from engine.reproductions.shipped import experiments, shipped_rows
@@ -17,19 +19,43 @@ from engine.reproductions.summary import (
 from engine.reproductions.verdicts import FigureVerdict, claims_without_figures
 
 PICTURES = "reproductions"
-"""The folder beside the document that has one picture per figure of an experiment."""
+"""The folder beside the document that has a page per paper, and one picture per figure of an experiment."""
 
 
-def document(pictures: Mapping[str, Sequence[str]] | None = None) -> str:
-    """All of it; `pictures` names the files of every experiment in the folder `PICTURES`."""
+class Table(NamedTuple):
+    """A table that stands beside its page."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class PaperPage(NamedTuple):
+    """A paper's page, and the tables that it links in the folder with its name, by name."""
+
+    text: str
+    tables: Mapping[str, Table]
+
+
+def document() -> str:
+    """What the papers claim, and what came of it."""
     found = reproductions()
     parts = [_independent(found), _headlines(found), _arithmetic(found), _states(found), _others(found)]
-    for paper in found.papers:
-        parts.append(f"## {paper.title}\n\n{paper.source}.")
-        parts.append("\n".join(f"- {sentence}" for sentence in paper.must_know))
-        own = [one for one in experiments() if one.paper == paper.paper]
-        parts += [_experiment(one, (pictures or {}).get(one.name, ())) for one in own]
     return "\n\n".join(parts)
+
+
+def paper_pages(pictures: Mapping[str, Sequence[str]] | None = None) -> dict[str, PaperPage]:
+    """Paper → its page, with every experiment of it; `pictures` names the files of every experiment in the
+    folder `PICTURES`.
+    """
+    pages = {}
+    for paper in reproductions().papers:
+        own = [one for one in experiments() if one.paper == paper.paper]
+        tables = {one.name: _figures(verdicts_of(one.name)) for one in own if verdicts_of(one.name)}
+        parts = [f"# {paper.title}: its figures, reproduced\n\n{paper.source}."]
+        parts.append("\n".join(f"- {sentence}" for sentence in paper.must_know))
+        parts += [_experiment(one, paper.paper, (pictures or {}).get(one.name, ())) for one in own]
+        pages[paper.paper] = PaperPage("\n\n".join(parts) + "\n", tables)
+    return pages
 
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -89,7 +115,8 @@ def _states(found: Reproductions) -> str:
         return [name, sum(one.figures for one in of), *counts, repeats, sum(one.points for one in of), worlds]
 
     rows = [
-        row(f"[{one.name}](#{one.name})", [one], ", ".join(one.worlds) or "none") for one in found.experiments
+        row(f"[{one.name}]({PICTURES}/{one.paper}.md#{one.name})", [one], ", ".join(one.worlds) or "none")
+        for one in found.experiments
     ]
     rows.append(row("all", found.experiments, ""))
     columns = ("experiment", "figures", *STATES, "repeats", "points", "worlds")
@@ -104,31 +131,30 @@ def _others(found: Reproductions) -> str:
     return f"## Figures outside the experiments\n\n{_table(('why', 'kind', 'figures'), rows)}"
 
 
-def _experiment(experiment: Experiment, pictures: Sequence[str]) -> str:
+def _experiment(experiment: Experiment, paper: str, pictures: Sequence[str]) -> str:
     rows = shipped_rows(experiment)
     found = verdicts_of(experiment.name)
     versions = ", ".join(sorted({row.code_version for row in rows if row.code_version})) or "none"
-    parts = [f"### {experiment.name}\n\n{experiment.title}. {experiment.description}"]
-    parts += [f"![{experiment.title}]({PICTURES}/{name})" for name in pictures]
+    parts = [f"## {experiment.name}\n\n{experiment.title}. {experiment.description}"]
+    parts += [f"![{experiment.title}]({name})" for name in pictures]
     parts.append("Assumed:\n\n" + "\n".join(f"- {sentence}" for sentence in experiment.assumptions))
     if found:
-        parts.append(_figures(found))
+        states = Counter(one.state for one in found)
+        counts = ", ".join(f"{states[state]} {state}" for state in STATES if states[state])
+        parts.append(f"Of {len(found)} figures: {counts}.")
+        parts.append(f"[All {len(found)} figures, published and ours]({paper}/{experiment.name}.csv)")
     claims = claims_without_figures(experiment, rows)
     if claims:
         parts.append("\n".join(f"- {one.text} {one.verdict.capitalize()}: {one.found}" for one in claims))
-    whys = dict.fromkeys(_caused(one.why, one.cause) for one in found if one.why)
-    if whys:
-        parts.append("Why:\n\n" + "\n".join(f"- {why}" for why in whys))
     parts.append(f"{len({row.digest for row in rows})} points; version of the code: {versions}.")
     return "\n\n".join(parts)
 
 
-def _figures(found: Sequence[FigureVerdict]) -> str:
+def _figures(found: Sequence[FigureVerdict]) -> Table:
     several = len({one.world for one in found}) > 1
-    columns = ("figure", "what", "published", "ours", "state")
     rows = []
     for one in found:
         what = f"{one.what}, {one.world}" if several else one.what
         state = f"{one.state} (repeats)" if one.repeats else one.state
-        rows.append((one.where, what, one.published, one.ours, state))
-    return _table(columns, rows)
+        rows.append((one.where, what, one.published, one.ours, state, _caused(one.why, one.cause)))
+    return Table(("figure", "what", "published", "ours", "state", "why"), rows)

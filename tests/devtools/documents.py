@@ -12,10 +12,12 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import topologies
 from bench.commands import COMMANDS as OF_MEASURING
 from emulator.cli.main import COMMANDS
+from engine.cli.document import as_csv, table_file, table_link
 from engine.domain.rates import IN_WORDS, WITHIN
 from engine.domain.report import RunReport
 from engine.domain.units import human
@@ -71,7 +73,14 @@ def families_table() -> str:
     )
 
 
-def devices_table() -> str:
+class Beside(NamedTuple):
+    """A table that stands as CSV beside its document, which links it."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def devices_table() -> Beside:
     rows = [
         (
             f"`{device.name}`",
@@ -86,10 +95,10 @@ def devices_table() -> str:
         for device in topologies.presets()
     ]
     columns = ("name", "what it is", "compute", "memory", "memory bandwidth", "power", "price")
-    return table((*columns, "rates are from"), rows)
+    return Beside((*columns, "rates are from"), rows)
 
 
-def format_rates_table() -> str:
+def format_rates_table() -> Beside:
     rows = [
         (
             f"`{device.name}`",
@@ -112,7 +121,7 @@ def format_rates_table() -> str:
         "within a factor",
         "source",
     )
-    return table(columns, rows)
+    return Beside(columns, rows)
 
 
 def links_table() -> str:
@@ -180,7 +189,7 @@ def metrics_table() -> str:
     return table(("name", "of a", "what it is", "unit", "better is"), rows)
 
 
-TABLES: Mapping[str, tuple[str, Callable[[], str]]] = {
+TABLES: Mapping[str, tuple[str, Callable[[], str | Beside]]] = {
     "metrics": ("docs/reference/metrics.md", metrics_table),
     "strategies": ("docs/reference/strategies.md", strategies_table),
     "rules": ("docs/reference/strategies.md", rules_table),
@@ -214,7 +223,12 @@ def documents(root: Path = ROOT) -> dict[str, str]:
     found = {PICTURE: picture(read_parts()), PUBLIC_NAMES: public_api()}
     for name, (file, write) in TABLES.items():
         text = found.get(file) or (root / file).read_text(encoding="utf-8")
-        found[file] = replaced(text, name, write(), file)
+        content = write()
+        if isinstance(content, Beside):
+            document = Path(file)
+            found[table_file(document, name).as_posix()] = as_csv(*content)
+            content = table_link(document, name, len(content.rows)) + "\n"
+        found[file] = replaced(text, name, content, file)
     return found
 
 

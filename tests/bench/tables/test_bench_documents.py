@@ -1,5 +1,6 @@
 """Benchmarks' tables and charts find their place in the documents."""
 
+import csv
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -7,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.tables.chart import Chart, Scatter, as_svg, lines
-from bench.tables.documents import write, write_section
+from bench.tables.documents import FIRST_ROWS, MOST_ROWS, write, write_section
 from bench.tables.rows import Table, as_markdown, as_text
 from engine.domain.errors import SpecError
 
@@ -63,6 +64,23 @@ def test_a_result_replaces_what_stood_between_its_markers(tmp_path: Path) -> Non
     assert (tmp_path / "fidelity-load.svg").exists()
     with pytest.raises(SpecError, match="the markers <!-- bench other --> and"):
         write(tmp_path, "fidelity", "other", table)
+
+
+def test_a_long_table_stands_beside_its_document_whole_and_in_it_are_its_summary_or_first_rows(
+    tmp_path: Path,
+) -> None:
+    document = tmp_path / "boards.md"
+    document.write_text("<!-- bench x -->\n<!-- end x -->\n", encoding="utf-8")
+    rows = tuple((f"`pi-{number}`", f"{number}, {number}") for number in range(MOST_ROWS + 1))
+    long = Table("Rates.", ("board", "[rates](a.md)"), rows)
+    write(tmp_path, "boards", "x", long)
+    text = document.read_text(encoding="utf-8")
+    assert text.count("| `pi-") == FIRST_ROWS and "\n\n[All 13 rows](boards/x.csv)\n\n" in text
+    kept = list(csv.reader((tmp_path / "boards" / "x.csv").read_text(encoding="utf-8").splitlines()))
+    assert kept == [["board", "rates"], *([f"pi-{number}", f"{number}, {number}"] for number in range(13))]
+    write(tmp_path, "boards", "x", long._replace(summary=Table("In all.", ("n",), (("13",),))))
+    text = document.read_text(encoding="utf-8")
+    assert "| 13 |" in text and "pi-" not in text and "Rates.\n\n[All 13 rows]" in text
 
 
 def test_a_section_replaces_only_what_is_between_its_markers(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 import topologies
+from engine.cli.document import as_csv
 from engine.domain.spec import RunSpec
 from engine.experiments.design.expand import Point, expand
 from engine.experiments.design.sources import Sources
 from engine.experiments.execution.point import attempt
 from engine.experiments.results.rows import Row
-from engine.reproductions.document import PICTURES, document
+from engine.reproductions.document import PICTURES, document, paper_pages
 from engine.reproductions.figures import figures, papers
 from engine.reproductions.shipped import experiment, experiments, shipped_rows
 from engine.reproductions.summary import reproductions, verdicts_of
@@ -130,22 +131,30 @@ def test_the_summary_counts_every_figure_once() -> None:
         assert sum(getattr(one, state) for one in found.papers) == counted
 
 
-def test_the_document_has_every_experiment_with_its_version_of_the_code() -> None:
-    text = DOCUMENT.read_text(encoding="utf-8")
+def test_the_pages_of_papers_have_every_experiment_with_its_version_of_the_code() -> None:
+    pages = {one.paper: written(f"{one.paper}.md") for one in papers()}
     for one in experiments():
-        assert f"### {one.name}\n" in text
+        text = pages[one.paper]
+        assert f"## {one.name}\n" in text
         versions = {row.code_version for row in shipped_rows(one) if row.code_version}
         assert all(version in text for version in versions)
-    assert all(assumption in text for one in experiments() for assumption in one.assumptions)
+        assert all(assumption in text for assumption in one.assumptions)
 
 
-def test_the_document_is_what_code_writes_of_the_shipped_results() -> None:
+def test_the_documents_are_what_code_writes_of_the_shipped_results() -> None:
     pictures: dict[str, list[str]] = {}
     for one in experiments():
         drawn = [f"{one.name}-{figure.name}.svg" for figure in one.figures if figure.kind == "lines"]
         assert all((DOCUMENT.parent / PICTURES / name).is_file() for name in drawn)
         pictures |= {one.name: drawn} if drawn else {}
-    written = DOCUMENT.read_text(encoding="utf-8").partition("<!-- reproductions -->\n")[2]
-    assert written.partition("\n<!-- end reproductions -->")[0] == document(pictures), (
-        "run ./loom reproduce --write"
-    )
+    overview = DOCUMENT.read_text(encoding="utf-8").partition("<!-- reproductions -->\n")[2]
+    again = "run ./loom reproduce --write"
+    assert overview.partition("\n<!-- end reproductions -->")[0] == document(), again
+    for paper, page in paper_pages(pictures).items():
+        assert written(f"{paper}.md") == page.text, again
+        for name, table in page.tables.items():
+            assert written(f"{paper}/{name}.csv") == as_csv(*table), again
+
+
+def written(file: str) -> str:
+    return (DOCUMENT.parent / PICTURES / file).read_text(encoding="utf-8")
