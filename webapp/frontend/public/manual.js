@@ -66,7 +66,7 @@ const FACTORS = { n: 1e-9, µ: 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
 
 /** What a cell is sorted by: its number in the unit without a prefix, or null if it has none. */
 function value(text) {
-  const [, sign, digits, unit] = /^\s*([-−]?)[<>≤≥~+ ]*([\d,]*\.?\d+)\s*(\S*)/.exec(text) ?? [];
+  const [, sign, digits, unit] = /^\s*([-−]?)[<>≤≥~+ ]*([\d,]*\.?\d+(?:e[-+]?\d+)?)\s*(\S*)/.exec(text) ?? [];
   if (digits === undefined) return null;
   const factor =
     { min: 60, h: 3600 }[unit] ?? (/^[nµmkMGT](s|B|bit|FLOP|Hz|J|W)\b/.test(unit) ? FACTORS[unit[0]] : 1);
