@@ -20,6 +20,8 @@ from bench.trials.servers import Database, Disk, Redis, wait_for
 from bench.trials.worker_process import Post, work
 from engine.domain.plan import Plan
 from engine.domain.report import RunReport
+from engine.experiments.execution.version import code_version
+from engine.runs.made_plan import made_plan
 from webapp.base.errors import Conflict, Unavailable
 from webapp.base.redis import REDIS_ERRORS
 from webapp.jobs import announcement, storage
@@ -107,7 +109,11 @@ class Service:
         """
         self.body = body
         (directory / "report.json").write_text(report.model_dump_json())
-        patch.object(predictions, "plan", lambda spec, person: predictions.Planned(plan)).start()
+        patch.object(
+            predictions,
+            "plan",
+            lambda spec, person: predictions.Planned(made_plan(spec, plan, code_version())),
+        ).start()
 
     # People -----------------------------------------------------------------------------------------
     def create(self, seed: int) -> int | None:

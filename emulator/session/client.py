@@ -23,10 +23,10 @@ from emulator.session.turns import Turn, Wait, turn
 from emulator.session.wire import JsonLines, error_from_json
 from engine.domain.errors import Cancelled, RunError
 from engine.domain.events import EVENTS, Event, ReportMade, StateChanged, is_only_compared
-from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.scenario import LiveCommand
 from engine.domain.spec import RunSpec
+from engine.runs.made_plan import MadePlan
 from engine.strategies.registry import folder_of, source_of
 
 OnEvents = Callable[[list[Event]], None]
@@ -48,10 +48,10 @@ def emulate(
     spec: RunSpec,
     on_events: OnEvents,
     commands: queue.Queue[LiveCommand] | None = None,
-    plan: Plan | None = None,
+    made: MadePlan | None = None,
     boards: AbstractContextManager[Sequence[socket.socket]] | None = None,
 ) -> RunReport:
-    """Run `spec` on an emulated network; its report, which is also the last event. `plan`: the one that was
+    """Run `spec` on an emulated network; its report, which is also the last event. `made`: the plan that was
     made of it before, if any. `boards` gives sockets that lead to the boards that its devices are, in their
     order.
 
@@ -80,7 +80,7 @@ def emulate(
         boards or nullcontext(()) as sockets,
     ):
         client = _SessionClient(session, mine, on_events, asked, Guard(limits, group))
-        return client.run(with_profile(spec), plan, sockets)
+        return client.run(with_profile(spec), made, sockets)
 
 
 def _directories_of(spec: RunSpec) -> tuple[Path, ...]:
@@ -111,11 +111,11 @@ class _SessionClient:
         self.stop_sent_s: float | None = None
         self.stop_heard = False
 
-    def run(self, spec: RunSpec, plan: Plan | None, sockets: Sequence[socket.socket] = ()) -> RunReport:
+    def run(self, spec: RunSpec, made: MadePlan | None, sockets: Sequence[socket.socket] = ()) -> RunReport:
         self.lines.send(
             {
                 "spec": spec.model_dump(mode="json"),
-                "plan": plan.model_dump(mode="json") if plan else None,
+                "plan": made.model_dump(mode="json") if made else None,
                 "source": source_of(spec.strategy),
                 "memory_bytes": self.guard.limits.memory_bytes,
                 "start_s": self.guard.limits.start_s,

@@ -44,8 +44,9 @@ from engine.models.reference import process as references
 from engine.runs.children import Child, fork_device
 from engine.runs.execute import execute
 from engine.runs.holds import Most
+from engine.runs.made_plan import MadePlan
 from engine.runs.readiness import READY_S
-from engine.strategies.registry import add_source, plan_from_json
+from engine.strategies.registry import add_source
 from engine.worlds.real.device_process import Assignment
 
 if TYPE_CHECKING:  # Mininet takes a while to import, and is not needed until there is a plan
@@ -86,7 +87,7 @@ class Session:
         if spec.method is not None and first["source"]:
             add_source(first["source"], spec.method)
         self.paced = spec.is_paced
-        plan = plan_from_json(first["plan"]) if first.get("plan") else None
+        made = MadePlan.parse(first["plan"], "plan") if first.get("plan") else None
         execute(
             spec,
             self.open_network,
@@ -101,7 +102,7 @@ class Session:
                 first.get("start_s", math.inf),
                 len(os.sched_getaffinity(0)),
             ),
-            plan,
+            made,
             self.start_on_board if self.lines.sockets else fork_device,
         )
         self.flush()

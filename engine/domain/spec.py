@@ -108,6 +108,13 @@ class RunSpec(RunSettings):
         return self.method.code if self.method else ""
 
 
+def without_record(spec: RunSpec) -> RunSpec:
+    """`spec` as it was before its run, if its workload is open."""
+    if not spec.workload.is_open:
+        return spec
+    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"trace": ()})})
+
+
 NO_PART_OF_A_RUN: dict[str, Any] = {
     "name": True,
     "cluster": {"devices": {"__all__": {"price_usd", "price_source"}}},
@@ -128,6 +135,11 @@ def spec_digest(spec: RunSpec) -> str:
             content[name].pop("directory", None)
     if spec.method is not None:
         content["method"].pop("file", None)
+    return digest_of(content)
+
+
+def digest_of(content: Any) -> str:
+    """Hash of plain data, 64 hexadecimal digits (SHA-256); keys have no order, and 1 and 1.0 are the same."""
     text = json.dumps(_plain_numbers(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -14,10 +14,9 @@ from engine.domain.errors import SpecError
 from engine.domain.events import AttemptBegun, PlanMade, ReportMade, RunState, StateChanged
 from engine.domain.host_times import HostProfile
 from engine.domain.network import Actual, LinkMeasurement, Network
-from engine.domain.plan import Plan
 from engine.domain.report import Correctness, RunReport
 from engine.domain.scenario import LiveCommand, Scenario
-from engine.domain.spec import RunSpec
+from engine.domain.spec import RunSpec, without_record
 from engine.domain.trace import Mark, Span
 from engine.domain.units import human_s
 from engine.models.inputs.text import GrowingText, can_decode, label_of
@@ -31,13 +30,14 @@ from engine.runs.conclude import RealResult, report_of
 from engine.runs.failover import pairs_of
 from engine.runs.holds import NO_LIMIT, Most, check_holds
 from engine.runs.host_kernels import known_kernels, probing, use_host_kernels
+from engine.runs.made_plan import MadePlan
 from engine.runs.native import Simulated
 from engine.runs.on_nodes import check_on_nodes
 from engine.runs.predict import Prepared, Watch, predict, prepare, simulate
 from engine.runs.predictions import before_the_start
 from engine.runs.readiness import READY_S
 from engine.runs.rehearsal import rehearsal_of
-from engine.runs.service import recorded, without_record
+from engine.runs.service import recorded
 from engine.runs.supervisor import Callbacks, Supervisor
 from engine.runs.torch_import import TorchImport
 from engine.strategies.registry import strategy
@@ -62,7 +62,7 @@ def execute(
     before_start: Callable[[], None] = lambda: None,
     ready_s: float = READY_S,
     most: Most = NO_LIMIT,
-    plan: Plan | None = None,
+    made: MadePlan | None = None,
     start: StartDevice = fork_device,
 ) -> RunReport:
     """The real world's report: real weights, real sockets over the network that `open_network` makes.
@@ -70,12 +70,12 @@ def execute(
     `open_network(spec, dilation)` gives the network to enter. `watch` sees every event as it happens;
     `next_command` gives live commands or None; `before_start` is called once all devices are ready, before
     the clock starts; `ready_s` is how long devices may take until then, and longer for many devices and
-    weights (`readiness.py`); `most` is what it may take of the machine; `plan` as for `prepare`;
+    weights (`readiness.py`); `most` is what it may take of the machine; `made` as for `prepare`;
     `start` starts the process of a device. Raises
     `SpecError`, `PlanError`, `HostError`.
     """
     with tempfile.TemporaryDirectory() as folder:
-        execution = _Execution(spec, watch, ready_s, most, plan, Path(folder), start)
+        execution = _Execution(spec, watch, ready_s, most, made, Path(folder), start)
         return execution.run(open_network, next_command, should_stop, before_start)
 
 
@@ -109,11 +109,11 @@ class _Execution:
         watch: Watch,
         ready_s: float,
         most: Most,
-        plan: Plan | None,
+        made: MadePlan | None,
         folder: Path,
         start: StartDevice = fork_device,
     ):
-        self.spec, self.most, self.plan, self.folder, self.start = spec, most, plan, folder, start
+        self.spec, self.most, self.made, self.folder, self.start = spec, most, made, folder, start
         self.ready_s = ready_s
         self.watch = watch
         self.timings: dict[str, float] = {}
@@ -180,7 +180,7 @@ class _Execution:
         self._state("planning")
         importing = TorchImport()
         with self._host_times(importing) as host_times:
-            prepared = prepare(spec, self.plan)
+            prepared = prepare(spec, self.made)
             spec = self.spec = prepared.spec
             if not spec.on_nodes:
                 check_holds(spec, prepared.plan, self.most)

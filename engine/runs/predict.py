@@ -26,6 +26,7 @@ from engine.program.wave import check_cache
 from engine.reports.fold import fold
 from engine.reports.slow_start import slow_start_notes
 from engine.reports.versions import versions
+from engine.runs.made_plan import MadePlan
 from engine.runs.method import method_report
 from engine.runs.moments import timed
 from engine.runs.replan import recover
@@ -61,16 +62,18 @@ class Prepared(NamedTuple):
     """What was decided for the run that its report says, in sentences."""
 
 
-def prepare(spec: RunSpec, plan: Plan | None = None) -> Prepared:
+def prepare(spec: RunSpec, made: MadePlan | None = None) -> Prepared:
     """The run of `spec` with its requests and its plan; all times of its scenario are in seconds, and its
     scheduler has a name.
 
-    `plan`: the one that was made of this spec before; it is checked, and none is made. Raises `SpecError` and
-    `PlanError`.
+    `made`: the plan that was made of this spec before; it is checked, and none is made. Raises `SpecError`
+    and `PlanError`.
     """
     check_draft_tokens(spec)
     requests = requests_of(spec)
-    prepared = _with_scheduler(Prepared(spec, requests, plan_of(spec, requests, plan)))
+    plan = plan_of(spec, requests, made.checked(spec) if made else None)
+    notes = (made.anew,) if made and made.anew else ()
+    prepared = _with_scheduler(Prepared(spec, requests, plan, notes))
     return _with_times(prepared) if prepared.spec.scenario.is_relative else prepared
 
 
@@ -81,7 +84,7 @@ def _with_scheduler(prepared: Prepared) -> Prepared:
         return prepared
     name, note = chosen_scheduler(strategy(spec.strategy), prepared.plan, spec.workload)
     workload = spec.workload.model_copy(update={"scheduler": name})
-    notes = (note,) if note else ()
+    notes = (*prepared.notes, note) if note else prepared.notes
     return prepared._replace(spec=spec.model_copy(update={"workload": workload}), notes=notes)
 
 
@@ -164,14 +167,14 @@ def predict(
     watch: Watch = _nobody,
     should_stop: Callable[[], bool] = lambda: False,
     reached: Reached = lambda tokens: None,
-    plan: Plan | None = None,
+    made: MadePlan | None = None,
 ) -> RunReport:
     """The simulated world's report. Loads no torch, needs no root.
 
-    `reached` gets, now and then, about how many tokens have been simulated. `plan` as for `prepare`. Raises
+    `reached` gets, now and then, about how many tokens have been simulated. `made` as for `prepare`. Raises
     `SpecError` and `PlanError`; a run that cannot finish is an outcome in the report.
     """
-    prepared = prepare(spec, plan)
+    prepared = prepare(spec, made)
     spec = prepared.spec
     watch(PlanMade.of(prepared.plan))
     with no_search_for_cycles():

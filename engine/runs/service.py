@@ -236,13 +236,6 @@ SHOWN_CHARS = 2000
 """Characters of a prompt's text that the events keep."""
 
 
-def without_record(spec: RunSpec) -> RunSpec:
-    """`spec` as it was before its run, if its workload is open."""
-    if not spec.workload.is_open:
-        return spec
-    return spec.model_copy(update={"workload": spec.workload.model_copy(update={"trace": ()})})
-
-
 def recorded(
     spec: RunSpec, requests: tuple[Request, ...], trace: list[Span | Mark]
 ) -> tuple[RunSpec, tuple[Request, ...]]:

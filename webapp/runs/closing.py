@@ -35,7 +35,6 @@ def finish(owner: Ownership, report: RunReport) -> EndState:
     figures = listed_figures(report)
     changes: dict[str, Any] = {
         "report": to_document(report),
-        "plan": to_document(report.plan) if report.plan else None,
         **{name: figures.pop(name, None) for name in FIGURES_IN_COLUMNS},
         "correct": report.correctness.ok,
         "valid": report.fidelity.valid,

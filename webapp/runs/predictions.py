@@ -14,6 +14,7 @@ from engine.domain.plan import Plan
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.runs.holds import DEVICE_BYTES, SESSION_BYTES, weights_bytes
+from engine.runs.made_plan import MadePlan
 from engine.runs.predict import Prepared, simulate
 from engine.worlds.real.dilation import CAUTIOUS, demands
 from webapp.base import budgets
@@ -36,16 +37,16 @@ def request(spec: RunSpec, person: int) -> dict[str, Any]:
 
 
 class Planned(NamedTuple):
-    """The strategy's checked plan, and how many cores the run needs for its dilation."""
+    """A run's checked plan, and how many cores the run needs for its dilation."""
 
-    plan: Plan
+    made: MadePlan
     cores: int = 1
 
 
 def plan(spec: RunSpec, person: int) -> Planned:
     """Ask a planning worker for the plan of a run, and the cores that it needs. Raises as `request`."""
     answer = answers.ask("plan.plan_run", [spec.model_dump(mode="json")], person, budgets.is_large_run(spec))
-    return Planned(Plan.parse(answer["plan"], "plan"), answer["cores"])
+    return Planned(MadePlan.parse(answer["plan"], "plan"), answer["cores"])
 
 
 class Unwanted:

@@ -251,6 +251,7 @@ def detail(run: Run, rights: Rights) -> dict[str, Any]:
         "notes": run.notes,
         "request": {key: value for key, value in upgrade_spec(run.request).items() if key != "schema"},
         **{name: one.value if one else None for name, one in documents.items()},
+        **({"plan": report.plan} if report and report.plan else {}),
         "problems": problems_of(run, documents.values()),
         "error": run.error or None,
     }

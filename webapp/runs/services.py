@@ -11,12 +11,13 @@ from django.dispatch import Signal
 from django.http import Http404
 
 from engine.domain.host_times import HostProfile
-from engine.domain.plan import Plan
 from engine.domain.report import Outcome
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec
 from engine.domain.stored import read_plan, read_spec, to_document
 from engine.domain.values import Value
+from engine.experiments.execution.version import code_version
+from engine.runs.made_plan import MadePlan, made_plan
 from engine.runs.predict import prepare
 from webapp.accounts import rights
 from webapp.base import budgets
@@ -85,7 +86,7 @@ def planned(spec: RunSpec, profile: HostProfile | None = None) -> Planned:
     times of its machine. Raises `SpecError`, `PlanError`.
     """
     prepared = prepare(with_local_weights(spec))
-    return Planned(prepared.plan, cores_for(prepared, profile))
+    return Planned(made_plan(spec, prepared.plan, code_version()), cores_for(prepared, profile))
 
 
 def store(request: RunRequest, spec: RunSpec, planned: Planned | None, owner: User | None) -> Run:
@@ -97,15 +98,16 @@ def columns_of(
     request: RunRequest, spec: RunSpec, planned: Planned | None, owner: User | None
 ) -> dict[str, Any]:
     """What a row has of a run that is planned, besides its spec."""
-    plan = planned.plan if planned else None
-    need = need_of(spec, planned.plan, planned.cores) if planned else Need()
+    made = planned.made if planned else None
+    plan = made.plan if made else None
+    need = need_of(spec, plan, planned.cores) if planned and plan else Need()
     return {
         "name": request.name,
         "notes": request.notes,
         "tags": list(request.tags),
         "owner": owner,
         "request": to_document(request),
-        "plan": to_document(plan) if plan else None,
+        "plan": to_document(plan) | made.model_dump(include={"digest", "code"}) if made and plan else None,
         "need": need.model_dump(mode="json", exclude_defaults=True),
         "world": "nodes" if spec.on_nodes else "emulated",
         "params": listed_params(request),
@@ -115,11 +117,17 @@ def columns_of(
     }
 
 
-def plan_of(run: Run) -> Plan | None:
-    """The plan that was made when the run was asked for: its prediction and its emulation take that one. None
-    if there is none, or none that this version of the program reads; then they make one.
+def plan_of(run: Run) -> MadePlan | None:
+    """The plan that was made when the run was asked for: its prediction and its emulation take that one, and
+    make it anew only if other code than this process's made it. None if there is none. Raises `SpecError` if
+    it cannot be read.
     """
-    return read_plan(run.plan, f"The plan of {run}").value if run.plan else None
+    if not run.plan:
+        return None
+    about = {name: run.plan.get(name, "") for name in ("digest", "code")}
+    if about["code"] != (code := code_version()):
+        return MadePlan(**about).for_code(code)
+    return MadePlan(plan=read_plan(run.plan, f"The plan of {run}").needed(), **about)
 
 
 def listed_params(request: RunRequest) -> dict[str, Any]:

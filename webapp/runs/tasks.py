@@ -71,7 +71,7 @@ def plan_run(spec: dict[str, Any]) -> dict[str, Any]:
     """Plan a run that a person wants to start."""
     known = known_calibration()
     planned = services.planned(RunSpec.parse(spec, "run"), known.profile if known else None)
-    return {"plan": planned.plan.model_dump(mode="json"), "cores": planned.cores}
+    return {"plan": planned.made.model_dump(mode="json"), "cores": planned.cores}
 
 
 @app.task(
@@ -90,7 +90,7 @@ def predict_run(run_id: int) -> None:
     why = ""
     try:
         unwanted = predictions.Unwanted(run_id)
-        predicted = predict(spec_to_predict(run), should_stop=unwanted, plan=services.plan_of(run))
+        predicted = predict(spec_to_predict(run), should_stop=unwanted, made=services.plan_of(run))
         report = with_uncertainty(predicted, unwanted)
         report = with_best_planner(report)
     except EdgeLoomError as error:

@@ -17,13 +17,16 @@ from engine.domain.cache_directory import cache_directory
 from engine.experiments.design.syntax import parsed
 
 ENGINE = Path(__file__).parents[2]
-ROOMS = ("domain", "ops", "models", "program", "strategies", "worlds", "runs", "reports")
-"""The rooms of the engine that make a run's numbers."""
+ROOMS = (
+    *("domain", "ops", "plugins", "confined", "models", "schedulers", "program"),
+    *("worlds", "planning", "strategies", "reports", "runs"),
+)
+"""The rooms of the engine that make a run's numbers: `runs` and all that it imports."""
 
 TENSORS_ONLY = ("worlds/real", "ops/torch_kernels")
 """Folders in them that a prediction on shapes does not load."""
 
-ENDINGS = (".py", ".toml")
+ENDINGS = (".py", ".toml", ".c")
 DIGITS = 12
 
 STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")

@@ -25,6 +25,7 @@ from engine.domain.spec import RunSpec
 from engine.models.reference import process
 from engine.models.reference.process import run_apart
 from engine.runs.holds import Most
+from engine.runs.made_plan import made_plan
 from engine.runs.predict import prepare
 from tests.support.one_device import spec_of
 
@@ -109,11 +110,11 @@ def test_a_run_that_was_planned_before_takes_that_plan(monkeypatch: pytest.Monke
     given: list[tuple[object, ...]] = []
     monkeypatch.setattr(server, "execute", lambda *arguments: given.append(arguments))
     made, _ = client()
-    plan = prepare(spec()).plan
+    plan = made_plan(spec(), prepare(spec()).plan)
     with pytest.raises(RunError):
         made.run(spec(), plan)
     Session(FakeLines(json.loads(json.dumps(made.lines.sent)))).run()  # type: ignore[arg-type]
-    assert given[0][-2] == plan and type(given[0][-2].layout) is type(plan.layout)  # type: ignore[attr-defined]
+    assert given[0][-2] == plan and given[0][-2].checked(spec()) == plan.plan  # type: ignore[attr-defined]
 
 
 def test_a_session_without_an_owner_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

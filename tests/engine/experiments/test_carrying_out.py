@@ -34,7 +34,7 @@ from engine.experiments.results.rows import Result, rows
 from engine.experiments.results.versions import Versions
 from engine.runs.predict import predict
 from engine.strategies.registry import named
-from tests.devtools.rooms import ROOT
+from tests.devtools.rooms import ROOT, read_parts
 from tests.support.host_profiles import a_profile
 from tests.support.outside import THIRDS, keep_methods_apart, write_method
 
@@ -400,6 +400,18 @@ def test_only_files_that_no_version_had_are_parsed(tmp_path: Path, monkeypatch: 
     assert parsed == [other.read_bytes()]
     assert version_of([one.parent, other.parent]) == both != version_of([one.parent])
     assert len(parsed) == 1, "the file that was known is known still"
+
+
+def test_the_version_of_the_code_is_of_every_room_that_a_run_imports() -> None:
+    (engine,) = (part for part in read_parts() if part.name == "engine")
+    rooms = {room.name: room for room in engine.rooms}
+    waiting, needed = ["runs"], {"runs"}
+    while waiting:
+        others = set(rooms[waiting.pop()].imports) - needed
+        waiting += others
+        needed |= others
+    folders = {path.split("/")[0] for name in needed for path in rooms[name].paths}
+    assert folders == set(version.ROOMS)
 
 
 def test_a_prediction_on_shapes_loads_nothing_that_its_version_leaves_out() -> None:

@@ -8,12 +8,12 @@ import pytest
 from celery.exceptions import SoftTimeLimitExceeded
 
 from engine.domain.errors import PlanError
-from engine.domain.plan import Plan
 from engine.domain.report import RunReport
 from engine.domain.scenario import Scenario, SlowDevice
 from engine.domain.spec import RunSpec
-from engine.domain.stored import read_spec
-from engine.runs.predict import predict
+from engine.domain.stored import read_report, read_spec, to_document
+from engine.runs.made_plan import MadePlan
+from engine.runs.predict import predict, prepare
 from engine.strategies.registry import strategy
 from engine.worlds.simulated import kernel
 from tests.support.web import Browser, request_body
@@ -63,7 +63,7 @@ def test_a_run_is_predicted_and_emulated_with_the_plan_that_was_made_when_it_was
 ) -> None:
     request = RunRequest.parse(request_body(strategy="single"), "test")
     planned = services.planned(spec := spec_of(request))
-    run, made = services.store(request, spec, planned, None), planned.plan
+    run, made = services.store(request, spec, planned, None), planned.made
 
     def never(*given: Any) -> None:
         raise AssertionError("planned again")
@@ -71,17 +71,51 @@ def test_a_run_is_predicted_and_emulated_with_the_plan_that_was_made_when_it_was
     monkeypatch.setattr(type(strategy("single")), "plan", never)
     tasks.predict_run(run.pk)
     run.refresh_from_db()
-    assert run.prediction is not None and run.prediction["plan"] == made.model_dump(mode="json")
+    assert run.prediction is not None and made.plan
+    assert run.prediction["plan"] == made.plan.model_dump(mode="json")
     given: list[Any] = []
 
-    def emulated(spec: RunSpec, watch: Any, commands: Any, plan: Plan | None, boards: Any) -> RunReport:
-        given.append(plan)
-        return predict(spec, plan=plan)
+    def emulated(spec: RunSpec, watch: Any, commands: Any, made: MadePlan | None, boards: Any) -> RunReport:
+        given.append(made)
+        return predict(spec, made=made)
 
     monkeypatch.setattr(tasks, "emulate", emulated)
     Run.objects.filter(pk=run.pk).update(status="planning", worker=str(ME))
     tasks.emulate_run(Run.objects.get(pk=run.pk), ME)
     assert given == [made] and Run.objects.get(pk=run.pk).status == "finished"
+
+
+def a_planned_run() -> tuple[Run, RunSpec]:
+    request = RunRequest.parse(request_body(), "test")
+    return services.store(request, spec := spec_of(request), services.planned(spec), None), spec
+
+
+def test_a_run_is_refused_whose_plan_was_made_of_another(alice: Browser) -> None:
+    run, spec = a_planned_run()
+    other = spec.model_copy(update={"workload": spec.workload.model_copy(update={"prompt_tokens": 9})})
+    Run.objects.filter(pk=run.pk).update(spec=to_document(other))
+    tasks.predict_run(run.pk)
+    (problem,) = alice.get(f"/runs/{run.pk}").json()["problems"]
+    assert "the plan that was kept with the run is not the one that was made of it" in problem
+
+
+def test_a_plan_that_was_changed_after_it_was_made_is_refused() -> None:
+    run, spec = a_planned_run()
+    plan = {**run.plan, "version": 1}
+    Run.objects.filter(pk=run.pk).update(plan=plan)
+    with pytest.raises(PlanError, match="Ask for the run again"):
+        predict(spec, made=services.plan_of(Run.objects.get(pk=run.pk)))
+
+
+def test_a_plan_of_other_code_is_made_anew_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, spec = a_planned_run()
+    monkeypatch.setattr(services, "code_version", lambda: "of-tomorrow")
+    tasks.predict_run(run.pk)
+    run.refresh_from_db()
+    report = read_report(run.prediction, "the prediction").needed()
+    assert report.plan == prepare(spec).plan
+    (note,) = [note for note in report.fidelity.notes if "anew" in note]
+    assert "version of-tomorrow of the code" in note and run.plan["code"] in note
 
 
 @pytest.mark.parametrize("how", ["cancelled", "deleted"])
