@@ -60,6 +60,12 @@ class DeviceSpec(Value):
         default=None,
         description="Part of memory for weights on chip; other weights stay off chip. Empty: all of it.",
     )
+    tile_memory_bytes: Positive | None = Field(
+        default=None,
+        description="Memory beside the cores, in which products are computed tile by tile (L1), byte; empty: "
+        "not stated.",
+        exclude_if=lambda size: size is None,
+    )
     disk_byte_per_s: Positive = Field(default=200e6, description="Rate at which weights load, byte/s.")
     disk: str = Field(
         default="",

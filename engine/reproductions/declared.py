@@ -21,6 +21,7 @@ InputField = Literal[
     "disk_byte_per_s",
     "memory_bytes",
     "reserved_bytes",
+    "tile_memory_bytes",
     "message_overhead_s",
     "op_overhead_s",
     "links.bit_per_s",

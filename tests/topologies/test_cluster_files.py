@@ -45,6 +45,7 @@ def devices(name: str, role: st.SearchStrategy[str]) -> st.SearchStrategy[Device
         disk_byte_per_s=positive,
         staging_byte_per_s=st.none() | positive,
         on_chip_weight_bytes=st.none() | positive,
+        tile_memory_bytes=st.none() | positive,
         j_per_memory_byte=non_negative,
         j_per_disk_byte=non_negative,
         message_overhead_s=non_negative,
@@ -144,6 +145,7 @@ def test_the_round_trip_draws_every_field_that_exists() -> None:
         "price_source",
         "source",
         "on_chip_weight_bytes",
+        "tile_memory_bytes",
         "j_per_memory_byte",
         "j_per_disk_byte",
     }

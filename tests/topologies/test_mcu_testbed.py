@@ -235,6 +235,6 @@ def test_the_report_has_both_accountings_every_energy_and_what_was_published() -
     assert all("er block" in line for line in lines)
     assert (
         "decode on 8 chips (weights double-buffered; efficiencies fitted to published figures): "
-        "540 µs by the paper's accounting, 1.26 ms" in lines[2]
+        "540 µs by the paper's accounting, 1.26 ms" in lines[3]
     )
     assert lines[-1] == "Published per block: 540 µs, ours / published 1.000; 640 µJ, ours / published 1.001."

@@ -7,7 +7,9 @@ T_link  = 2 synchronisations × (up + down the tree), each level one message aft
 E_block = N_link E_link + Σ_j (P T_comp,j + N_off-chip,j E_off-chip + N_on-chip,j E_on-chip)   (section V)
 
 A chip's `memory_byte_per_s` and `j_per_memory_byte` are its on-chip memory's (L2 to L1), `disk_byte_per_s`
-and `j_per_disk_byte` the off-chip memory's (L3 to L2). Only weights count as traffic, only products as work.
+and `j_per_disk_byte` the off-chip memory's (L3 to L2). Only products count as work. In `paper_s` and
+`energy_j` only weights count as traffic; in `full_s` and `full_j`, where the chip's L1 (`tile_memory_bytes`)
+is known, all tiles and, where weights are streamed, all intermediate tensors do (`traffic.py`).
 
 There are two ways to count weights that are fetched while the block before runs. "paper": they never delay
 anything; only this reproduces the published times. "steady": a block takes at least as long as fetching the
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.domain.cluster import ClusterSpec, DeviceSpec
 from engine.domain.model import ModelSpec
@@ -30,6 +32,7 @@ from engine.ops.cost import flops_s
 from engine.ops.operation import Op
 from engine.ops.sizes import weight_bytes
 from engine.ops.tensors import Meta
+from engine.strategies.mcu.traffic import block_traffic
 from engine.strategies.mcu.tree import Level
 
 Regime = Literal["resident", "double-buffered", "streamed"]
@@ -40,7 +43,9 @@ class BlockEstimate(Value):
     """What one block costs, for `rows` new rows over `seen` rows; 0 in stored plans that do not say.
 
     Seconds are the slowest chip's, joules those of all chips; `paper_s` and `steady_s` are T_block. `edp_j_s`
-    is the energy-delay product with `paper_s` as the delay.
+    is the energy-delay product with `paper_s` as the delay. `tiles_*` are what tiles move between L2 and L1
+    beyond each weight once, `tensors_*` intermediate tensors between L3 and L2; `full_*` are with both.
+    `off_chip_bytes`: between L3 and L2 in all, of all chips.
     """
 
     rows: int = 0
@@ -57,6 +62,14 @@ class BlockEstimate(Value):
     link_j: float
     energy_j: float
     edp_j_s: float
+    tiles_s: float = 0.0
+    tensors_s: float = 0.0
+    tiles_j: float = 0.0
+    tensors_j: float = 0.0
+    full_s: float = 0.0
+    full_j: float = 0.0
+    full_edp_j_s: float = 0.0
+    off_chip_bytes: float = 0.0
 
 
 def regime_of(slice_bytes: int, num_layers: int, on_chip_bytes: float) -> Regime:
@@ -88,40 +101,98 @@ def block_estimate(
     """What one block costs by the paper's model. `shares` are each chip's rank and the bounds of its tiles of
     heads and of columns. `rows` new rows of each of `batch` sequences attend over `seen` rows.
     """
-    busy_s, on_chip_s, off_chip_s, all_s, compute_j, on_chip_j, off_chip_j = [], [], [], [], 0.0, 0.0, 0.0
-    for rank, head_tiles, column_tiles in shares:
-        chip = cluster.devices[rank]
-        size = block_slice_bytes(model, _ends(head_tiles), _ends(column_tiles))
-        moves = 0 if regime == "resident" or chip.on_chip_weight_bytes is None else size
-        chip_s = _compute_s(chip, model, head_tiles, column_tiles, (batch, rows, seen))
-        fetch_s = moves / chip.disk_byte_per_s
-        busy_s.append(chip_s)
-        on_chip_s.append(size / chip.memory_byte_per_s)
-        off_chip_s.append(fetch_s)
-        all_s.append(chip_s + on_chip_s[-1] + (fetch_s if regime == "streamed" else 0.0))
-        compute_j += chip.watts * chip_s
-        on_chip_j += chip.j_per_memory_byte * size
-        off_chip_j += chip.j_per_disk_byte * moves
+    chips = [
+        _chip_cost(cluster.devices[rank], model, heads, columns, regime, not at, (batch, rows, seen))
+        for at, (rank, heads, columns) in enumerate(shares)
+    ]
     message_bytes = batch * rows * model.hidden_size * model.element_bytes
     link_s = SYNCS_PER_BLOCK * _tree_s(cluster, levels, message_bytes)
-    paper_s = max(all_s) + link_s
     link_j = SYNCS_PER_BLOCK * _over_tree(levels, lambda a, b: message_bytes * _j_per_byte(cluster, a, b))
+    paper_s = max(chip.weights_alone_s for chip in chips) + link_s
+    full_s = max(chip.weights_alone_s + chip.tiles_s + chip.tensors_s for chip in chips) + link_s
+    compute_j, on_chip_j, off_chip_j, tiles_j, tensors_j = (
+        sum(getattr(chip, f"{name}_j") for chip in chips)
+        for name in ("compute", "on_chip", "off_chip", "tiles", "tensors")
+    )
     energy_j = compute_j + on_chip_j + off_chip_j + link_j
+    full_j = energy_j + tiles_j + tensors_j
+    off_chip_s = max(chip.off_chip_s for chip in chips)
     return BlockEstimate(
         rows=batch * rows,
         seen=seen,
-        compute_s=max(busy_s),
-        on_chip_s=max(on_chip_s),
-        off_chip_s=max(off_chip_s),
+        compute_s=max(chip.compute_s for chip in chips),
+        on_chip_s=max(chip.on_chip_s for chip in chips),
+        off_chip_s=off_chip_s,
         link_s=link_s,
         paper_s=paper_s,
-        steady_s=max(paper_s, *off_chip_s) if regime == "double-buffered" else paper_s,
+        steady_s=max(paper_s, off_chip_s) if regime == "double-buffered" else paper_s,
         compute_j=compute_j,
         on_chip_j=on_chip_j,
         off_chip_j=off_chip_j,
         link_j=link_j,
         energy_j=energy_j,
         edp_j_s=energy_j * paper_s,
+        tiles_s=max(chip.tiles_s for chip in chips),
+        tensors_s=max(chip.tensors_s for chip in chips),
+        tiles_j=tiles_j,
+        tensors_j=tensors_j,
+        full_s=full_s,
+        full_j=full_j,
+        full_edp_j_s=full_j * full_s,
+        off_chip_bytes=sum(chip.off_chip_bytes for chip in chips),
+    )
+
+
+class _ChipCost(NamedTuple):
+    """What a block costs one chip: seconds, joules, and bytes between L3 and L2."""
+
+    compute_s: float
+    on_chip_s: float
+    off_chip_s: float
+    tiles_s: float
+    tensors_s: float
+    compute_j: float
+    on_chip_j: float
+    off_chip_j: float
+    tiles_j: float
+    tensors_j: float
+    off_chip_bytes: float
+    weights_alone_s: float
+
+
+def _chip_cost(
+    chip: DeviceSpec,
+    model: ModelSpec,
+    head_tiles: Sequence[int],
+    column_tiles: Sequence[int],
+    regime: Regime,
+    is_root: bool,
+    sizes: tuple[int, int, int],
+) -> _ChipCost:
+    size = block_slice_bytes(model, _ends(head_tiles), _ends(column_tiles))
+    fetched = 0 if regime == "resident" or chip.on_chip_weight_bytes is None else size
+    more = tensors = 0
+    if chip.tile_memory_bytes is not None:
+        moved = block_traffic(
+            model, _ends(head_tiles), _ends(column_tiles), is_root, sizes, chip.tile_memory_bytes
+        )
+        more = moved.tiles - moved.weights
+        tensors = moved.tensors if regime == "streamed" else 0
+    compute_s = _compute_s(chip, model, head_tiles, column_tiles, sizes)
+    on_chip_s, off_chip_s = size / chip.memory_byte_per_s, fetched / chip.disk_byte_per_s
+    return _ChipCost(
+        compute_s=compute_s,
+        on_chip_s=on_chip_s,
+        off_chip_s=off_chip_s,
+        tiles_s=more / chip.memory_byte_per_s,
+        tensors_s=tensors / chip.disk_byte_per_s,
+        compute_j=chip.watts * compute_s,
+        on_chip_j=chip.j_per_memory_byte * size,
+        off_chip_j=chip.j_per_disk_byte * fetched,
+        tiles_j=chip.j_per_memory_byte * more,
+        tensors_j=chip.j_per_disk_byte * tensors,
+        off_chip_bytes=fetched + tensors,
+        weights_alone_s=compute_s + on_chip_s + (off_chip_s if regime == "streamed" else 0.0),
     )
 
 

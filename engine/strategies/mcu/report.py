@@ -99,6 +99,12 @@ def _lines(plan: McuBlocks, block: BlockFigures) -> tuple[str, ...]:
     if told.energy_j:
         whole = ", ".join(f"{name} {human_j(joules)}" for name, joules in parts)
         lines = (*lines, f"Energy per block: {human_j(told.energy_j)}, of which {whole}.")
+    if told.tiles_s:
+        lines = (
+            *lines,
+            f"Per block, with tiles of L1 ({human_s(told.tiles_s)}) and intermediate tensors in L3 "
+            f"({human_s(told.tensors_s)}): {human_s(told.full_s)} and {human_j(told.full_j)}.",
+        )
     if block.published_s is None or block.ratio_s is None:
         return lines
     said = f"Published per block: {human_s(block.published_s)}, ours / published {block.ratio_s:.3f}"

@@ -173,8 +173,12 @@ export interface components {
             compute_s: number;
             edp_j_s: number;
             energy_j: number;
+            full_edp_j_s: number;
+            full_j: number;
+            full_s: number;
             link_j: number;
             link_s: number;
+            off_chip_bytes: number;
             off_chip_j: number;
             off_chip_s: number;
             on_chip_j: number;
@@ -183,6 +187,10 @@ export interface components {
             rows: number;
             seen: number;
             steady_s: number;
+            tensors_j: number;
+            tensors_s: number;
+            tiles_j: number;
+            tiles_s: number;
         };
         BlockFigures: {
             estimate: components["schemas"]["BlockEstimate"];
@@ -617,6 +625,7 @@ export interface components {
             role: "worker" | "terminal";
             source: string;
             staging_byte_per_s: number | null;
+            tile_memory_bytes?: number | null;
             title: string;
             token_s: number;
             watts: number;

@@ -63,6 +63,12 @@ export const DEVICE_FIELDS: readonly FieldGroup[] = [
         quantity: SIZE,
         optional: 'all of it',
       },
+      {
+        key: 'tile_memory_bytes',
+        label: 'Memory for tiles (L1)',
+        quantity: SIZE,
+        optional: 'not stated',
+      },
       { key: 'memory_byte_per_s', label: 'Memory bandwidth', quantity: BYTE_RATE },
       { key: 'disk_byte_per_s', label: 'Disk read rate', quantity: BYTE_RATE },
       {

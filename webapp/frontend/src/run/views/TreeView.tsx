@@ -188,6 +188,14 @@ function Estimates({ block }: { block: Layout['block'] }) {
           </div>,
           <span key="energy" className={classes.right} style={{ fontSize: 12 }}>
             {seconds(estimate.paper_s)} · {seconds(estimate.steady_s)} · {joules(estimate.energy_j)}
+            {estimate.full_s > 0 && (
+              <div
+                className={classes.dim}
+                title={`tiles of L1 ${seconds(estimate.tiles_s)}, intermediate tensors in L3 ${seconds(estimate.tensors_s)}, weights as above`}
+              >
+                with all transfers {seconds(estimate.full_s)} · {joules(estimate.full_j)}
+              </div>
+            )}
           </span>,
         ])}
       </div>
