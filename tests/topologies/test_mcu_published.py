@@ -79,8 +79,8 @@ def test_a_published_figure_is_met_if_fitted_and_within_a_fifth_if_predicted(
 
 
 def test_mobilebert_is_faster_than_linear_on_four_chips_where_intermediate_tensors_count() -> None:
-    """The paper's 182 ms on one chip has transfers of intermediate tensors, for which it states no figure: 5 MB
-    in 8 bits by their shapes. By weights alone four chips are 3.79 times as fast, with them 4.16 times.
+    """The paper's 182 ms on one chip has transfers of intermediate tensors, for which it states no figure:
+    5 MB in 8 bits by their shapes. By weights alone four chips are 3.79 times as fast, with them 4.16 times.
     """
     one, four = block(BERT, 1), block(BERT, 4)
     assert speed_up(BERT, 4) == pytest.approx(3.79, abs=0.02)
