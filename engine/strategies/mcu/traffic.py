@@ -24,33 +24,33 @@ BUFFERS = 2
 
 
 class Product(NamedTuple):
-    """`count` products [rows, inner] × [inner, cols], the second operand no intermediate tensor where it is
+    """`times` products [rows, inner] × [inner, cols], the second operand no intermediate tensor where it is
     weights.
     """
 
     rows: int
     inner: int
     cols: int
-    count: int = 1
+    times: int = 1
     has_weights: bool = True
 
     def tensor_numbers(self) -> int:
         """Numbers of operands and results that are no weights."""
         operand = 0 if self.has_weights else self.inner * self.cols
-        return self.count * (self.rows * self.inner + operand + self.rows * self.cols)
+        return self.times * (self.rows * self.inner + operand + self.rows * self.cols)
 
     def weight_numbers(self) -> int:
-        return self.count * self.inner * self.cols if self.has_weights else 0
+        return self.times * self.inner * self.cols if self.has_weights else 0
 
     def tiled_numbers(self, fitting: float) -> int:
         """Numbers that cross into and out of a memory in which `fitting` numbers are together."""
         rows, inner, cols = self.rows, self.inner, self.cols
         first, second, result = rows * inner, inner * cols, rows * cols
         if first + second + result <= fitting:
-            return self.count * (first + second + result)
+            return self.times * (first + second + result)
         by_rows = first + _tiles(rows, inner, fitting) * second
         by_columns = second + _tiles(cols, inner, fitting) * first
-        return self.count * (min(by_rows, by_columns) + result)
+        return self.times * (min(by_rows, by_columns) + result)
 
 
 class Pass(NamedTuple):
@@ -111,7 +111,7 @@ def operators(
     if own:
         first, last = kv_heads(model, *heads)
         yield Product(all_rows, wide, own * model.head_dim)
-        yield Product(all_rows, wide, (last - first) * model.head_dim, count=2)
+        yield Product(all_rows, wide, (last - first) * model.head_dim, times=2)
         yield Product(rows, model.head_dim, seen, batch * own, has_weights=False)
         yield Pass(scores, scores)  # softmax
         yield Product(rows, seen, model.head_dim, batch * own, has_weights=False)
@@ -119,7 +119,7 @@ def operators(
     width = columns[1] - columns[0]
     if width:
         first_matrices = 2 if model.gated_ffn else 1
-        yield Product(all_rows, wide, width, count=first_matrices)
+        yield Product(all_rows, wide, width, times=first_matrices)
         yield Pass(first_matrices * all_rows * width, all_rows * width)  # activation
         yield Product(all_rows, width, wide)
     if is_root:
