@@ -34,9 +34,7 @@ from bench.service.machines import measure_machines
 from bench.service.many_devices import measure_many_devices
 from bench.service.serving import measure_serving
 from bench.strategies.accuracy import measure_accuracy
-from bench.strategies.decision import measure_decision
 from bench.strategies.own_clusters import measure_own_clusters
-from bench.strategies.plan_speed import measure_plan_speed
 from bench.strategies.planners import measure_planners
 from bench.strategies.plans import measure_plans
 from bench.strategies.showcases import measure_showcases
@@ -84,7 +82,6 @@ class Bench(NamedTuple):
 
 
 BENCHES: tuple[Bench, ...] = (
-    Bench("decision", "time of EdgeFormer's decisions, against a forward pass", measure_decision),
     Bench("startup", "from a run's request until all is ready, and until all has ended", measure_startup),
     Bench("reality", "predictions for this host against runs at native speed", measure_reality, FIDELITY),
     Bench(
@@ -141,7 +138,6 @@ BENCHES: tuple[Bench, ...] = (
         "planners", "methods' plans against many others of the same method", measure_planners, "strategies"
     ),
     Bench("plans", "plans of 2,000 random runs against those kept", measure_plans, "strategies", keeps=True),
-    Bench("plan-speed", "planning of a model of 70 billion parameters", measure_plan_speed, "strategies"),
     Bench(
         "matrix", "predicted and emulated, for some minutes more", measure_accuracy_matrix, "prediction", True
     ),

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import topologies
-from bench.published.lime_testbeds import SETTINGS
 from bench.tables.rows import Table
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec
 from engine.domain.errors import PlanError
@@ -75,17 +74,17 @@ def _cases() -> Iterator[tuple[str, RunSpec]]:
 
 
 def lime(new_tokens: int, requests: int = 1) -> RunSpec:
-    """LIME's large run: 70 billion parameters on five Jetsons, 200 Mbit/s."""
-    testbed = SETTINGS[0]
+    """LIME's large run: 70 billion parameters on five Jetsons with all of their memory, 200 Mbit/s."""
     workload = Workload(
         prompt_tokens=128,
         new_tokens=new_tokens,
         requests=requests,
         pattern="bursty" if requests > 1 else "sporadic",
     )
-    return RunSpec(
-        cluster=testbed.cluster(2e8), model=testbed.spec_of_model(), strategy="lime", workload=workload
-    )
+    spec = _of("papers/lime-setting-1", "llama-3.3-70b", "lime")
+    devices = tuple(one.model_copy(update={"reserved_bytes": 0.0}) for one in spec.cluster.devices)
+    cluster = spec.cluster.model_copy(update={"devices": devices})
+    return spec.model_copy(update={"workload": workload, "cluster": cluster})
 
 
 def many_devices(count: int, shape: Literal["chain", "tree"]) -> RunSpec:

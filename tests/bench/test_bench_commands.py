@@ -32,7 +32,7 @@ def test_an_ordinary_users_figures_have_a_section_of_their_own_where_rights_deci
 
 def test_an_unknown_benchmark_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "nonsense"], COMMANDS, ENVIRONMENT) == 2
-    assert "there is no benchmark nonsense: there are decision, startup" in capsys.readouterr().err
+    assert "there is no benchmark nonsense: there are startup, reality" in capsys.readouterr().err
 
 
 def test_a_benchmark_with_the_name_of_a_document_is_one_and_fidelity_stands_for_all_of_its_document() -> None:

@@ -1,43 +1,54 @@
-"""The steps of EdgeFormer's decisions, called one by one on real tensors."""
+"""EdgeFormer's mapping tables on real tensors: heads that were learnt are found again."""
 
 import pytest
 import torch
 
-from bench.strategies.prefill_decisions import PrefillDecisions
 from engine.models.weights.store import WeightStore
 from engine.ops.core import Block, Embed
+from engine.ops.heads import Features, Importance, Project
 from engine.ops.layout import whole_model
+from engine.ops.tensors import narrow
 from engine.ops.torch_kernels import dispatch
+from engine.strategies.edgeformer.choices import Learn, Lookup, MappingTables
+from engine.strategies.edgeformer.params import EdgeFormerParams
+from engine.strategies.edgeformer.table_size import CAPACITY, FEATURE_POINTS
 from tests.support.small_cases import LLAMA, spec_of, star
 
+HEADS, KV_HEADS, WIDTH = tuple(range(LLAMA.num_heads)), tuple(range(LLAMA.num_kv_heads)), 2 * LLAMA.head_dim
 
-def test_heads_that_were_added_are_hits_and_others_are_not():
-    cluster = star([1e10] * 3)
-    store = WeightStore(LLAMA, spec_of("single", LLAMA, cluster).weights, 5)
+
+def test_heads_that_were_learnt_are_hits_with_their_importance_and_others_are_not():
+    store = WeightStore(LLAMA, spec_of("single", LLAMA, star([1e10] * 3)).weights, 5)
     for piece in whole_model(LLAMA):
         store.load(piece)
 
     def compute(op, *inputs):
         return dispatch.run(op, LLAMA, store, {}, inputs)
 
-    def inputs(seed):
-        generator = torch.Generator().manual_seed(seed)
-        states = [compute(Embed(0), torch.randint(LLAMA.vocab_size, (1, 9), generator=generator))]
-        for layer in range(LLAMA.num_layers - 1):
-            states.append(compute(Block(layer), states[-1]))
-        return states
+    def statistics_and_features(seed):
+        """Of every block, for a random prompt."""
+        state = compute(
+            Embed(0), torch.randint(LLAMA.vocab_size, (1, 9), generator=torch.Generator().manual_seed(seed))
+        )
+        for layer in range(LLAMA.num_layers):
+            packed = compute(Project(layer, 0, LLAMA.num_heads), state)
+            queries, keys = (
+                narrow(packed, 1, start, stop)
+                for start, stop in ((0, len(HEADS)), (len(HEADS), len(HEADS) + len(KV_HEADS)))
+            )
+            yield (
+                compute(Importance(layer, HEADS, KV_HEADS), queries, keys),
+                compute(Features(layer, FEATURE_POINTS), packed),
+            )
+            state = compute(Block(layer), state)
 
-    decisions = PrefillDecisions(LLAMA, cluster, 9, compute)
-    decisions.read(inputs(0))
-    decisions.features()
-    assert decisions.look_up() == [{"raw": [], "hit": []}] * LLAMA.num_layers
-    decisions.learn()
-    exact = [[variance for variance, _ in block.tolist()] for block in decisions.importance()]
-    found = decisions.look_up()
-    torch.testing.assert_close(torch.tensor([block["raw"] for block in found]), torch.tensor(exact))
-    assert all(all(block["hit"]) for block in found)
-    assert decisions.sites[0].head_s == pytest.approx(4 * 9 * 9 * LLAMA.head_dim / 1e10), (
-        "nine rows over nine"
-    )
-    for allocation, scores in decisions.allocate():
-        assert set(allocation.device_of) <= {0, 1, 2} and len(scores) == LLAMA.num_heads
+    tables = MappingTables(EdgeFormerParams(), CAPACITY, same_prompt=False)
+    for layer, (statistics, features) in enumerate(statistics_and_features(0)):
+        look_up = Lookup(tables, layer, WIDTH, seen=False)
+        assert look_up(features) == {"raw": [], "hit": []}
+        Learn(tables, layer, WIDTH, HEADS)(statistics, features)
+        known = look_up(features)
+        assert known["raw"] == pytest.approx([variance for variance, _ in statistics.tolist()])
+        assert all(known["hit"])
+    for layer, (_, features) in enumerate(statistics_and_features(1)):
+        assert not all(Lookup(tables, layer, WIDTH, seen=False)(features)["hit"])
