@@ -1,4 +1,4 @@
-"""The command line as a person uses it: a call in this process, and what a refusal is."""
+"""The command line as a person uses it: what a call gives, and what a refusal is."""
 
 from __future__ import annotations
 

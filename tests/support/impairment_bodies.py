@@ -17,7 +17,8 @@ from emulator.node.links import be_probed
 from engine.domain.cluster import ClusterSpec
 from engine.domain.scenario import CHANGE
 from tests.support.datagrams import Datagrams
-from tests.support.network_bodies import connection, fastest, opened
+from tests.support.network_bodies import fastest, opened
+from tests.support.network_stream import connection
 from tests.support.tries import least, tries
 
 ETH_P_ALL = socket.htons(3)  # linux/if_ether.h

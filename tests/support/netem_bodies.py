@@ -8,7 +8,8 @@ from emulator.network.measure import fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.scenario import CHANGE
 from tests.support.datagrams import Datagrams
-from tests.support.network_bodies import connection, opened, qdiscs
+from tests.support.network_bodies import opened, qdiscs
+from tests.support.network_stream import connection
 
 WARM = 6  # a connection's first messages pay for its slow start
 

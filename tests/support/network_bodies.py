@@ -6,8 +6,6 @@ import select
 import socket
 import struct
 import subprocess
-import threading
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,19 +13,18 @@ from typing import Any
 from emulator.calibration.children import at_once
 from emulator.host.namespaces import inside
 from emulator.network.counters import sent_bytes
-from emulator.network.measure import LinkTransfer, connect, fill, waiting_bytes
+from emulator.network.measure import fill
 from emulator.network.mininet_network import MininetNetwork
 from engine.domain.cluster import ClusterSpec
-from engine.domain.network import LinkMeasurement, LinkState
-from engine.domain.scenario import DropDevice, JoinDevice, LinkDown, LinkUp, SetLoss, SetRate
+from engine.domain.network import LinkMeasurement
+from engine.domain.scenario import SetLoss
 from tests.support.datagrams import Datagrams
-from tests.support.tries import largest, least, tries
+from tests.support.network_stream import Stream, connection
+from tests.support.tries import least, tries
 
 RTO_AT, RTT_AT = 8, 8 + 15 * 4  # likewise: tcpi_rto, tcpi_rtt, in microseconds
-DATA_SEGMENTS_AT = 156  # tcpi_data_segs_out
 NEAR = 0.05
 """A measured rate that is off by no more is the asked one."""
-WINDOW_S = 0.2
 
 
 def opened(spec: dict[str, Any], dilation: float = 1.0) -> MininetNetwork:
@@ -40,32 +37,6 @@ def dilated(spec: dict[str, Any], dilation: float) -> tuple[list[Any], float, li
         network.measure()
         network.dilate(dilation)
         return _shapes(network), _timer_s(network), network.measure()
-
-
-def segments_around(spec: dict[str, Any], loss_frac: float) -> list[int]:
-    """The segments in which an open connection sends two thousand bytes: at first, after the network is set
-    to another dilation, and after a link has got a loss.
-    """
-    with opened(spec, 1.0) as network:
-        sender, receiver = connection(network, 0, 1)
-        with sender, receiver:
-            counts = [_segments(sender, receiver)]
-            network.dilate(4.0)
-            counts.append(_segments(sender, receiver))
-            network.apply(SetLoss(at_s=0.0, link=network.cluster.links[0].name, loss_frac=loss_frac))
-            counts.append(_segments(sender, receiver))
-            return counts
-
-
-def _segments(sender: socket.socket, receiver: socket.socket) -> int:
-    def sent() -> int:
-        info = sender.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 192)
-        return int(struct.unpack_from("I", info, DATA_SEGMENTS_AT)[0])
-
-    before = sent()
-    sender.sendall(bytes(2000))
-    fill(receiver, bytearray(2000))
-    return sent() - before
 
 
 def files_of_devices(spec: dict[str, Any]) -> list[int]:
@@ -85,16 +56,6 @@ def qdiscs(network: MininetNetwork, interface: str) -> list[dict[str, Any]]:
     line = ["mnexec", "-a", str(pid), "tc", "-s", "-j", "qdisc", "show", "dev", interface]
     found: list[dict[str, Any]] = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
     return found
-
-
-def connection(network: MininetNetwork, src: int, dst: int) -> tuple[socket.socket, socket.socket]:
-    return connect(LinkTransfer(0, True, network.pid(src), network.pid(dst), network.address(dst), 1.0))
-
-
-def drops(network: MininetNetwork) -> int:
-    """The frames that the queues of all links have dropped. TCP repeats some that are only late, too."""
-    ends = (end for both in network.layout.ends for end in both)
-    return sum(qdisc["drops"] for end in ends for qdisc in qdiscs(network, end.name))
 
 
 def timer_s(spec: dict[str, Any], dilation: float, enough_s: float) -> float:
@@ -203,184 +164,6 @@ def fastest(network: MininetNetwork) -> list[tuple[int, bool, float, float]]:
         return all(m.achieved_bit_per_s >= (1 - NEAR) * m.asked_bit_per_s for m in best(found))
 
     return [tuple(m[:4]) for m in best(tries(network.measure, enough))]
-
-
-class Stream:
-    """Bulk data from one device to another until closed; counts what arrives."""
-
-    def __init__(self, network: MininetNetwork, src: int, dst: int):
-        self.sender, self.receiver = connection(network, src, dst)
-        self.sender.settimeout(None)
-        self.receiver.setblocking(False)
-        self.arrived = 0
-        self.reading = threading.Lock()
-        self.threads = [threading.Thread(target=self._send), threading.Thread(target=self._receive)]
-        for thread in self.threads:
-            thread.start()
-
-    def _send(self) -> None:
-        data = bytes(16 * 1024)
-        try:
-            while True:
-                self.sender.sendall(data)
-        except OSError:
-            return
-
-    def _receive(self) -> None:
-        buffer = bytearray(64 * 1024)
-        try:
-            while True:
-                select.select([self.receiver], [], [])
-                with self.reading:
-                    count = self.receiver.recv_into(buffer)
-                    self.arrived += count
-                if not count:
-                    return
-        except OSError:
-            return
-
-    def wait_for(self, more: int, deadline_s: float = 60.0) -> None:
-        """Until `more` bytes have arrived; raises if they never do."""
-        began_s, goal = time.monotonic(), self.arrived + more
-        while self.arrived < goal:
-            if time.monotonic() - began_s > deadline_s:
-                raise TimeoutError(f"{goal - self.arrived} bytes missing")
-            time.sleep(0.002)
-
-    def bit_per_s(self, size: int) -> float:
-        """The rate at which about `size` more bytes come out of the network, whenever they are read."""
-        began_s, before = time.monotonic(), self._come()
-        self.wait_for(size)
-        come = self._come() - before
-        return come * 8 / (time.monotonic() - began_s)
-
-    def _come(self) -> int:
-        """Bytes that have been read or wait to be."""
-        with self.reading:
-            return self.arrived + waiting_bytes(self.receiver)
-
-    def close(self) -> None:
-        self.sender.shutdown(socket.SHUT_RDWR)
-        for thread in self.threads:
-            thread.join()
-        self.sender.close()
-        self.receiver.close()
-
-
-def rate_change(
-    spec: dict[str, Any], link: str, direction: str, bit_per_s: float, expected_bit_per_s: float
-) -> dict[str, Any]:
-    """A stream from device 0 to device 1 while a rate changes: facts, the fastest bit/s after it, drops."""
-    network = opened(spec)
-    with network:
-        stream = Stream(network, 0, 1)
-        stream.wait_for(500_000)
-        facts = network.apply(
-            SetRate.model_validate({"at_s": 0, "link": link, "direction": direction, "bit_per_s": bit_per_s})
-        )
-        stream.wait_for(100_000)
-        size = int(expected_bit_per_s / 8 * WINDOW_S)
-        fastest_bit_per_s = largest(lambda: stream.bit_per_s(size), (1 - NEAR) * expected_bit_per_s)
-        result = {
-            "facts": facts,
-            "bit_per_s": fastest_bit_per_s,
-            "drops": drops(network),
-            "kernel": {
-                end.forward: qdiscs(network, end.name)[0]["options"]["rate"] * 8
-                for end in network.layout.ends[network.cluster.link_index(link)]
-            },
-        }
-        stream.close()
-    return result
-
-
-def live_measurement(spec: dict[str, Any], link: int, bit_per_s: float) -> dict[str, Any]:
-    """Rates that `state` shows after a live change of a link that is in use all the time: before it is
-    measured, and of several brief measurements those nearest to what is asked.
-    """
-    with opened(spec) as network:
-        stream = Stream(network, 0, 1)
-        stream.wait_for(200_000)
-        network.apply(SetRate(at_s=0, link=network.cluster.links[link].name, bit_per_s=bit_per_s))
-
-        def shown() -> dict[bool, LinkState]:
-            return {state.forward: state for state in network.state() if state.link == link}
-
-        def error(found: list[dict[bool, float]], forward: bool) -> float:
-            return min(abs(one[forward] - bit_per_s) for one in found)
-
-        def measure() -> dict[bool, float]:
-            ends = {forward: state.probe_ends + 2 for forward, state in shown().items()}
-            network.measure([link])
-            while any(state.probe_ends < ends[forward] for forward, state in shown().items()):
-                time.sleep(0.01)
-            return {forward: state.measured_bit_per_s or 0.0 for forward, state in shown().items()}
-
-        before = shown()[True].measured_bit_per_s
-        # a pause between clock and counter makes a brief measurement too large as well as too small
-        found = tries(measure, lambda all_: max(error(all_, True), error(all_, False)) <= NEAR * bit_per_s)
-        stream.close()
-    forward, backward = (
-        min((one[way] for one in found), key=lambda rate: abs(rate - bit_per_s)) for way in (True, False)
-    )
-    return {"before": before, "forward": forward, "backward": backward}
-
-
-def cut_and_restored(spec: dict[str, Any], link: str) -> dict[str, Any]:
-    """Bytes that cross a cut link, whether the connection lives on, and the shape after it is restored."""
-    network = opened(spec)
-    with network:
-        stream = Stream(network, 0, 1)
-        stream.wait_for(200_000)
-        down = network.apply(LinkDown(at_s=0, link=link))
-        index = network.cluster.link_index(link)
-        at_cut = sent(network, index)
-        again = network.apply(LinkDown(at_s=0, link=link))
-        time.sleep(0.3)  # the time in which nothing may happen
-        during = sent(network, index) - at_cut
-        shown = [s.up for s in network.state() if s.link == index]
-        up = network.apply(LinkUp(at_s=0, link=link))
-        stream.wait_for(200_000)
-        shape = [qdiscs(network, end.name)[0]["kind"] for end in network.layout.ends[index]]
-        stream.close()
-        return {"down": down, "again": again, "during": during, "shown": shown, "up": up, "shape": shape}
-
-
-def sent(network: MininetNetwork, link: int) -> int:
-    return sum(s.sent_bytes for s in network.state() if s.link == link)
-
-
-def dropped_device(spec: dict[str, Any], name: str) -> list[bool]:
-    """Which links are up after a device is dropped."""
-    with opened(spec) as network:
-        network.apply(DropDevice(at_s=0, device=name))
-        return [s.up for s in network.state() if s.forward]
-
-
-def dropped_and_joined(
-    spec: dict[str, Any], name: str, cut: str, slow: str, bit_per_s: float
-) -> dict[str, Any]:
-    """Device `name` is dropped and joins again; meanwhile the rate of link `slow` changes, and link `cut` is
-    down for another reason. Which links are up at each step, what the network answers, and the rates then.
-    """
-    with opened(spec) as network:
-        steps = (
-            LinkDown(at_s=0, link=cut),
-            DropDevice(at_s=0, device=name),
-            SetRate(at_s=0, link=slow, bit_per_s=bit_per_s),
-            JoinDevice(at_s=0, device=name),
-        )
-        facts, up = [], []
-        for change in steps:
-            facts.append(network.apply(change))
-            up.append([s.up for s in network.state() if s.forward])
-        measured = {(link, forward): achieved for link, forward, _, achieved in fastest(network)}
-        network.apply(LinkUp(at_s=0, link=cut))
-        sender, receiver = connection(network, 0, len(network.cluster.devices) - 1)
-        with sender, receiver:
-            sender.sendall(bytes(1000))
-            fill(receiver, bytearray(1000))
-        return {"facts": facts, "up": up, "rates": measured[network.cluster.link_index(slow), True]}
 
 
 def lost_packets(spec: dict[str, Any], count: int) -> int:

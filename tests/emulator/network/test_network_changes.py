@@ -4,7 +4,7 @@ import pytest
 
 from emulator.session.calls import call
 from engine.domain.cluster import ClusterSpec
-from tests.support import network_bodies as bodies
+from tests.support import network_change_bodies as bodies
 from tests.support.small_clusters import chain, star
 
 pytestmark = pytest.mark.root
