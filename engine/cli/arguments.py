@@ -13,7 +13,7 @@ from engine.cli.workload_arguments import add_workload_arguments, workload_field
 from engine.domain.cluster import ClusterSpec
 from engine.domain.command_name import COMMAND
 from engine.domain.errors import SpecError
-from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, in_bits, with_draft
+from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, in_bits, in_int8, with_draft
 from engine.domain.scenario import Scenario
 from engine.domain.spec import RunSpec, WeightsRef
 from engine.domain.stored import read_plan, read_spec, schema_of
@@ -52,6 +52,13 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         choices=(8, 4),
         help="store all matrices in so many bits; transformers computes with the rounded numbers, too",
+    )
+    parser.add_argument(
+        "--activation-bits",
+        type=int,
+        choices=(8,),
+        help="with --weight-bits 8: products take in numbers of 8 bits, too, and multiply whole numbers "
+        "(methods single and mcu)",
     )
     parser.add_argument(
         "--likely-experts",
@@ -153,6 +160,8 @@ def run_spec_of(args: argparse.Namespace) -> RunSpec:
     cluster = environment.load_cluster(args.cluster)
     model, weights = resolve(args.model, args.weights)
     model = in_bits(model, args.weight_bits)
+    if args.activation_bits:
+        model = in_int8(model)
     if args.likely_experts is not None:
         fields = model.model_dump(mode="json") | _choices(args.likely_experts)
         model = ModelSpec.parse(fields, "--likely-experts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +26,9 @@ class SlidingWindow(Value):
     layers: tuple[Count, ...] = Field(min_length=1, description="Numbers of the layers, ascending.")
     rope_theta: Positive | None = None
 
+
+LARGEST_INT8_GROUP, SMALLEST_INT8_GROUP = 32, 4
+"""Inputs of a product that share a scale where its activations have 8 bits, at most and at least."""
 
 QuantisedBits = Literal[8, 4]
 """Bits per number of a matrix in which runs compute, beside those of its dtype."""
@@ -64,6 +68,12 @@ class ModelSpec(Value):
     dtype: Literal["float32", "bfloat16"] = "float32"
     weight_bits: NonNegative = Field(
         default=0.0, description="Bits per number of a matrix, scales included; 0: those of dtype."
+    )
+    activation_bits: Literal[0, 8] = Field(
+        default=0,
+        description="Bits of the numbers that products of its layers take in, with matrices of as many: "
+        "whole numbers are multiplied and added, as microcontrollers do; 0: those of dtype.",
+        exclude_if=lambda bits: not bits,
     )
     # fields in which families differ
     causal: bool = True
@@ -184,6 +194,8 @@ class ModelSpec(Value):
                 f"likely_experts is {self.likely_experts}, and there are {self.num_experts} experts"
             )
         self._check_load()
+        if self.activation_bits:
+            self._check_activations()
         if self.draft is not None:
             self._check_draft(self.draft)
         return self
@@ -202,6 +214,26 @@ class ModelSpec(Value):
                 "row chooses: give the record of a run"
             )
 
+    def _check_activations(self) -> None:
+        """Check that products of whole numbers compute this model: their groups lie within heads and within
+        any cut of columns by groups.
+        """
+        if self.weight_bits != 8:
+            raise ValueError(
+                f"activation_bits is 8 and weight_bits {self.weight_bits:g}: whole numbers of 8 bits are "
+                "multiplied by such: set weight_bits = 8, too"
+            )
+        if self.dtype != "float32" or self.num_experts or self.vision is not None:
+            raise ValueError(
+                "activation_bits = 8 is of text models in float32 without experts only: leave it out"
+            )
+        if self.int8_group < SMALLEST_INT8_GROUP:
+            raise ValueError(
+                f"activation_bits is 8 and head_dim {self.head_dim}, hidden_size {self.hidden_size}, "
+                f"intermediate_size {self.intermediate_size}, expected multiples of {SMALLEST_INT8_GROUP}, "
+                "the fewest inputs that share a scale: leave activation_bits out"
+            )
+
     def _check_draft(self, draft: ModelSpec) -> None:
         """Check that the tokens of `draft` are this model's; raises `ValueError`."""
         if draft.draft is not None:
@@ -214,6 +246,11 @@ class ModelSpec(Value):
                 f"the draft model {draft.name} has {draft.vocab_size} tokens and {self.name} has "
                 f"{self.vocab_size}: choose one of the same vocabulary"
             )
+
+    @property
+    def int8_group(self) -> int:
+        """Inputs that share a scale where activations have 8 bits: no head and no row ends within them."""
+        return math.gcd(LARGEST_INT8_GROUP, self.head_dim, self.hidden_size, self.intermediate_size)
 
     @property
     def group_size(self) -> int:
@@ -288,6 +325,7 @@ class ModelSpec(Value):
             and self.gated_ffn
             and self.activation == "silu"
             and self.dtype == "float32"
+            and not self.activation_bits
         )
 
     @property
@@ -429,6 +467,16 @@ def first_alike(model: ModelSpec, layer: int) -> int:
 def in_bits(model: ModelSpec, bits: QuantisedBits | None) -> ModelSpec:
     """`model` with its matrices rounded to so many bits, in which runs compute; None: as they are."""
     return model.model_copy(update={"weight_bits": float(bits)}) if bits else model
+
+
+def in_int8(model: ModelSpec) -> ModelSpec:
+    """`model`, whose matrices have 8 bits, with products of whole numbers. Raises `SpecError` if it is no
+    model that these compute.
+    """
+    found: ModelSpec = ModelSpec.parse(
+        model.model_dump(mode="json") | {"activation_bits": 8}, f"model {model.name}"
+    )
+    return found
 
 
 def computed_bits(model: ModelSpec) -> QuantisedBits | None:

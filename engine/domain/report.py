@@ -144,6 +144,11 @@ class RoundedWeights(Value):
     bits: int
     tokens: int
     differing_tokens: int
+    activation_bits: int = Field(
+        default=0,
+        description="Those of what products take in; 0: the dtype's.",
+        exclude_if=lambda bits: not bits,
+    )
     max_abs_error: float | None = None
 
 

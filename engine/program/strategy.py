@@ -213,6 +213,10 @@ class Strategy(ABC, Generic[ParamsT, LayoutT]):
     """
     needs_cache: ClassVar[str] = ""
     """Why no run of it goes without KV caches (`Workload.kv_cache`), in one sentence; empty: runs do."""
+    computes_int8: ClassVar[bool] = False
+    """Whether it cuts inputs of products only between groups that share a scale
+    (`ModelSpec.activation_bits`), so that any cut gives one device's numbers.
+    """
     scheduler: ClassVar[Scheduler | None] = None
     """What admits requests where the workload leaves that to the method (`Workload.scheduler` own or auto);
     None: it has no scheduler of its own.

@@ -289,7 +289,8 @@ def rounded_in_words(found: RoundedWeights) -> str:
     if found.max_abs_error is not None:
         what = "a logit" if found.tokens else "a number of its output"
         parts.append(f"moved {what} by up to {found.max_abs_error:.2g}")
-    return f"Weights of {found.bits} bits {' and '.join(parts)}."
+    what = "Weights and activations" if found.activation_bits else "Weights"
+    return f"{what} of {found.bits} bits {' and '.join(parts)}."
 
 
 def _share(part_s: float, report: RunReport) -> str:

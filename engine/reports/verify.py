@@ -106,7 +106,8 @@ def rounded_weights(
     got = with_whole_logits(got, spec.model.vocab_size, samplings_of(spec))
     if bits is None or not all(bool(ours.isfinite().all()) for ours in got.values()):
         return None
-    plain = spec.model_copy(update={"model": spec.model.model_copy(update={"weight_bits": 0.0})})
+    unrounded = spec.model.model_copy(update={"weight_bits": 0.0, "activation_bits": 0})
+    plain = spec.model_copy(update={"model": unrounded})
     emitted = emitted_in(spec, got)
     theirs = outputs_of(plain, emitted)
     others = [
@@ -118,6 +119,7 @@ def rounded_weights(
     known = [(got[name], rows) for name, rows in named.items() if name in got]
     return RoundedWeights(
         bits=bits,
+        activation_bits=spec.model.activation_bits,
         tokens=sum(map(len, emitted)),
         differing_tokens=sum(
             a != b for pair in zip(emitted, others, strict=True) for a, b in zip(*pair, strict=True)

@@ -112,6 +112,8 @@ def plan_of(spec: RunSpec, requests: tuple[Request, ...], made: Plan | None = No
     cluster = cluster_at_start(spec)
     with errors_of(chosen, "`supports` raised"):
         reason = chosen.supports(cluster, spec.model)
+    if spec.model.activation_bits and not chosen.computes_int8:
+        reason = "it multiplies no whole numbers: choose single or mcu, or leave activation_bits out."
     if reason:
         raise PlanError(f"{spec.strategy} cannot run {spec.model.name} on {spec.cluster.name}: {reason}")
     check_cache(chosen, spec.model, spec.workload)

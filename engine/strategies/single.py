@@ -102,6 +102,7 @@ class OneDevice(Strategy[ParamsT, OneDeviceLayoutT]):
 
 class Single(OneDevice[SingleParams, SingleLayout]):
     name = "single"
+    computes_int8 = True
     title = "Single device"
     paper = ""
     summary = "One worker holds and computes the whole model; nothing is distributed."

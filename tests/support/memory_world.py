@@ -9,12 +9,12 @@ import random
 from collections import defaultdict, deque
 from functools import lru_cache
 
-import torch
 
 from engine.models.weights.store import WeightStore
 from engine.ops.ledger import Ledger, is_of_cache
 from engine.ops.tensors import meta_of, payload_bytes
 from engine.ops.torch_kernels import dispatch as arithmetic
+from engine.ops.torch_kernels.packed import Packed
 from engine.program.serve import serve
 from engine.strategies.registry import strategy
 from engine.worlds.common.proof import named_pieces
@@ -203,8 +203,8 @@ class DrawnOnce(WeightStore):
 
     def _loaded(self, piece):
         known = _drawn(self.model, self.ref, self.seed, piece)
-        if not all(isinstance(tensor, torch.Tensor) for tensor in known.values()):
-            return super()._loaded(piece)  # in bits, with scales
+        if any(isinstance(tensor, Packed) for tensor in known.values()):
+            return super()._loaded(piece)  # a copy would be restored
         return {key: tensor.clone() for key, tensor in known.items()}
 
 

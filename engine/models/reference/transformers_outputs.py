@@ -143,7 +143,7 @@ def library_model(spec: RunSpec) -> Any:
         found = kind.from_pretrained(directory, dtype=dtype, use_safetensors=True, **how, **local).eval()
         if model.weight_bits:
             fill(found, model, InBits(source))
-        return found
+        return _taking_int8(found, model.int8_group) if model.activation_bits else found
     if directory:
         config = AutoConfig.from_pretrained(directory, **local)
     else:
@@ -153,11 +153,38 @@ def library_model(spec: RunSpec) -> Any:
         made = kind.from_config(config, dtype=dtype, **how)
     made.tie_weights()
     fill(made, model, InBits(source) if model.weight_bits else source)
-    return made.eval()
+    return _taking_int8(made.eval(), model.int8_group) if model.activation_bits else made.eval()
+
+
+def _taking_int8(module: Any, group: int) -> Any:
+    """The library's module, every product of whose layers takes in numbers that are rounded to 8 bits by
+    groups. The product of the rounded numbers is that of whole numbers but for rounding of its dtype.
+    """
+    import torch
+    from transformers.pytorch_utils import Conv1D
+
+    head = module.get_output_embeddings()
+    for part in module.modules():
+        if isinstance(part, torch.nn.Linear | Conv1D) and part is not head:
+            part.register_forward_pre_hook(lambda _, inputs: (rounded_inputs(inputs[0], group), *inputs[1:]))
+    return module
+
+
+def rounded_inputs(x: torch.Tensor, group: int) -> torch.Tensor:
+    """`x` [..., inputs] with every `group` inputs rounded to 8 bits, of which it gets the nearest; restored.
+
+    A group's scale is its largest number over 127, in float32.
+    """
+    import torch
+
+    groups = x.unflatten(-1, (-1, group))
+    scales = (groups.abs().amax(dim=-1, keepdim=True).float() / 127).to(x.dtype)
+    numbers = torch.where(scales > 0, groups / scales, 0.0).round().clamp(-127, 127)
+    return (numbers * scales).flatten(-2)
 
 
 NO_PART_OF_A_CONFIG = (
-    *("name", "source", "dtype", "weight_bits"),
+    *("name", "source", "dtype", "weight_bits", "activation_bits"),
     *("likely_experts", "expert_load", "draft", "likely_acceptance"),
 )
 """Fields of a model that a run may have otherwise than its directory."""

@@ -19,13 +19,13 @@ which takes up to six times as long.
 """
 
 
-def quantise(weight_FD: Tensor, bits: int, dtype: torch.dtype) -> Packed:
+def quantise(weight_FD: Tensor, bits: int, dtype: torch.dtype, int8_group: int = 0) -> Packed:
     """`weight_FD` [outputs, inputs] in `bits` (8 or 4) bits; restored, it is of `dtype`."""
     inputs = weight_FD.shape[1]
     rows = max(1, BLOCK_NUMBERS // max(1, inputs))
     blocks = [_quantised(block, bits) for block in weight_FD.split(rows)]
     numbers, scales = (torch.cat(parts) for parts in zip(*blocks, strict=True))
-    return Packed(Numbers(bits, numbers, scales), inputs, dtype)
+    return Packed(Numbers(bits, numbers, scales, int8_group=int8_group), inputs, dtype)
 
 
 def _quantised(weight_FD: Tensor, bits: int) -> tuple[Tensor, Tensor]:

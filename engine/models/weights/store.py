@@ -147,9 +147,11 @@ def read_part(source: Source, model: ModelSpec, part: TensorPart, bits: Bits) ->
     dtype = DTYPES[model.dtype]
     if not (bits and part.is_matrix):
         return _in_memory(source.read(model, part).to(dtype))
+    group = model.int8_group if model.activation_bits and part.name.startswith("layers.") else 0
     if part.dim == 0:
-        return quantise(source.read(model, part), bits, dtype)
-    whole = quantise(source.read(model, part._replace(start=0, stop=part.full_shape[part.dim])), bits, dtype)
+        return quantise(source.read(model, part), bits, dtype, group)
+    read = source.read(model, part._replace(start=0, stop=part.full_shape[part.dim]))
+    whole = quantise(read, bits, dtype, group)
     cut = whole.cut(part.dim, part.start, part.stop)
     return cut.kept_in(*(tensor.contiguous() for tensor in cut.tensors))
 

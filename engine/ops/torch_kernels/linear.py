@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engine.ops.torch_kernels.int8_products import int8_product
 from engine.ops.torch_kernels.linear_table import SMALLEST_ELEMENTS, LinearTable, row_class, size_class
 from engine.ops.torch_kernels.packed import Packed
 from engine.ops.torch_kernels.row_products import (
@@ -89,6 +90,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _packed(x: Tensor, weight: Packed, bias: Tensor | None) -> Tensor:
     """The product of `x` with a quantised matrix, which is restored where there are many rows."""
+    if weight.numbers.int8_group:
+        return int8_product(x, weight, bias)
     few = 0 < x.numel() <= _Chosen.packed_rows * x.shape[-1]
     return packed_product(x, weight, bias) if few else restored_product(x, weight, bias)
 

@@ -26,13 +26,15 @@ class Numbers(NamedTuple):
     low, all in two's complement. `scales` float16 [outputs, 1 or groups], never negative.
 
     A matrix that was cut may begin within a group, whose first `skipped` inputs are not there: if they are an
-    odd number, the low half of its first byte belongs to none of its own.
+    odd number, the low half of its first byte belongs to none of its own. `int8_group`: products round what
+    they take in to 8 bits, too, so many inputs with one scale (`int8_products.py`); 0: they do not.
     """
 
     bits: int
     packed: Tensor
     scales: Tensor
     skipped: int = 0
+    int8_group: int = 0
 
 
 class Place(NamedTuple):
@@ -51,7 +53,7 @@ class Place(NamedTuple):
 
 
 def _place(numbers: Numbers) -> Place:
-    bits, packed, scales, skipped = numbers
+    bits, packed, scales, skipped, _ = numbers
     odd = skipped % 2
     group = NO_GROUP if bits == 8 else GROUP_INPUTS
     return Place(
@@ -129,7 +131,7 @@ class Packed(Tensor):
 
     def restored(self) -> Tensor:
         """The matrix as a plain tensor."""
-        inputs, (bits, packed, scales, skipped) = self.inputs, self.numbers
+        inputs, (bits, packed, scales, skipped, _) = self.inputs, self.numbers
         scales = scales.to(self.dtype)
         if bits == 8:
             return packed.to(self.dtype).mul_(scales)
@@ -149,11 +151,11 @@ class Packed(Tensor):
 
     def cut(self, dim: int, start: int, stop: int) -> Packed:
         """Rows or columns [start, stop), in the same memory."""
-        bits, packed, scales, skipped = self.numbers
+        bits, packed, scales, skipped, _ = self.numbers
         if dim == 0:
             return self.kept_in(packed[start:stop], scales[start:stop])
         if bits == 8:
-            return Packed(Numbers(bits, packed[:, start:stop], scales), stop - start, self.dtype)
+            return Packed(self.numbers._replace(packed=packed[:, start:stop]), stop - start, self.dtype)
         odd, first, end = skipped % 2, skipped + start, skipped + stop
         packed = packed[:, (start + odd) // 2 : -(-(stop + odd) // 2)]
         scales = scales[:, first // GROUP_INPUTS : -(-end // GROUP_INPUTS)]

@@ -166,6 +166,53 @@ static void arrange(const float *x, float *arranged, ptrdiff_t first, ptrdiff_t 
 PACKED(8)
 PACKED(4)
 
+/* Y = X·W + b of whole numbers. X has `rows` rows of `inputs` numbers from -127 to 127 of 8 bits, of which every
+   `group` share a scale, W's rows one each. Products are added up as whole numbers within a group, and the sums,
+   scaled, as floats. */
+typedef int8_t bytes __attribute__((vector_size(16), aligned(1), may_alias));
+typedef int16_t shorts __attribute__((vector_size(32)));
+typedef int32_t wide_ints __attribute__((vector_size(64)));
+typedef float wide_floats __attribute__((vector_size(64)));
+
+static inline shorts shorts_at(const int8_t *at) { return __builtin_convertvector(*(const bytes *)at, shorts); }
+
+/* Groups of 32. A lane adds two products, at most 2·127² < 2¹⁵, and the lanes of a group have one scale. */
+static inline float int8_dot_32(const int8_t *w, const int8_t *x, const float *scales, ptrdiff_t groups) {
+    wide_floats sums = {0};
+    for (ptrdiff_t g = 0; g < groups; g++, w += 32, x += 32) {
+        shorts two = shorts_at(w) * shorts_at(x) + shorts_at(w + 16) * shorts_at(x + 16);
+        sums += __builtin_convertvector(__builtin_convertvector(two, wide_ints), wide_floats) * scales[g];
+    }
+    float sum = 0;
+    for (int lane = 0; lane < 16; lane++) sum += sums[lane];
+    return sum;
+}
+
+static inline float int8_dot(const int8_t *w, const int8_t *x, const float *scales, ptrdiff_t groups,
+                             ptrdiff_t group) {
+    float sum = 0;
+    for (ptrdiff_t g = 0; g < groups; g++, w += group, x += group) {
+        int32_t whole = 0;
+        for (ptrdiff_t i = 0; i < group; i++) whole += (int32_t)w[i] * x[i];
+        sum += (float)whole * scales[g];
+    }
+    return sum;
+}
+
+void int8_product(const int8_t *w, ptrdiff_t stride, const float *w_scales, const int8_t *x,
+                  const float *x_scales, const float *bias, float *y, ptrdiff_t rows, ptrdiff_t outputs,
+                  ptrdiff_t inputs, ptrdiff_t group) {
+    ptrdiff_t groups = inputs / group;
+    for (ptrdiff_t o = 0; o < outputs; o++)
+        for (ptrdiff_t r = 0; r < rows; r++) {
+            const int8_t *row = x + r * inputs;
+            const float *scales = x_scales + r * groups;
+            float sum = group == 32 ? int8_dot_32(w + o * stride, row, scales, groups)
+                                    : int8_dot(w + o * stride, row, scales, groups, group);
+            y[r * outputs + o] = sum * w_scales[o] + (bias ? bias[o] : 0);
+        }
+}
+
 /* One row through both parts of a layer, without going back to the caller between its products
    (`row_layer.py`): RMS norm, attention over the rows of a KV cache, and the gated feed-forward part. */
 

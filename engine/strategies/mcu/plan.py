@@ -174,12 +174,18 @@ def shares_of(cluster: ClusterSpec, model: ModelSpec, allow_kv_dup: bool) -> tup
     cut = model.num_kv_heads < len(group) and allow_kv_dup
     units, unit = (model.num_heads, 1) if cut else (model.num_kv_heads, model.group_size)
     heads = bounds_of([unit * number for number in split(units, len(group))])
-    columns = bounds_of(split(model.intermediate_size, len(group)))
+    step = column_step(model)
+    columns = bounds_of([step * number for number in split(model.intermediate_size // step, len(group))])
     used = sum(
         heads[i] < heads[i + 1] or columns[i] < columns[i + 1] for i in range(len(group))
     )  # the split gives more to the first, so these are the first ones
     bounds = Bounds(group[:used], heads[: used + 1], columns[: used + 1])
     return _with_regimes(cluster, model, bounds, unit)
+
+
+def column_step(model: ModelSpec) -> int:
+    """Columns between which the feed-forward part may be cut: activations of 8 bits share scales."""
+    return model.int8_group if model.activation_bits else 1
 
 
 def shares_by_hand(
@@ -193,6 +199,12 @@ def shares_by_hand(
     plan = plan.model_copy(update={"devices": tuple(some)})
     unit = 1 if allow_kv_dup else model.group_size
     bounds = bounds_by_hand(name, cluster, model, plan, source_first(cluster), unit)
+    step = column_step(model)
+    if cut := [bound for bound in bounds.columns if bound % step]:
+        raise PlanError(
+            f"{name}: a plan made by hand cuts columns at {cut[0]}, expected a multiple of {step}, the "
+            "columns that share a scale with activation_bits = 8: give devices multiples of it."
+        )
     return _with_regimes(cluster, model, bounds, unit)
 
 
@@ -248,11 +260,13 @@ def _head_tiles(
 def _column_tiles(model: ModelSpec, columns: tuple[int, int], limit_bytes: float | None) -> tuple[int, ...]:
     """Bounds of columns in as few equal tiles as fit on the chip one at a time."""
 
-    def tile_bytes(first: int, last: int) -> int:
-        return block_slice_bytes(model, (0, 0), (columns[0] + first, columns[0] + last))
+    step = column_step(model)
 
-    bounds = _tiles(columns[1] - columns[0], tile_bytes, limit_bytes)
-    return tuple(columns[0] + bound for bound in bounds)
+    def tile_bytes(first: int, last: int) -> int:
+        return block_slice_bytes(model, (0, 0), (columns[0] + step * first, columns[0] + step * last))
+
+    bounds = _tiles((columns[1] - columns[0]) // step, tile_bytes, limit_bytes)
+    return tuple(columns[0] + step * bound for bound in bounds)
 
 
 def _tiles(units: int, tile_bytes: Callable[[int, int], int], limit_bytes: float | None) -> tuple[int, ...]:

@@ -48,6 +48,7 @@ class McuParams(DivisibleParams):
 class Mcu(Strategy[McuParams, TreeLayout]):
     name = "mcu"
     splits_heads = True
+    computes_int8 = True
     title = "Tensor parallel on microcontrollers"
     paper = "Bochem et al., DATE 2025"
     is_baseline = False
@@ -88,7 +89,8 @@ class Mcu(Strategy[McuParams, TreeLayout]):
         )
 
     def hand_steps(self, model: ModelSpec, params: McuParams) -> Mapping[Unit, int]:
-        return {"heads": 1 if params.allow_kv_dup else model.group_size}
+        heads: dict[Unit, int] = {"heads": 1 if params.allow_kv_dup else model.group_size}
+        return heads | {"columns": model.int8_group} if model.activation_bits else heads
 
     def summarise(
         self,

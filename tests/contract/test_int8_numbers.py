@@ -1,0 +1,70 @@
+"""With activations of 8 bits chips that share a model give one device's numbers, and those of `transformers`
+whose products take in numbers that are rounded likewise.
+"""
+
+from functools import cache
+
+import pytest
+import torch
+from test_numbers import CLUSTERS, results
+
+from engine.domain.errors import PlanError, SpecError
+from engine.domain.model import in_int8
+from engine.models.inputs.prompts import requests_of
+from engine.models.reference.transformers_outputs import compute
+from engine.runs.predict import prepare
+from engine.strategies.mcu.plan import shares_of
+from tests.support.memory_world import run_in_memory
+from tests.support.small_cases import BERT, GPT2, LLAMA, plan_of, spec_of, star
+
+FAMILIES = {
+    model.family: in_int8(model.model_copy(update={"weight_bits": 8.0})) for model in (GPT2, LLAMA, BERT)
+}
+"""Heads of 8 numbers, each with a scale."""
+
+
+@cache
+def alone(family):
+    return results("single", FAMILIES[family], CLUSTERS["alone"])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("cluster", ["terminal", "uneven", "more-devices-than-heads", "five"])
+def test_any_number_of_chips_gives_one_devices_numbers(family, cluster):
+    chips = {**CLUSTERS, "five": star([1e10] * 5)}[cluster]
+    found = results("mcu", FAMILIES[family], chips)
+    torch.testing.assert_close(found[0], alone(family)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_device_gives_the_numbers_of_transformers_with_rounded_inputs(family):
+    model = FAMILIES[family]
+    spec = spec_of("single", model, CLUSTERS["alone"], new_tokens=3 if model.causal else 0)
+    source, _ = run_in_memory(spec, plan_of(spec), requests_of(spec))
+    found = torch.stack(source.logits[0]) if model.causal else source.states[0]
+    library = compute(spec)["logits.0" if model.causal else "hidden.0"]
+    torch.testing.assert_close(found, library, rtol=1e-4, atol=1e-4)
+
+
+def test_rounding_what_products_take_in_moves_numbers_a_little():
+    weights_only = results("single", LLAMA.model_copy(update={"weight_bits": 8.0}), CLUSTERS["alone"])[0]
+    moved = (alone("llama")[0] - weights_only).abs().max()
+    assert 1e-4 < moved / weights_only.abs().max() < 0.05
+
+
+def test_columns_are_cut_between_groups_that_share_a_scale():
+    model = FAMILIES["llama"]
+    shares = shares_of(star([1e10] * 5), model, allow_kv_dup=False)
+    assert [share.columns for share in shares] == [(0, 16), (16, 32), (32, 48), (48, 56), (56, 64)]
+
+
+def test_other_methods_and_models_are_refused_in_a_sentence():
+    with pytest.raises(
+        PlanError, match=r"voltage cannot .*multiplies no whole numbers: choose single or mcu"
+    ):
+        prepare(spec_of("voltage", FAMILIES["gpt2"], CLUSTERS["uneven"]))
+    with pytest.raises(SpecError, match=r"weight_bits 0: .* set weight_bits = 8"):
+        in_int8(GPT2)
+    odd = GPT2.model_copy(update={"head_dim": 9, "weight_bits": 8.0})
+    with pytest.raises(SpecError, match=r"head_dim 9.*expected multiples of 4"):
+        in_int8(odd)
