@@ -9,7 +9,6 @@ import random
 from collections import defaultdict, deque
 from functools import lru_cache
 
-
 from engine.models.weights.store import WeightStore
 from engine.ops.ledger import Ledger, is_of_cache
 from engine.ops.tensors import meta_of, payload_bytes
