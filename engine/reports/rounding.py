@@ -69,17 +69,21 @@ def measure_rounding(
     wide: Sequence[torch.Tensor],
     emitted: Sequence[Sequence[int]],
     samplings: Sequence[Sampling | None],
+    shaken: Sequence[torch.Tensor] = (),
 ) -> Rounding:
     """Measure rounding errors from outputs per request: of the run, of the library in its dtype, of the
     library in wider numbers.
 
     `emitted` are the run's tokens, none for a model that generates none; `samplings` say how those of each
-    request were drawn.
+    request were drawn. `shaken` are the library's, too, where a little more or less before its products makes
+    other whole numbers of 8 bits: these errors count as rounding beside its own.
     """
     import torch
 
     smallest = torch.finfo(library[0].dtype).eps / 4
     run_rows, own_rows = _row_errors(ours, wide, smallest), _row_errors(library, wide, smallest)
+    if shaken:
+        own_rows = own_rows.maximum(_row_errors(shaken, wide, smallest))
     margins = [
         lead(exact_rows[index], sampling, index, best, token)
         for rows, exact_rows, tokens, sampling in zip(library, wide, emitted, samplings, strict=True)
@@ -88,7 +92,9 @@ def measure_rounding(
     ]
     return Rounding(
         error_max=max(
-            float((a.double() - b.double()).abs().max()) for a, b in zip(library, wide, strict=True)
+            float((a.double() - b.double()).abs().max())
+            for each in (library, shaken)
+            for a, b in zip(each, wide, strict=each is library)
         ),
         typical=float((run_rows.log() - own_rows.log()).mean().exp()),
         limit=TYPICAL_LIMIT * (1 + FEW_ROWS / len(run_rows)),

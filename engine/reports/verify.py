@@ -227,7 +227,9 @@ def _rounded(
     named = reference.tensors()
     same = [named[f"{kind}.{index}"] for index in range(count)]
     library = same if identical is not False else forced(emitted, "own")
-    found = measure_rounding(ours, library, forced(emitted, "precise"), emitted, samplings_of(spec))
+    shaken = forced(emitted, "shaken") if spec.model.activation_bits else ()
+    wide = forced(emitted, "precise")
+    found = measure_rounding(ours, library, wide, emitted, samplings_of(spec), shaken)
     max_abs, max_rel = _errors(list(zip(ours, library, strict=True)))
     why = []
     if found.flipped_tokens and not found.flips_are_ties:
@@ -279,7 +281,9 @@ def _tokens_alone(
     if emitted == [list(ids) for ids in reference.tokens]:
         return Correctness(checked=True, ok=True, token_identical=True, why=ONLY_TOKENS)
     library = forced(emitted, "own")
-    found = measure_rounding(library, library, forced(emitted, "precise"), emitted, samplings_of(spec))
+    shaken = forced(emitted, "shaken") if spec.model.activation_bits else ()
+    wide = forced(emitted, "precise")
+    found = measure_rounding(library, library, wide, emitted, samplings_of(spec), shaken)
     said = f"{TOKENS_DIFFER}, and {_margin(found)}"
     if found.flips_are_ties:
         said = f"{ONLY_TOKENS}; {_ties(found)}: {_margin(found)}"

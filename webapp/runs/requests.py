@@ -8,7 +8,14 @@ from pydantic import Field
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.errors import SpecError
-from engine.domain.model import LIKELY_ACCEPTANCE, ModelSpec, QuantisedBits, computed_bits, with_draft
+from engine.domain.model import (
+    LIKELY_ACCEPTANCE,
+    ModelSpec,
+    QuantisedBits,
+    computed_bits,
+    in_int8,
+    with_draft,
+)
 from engine.domain.spec import RunSettings, RunSpec, WeightsRef
 from engine.domain.values import Fraction, Value, Whole
 from engine.models.inputs.pictures import of_base64
@@ -45,6 +52,10 @@ class RunRequest(RunSettings, Pair):
     notes: str = ""
     tags: tuple[str, ...] = ()
     weights: Literal["random"] | None = None
+    activation_bits: Literal[0, 8] = Field(
+        default=0,
+        description="With weight_bits 8: bits of the numbers that products of layers take in; 0: the dtype's.",
+    )
     likely_acceptance: Fraction = Field(
         default=LIKELY_ACCEPTANCE,
         description="Predictions take each drafted token to be the model's own with this probability.",
@@ -61,6 +72,7 @@ def spec_of(request: RunRequest) -> RunSpec:
     cluster = cluster_of(request)
     budgets.check_cluster(cluster, "cluster")
     model, weights = resolve_model(request.model, request.weights, request.weight_bits)
+    model = in_int8(model) if request.activation_bits else model
     model, draft_weights = _with_draft(model, request, request.weights, request.likely_acceptance)
     check_strategy(request)
     workload = request.workload
@@ -94,6 +106,7 @@ def request_of(spec: RunSpec, name: str, tags: tuple[str, ...] = ()) -> RunReque
         model=spec.model.name,
         weights="random" if spec.weights.kind == "random" else None,
         weight_bits=computed_bits(spec.model),
+        activation_bits=spec.model.activation_bits,
         draft_model=spec.model.draft.name if spec.model.draft else None,
         likely_acceptance=spec.model.likely_acceptance,
         **settings_of(spec) | {"name": name},

@@ -3,7 +3,9 @@
 The library gets the run's own tokens as input, many in one pass. If it prefers each of them where the run
 chose it, they are the tokens that it would have chosen by itself. Once a run has emitted another one, what
 follows can only be compared after the same text. Numbers "own" are the model's; "precise" ones are twice as
-wide, for the same weights: the difference of both is the rounding error of the model's own.
+wide, for the same weights: the difference of both is the rounding error of the model's own. "shaken" ones are
+those of a model in whole numbers of 8 bits whose products take in a little more or less, so that some of these
+numbers are the next ones.
 
 `main([SPEC.json, FOLDER, ANSWERS.json, NUMBERS])` writes FOLDER/I.safetensors for every request I of ANSWERS;
 for none of them it only imports, loads and reads what the next call needs.
@@ -16,7 +18,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from engine.domain.spec import RunSpec
 from engine.domain.workload import Request
@@ -30,7 +32,7 @@ from engine.models.reference.transformers_outputs import Reference, leave_out_un
 if TYPE_CHECKING:
     import torch
 
-Numbers = Literal["own", "precise"]
+Numbers = Literal["own", "precise", "shaken"]
 Tokens = Sequence[Sequence[int]]
 """What a run has emitted for each request; nothing for each where the model generates none."""
 Forced = Callable[[Tokens, Numbers], "Sequence[torch.Tensor]"]
@@ -115,8 +117,8 @@ def compute(spec: RunSpec, tokens: Tokens, numbers: Numbers = "own") -> list[tor
 
 
 def _model_of(spec: RunSpec, numbers: Numbers) -> Any:
-    model = library_model(spec)
-    return model if numbers == "own" else _widened(spec, model)
+    model = library_model(spec, shaken=numbers == "shaken")
+    return _widened(spec, model) if numbers == "precise" else model
 
 
 def _widened(spec: RunSpec, model: Any) -> Any:
@@ -181,7 +183,7 @@ def _loaded_model(spec: RunSpec, numbers: Numbers) -> Any:
     facts.append(kept.facts_of_weights(spec))
     own, key = (json.dumps([*facts, each], sort_keys=True) for each in ("own", numbers))
     if key not in _loaded:
-        model = _loaded.pop(own, None)
+        model = _loaded.pop(own, None) if numbers == "precise" else None
         _loaded.clear()
         _loaded[key] = _model_of(spec, numbers) if model is None else _widened(spec, model)
     return _loaded[key]
@@ -201,11 +203,11 @@ def main(arguments: list[str]) -> None:
     from safetensors.torch import save_file
 
     spec_path, folder, answers_path, numbers = arguments
-    assert numbers in ("own", "precise"), numbers
+    assert numbers in get_args(Numbers), numbers
     spec = RunSpec.parse(json.loads(Path(spec_path).read_text(encoding="utf-8")), spec_path)
     answers = json.loads(Path(answers_path).read_text(encoding="utf-8"))
     torch.set_num_threads(idle_cores())
-    model = _loaded_model(spec, "precise" if numbers == "precise" else "own")
+    model = _loaded_model(spec, cast(Numbers, numbers))
     text, more = tokenised_text(spec), {}
     if text is not None:
         more[TEXT_IDS] = torch.tensor(library_ids(spec.weights.directory, text, is_chat(spec)))

@@ -158,3 +158,14 @@ def test_an_image_token_that_a_run_emits_is_text_to_the_reference():
     assert logits.shape == (3, spec.model.vocab_size)
     assert torch.allclose(logits[0], other[0], atol=1e-5)
     assert not torch.allclose(logits[1], other[1], atol=1e-3)
+
+
+def test_what_other_whole_numbers_change_counts_as_rounding_beside_the_librarys_own() -> None:
+    """A library that happens to round as the wide one does would make any other right run wrong."""
+    wide = [torch.tensor([[1.0, 2.0, 3.0]])]
+    ours, shaken = [wide[0] + 0.01], [wide[0] - 0.01]
+    alone = measure_rounding(ours, wide, wide, [[]], [None])
+    beside = measure_rounding(ours, wide, wide, [[]], [None], shaken)
+    assert not alone.is_rounding and beside.is_rounding
+    assert beside.error_max == pytest.approx(0.01, rel=1e-3)
+    assert not measure_rounding([wide[0] + 0.1], wide, wide, [[]], [None], shaken).is_rounding

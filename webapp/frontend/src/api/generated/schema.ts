@@ -1517,6 +1517,8 @@ export interface components {
         ModelSpec: {
             /** @enum {string} */
             activation: "gelu" | "gelu_new" | "silu" | "relu" | "quick_gelu";
+            /** @enum {integer} */
+            activation_bits?: 0 | 8;
             attention_bias: boolean;
             attention_multiplier: number | null;
             attention_sinks: boolean;
@@ -2116,6 +2118,8 @@ export interface components {
             value: number;
         };
         ReplayRequest: {
+            /** @enum {integer} */
+            activation_bits?: 0 | 8;
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
@@ -2249,6 +2253,7 @@ export interface components {
             uncovered_s: number;
         };
         RoundedWeights: {
+            activation_bits?: number;
             bits: number;
             differing_tokens: number;
             max_abs_error: number | null;
@@ -2381,6 +2386,8 @@ export interface components {
             world: "predicted" | "calculated" | "emulated" | "native" | "nodes";
         };
         RunRequest: {
+            /** @enum {integer} */
+            activation_bits?: 0 | 8;
             cluster?: components["schemas"]["ClusterSpec"] | null;
             cluster_id?: number | null;
             compute_model?: ("roofline" | "serial" | "measured" | "flops") | null;
