@@ -54,7 +54,7 @@ class RunRequest(RunSettings, Pair):
     weights: Literal["random"] | None = None
     activation_bits: Literal[0, 8] = Field(
         default=0,
-        description="With weight_bits 8: bits of the numbers that products of layers take in; 0: the dtype's.",
+        description="With weight_bits 8: those of numbers that products of layers take in; 0: the dtype's.",
     )
     likely_acceptance: Fraction = Field(
         default=LIKELY_ACCEPTANCE,

@@ -4,8 +4,8 @@ The library gets the run's own tokens as input, many in one pass. If it prefers 
 chose it, they are the tokens that it would have chosen by itself. Once a run has emitted another one, what
 follows can only be compared after the same text. Numbers "own" are the model's; "precise" ones are twice as
 wide, for the same weights: the difference of both is the rounding error of the model's own. "shaken" ones are
-those of a model in whole numbers of 8 bits whose products take in a little more or less, so that some of these
-numbers are the next ones.
+those of a model in whole numbers of 8 bits whose products take in a little more or less, so that some of
+these are the next ones.
 
 `main([SPEC.json, FOLDER, ANSWERS.json, NUMBERS])` writes FOLDER/I.safetensors for every request I of ANSWERS;
 for none of them it only imports, loads and reads what the next call needs.
