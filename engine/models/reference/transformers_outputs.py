@@ -197,7 +197,8 @@ def rounded_inputs(x: torch.Tensor, group: int) -> torch.Tensor:
     groups = x.unflatten(-1, (-1, group))
     scales = (groups.abs().amax(dim=-1, keepdim=True).float() / 127).to(x.dtype)
     numbers = torch.where(scales > 0, groups / scales, 0.0).round().clamp(-127, 127)
-    return (numbers * scales).flatten(-2)
+    restored: torch.Tensor = (numbers * scales).flatten(-2)
+    return restored
 
 
 NO_PART_OF_A_CONFIG = (

@@ -37,11 +37,12 @@ def test_every_component_that_is_named_is_there() -> None:
 
 WHERE_THERE_IS_ONE = {
     "RunSpec": {"method", "draft_weights"},
-    "ModelSpec": {"draft", "likely_acceptance"},
+    "ModelSpec": {"activation_bits", "draft", "likely_acceptance"},
     "Slice": {"draft"},
     "RunReport": {"rule", "pairs"},
 }
-"""What a document has only of a method that is not EdgeLoom's own or has a rule, or of a run on boards."""
+"""What a document has only of a method that is not EdgeLoom's own or has a rule, or of a run on boards or in
+whole numbers."""
 
 
 def test_an_answer_has_every_field_though_a_request_may_leave_some_out() -> None:
