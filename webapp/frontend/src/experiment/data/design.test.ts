@@ -47,7 +47,7 @@ const devices: FactorOption = {
 const cluster = star().spec;
 const fourMethods: Design = {
   title: 'Four methods',
-  run: { ...FIRST_DRAFT, clusterId: 1 },
+  run: { ...FIRST_DRAFT, cluster_id: 1 },
   methods: ['single', 'voltage', 'gpipe', 'galaxy'].map((strategy) => ({
     strategy,
     title: strategy,

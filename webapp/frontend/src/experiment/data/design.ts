@@ -15,7 +15,7 @@ import {
 } from '@/format/quantities';
 import { metricText } from '@/format/metrics';
 import { capital } from '@/format/words';
-import { type Draft, drafts, FIRST_DRAFT, toRequest } from '@/run/request/draft';
+import { type Draft, drafts, FIRST_DRAFT, FIRST_WORK, toRequest } from '@/run/request/draft';
 import { levelsText, parseLevels, spread, unitOf } from './levels';
 import type { Coordinate, ExperimentDocument, Factor, FigureSpec, Level } from './types';
 
@@ -81,7 +81,10 @@ export const FIRST_VIEW: View = {
 };
 
 /** Prompts of random tokens, so that a seed changes them; short, so that a prediction takes a moment. */
-const SHORT: Partial<Draft> = { promptKind: 'length', promptTokens: 32, newTokens: 8 };
+const SHORT: Partial<Draft> = {
+  promptKind: 'length',
+  workload: { ...FIRST_WORK, prompt_tokens: 32, new_tokens: 8 },
+};
 
 /** The design to start with: around a run (`isRun`: its workload stays, its strategy is ticked), or new. */
 export function firstDesign(run: Partial<Draft>, strategies: readonly StrategyRow[], isRun: boolean): Design {

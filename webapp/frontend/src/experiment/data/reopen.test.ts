@@ -21,7 +21,7 @@ const rate: FactorOption = {
 };
 const design: Design = {
   title: 'By rate',
-  run: { ...FIRST_DRAFT, frozen: cluster, promptKind: 'length', seed: 5 },
+  run: { ...FIRST_DRAFT, cluster, promptKind: 'length', seed: 5 },
   methods: [
     { strategy: 'single', title: 'Single device', params: {} },
     { strategy: 'voltage', title: 'Trimmed', params: { causal_trim: true } },

@@ -7,7 +7,7 @@ interface Props {
   model: ModelRow | undefined;
   draft: Draft;
   error: string | undefined;
-  onDraft: (change: Pick<Draft, 'draftModel'> | Pick<Draft, 'likelyAcceptance'>) => void;
+  onDraft: (change: Partial<Pick<Draft, 'draft_model' | 'likely_acceptance'>>) => void;
 }
 
 /** Chooses a second model, which drafts tokens in strategies that draft, and how often a guess is right; nothing
@@ -25,10 +25,10 @@ export function DraftPicker({ models, model, draft, error, onDraft }: Props) {
         placeholder="none"
         clearable
         searchable
-        value={draft.draftModel}
+        value={draft.draft_model}
         error={error}
         data={able.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
-        onChange={(draftModel) => onDraft({ draftModel })}
+        onChange={(name) => onDraft({ draft_model: name })}
         data-testid="draft-model"
       />
       {drafts(draft) && (
@@ -40,8 +40,8 @@ export function DraftPicker({ models, model, draft, error, onDraft }: Props) {
           max={1}
           step={0.05}
           decimalScale={3}
-          value={draft.likelyAcceptance}
-          onChange={(value) => typeof value === 'number' && onDraft({ likelyAcceptance: value })}
+          value={draft.likely_acceptance}
+          onChange={(value) => typeof value === 'number' && onDraft({ likely_acceptance: value })}
           data-testid="likely-acceptance"
         />
       )}

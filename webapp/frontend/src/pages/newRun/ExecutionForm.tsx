@@ -1,11 +1,13 @@
-import { NumberInput, SegmentedControl, Select, SimpleGrid, Text } from '@mantine/core';
-import type { Draft } from '@/run/request/draft';
+import { Fields } from '@/run/params/Fields';
+import type { Field } from '@/run/params/schemaFields';
+import type { Draft, Work } from '@/run/request/draft';
 
 interface Props {
   draft: Draft;
   /** Whether every device of the cluster is a board. */
   bound: boolean;
   set: (patch: Partial<Draft>) => void;
+  setWork: (patch: Partial<Work>) => void;
   errorOf: (path: string) => string | undefined;
 }
 
@@ -26,124 +28,73 @@ export function executionText(draft: Draft): string {
         : 'automatic';
   const world = draft.dilationKind === 'nodes' ? 'on the boards' : `dilation ${dilation}`;
   const after = draft.failover === 'replan' ? 'plan again after a failure' : 'end at a failure';
-  const limit = draft.tokenLimit_s ? `, ${draft.tokenLimit_s} s per token at most` : '';
+  const { token_limit_s } = draft.workload;
+  const limit = token_limit_s ? `, ${token_limit_s} s per token at most` : '';
   return `${world}, seed ${draft.seed}, ${after}${limit}`;
 }
 
+type Key = keyof Draft | 'token_limit_s';
+
+const fieldsOf = (kind: Draft['dilationKind'], bound: boolean): (Field<Key> | false)[] => [
+  {
+    kind: 'choice',
+    key: 'dilationKind',
+    label: 'Time dilation',
+    help: ABOUT[kind],
+    looks: 'segments',
+    options: [
+      { value: 'auto', label: 'Automatic' },
+      { value: 'fixed', label: 'Fixed' },
+      { value: 'native', label: 'Native' },
+      ...(bound || kind === 'nodes' ? [{ value: 'nodes', label: 'On the boards' }] : []),
+    ],
+  },
+  kind === 'fixed' && { kind: 'number', key: 'dilation', label: 'Dilation', min: 0.01, suffix: ' ×' },
+  {
+    kind: 'choice',
+    key: 'compute_model',
+    label: 'Compute model',
+    none: 'own',
+    options: [
+      { value: 'own', label: 'Each device’s own' },
+      { value: 'roofline', label: 'Roofline everywhere' },
+      { value: 'serial', label: 'Memory, then compute' },
+      { value: 'measured', label: 'Measured, scaled' },
+      { value: 'flops', label: 'FLOPs alone' },
+    ],
+  },
+  {
+    kind: 'choice',
+    key: 'failover',
+    label: 'When a device fails',
+    options: [
+      { value: 'replan', label: 'Plan again and go on' },
+      { value: 'stop', label: 'End the run' },
+    ],
+  },
+  { kind: 'number', key: 'silence_s', label: 'Silence timeout', min: 0.001, suffix: ' s' },
+  { kind: 'number', key: 'seed', label: 'Seed', integer: true, min: 0 },
+  {
+    kind: 'number',
+    key: 'token_limit_s',
+    label: 'Limit on the time of a token',
+    help: 'A run in which a token takes longer ends as out of time. LIME’s authors use 40 s.',
+    placeholder: 'No limit',
+    min: 0.001,
+    suffix: ' s',
+    optional: true,
+  },
+];
+
 /** How the run is executed: dilation, compute model, seed, failover and limits. */
-export function ExecutionForm({ draft, bound, set, errorOf }: Props) {
+export function ExecutionForm({ draft, bound, set, setWork, errorOf }: Props) {
+  const { token_limit_s } = draft.workload;
   return (
-    <>
-      <SimpleGrid cols={2} spacing="md">
-        <div>
-          <Text size="sm" fw={500} mb={3}>
-            Time dilation
-          </Text>
-          <SegmentedControl
-            size="xs"
-            fullWidth
-            value={draft.dilationKind}
-            onChange={(kind) => set({ dilationKind: kind as Draft['dilationKind'] })}
-            data={[
-              { value: 'auto', label: 'Automatic' },
-              { value: 'fixed', label: 'Fixed' },
-              { value: 'native', label: 'Native' },
-              ...(bound || draft.dilationKind === 'nodes'
-                ? [{ value: 'nodes', label: 'On the boards' }]
-                : []),
-            ]}
-            data-testid="dilation-kind"
-          />
-          <Text size="xs" c="dimmed" mt={4}>
-            {ABOUT[draft.dilationKind]}
-          </Text>
-          {draft.dilationKind === 'fixed' && (
-            <NumberInput
-              mt="xs"
-              size="xs"
-              value={draft.dilation}
-              min={0.01}
-              suffix=" ×"
-              decimalScale={3}
-              allowNegative={false}
-              aria-label="Dilation"
-              error={errorOf('dilation')}
-              onChange={(value) => typeof value === 'number' && value > 0 && set({ dilation: value })}
-              data-testid="dilation"
-            />
-          )}
-        </div>
-        <Select
-          label="Compute model"
-          value={draft.computeModel ?? 'own'}
-          allowDeselect={false}
-          data-testid="compute-model"
-          onChange={(value) =>
-            set({ computeModel: value === 'own' ? null : (value as Draft['computeModel']) })
-          }
-          data={[
-            { value: 'own', label: 'Each device’s own' },
-            { value: 'roofline', label: 'Roofline everywhere' },
-            { value: 'serial', label: 'Memory, then compute' },
-            { value: 'measured', label: 'Measured, scaled' },
-            { value: 'flops', label: 'FLOPs alone' },
-          ]}
-        />
-      </SimpleGrid>
-      <SimpleGrid cols={2} spacing="md" mt="sm">
-        <NumberInput
-          label="Seed"
-          value={draft.seed}
-          min={0}
-          allowDecimal={false}
-          allowNegative={false}
-          error={errorOf('seed')}
-          data-testid="seed"
-          onChange={(value) => typeof value === 'number' && set({ seed: value })}
-        />
-      </SimpleGrid>
-      <SimpleGrid cols={2} spacing="md" mt="sm">
-        <div>
-          <Text size="sm" fw={500} mb={3}>
-            When a device fails
-          </Text>
-          <SegmentedControl
-            size="xs"
-            fullWidth
-            value={draft.failover}
-            onChange={(value) => set({ failover: value as Draft['failover'] })}
-            data-testid="failover"
-            data={[
-              { value: 'replan', label: 'Plan again and go on' },
-              { value: 'stop', label: 'End the run' },
-            ]}
-          />
-        </div>
-        <NumberInput
-          label="Silence timeout"
-          value={draft.silence_s}
-          min={0.001}
-          suffix=" s"
-          decimalScale={3}
-          allowNegative={false}
-          error={errorOf('silence_s')}
-          onChange={(value) => typeof value === 'number' && value > 0 && set({ silence_s: value })}
-          data-testid="silence"
-        />
-        <NumberInput
-          label="Limit on the time of a token"
-          description="A run in which a token takes longer ends as out of time. LIME’s authors use 40 s."
-          placeholder="No limit"
-          value={draft.tokenLimit_s ?? ''}
-          min={0.001}
-          suffix=" s"
-          decimalScale={3}
-          allowNegative={false}
-          error={errorOf('workload.token_limit_s')}
-          onChange={(value) => set({ tokenLimit_s: typeof value === 'number' && value > 0 ? value : null })}
-          data-testid="token-limit"
-        />
-      </SimpleGrid>
-    </>
+    <Fields<Draft & Pick<Work, 'token_limit_s'>>
+      fields={fieldsOf(draft.dilationKind, bound)}
+      values={{ ...draft, token_limit_s }}
+      set={(patch) => ('token_limit_s' in patch ? setWork(patch) : set(patch))}
+      errorOf={(key) => errorOf(key === 'token_limit_s' ? `workload.${key}` : key)}
+    />
   );
 }

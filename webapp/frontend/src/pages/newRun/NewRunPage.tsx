@@ -74,7 +74,7 @@ export function NewRunPage() {
                 ? fromRequest(showcase)
                 : {
                     ...(last ?? firstDraft(catalogue.data.models)),
-                    clusterId: firstCluster(clusters.data, requested ?? last?.clusterId ?? null),
+                    cluster_id: firstCluster(clusters.data, requested ?? last?.cluster_id ?? null),
                   }
           }
         />

@@ -11,7 +11,7 @@ import { NotOffered } from '@/components/NotOffered';
 import { AllocationView } from '@/run/allocation/AllocationView';
 import { MethodView } from '@/run/views/MethodView';
 import { ClusterPicker } from './ClusterPicker';
-import { type Draft, missing, pairOf, toRequest } from '@/run/request/draft';
+import { type Draft, missing, pairOf, toRequest, withWork, type Work } from '@/run/request/draft';
 import { remember } from '@/run/request/remembered';
 import { startRun } from '@/run/request/startRun';
 import { DraftPicker } from './DraftPicker';
@@ -48,7 +48,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const [draft, setDraft] = useState(initial);
   const model = catalogue.models.find((row) => row.name === draft.model);
   const strategy = catalogue.strategies.find((row) => row.name === draft.strategy);
-  const cluster = draft.frozen ?? clusters.find((row) => row.id === draft.clusterId)?.spec;
+  const cluster = draft.cluster ?? clusters.find((row) => row.id === draft.cluster_id)?.spec;
   const reasons = useSupports(pairOf(draft)).data ?? {};
   const elsewhere = useElsewhere();
   const lacking = missing(draft, model);
@@ -64,6 +64,10 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
   const set = (patch: Partial<Draft>) => {
     if (start.isError) start.reset(); // what the server said was about the run as it was
     setDraft((old) => ({ ...old, ...patch }));
+  };
+  const setWork = (patch: Partial<Work>) => {
+    set({});
+    setDraft((old) => withWork(old, patch));
   };
   const refusal = [prediction.error, start.error].find((error) => error instanceof ApiError);
   // A refusal is about the run itself; without an answer nobody knows, and the run may start.
@@ -100,11 +104,11 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
         <Section {...state('Cluster')}>
           <ClusterPicker
             clusters={clusters}
-            clusterId={draft.clusterId}
-            frozen={draft.frozen}
-            earlier={initial.frozen}
+            clusterId={draft.cluster_id}
+            frozen={draft.cluster}
+            earlier={initial.cluster}
             about={showcase ? 'the cluster of the showcase' : 'as it was in the earlier run'}
-            onChoose={(clusterId, frozen) => set({ clusterId, frozen })}
+            onChoose={(cluster_id, frozen) => set({ cluster_id, cluster: frozen })}
           />
         </Section>
         <Section {...state('Model')}>
@@ -112,10 +116,10 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
             models={catalogue.models}
             model={draft.model}
             randomWeights={draft.randomWeights}
-            onModel={(name) => set({ model: name, randomWeights: false, draftModel: null })}
+            onModel={(name) => set({ model: name, randomWeights: false, draft_model: null })}
             onRandomWeights={(randomWeights) => set({ randomWeights })}
-            weightBits={draft.weightBits}
-            onWeightBits={(weightBits) => set({ weightBits })}
+            weightBits={draft.weight_bits}
+            onWeightBits={(weight_bits) => set({ weight_bits })}
           />
           <DraftPicker
             models={catalogue.models}
@@ -181,7 +185,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           </Section>
         )}
         <Section {...state('Workload')}>
-          <WorkloadForm draft={draft} model={model} set={set} errorOf={errorOf} />
+          <WorkloadForm draft={draft} model={model} set={set} setWork={setWork} errorOf={errorOf} />
         </Section>
         <FoldedSection
           {...state('Scenario')}
@@ -191,7 +195,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           <ScenarioForm draft={draft} cluster={cluster} set={set} />
         </FoldedSection>
         <FoldedSection {...state('Execution')} about={executionText(draft)} key={`${bound}`} open={bound}>
-          <ExecutionForm draft={draft} bound={bound} set={set} errorOf={errorOf} />
+          <ExecutionForm draft={draft} bound={bound} set={set} setWork={setWork} errorOf={errorOf} />
         </FoldedSection>
         <FoldedSection {...state('Labels')} about="name, tags and notes, to find the run again">
           <LabelsForm draft={draft} set={set} errorOf={errorOf} />
@@ -231,7 +235,7 @@ export function RunForm({ initial, clusters, catalogue, showcases, showcase, onS
           leftSection={<IconFlask size={16} />}
           component={Link}
           to="/experiments/new"
-          state={{ draft }}
+          state={{ run: draft }}
           data-testid="experiment-from-draft"
         >
           Vary it in an experiment

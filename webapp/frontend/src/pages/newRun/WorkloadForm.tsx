@@ -1,34 +1,37 @@
-import { NumberInput, SegmentedControl, SimpleGrid, Switch, Text, Textarea } from '@mantine/core';
+import { SegmentedControl, Stack, Switch, Text, Textarea } from '@mantine/core';
 import type { ModelRow } from '@/api/types';
-import { type Draft, readsText } from '@/run/request/draft';
+import { Fields } from '@/run/params/Fields';
+import type { Field } from '@/run/params/schemaFields';
+import { type Draft, readsText, type Work } from '@/run/request/draft';
 import { ArrivalsForm } from './ArrivalsForm';
 import { PicturePicker } from './PicturePicker';
-import { SamplingForm } from './SamplingForm';
 
 interface Props {
   draft: Draft;
   model: ModelRow | undefined;
   set: (patch: Partial<Draft>) => void;
+  setWork: (patch: Partial<Work>) => void;
   errorOf: (path: string) => string | undefined;
 }
 
 /** The workload: prompt, number of tokens, requests and their arrival. */
-export function WorkloadForm({ draft, model, set, errorOf }: Props) {
+export function WorkloadForm({ draft, model, set, setWork, errorOf }: Props) {
   const generates = model?.has_head ?? true;
-  const traced = draft.arrivals.pattern === 'trace';
-  const serves = draft.arrivals.pattern === 'serve';
+  const { workload } = draft;
+  const traced = workload.pattern === 'trace';
+  const serves = workload.pattern === 'serve';
   const asksText = readsText(model) && !traced && !serves;
   const asksLength = serves || (asksText && draft.promptKind === 'length');
-  const most = serves ? ', at most' : '';
+  const common = { values: workload, set: setWork, errorOf: (key: string) => errorOf(`workload.${key}`) };
   return (
     <>
       {model && model.image_rows > 0 && (
         <PicturePicker
           model={model}
-          image={draft.image}
+          image={workload.image}
           seed={draft.seed}
           error={errorOf('workload.image')}
-          onImage={(image) => set({ image })}
+          onImage={(image) => setWork({ image })}
         />
       )}
       {asksText && (
@@ -51,10 +54,10 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
           autosize
           minRows={1}
           maxRows={6}
-          value={draft.prompt}
+          value={workload.prompt}
           placeholder="The text that the model continues"
           aria-label="Prompt"
-          onChange={(event) => set({ prompt: event.currentTarget.value })}
+          onChange={(event) => setWork({ prompt: event.currentTarget.value })}
           error={errorOf('workload.prompt')}
           data-testid="prompt"
           mb="sm"
@@ -64,112 +67,89 @@ export function WorkloadForm({ draft, model, set, errorOf }: Props) {
         <Switch
           size="xs"
           mb="sm"
-          checked={draft.chat}
-          onChange={(event) => set({ chat: event.currentTarget.checked })}
+          checked={workload.chat}
+          onChange={(event) => setWork({ chat: event.currentTarget.checked })}
           label="Ask it as in a chat, by the model's chat template"
           data-testid="chat"
         />
       )}
-      {!traced && (
-        <SimpleGrid cols={asksLength ? 3 : 2} spacing="md">
-          {asksLength && (
-            <Whole
-              label={`Prompt tokens${most}`}
-              value={draft.promptTokens}
-              min={1}
-              max={model && model.max_positions - model.image_rows}
-              error={errorOf('workload.prompt_tokens')}
-              onChange={(promptTokens) => set({ promptTokens })}
-              testId="prompt-tokens"
-            />
-          )}
-          {generates ? (
-            <Whole
-              label={`New tokens${most}`}
-              value={draft.newTokens}
-              min={1}
-              max={model?.max_positions}
-              error={errorOf('workload.new_tokens')}
-              onChange={(newTokens) => set({ newTokens })}
-              testId="new-tokens"
-            />
-          ) : (
-            <div>
-              <Text size="sm" fw={500}>
-                New tokens
-              </Text>
-              <Text size="sm" c="dimmed" mt={6}>
-                {model?.num_classes
-                  ? `A classifier: one of ${model.num_classes}`
-                  : 'An encoder: hidden states'}
-              </Text>
-            </div>
-          )}
-          <Whole
-            label={`Requests${serves ? ' in all, at most' : ''}`}
-            value={draft.requests}
-            min={1}
-            max={10_000}
-            error={errorOf('workload.requests')}
-            onChange={(requests) => set({ requests })}
-            testId="requests"
+      <Stack gap="sm">
+        {!traced && (
+          <Fields
+            {...common}
+            cols={asksLength ? 3 : 2}
+            fields={sizes(serves, asksLength, generates, model)}
           />
-        </SimpleGrid>
-      )}
-      {generates && (
-        <Whole
-          label="Length that plans assume"
-          description="Tokens of prompt and answer together, for answers of unknown length; 0: the length is known."
-          value={draft.assumedTokens}
-          min={0}
-          max={model?.max_positions}
-          error={errorOf('workload.assumed_tokens')}
-          onChange={(assumedTokens) => set({ assumedTokens })}
-          testId="assumed-tokens"
-        />
-      )}
-      {generates && !serves && (
-        <Switch
-          size="xs"
-          my="sm"
-          checked={draft.kvCache}
-          onChange={(event) => set({ kvCache: event.currentTarget.checked })}
-          label="Keep keys and values from token to token"
-          description="Off: every token is a pass over all tokens so far (use_cache=False)."
-          error={errorOf('workload.kv_cache')}
-          data-testid="kv-cache"
-        />
-      )}
-      {generates && <SamplingForm draft={draft} set={set} errorOf={errorOf} />}
-      <ArrivalsForm draft={draft} model={model} set={set} errorOf={errorOf} />
+        )}
+        {!traced && !generates && (
+          <Text size="sm" c="dimmed">
+            {model?.num_classes ? `A classifier: one of ${model.num_classes}` : 'An encoder: hidden states'}
+          </Text>
+        )}
+        {generates && <Fields {...common} cols={1} fields={lengths(serves, model)} />}
+        {generates && <Fields {...common} cols={3} fields={sampling(workload)} />}
+      </Stack>
+      <ArrivalsForm draft={draft} model={model} set={set} setWork={setWork} errorOf={errorOf} />
     </>
   );
 }
 
-interface WholeProps {
-  label: string;
-  description?: string;
-  value: number;
-  min: number;
-  max?: number;
-  error?: string;
-  onChange: (value: number) => void;
-  testId: string;
-}
+type WorkField = Field<keyof Work> | false;
+const WHOLE = { kind: 'number', integer: true, min: 1 } as const;
 
-function Whole({ label, description, value, min, max, error, onChange, testId }: WholeProps) {
-  return (
-    <NumberInput
-      label={label}
-      description={description}
-      value={value}
-      min={min}
-      max={max}
-      allowDecimal={false}
-      allowNegative={false}
-      error={error}
-      data-testid={testId}
-      onChange={(next) => typeof next === 'number' && next >= min && onChange(next)}
-    />
-  );
-}
+const sizes = (serves: boolean, asksLength: boolean, generates: boolean, model?: ModelRow): WorkField[] => {
+  const most = serves ? ', at most' : '';
+  const rows = model && model.max_positions - model.image_rows;
+  return [
+    asksLength && { ...WHOLE, key: 'prompt_tokens', label: `Prompt tokens${most}`, max: rows },
+    generates && { ...WHOLE, key: 'new_tokens', label: `New tokens${most}`, max: model?.max_positions },
+    { ...WHOLE, key: 'requests', label: `Requests${serves ? ' in all, at most' : ''}`, max: 10_000 },
+  ];
+};
+
+const lengths = (serves: boolean, model?: ModelRow): WorkField[] => [
+  {
+    ...WHOLE,
+    key: 'assumed_tokens',
+    label: 'Length that plans assume',
+    help: 'Tokens of prompt and answer together, for answers of unknown length; 0: the length is known.',
+    min: 0,
+    max: model?.max_positions,
+  },
+  !serves && {
+    kind: 'switch',
+    key: 'kv_cache',
+    label: 'Keep keys and values from token to token',
+    help: 'Off: every token is a pass over all tokens so far (use_cache=False).',
+  },
+];
+
+/** Whether tokens are drawn at random, and among which. */
+const sampling = ({ temperature }: Work): WorkField[] => [
+  {
+    kind: 'number',
+    key: 'temperature',
+    label: 'Temperature',
+    help: '0: the most likely token',
+    min: 0,
+    max: 10,
+    step: 0.1,
+  },
+  temperature > 0 && {
+    kind: 'number',
+    key: 'top_p',
+    label: 'Top-p',
+    help: 'The fewest that together are so likely',
+    min: 0.01,
+    max: 1,
+    step: 0.05,
+  },
+  temperature > 0 && {
+    kind: 'number',
+    key: 'top_k',
+    label: 'Top-k',
+    help: 'The k most likely; 0: all',
+    integer: true,
+    min: 0,
+  },
+];

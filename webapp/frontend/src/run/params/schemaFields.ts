@@ -1,24 +1,38 @@
-/** Converts a strategy's JSON schema to the fields of its form. */
+/** The fields of a form as values, and those of a strategy's form from its JSON schema. */
 import type { ParamsSchema, SchemaProperty } from '@/api/types';
 import { capital } from '@/format/words';
 
-interface Common {
-  key: string;
+interface Common<Key> {
+  key: Key;
   label: string;
-  help: string;
-  default: unknown;
-  /** May be empty (null). */
-  optional: boolean;
+  help?: string;
+  /** What an absent value is. */
+  default?: unknown;
+  /** May be empty (null); `placeholder` says what that means. */
+  optional?: boolean;
+  placeholder?: string;
 }
 
-export type Field = Common &
-  (
-    | { kind: 'choice'; options: string[] }
-    | { kind: 'switch' }
-    | { kind: 'number'; integer: boolean; min?: number; max?: number }
-    | { kind: 'text' }
-    | { kind: 'json' }
-  );
+interface NumberField {
+  kind: 'number';
+  integer?: boolean;
+  min?: number;
+  max?: number;
+  step?: number;
+  suffix?: string;
+}
+
+interface ChoiceField {
+  kind: 'choice';
+  options: readonly (string | { value: string; label: string })[];
+  /** The option that stands for null. */
+  none?: string;
+  /** Options that need more room than the field has; few short ones lie side by side. */
+  looks?: 'wide' | 'segments';
+}
+
+export type Field<Key extends string = string> = Common<Key> &
+  (ChoiceField | NumberField | { kind: 'switch' | 'text' | 'json' });
 
 /** The division made by hand has an editor of its own. */
 const PLAN = 'plan';
@@ -31,7 +45,7 @@ export function fieldsOf(schema: ParamsSchema): Field[] {
 
 function fieldOf(key: string, property: SchemaProperty, schema: ParamsSchema): Field {
   const { shape, optional } = resolve(property, schema);
-  const common: Common = {
+  const common: Common<string> = {
     key,
     optional,
     label: labelOf(key),

@@ -1,7 +1,7 @@
 import { SegmentedControl, Tooltip } from '@mantine/core';
 import type { Draft } from './draft';
 
-export type Bits = Draft['weightBits'];
+export type Bits = Draft['weight_bits'];
 
 interface Props {
   bits: Bits;

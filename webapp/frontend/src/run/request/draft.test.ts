@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelRow, RunRequest, Workload } from '@/api/types';
 import {
-  type Arrivals,
   drafts,
   draftsFor,
-  FIRST_ARRIVALS,
   FIRST_DRAFT,
+  FIRST_WORK,
   firstCluster,
   firstDraft,
   fromRequest,
   missing,
   toRequest,
+  withWork,
+  type Work,
 } from './draft';
 
 const model: ModelRow = {
@@ -34,41 +35,43 @@ const model: ModelRow = {
   max_positions: 512,
   source: '',
 };
-const draft = { ...FIRST_DRAFT, clusterId: 3 };
+const draft = { ...FIRST_DRAFT, cluster_id: 3 };
+const { prompt } = FIRST_WORK;
 
 describe('a draft of a run', () => {
   it('names what is missing', () => {
     expect(missing(FIRST_DRAFT, model)).toContain('cluster');
-    expect(missing({ ...draft, prompt: '  ' }, model)).toContain('prompt');
-    expect(missing({ ...draft, prompt: '', promptKind: 'length' }, model)).toBeNull();
-    expect(missing({ ...draft, prompt: '' }, { ...model, reads_text: false })).toBeNull();
+    expect(missing(withWork(draft, { prompt: '  ' }), model)).toContain('prompt');
+    const silent = withWork(draft, { prompt: '' });
+    expect(missing({ ...silent, promptKind: 'length' }, model)).toBeNull();
+    expect(missing(silent, { ...model, reads_text: false })).toBeNull();
   });
 
   it('asks for exactly one of prompt text and prompt length', () => {
-    expect(toRequest(draft, model).workload).toMatchObject({ prompt: draft.prompt, prompt_tokens: null });
-    expect(toRequest({ ...draft, promptKind: 'length' }, model).workload).toMatchObject({
-      prompt: null,
-      prompt_tokens: 64,
-    });
+    expect(toRequest(draft, model).workload).toMatchObject({ prompt });
+    expect(toRequest(draft, model).workload).not.toHaveProperty('prompt_tokens');
+    const counted = toRequest({ ...draft, promptKind: 'length' }, model).workload;
+    expect(counted).toMatchObject({ prompt_tokens: 64 });
+    expect(counted).not.toHaveProperty('prompt');
   });
 
   it('asks for the bits of the weights, and repeats them', () => {
     expect(toRequest(draft, model).weight_bits).toBeNull();
-    const request = toRequest({ ...draft, weightBits: 4 }, model);
+    const request = toRequest({ ...draft, weight_bits: 4 }, model);
     expect(request.weight_bits).toBe(4);
-    expect(fromRequest(request).weightBits).toBe(4);
+    expect(fromRequest(request).weight_bits).toBe(4);
   });
 
   it('asks for a draft model and how much of it is likely accepted, and repeats them', () => {
     expect(toRequest(draft, model)).toMatchObject({ draft_model: null, likely_acceptance: 0.7 });
-    const request = toRequest({ ...draft, draftModel: 'small', likelyAcceptance: 0.5 }, model);
+    const request = toRequest({ ...draft, draft_model: 'small', likely_acceptance: 0.5 }, model);
     expect(request).toMatchObject({ draft_model: 'small', likely_acceptance: 0.5 });
-    expect(fromRequest(request)).toMatchObject({ draftModel: 'small', likelyAcceptance: 0.5 });
+    expect(fromRequest(request)).toMatchObject({ draft_model: 'small', likely_acceptance: 0.5 });
   });
 
   it('drafts with a second model, or with first layers where the chosen strategy has some', () => {
     const params = { speculative: { draft_layers: 2 } };
-    expect(drafts({ ...draft, draftModel: 'small' })).toBe(true);
+    expect(drafts({ ...draft, draft_model: 'small' })).toBe(true);
     expect(drafts({ ...draft, strategy: 'speculative' })).toBe(false);
     expect(drafts({ ...draft, params, strategy: 'speculative' })).toBe(true);
     expect(drafts({ ...draft, params, strategy: 'single' })).toBe(false);
@@ -90,7 +93,7 @@ describe('a draft of a run', () => {
     const answers = { ...model, name: 'answers', chats: true };
     expect(firstDraft([model, answers]).model).toBe('answers');
     expect(firstDraft([model, { ...answers, trained: false }])).toBe(FIRST_DRAFT);
-    expect(toRequest({ ...draft, chat: false }, answers).workload).toMatchObject({ chat: false });
+    expect(toRequest(withWork(draft, { chat: false }), answers).workload).toMatchObject({ chat: false });
     expect(toRequest(draft, answers).workload).not.toHaveProperty('chat');
   });
 
@@ -102,38 +105,38 @@ describe('a draft of a run', () => {
 
   it('runs the prompts of a file only with the model whose tokens they are', () => {
     const trace = [{ at_s: 0, prompt_tokens: 2, new_tokens: 4, tokens: [5, 6] }];
-    const arrivals: Arrivals = { ...FIRST_ARRIVALS, pattern: 'trace', trace, tokensOf: 'demo-lm' };
-    const asked = { ...draft, arrivals };
+    const asked = { ...withWork(draft, { pattern: 'trace', trace }), tokensOf: 'demo-lm' };
     expect(missing(asked, model)).toBeNull();
     expect(missing({ ...asked, model: 'gpt2' }, { ...model, name: 'gpt2' })).toContain('tokens of demo-lm');
     expect(missing({ ...asked, randomWeights: true }, model)).toContain('tokens of demo-lm');
-    expect(fromRequest(toRequest(asked, model)).arrivals.tokensOf).toBe('demo-lm');
-    const counted = { ...asked, arrivals: { ...arrivals, trace: [{ ...trace[0]!, tokens: [] }] } };
-    expect(fromRequest(toRequest(counted, model)).arrivals.tokensOf).toBeNull();
+    expect(fromRequest(toRequest(asked, model)).tokensOf).toBe('demo-lm');
+    const counted = withWork(asked, { trace: [{ ...trace[0]!, tokens: [] }] });
+    expect(fromRequest(toRequest(counted, model)).tokensOf).toBeNull();
   });
 
   it('tells plans the length to assume, of a model that generates', () => {
-    const unknown = { ...draft, assumedTokens: 160 };
+    const unknown = withWork(draft, { assumed_tokens: 160 });
     expect(toRequest(unknown, model).workload).toMatchObject({ assumed_tokens: 160 });
-    expect(fromRequest(toRequest(unknown, model)).assumedTokens).toBe(160);
+    expect(fromRequest(toRequest(unknown, model)).workload.assumed_tokens).toBe(160);
     const encoder = { ...model, has_head: false };
-    expect(toRequest(unknown, encoder).workload).toMatchObject({ assumed_tokens: 0 });
+    expect(toRequest(unknown, encoder).workload).not.toHaveProperty('assumed_tokens');
   });
 
   it('keeps the KV cache unless it is switched off, and encoders have none', () => {
-    expect(toRequest(draft, model).workload).not.toHaveProperty('kv_cache');
-    const without = { ...draft, kvCache: false };
+    expect(toRequest(draft, model).workload).toMatchObject({ kv_cache: true });
+    const without = withWork(draft, { kv_cache: false });
     expect(toRequest(without, model).workload).toMatchObject({ kv_cache: false });
-    expect(fromRequest(toRequest(without, model)).kvCache).toBe(false);
+    expect(fromRequest(toRequest(without, model)).workload.kv_cache).toBe(false);
     const encoder = { ...model, has_head: false };
     expect(toRequest(without, encoder).workload).not.toHaveProperty('kv_cache');
   });
 
   it('draws tokens at random above the temperature 0, of a model that generates', () => {
-    const sampled = { ...draft, sampling: { temperature: 0.7, topP: 0.9, topK: 40 } };
-    expect(toRequest(sampled, model).workload).toMatchObject({ temperature: 0.7, top_p: 0.9, top_k: 40 });
-    expect(fromRequest(toRequest(sampled, model)).sampling).toEqual(sampled.sampling);
-    const greedy = { ...sampled, sampling: { ...sampled.sampling, temperature: 0 } };
+    const ways = { temperature: 0.7, top_p: 0.9, top_k: 40 };
+    const sampled = withWork(draft, ways);
+    expect(toRequest(sampled, model).workload).toMatchObject(ways);
+    expect(fromRequest(toRequest(sampled, model)).workload).toMatchObject(ways);
+    const greedy = withWork(sampled, { temperature: 0 });
     for (const [one, of] of [
       [greedy, model],
       [sampled, { ...model, has_head: false }],
@@ -142,19 +145,13 @@ describe('a draft of a run', () => {
   });
 
   it('gives a picture only to models that see, and text only to those that read', () => {
-    const seen = { ...draft, image: 'PNG' };
+    const seen = withWork(draft, { image: 'PNG' });
     const classifier = { ...model, has_head: false, reads_text: false, image_rows: 197, num_classes: 1000 };
-    expect(toRequest(seen, model).workload).toMatchObject({ image: null, prompt: draft.prompt });
-    expect(toRequest(seen, { ...model, image_rows: 576 }).workload).toMatchObject({
-      image: 'PNG',
-      prompt: draft.prompt,
-    });
-    expect(toRequest(seen, classifier).workload).toMatchObject({
-      image: 'PNG',
-      prompt: null,
-      prompt_tokens: null,
-      new_tokens: 0,
-    });
+    expect(toRequest(seen, model).workload).not.toHaveProperty('image');
+    expect(toRequest(seen, { ...model, image_rows: 576 }).workload).toMatchObject({ image: 'PNG', prompt });
+    const { workload } = toRequest(seen, classifier);
+    expect(workload).toMatchObject({ image: 'PNG', new_tokens: 0 });
+    for (const field of ['prompt', 'prompt_tokens']) expect(workload).not.toHaveProperty(field);
     const request = toRequest(seen, classifier);
     expect(toRequest(fromRequest(request), classifier)).toEqual(request);
   });
@@ -174,7 +171,7 @@ describe('a draft of a run', () => {
         seed: 7,
         name: 'a',
         notes: 'b',
-        computeModel: 'flops',
+        compute_model: 'flops',
         params: { voltage: { gather: 'ring' } },
       },
       model,
@@ -193,39 +190,28 @@ describe('a draft of a run', () => {
     expect(firstCluster([], null)).toBeNull();
   });
 
-  it.each<[Arrivals, Partial<Workload>]>([
-    [FIRST_ARRIVALS, { pattern: 'sporadic' }],
-    [
-      { ...FIRST_ARRIVALS, pattern: 'poisson', ratePerSecond: 3 },
-      { pattern: 'poisson', rate_per_s: 3, max_batch: 4 },
-    ],
-    [
-      { ...FIRST_ARRIVALS, pattern: 'users', users: 2, think_s: 1, maxBatch: 1, firstToken_s: 0.5 },
-      { pattern: 'users', users: 2, think_s: 1, max_batch: 1, slo_first_token_s: 0.5 },
-    ],
-    [
-      { ...FIRST_ARRIVALS, pattern: 'poisson', scheduler: 'chunked', chunkTokens: 32 },
-      { pattern: 'poisson', scheduler: 'chunked', chunk_tokens: 32 },
-    ],
-    [
-      { ...FIRST_ARRIVALS, pattern: 'serve', scheduler: 'auto' },
-      { pattern: 'serve', scheduler: 'auto', max_batch: 4 },
-    ],
-  ])('asks for arrivals %o', (arrivals, fields) => {
-    const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
-    expect(workload).toMatchObject(fields);
-    expect(workload).not.toHaveProperty(arrivals.pattern === 'poisson' ? 'users' : 'rate_per_s');
-    expect(fromRequest(toRequest({ ...FIRST_DRAFT, arrivals }, undefined)).arrivals).toEqual(arrivals);
+  it.each<[Partial<Work>, Partial<Workload>]>([
+    [{}, { pattern: 'sporadic' }],
+    [{ pattern: 'poisson', rate_per_s: 3 }, { max_batch: 4 }],
+    [{ pattern: 'users', users: 2, think_s: 1, max_batch: 1, slo_first_token_s: 0.5 }, {}],
+    [{ pattern: 'poisson', scheduler: 'chunked', chunk_tokens: 32 }, {}],
+    [{ pattern: 'serve', scheduler: 'auto', queue_limit: 7 }, { max_batch: 4 }],
+  ])('asks for arrivals %o', (chosen, fields) => {
+    const asked = withWork(FIRST_DRAFT, chosen);
+    const { workload } = toRequest(asked, undefined);
+    expect(workload).toMatchObject({ ...chosen, ...fields });
+    expect(workload).not.toHaveProperty(chosen.pattern === 'poisson' ? 'users' : 'rate_per_s');
+    expect(fromRequest(toRequest(asked, undefined)).workload).toMatchObject(chosen);
   });
 
   it('takes the sizes from the trace, where there is one', () => {
     const trace = [{ at_s: 0, prompt_tokens: 8, new_tokens: 4 }];
-    const arrivals: Arrivals = { ...FIRST_ARRIVALS, pattern: 'trace', trace };
-    const { workload } = toRequest({ ...FIRST_DRAFT, arrivals }, undefined);
+    const asked = withWork(FIRST_DRAFT, { pattern: 'trace', trace });
+    const { workload } = toRequest(asked, undefined);
     expect(workload).toMatchObject({ pattern: 'trace', trace });
     for (const field of ['prompt', 'prompt_tokens', 'new_tokens', 'requests'])
       expect(workload).not.toHaveProperty(field);
-    const empty = { ...FIRST_DRAFT, clusterId: 1, arrivals: { ...arrivals, trace: [] } };
+    const empty = { ...withWork(asked, { trace: [] }), cluster_id: 1 };
     expect(missing(empty, undefined)).toBe('Choose the file of the requests.');
   });
 });

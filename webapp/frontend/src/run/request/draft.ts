@@ -1,186 +1,101 @@
 /** The draft of a new run: what a person has chosen so far, and the request to the server. */
-import type {
-  ClusterSpec,
-  ComputeModel,
-  Failover,
-  ModelRow,
-  RunRequest,
-  Scenario,
-  Workload,
-} from '@/api/types';
+import type { ModelRow, RunRequest, Scenario, Workload } from '@/api/types';
 
-/** When requests arrive; each number counts for its own pattern. */
-export interface Arrivals {
-  pattern: Workload['pattern'];
-  ratePerSecond: number;
-  users: number;
-  think_s: number;
-  maxBatch: number;
-  /** Who is admitted when, and the rows of a step at most where prompts pass in parts. */
-  scheduler: NonNullable<Workload['scheduler']>;
-  chunkTokens: number;
-  trace: NonNullable<Workload['trace']>;
-  /** Whose tokens the prompts of the trace are (`whoseTokens`); null: the seed decides them. */
-  tokensOf: string | null;
-  /** Objectives of goodput, in virtual seconds; null: none. */
-  firstToken_s: number | null;
-  perToken_s: number | null;
-}
+type Given = 'prompt' | 'prompt_tokens' | 'rate_per_s' | 'users' | 'chat';
+/** Fields of a service that the form leaves as they are. */
+type OfServices = 'idle_wall_s' | 'queue_limit' | 'serve_wall_s';
 
-export const FIRST_ARRIVALS: Arrivals = {
-  pattern: 'sporadic',
-  ratePerSecond: 1,
-  users: 4,
-  think_s: 0,
-  maxBatch: 4,
-  scheduler: 'fcfs',
-  chunkTokens: 64,
-  trace: [],
-  tokensOf: null,
-  firstToken_s: null,
-  perToken_s: null,
-};
+/** A workload in which each field has a value; a field counts where the pattern and the model have it. */
+export type Work = Omit<Required<Workload>, Given | OfServices> & {
+  [Key in Given]: NonNullable<Workload[Key]>;
+} & Partial<Pick<Workload, OfServices>>;
 
-/** How tokens are drawn at random; with the temperature 0 they are the most likely ones. */
-export interface Sampling {
-  temperature: number;
-  topP: number;
-  topK: number;
-}
-
-export const FIRST_SAMPLING: Sampling = { temperature: 0, topP: 1, topK: 0 };
-export const MOST_TEMPERATURE = 10;
-
-const samplingFields = ({ temperature, topP, topK }: Sampling): Partial<Workload> =>
-  temperature > 0 ? { temperature, top_p: topP, top_k: topK } : {};
-
-/** Whether requests may wait for others that came before. */
-export const isQueued = ({ pattern }: Arrivals) => pattern !== 'sporadic' && pattern !== 'bursty';
-
-/** Whether prompts pass in parts. */
-export const isChunked = (arrivals: Arrivals) => isQueued(arrivals) && arrivals.scheduler === 'chunked';
-
-/** The fields of a workload that say when its requests arrive. */
-function arrivalFields(arrivals: Arrivals): Partial<Workload> {
-  const { pattern } = arrivals;
-  if (!isQueued(arrivals)) return { pattern };
-  return {
-    pattern,
-    max_batch: arrivals.maxBatch,
-    scheduler: arrivals.scheduler,
-    ...(isChunked(arrivals) && { chunk_tokens: arrivals.chunkTokens }),
-    slo_first_token_s: arrivals.firstToken_s,
-    slo_per_token_s: arrivals.perToken_s,
-    ...(pattern === 'poisson' && { rate_per_s: arrivals.ratePerSecond }),
-    ...(pattern === 'users' && { users: arrivals.users, think_s: arrivals.think_s }),
-    ...(pattern === 'trace' && { trace: arrivals.trace }),
-  };
-}
-
-function arrivalsOf({ workload, model, weights }: RunRequest): Arrivals {
-  const told = workload.trace?.some((request) => request.tokens?.length);
-  return {
-    pattern: workload.pattern ?? 'sporadic',
-    ratePerSecond: workload.rate_per_s ?? FIRST_ARRIVALS.ratePerSecond,
-    users: workload.users ?? FIRST_ARRIVALS.users,
-    think_s: workload.think_s ?? 0,
-    maxBatch: workload.max_batch ?? FIRST_ARRIVALS.maxBatch,
-    scheduler: workload.scheduler ?? FIRST_ARRIVALS.scheduler,
-    chunkTokens: workload.chunk_tokens ?? FIRST_ARRIVALS.chunkTokens,
-    trace: workload.trace ?? [],
-    tokensOf: told ? tokenizerOf(model, weights) : null,
-    firstToken_s: workload.slo_first_token_s ?? null,
-    perToken_s: workload.slo_per_token_s ?? null,
-  };
-}
-
-export interface Draft {
-  clusterId: number | null;
-  /** The cluster of an earlier run, as it was then; used instead of a stored one. */
-  frozen: ClusterSpec | null;
-  model: string;
+/** A request by the names that the server has for its fields, and what the form alone knows. Each field has a
+ *  value: also one that another choice leaves out of the request. */
+export interface Draft extends Omit<Required<RunRequest>, 'params' | 'weights' | 'workload' | 'dilation'> {
   randomWeights: boolean;
-  /** Bits to which the model's matrices are rounded; null: they are as they are. */
-  weightBits: 8 | 4 | null;
-  /** The model that drafts tokens for it; null: none. */
-  draftModel: string | null;
-  /** With which probability a drafted token is the model's own, in predictions. */
-  likelyAcceptance: number;
-  strategy: string;
   /** Parameters by strategy, kept while another strategy is selected. */
   params: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   promptKind: 'text' | 'length';
-  prompt: string;
-  /** Whether the prompt is a message where the model has a chat template; else the text to go on with. */
-  chat: boolean;
-  promptTokens: number;
-  /** PNG in the model's size; null: random pictures. */
-  image: string | null;
-  newTokens: number;
-  /** Tokens of a sequence for which the plan is made, prompt and answer; 0: it knows them. */
-  assumedTokens: number;
-  /** Whether devices keep keys and values from token to token. */
-  kvCache: boolean;
-  sampling: Sampling;
-  requests: number;
-  arrivals: Arrivals;
-  scenario: Scenario;
+  workload: Work;
+  /** Whose tokens the prompts of the trace are (`whoseTokens`); null: the seed decides them. */
+  tokensOf: string | null;
   dilationKind: 'auto' | 'native' | 'nodes' | 'fixed';
   dilation: number;
-  computeModel: ComputeModel | null;
-  failover: Failover;
-  silence_s: number;
-  /** Virtual seconds; null: no limit. */
-  tokenLimit_s: number | null;
-  seed: number;
-  name: string;
-  notes: string;
-  tags: readonly string[];
 }
 
-/** Whether a second model drafts tokens, or first layers of the model do. */
-export function drafts({ draftModel, strategy, params }: Draft): boolean {
-  return draftModel !== null || Number(params[strategy]?.draft_layers ?? 0) > 0;
-}
+export const FIRST_WORK: Work = {
+  prompt: 'When a function is called, its',
+  chat: true,
+  prompt_tokens: 64,
+  image: null,
+  new_tokens: 24,
+  assumed_tokens: 0,
+  kv_cache: true,
+  temperature: 0,
+  top_p: 1,
+  top_k: 0,
+  requests: 1,
+  pattern: 'sporadic',
+  rate_per_s: 1,
+  users: 4,
+  think_s: 0,
+  max_batch: 4,
+  scheduler: 'fcfs',
+  chunk_tokens: 64,
+  trace: [],
+  slo_first_token_s: null,
+  slo_per_token_s: null,
+  token_limit_s: null,
+};
 
 export const FIRST_DRAFT: Draft = {
-  clusterId: null,
-  frozen: null,
+  cluster_id: null,
+  cluster: null,
   model: 'demo-lm',
   randomWeights: false,
-  weightBits: null,
-  draftModel: null,
-  likelyAcceptance: 0.7,
+  weight_bits: null,
+  draft_model: null,
+  likely_acceptance: 0.7,
   strategy: 'voltage',
   params: {},
   promptKind: 'text',
-  prompt: 'When a function is called, its',
-  chat: true,
-  promptTokens: 64,
-  image: null,
-  newTokens: 24,
-  assumedTokens: 0,
-  kvCache: true,
-  sampling: FIRST_SAMPLING,
-  requests: 1,
-  arrivals: FIRST_ARRIVALS,
+  workload: FIRST_WORK,
+  tokensOf: null,
   scenario: { changes: [] },
   dilationKind: 'auto',
   dilation: 10,
-  computeModel: null,
+  compute_model: null,
   failover: 'replan',
   silence_s: 2,
-  tokenLimit_s: null,
   seed: 0,
   name: '',
   notes: '',
   tags: [],
 };
 
+export const withWork = (draft: Draft, patch: Partial<Work>): Draft => ({
+  ...draft,
+  workload: { ...draft.workload, ...patch },
+});
+
+/** Whether requests may wait for others that came before. */
+export const isQueued = ({ pattern }: Work) => pattern !== 'sporadic' && pattern !== 'bursty';
+
+/** Whether prompts pass in parts. */
+export const isChunked = (work: Work) => isQueued(work) && work.scheduler === 'chunked';
+
+/** Whether a second model drafts tokens, or first layers of the model do. */
+export function drafts({ draft_model, strategy, params }: Draft): boolean {
+  return draft_model !== null || Number(params[strategy]?.draft_layers ?? 0) > 0;
+}
+
 /** The draft of who has made none: a model that answers questions, where one is here. */
 export function firstDraft(models: readonly ModelRow[]): Draft {
   const answers = models.find((model) => model.trained && model.chats);
-  return answers ? { ...FIRST_DRAFT, model: answers.name, prompt: 'Why is the sky blue?' } : FIRST_DRAFT;
+  return answers
+    ? { ...withWork(FIRST_DRAFT, { prompt: 'Why is the sky blue?' }), model: answers.name }
+    : FIRST_DRAFT;
 }
 
 /** A model that is not loaded yet counts as a language model. */
@@ -190,15 +105,16 @@ export function readsText(model: ModelRow | undefined): boolean {
 
 /** What the draft still lacks, in one sentence; null if it is complete. */
 export function missing(draft: Draft, model: ModelRow | undefined): string | null {
-  if (draft.clusterId === null && draft.frozen === null) return 'Choose a cluster.';
+  if (draft.cluster_id === null && draft.cluster === null) return 'Choose a cluster.';
   if (!draft.model) return 'Choose a model.';
   if (!draft.strategy) return 'Choose a strategy.';
-  const traced = draft.arrivals.pattern === 'trace';
-  const prompted = !traced && draft.arrivals.pattern !== 'serve';
-  if (readsText(model) && prompted && draft.promptKind === 'text' && !draft.prompt.trim())
+  const { pattern, prompt, trace } = draft.workload;
+  const traced = pattern === 'trace';
+  const prompted = !traced && pattern !== 'serve';
+  if (readsText(model) && prompted && draft.promptKind === 'text' && !prompt.trim())
     return 'Write a prompt, or choose random tokens.';
   if (!traced) return null;
-  const { trace, tokensOf } = draft.arrivals;
+  const { tokensOf } = draft;
   if (trace.length === 0) return 'Choose the file of the requests.';
   if (tokensOf && tokensOf !== whoseTokens(draft, model))
     return `The prompts have the tokens of ${tokensOf}: choose their file again.`;
@@ -217,13 +133,13 @@ const tokenizerOf = (model: string, weights: RunRequest['weights']): string =>
   weights === 'random' ? `${model} with random weights` : model;
 
 /** The model and cluster for which strategies are checked; null while one is missing. */
-export function pairOf({ frozen, clusterId, model, weightBits, draftModel }: Draft) {
-  if (!model || (frozen === null && clusterId === null)) return null;
+export function pairOf({ cluster, cluster_id, model, weight_bits, draft_model }: Draft) {
+  if (!model || (cluster === null && cluster_id === null)) return null;
   return {
     model,
-    weight_bits: weightBits,
-    draft_model: draftModel,
-    ...(frozen ? { cluster: frozen } : { cluster_id: clusterId }),
+    weight_bits,
+    draft_model,
+    ...(cluster ? { cluster } : { cluster_id }),
   };
 }
 
@@ -240,88 +156,80 @@ export const draftsFor = (models: readonly ModelRow[], model: ModelRow | undefin
       )
     : [];
 
-export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
+/** The fields of the workload that count in this draft. */
+function workloadOf({ workload, promptKind }: Draft, model: ModelRow | undefined): RunRequest['workload'] {
+  const { pattern, temperature } = workload;
   const generates = model?.has_head ?? true;
-  const traced = draft.arrivals.pattern === 'trace';
-  const serves = draft.arrivals.pattern === 'serve';
+  const [traced, serves, queued] = [pattern === 'trace', pattern === 'serve', isQueued(workload)];
+  const asksText = readsText(model) && promptKind === 'text' && !serves;
+  const counts: Record<keyof Work, boolean> = {
+    prompt: !traced && asksText,
+    chat: !traced && asksText && !workload.chat,
+    prompt_tokens: !traced && readsText(model) && !asksText,
+    image: (model?.image_rows ?? 0) > 0,
+    new_tokens: !traced && generates,
+    requests: !traced,
+    assumed_tokens: generates,
+    kv_cache: generates && !serves,
+    temperature: generates && temperature > 0,
+    top_p: generates && temperature > 0,
+    top_k: generates && temperature > 0,
+    pattern: true,
+    rate_per_s: pattern === 'poisson',
+    users: pattern === 'users',
+    think_s: pattern === 'users',
+    trace: traced,
+    max_batch: queued,
+    scheduler: queued,
+    chunk_tokens: isChunked(workload),
+    slo_first_token_s: queued,
+    slo_per_token_s: queued,
+    token_limit_s: true,
+    idle_wall_s: serves,
+    queue_limit: serves,
+    serve_wall_s: serves,
+  };
+  const asked = Object.fromEntries(Object.entries(workload).filter(([key]) => counts[key as keyof Work]));
+  return { ...(!generates && !traced && { new_tokens: 0 }), ...asked };
+}
+
+export function toRequest(draft: Draft, model: ModelRow | undefined): RunRequest {
+  const { randomWeights: _, promptKind: _kind, tokensOf: _whose, dilationKind, ...asked } = draft;
+  const { cluster, cluster_id, ...rest } = asked;
   return {
-    ...(draft.frozen ? { cluster: draft.frozen } : { cluster_id: draft.clusterId }),
-    name: draft.name,
-    notes: draft.notes,
-    tags: [...draft.tags],
-    model: draft.model,
+    ...rest,
+    ...(cluster ? { cluster } : { cluster_id }),
     weights: weightsOf(draft, model),
-    weight_bits: draft.weightBits,
-    draft_model: draft.draftModel,
-    likely_acceptance: draft.likelyAcceptance,
-    strategy: draft.strategy,
     params: { ...draft.params[draft.strategy] },
-    workload: {
-      ...(!traced && {
-        prompt: readsText(model) && draft.promptKind === 'text' && !serves ? draft.prompt : null,
-        prompt_tokens:
-          readsText(model) && (draft.promptKind === 'length' || serves) ? draft.promptTokens : null,
-        ...(!draft.chat && draft.promptKind === 'text' && !serves && { chat: false }),
-        new_tokens: generates ? draft.newTokens : 0,
-        requests: draft.requests,
-      }),
-      assumed_tokens: generates ? draft.assumedTokens : 0,
-      ...(generates && !serves && !draft.kvCache && { kv_cache: false }),
-      ...(generates && samplingFields(draft.sampling)),
-      image: model && model.image_rows > 0 ? draft.image : null,
-      ...arrivalFields(draft.arrivals),
-      token_limit_s: draft.tokenLimit_s,
-    },
-    scenario: draft.scenario,
-    dilation: draft.dilationKind === 'fixed' ? draft.dilation : draft.dilationKind,
-    compute_model: draft.computeModel,
-    failover: draft.failover,
-    silence_s: draft.silence_s,
-    seed: draft.seed,
+    workload: workloadOf(draft, model),
+    dilation: dilationKind === 'fixed' ? draft.dilation : dilationKind,
   };
 }
 
 /** The draft that repeats an earlier run: `toRequest` of it is that run's request. */
 export function fromRequest(request: RunRequest, scenario?: Scenario): Draft {
-  const { workload, dilation } = request;
+  const { workload, dilation, weights, params, ...rest } = request;
+  const fixed = typeof dilation === 'number';
+  const told = workload.trace?.some(({ tokens }) => tokens?.length);
   return {
-    clusterId: request.cluster_id ?? null,
-    frozen: request.cluster ?? null,
-    model: request.model,
-    randomWeights: request.weights === 'random',
-    weightBits: request.weight_bits ?? null,
-    draftModel: request.draft_model ?? null,
-    likelyAcceptance: request.likely_acceptance ?? FIRST_DRAFT.likelyAcceptance,
-    strategy: request.strategy,
-    params: { [request.strategy]: request.params },
-    promptKind: workload.prompt === null || workload.prompt === undefined ? 'length' : 'text',
-    prompt: workload.prompt ?? '',
-    chat: workload.chat ?? true,
-    promptTokens: workload.prompt_tokens ?? FIRST_DRAFT.promptTokens,
-    image: workload.image ?? null,
-    newTokens: workload.new_tokens ?? FIRST_DRAFT.newTokens,
-    assumedTokens: workload.assumed_tokens ?? 0,
-    kvCache: workload.kv_cache ?? true,
-    sampling: {
-      temperature: workload.temperature ?? 0,
-      topP: workload.top_p ?? FIRST_SAMPLING.topP,
-      topK: workload.top_k ?? FIRST_SAMPLING.topK,
-    },
-    requests: workload.requests ?? 1,
-    arrivals: arrivalsOf(request),
-    scenario: scenario ?? request.scenario ?? { changes: [] },
-    dilationKind: typeof dilation === 'number' ? 'fixed' : dilation,
-    dilation: typeof dilation === 'number' ? dilation : FIRST_DRAFT.dilation,
-    computeModel: request.compute_model ?? null,
-    failover: request.failover ?? 'replan',
-    silence_s: request.silence_s ?? FIRST_DRAFT.silence_s,
-    tokenLimit_s: workload.token_limit_s ?? null,
-    seed: request.seed,
-    name: request.name ?? '',
-    notes: request.notes ?? '',
-    tags: request.tags ?? [],
+    ...FIRST_DRAFT,
+    ...given(rest),
+    ...(scenario && { scenario }),
+    randomWeights: weights === 'random',
+    params: { [request.strategy]: params },
+    promptKind: typeof workload.prompt === 'string' ? 'text' : 'length',
+    workload: { ...FIRST_WORK, ...given(workload) },
+    tokensOf: told ? tokenizerOf(request.model, weights) : null,
+    dilationKind: fixed ? 'fixed' : dilation,
+    dilation: fixed ? dilation : FIRST_DRAFT.dilation,
   };
 }
+
+/** The fields that have a value. */
+const given = <Fields extends object>(fields: Fields) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null)) as {
+    [Key in keyof Fields]: NonNullable<Fields[Key]>;
+  };
 
 /** The stored cluster to start with: the one with id `requested`, else the demo cluster, else the first. */
 export function firstCluster(

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FIRST_DRAFT } from './draft';
+import { FIRST_DRAFT, withWork } from './draft';
 import { forget, remember, remembered } from './remembered';
 
 function store(content: Record<string, string> = {}) {
@@ -17,10 +17,9 @@ describe('the choices of the last run', () => {
     const kept = store();
     remember(
       {
-        ...FIRST_DRAFT,
+        ...withWork(FIRST_DRAFT, { new_tokens: 5 }),
         strategy: 'gpipe',
-        clusterId: 7,
-        newTokens: 5,
+        cluster_id: 7,
         params: { gpipe: { micro_batches: 2, plan: { devices: [] } } },
         scenario: { changes: [{ kind: 'link_down', at_s: 1, link: 'a--b' }] },
         name: 'the first',
@@ -30,7 +29,8 @@ describe('the choices of the last run', () => {
       kept,
     );
     const draft = remembered(known, kept)!;
-    expect(draft).toMatchObject({ strategy: 'gpipe', clusterId: 7, newTokens: 5, name: '', tags: [] });
+    expect(draft).toMatchObject({ strategy: 'gpipe', cluster_id: 7, name: '', tags: [] });
+    expect(draft.workload.new_tokens).toBe(5);
     expect(draft.params).toEqual({ gpipe: { micro_batches: 2 } });
     expect(draft.scenario.changes).toEqual([]);
     forget(kept);
@@ -41,12 +41,15 @@ describe('the choices of the last run', () => {
     const kept = store();
     remember({ ...FIRST_DRAFT, strategy: 'gone' }, kept);
     expect(remembered(known, kept)).toBeNull();
-    expect(remembered(known, store({ 'edgeloom-last-draft': '{' }))).toBeNull();
-    expect(remembered(known, store({ 'edgeloom-last-draft': '3' }))).toBeNull();
+    expect(remembered(known, store({ 'edgeloom-last-request': '{' }))).toBeNull();
+    expect(remembered(known, store({ 'edgeloom-last-request': '3' }))).toBeNull();
   });
 
   it('of an older version get the defaults of newer fields', () => {
-    const kept = store({ 'edgeloom-last-draft': '{"strategy": "gpipe", "newTokens": 3}' });
-    expect(remembered(known, kept)).toEqual({ ...FIRST_DRAFT, strategy: 'gpipe', newTokens: 3 });
+    const kept = store({ 'edgeloom-last-request': '{"strategy": "gpipe", "workload": {"new_tokens": 3}}' });
+    expect(remembered(known, kept)).toEqual({
+      ...withWork(FIRST_DRAFT, { new_tokens: 3 }),
+      strategy: 'gpipe',
+    });
   });
 });

@@ -1,7 +1,7 @@
 /** The choices of the last run that was started in this browser, for the next one. */
-import { type Draft, FIRST_DRAFT } from './draft';
+import { type Draft, FIRST_DRAFT, FIRST_WORK } from './draft';
 
-const KEY = 'edgeloom-last-draft';
+const KEY = 'edgeloom-last-request';
 
 /** What belongs to one run alone: its name, its scenario, its cluster of another run, and a plan made by hand. */
 function forNext(draft: Draft): Draft {
@@ -14,8 +14,8 @@ function forNext(draft: Draft): Draft {
   return {
     ...draft,
     params,
-    frozen: null,
-    image: null,
+    cluster: null,
+    workload: { ...draft.workload, image: null },
     scenario: FIRST_DRAFT.scenario,
     name: '',
     notes: '',
@@ -42,7 +42,7 @@ export function remembered(
 ): Draft | null {
   const stored = read(storage);
   if (!stored) return null;
-  const draft = { ...FIRST_DRAFT, ...stored };
+  const draft = { ...FIRST_DRAFT, ...stored, workload: { ...FIRST_WORK, ...stored.workload } };
   const has = (rows: readonly { name: string }[], name: string) => rows.some((row) => row.name === name);
   return has(known.models, draft.model) && has(known.strategies, draft.strategy) ? draft : null;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { asPredicted } from './usePrediction';
-import { FIRST_DRAFT, toRequest } from './draft';
+import { FIRST_DRAFT, FIRST_WORK, toRequest } from './draft';
 
 const asked = (patch: object) =>
   JSON.stringify(asPredicted(toRequest({ ...FIRST_DRAFT, ...patch }, undefined)));
@@ -15,6 +15,6 @@ describe('the question of a prediction', () => {
   it('is another one at native speed, and for what is computed', () => {
     const plain = asked({});
     expect(asked({ dilationKind: 'native' })).not.toBe(plain);
-    expect(asked({ newTokens: FIRST_DRAFT.newTokens + 1 })).not.toBe(plain);
+    expect(asked({ workload: { ...FIRST_WORK, new_tokens: 25 } })).not.toBe(plain);
   });
 });

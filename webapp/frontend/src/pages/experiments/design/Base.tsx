@@ -1,7 +1,8 @@
-import { Box, Group, NumberInput, SegmentedControl, Select, SimpleGrid, Text, Textarea } from '@mantine/core';
+import { Box, Group, SegmentedControl, Select, Text, Textarea } from '@mantine/core';
 import type { ClusterRow, ClusterSpec, ModelRow } from '@/api/types';
 import { ClusterPicture } from '@/cluster/ClusterPicture';
-import { type Draft, readsText } from '@/run/request/draft';
+import { Fields } from '@/run/params/Fields';
+import { type Draft, readsText, type Work } from '@/run/request/draft';
 import { WeightBits } from '@/run/request/WeightBits';
 
 interface Props {
@@ -13,11 +14,12 @@ interface Props {
 }
 
 const FROZEN = 'frozen';
+const WHOLE = { kind: 'number', integer: true, min: 1 } as const;
 
 /** What all points share unless a factor varies it: cluster, model and workload. */
 export function Base({ run, cluster, clusters, models, onRun }: Props) {
   const model = models.find((row) => row.name === run.model);
-  const stored = clusters.find((row) => row.id === run.clusterId);
+  const stored = clusters.find((row) => row.id === run.cluster_id);
   return (
     <>
       <Group wrap="nowrap" gap="sm" align="flex-end">
@@ -26,12 +28,14 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
           label="Cluster"
           searchable
           allowDeselect={false}
-          value={run.frozen ? FROZEN : run.clusterId === null ? null : String(run.clusterId)}
+          value={run.cluster ? FROZEN : run.cluster_id === null ? null : String(run.cluster_id)}
           data={[
-            ...(run.frozen ? [{ value: FROZEN, label: `${run.frozen.name}, a copy of its own` }] : []),
+            ...(run.cluster ? [{ value: FROZEN, label: `${run.cluster.name}, a copy of its own` }] : []),
             ...clusters.map(({ id, name, title }) => ({ value: String(id), label: title || name })),
           ]}
-          onChange={(value) => value && value !== FROZEN && onRun({ clusterId: Number(value), frozen: null })}
+          onChange={(value) =>
+            value && value !== FROZEN && onRun({ cluster_id: Number(value), cluster: null })
+          }
           data-testid="design-cluster"
         />
         {cluster && (
@@ -47,11 +51,11 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
         allowDeselect={false}
         value={run.model}
         data={models.map(({ name, title }) => ({ value: name, label: `${name} — ${title}` }))}
-        onChange={(name) => name && onRun({ model: name, randomWeights: false, draftModel: null })}
+        onChange={(name) => name && onRun({ model: name, randomWeights: false, draft_model: null })}
         data-testid="design-model"
       />
       <Box mt="xs">
-        <WeightBits bits={run.weightBits} onBits={(weightBits) => onRun({ weightBits })} />
+        <WeightBits bits={run.weight_bits} onBits={(weight_bits) => onRun({ weight_bits })} />
       </Box>
       <Workload run={run} model={model} onRun={onRun} />
     </>
@@ -61,6 +65,8 @@ export function Base({ run, cluster, clusters, models, onRun }: Props) {
 function Workload({ run, model, onRun }: Pick<Props, 'run' | 'onRun'> & { model: ModelRow | undefined }) {
   const generates = model?.has_head ?? true;
   const asksText = readsText(model);
+  const most = model?.max_positions;
+  const change = (patch: Partial<Work>) => onRun({ workload: { ...run.workload, ...patch } });
   return (
     <>
       {asksText && (
@@ -87,53 +93,30 @@ function Workload({ run, model, onRun }: Pick<Props, 'run' | 'onRun'> & { model:
           maxRows={4}
           size="xs"
           mb="xs"
-          value={run.prompt}
+          value={run.workload.prompt}
           aria-label="Prompt"
-          onChange={(event) => onRun({ prompt: event.currentTarget.value })}
+          onChange={(event) => change({ prompt: event.currentTarget.value })}
         />
       )}
-      <SimpleGrid cols={3} spacing="xs">
-        {asksText && run.promptKind === 'length' && (
-          <Whole
-            label="Prompt tokens"
-            value={run.promptTokens}
-            onChange={(promptTokens) => onRun({ promptTokens })}
-            max={model?.max_positions}
-          />
-        )}
-        {generates && (
-          <Whole
-            label="New tokens"
-            value={run.newTokens}
-            onChange={(newTokens) => onRun({ newTokens })}
-            max={model?.max_positions}
-          />
-        )}
-        <Whole label="Requests" value={run.requests} onChange={(requests) => onRun({ requests })} max={64} />
-      </SimpleGrid>
+      <Fields
+        cols={3}
+        size="xs"
+        fields={[
+          asksText &&
+            run.promptKind === 'length' && {
+              ...WHOLE,
+              key: 'prompt_tokens',
+              label: 'Prompt tokens',
+              max: most,
+            },
+          generates && { ...WHOLE, key: 'new_tokens', label: 'New tokens', max: most },
+          { ...WHOLE, key: 'requests', label: 'Requests', max: 64 },
+        ]}
+        values={run.workload}
+        set={change}
+        errorOf={() => undefined}
+        testId={(key) => `design-${key.replaceAll('_', '-')}`}
+      />
     </>
-  );
-}
-
-interface WholeProps {
-  label: string;
-  value: number;
-  max?: number;
-  onChange: (value: number) => void;
-}
-
-function Whole({ label, value, max, onChange }: WholeProps) {
-  return (
-    <NumberInput
-      size="xs"
-      label={label}
-      value={value}
-      min={1}
-      max={max}
-      allowDecimal={false}
-      allowNegative={false}
-      data-testid={`design-${label.toLowerCase().replace(' ', '-')}`}
-      onChange={(next) => typeof next === 'number' && next >= 1 && onChange(next)}
-    />
   );
 }

@@ -56,7 +56,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
   const [design, setDesign] = useState(initial);
   const set = (patch: Partial<Design>) => setDesign((old) => ({ ...old, ...patch }));
   const { run, methods, factors } = design;
-  const cluster = run.frozen ?? clusters.find((row) => row.id === run.clusterId)?.spec ?? null;
+  const cluster = run.cluster ?? clusters.find((row) => row.id === run.cluster_id)?.spec ?? null;
   const model = catalogue.models.find((row) => row.name === run.model);
   const reasons = useSupports(pairOf(run)).data ?? {};
   const elsewhere = useElsewhere();
@@ -175,7 +175,7 @@ export function DesignForm({ initial, stored: latest, clusters, catalogue }: Pro
         {experiment && preview.data && (
           <NotesPanel notes={preview.data.notes} stale={preview.stale}>
             {!preview.stale && preview.data.notes.some(({ kind }) => kind !== 'same') && (
-              <Remedies experiment={experiment} onRun={(patch) => set({ run: { ...run, ...patch } })} />
+              <Remedies experiment={experiment} onRun={(changed) => set({ run: changed(run) })} />
             )}
           </NotesPanel>
         )}

@@ -42,7 +42,9 @@ export function DesignPage() {
     if (run.data)
       return fresh(firstDesign(fromRequest(run.data.request, run.data.report?.scenario), strategies, true));
     if (passed) return fresh(firstDesign(passed, strategies, true));
-    return fresh(firstDesign({ clusterId: firstCluster(clusters.data ?? [], clusterId) }, strategies, false));
+    return fresh(
+      firstDesign({ cluster_id: firstCluster(clusters.data ?? [], clusterId) }, strategies, false),
+    );
   };
   const { design, problem } = ready ? initial() : { design: null, problem: null };
   return (
@@ -79,5 +81,5 @@ export function DesignPage() {
 
 /** The draft that New run passed on, if there is one. */
 function draftIn(state: unknown): Draft | null {
-  return typeof state === 'object' && state !== null && 'draft' in state ? (state.draft as Draft) : null;
+  return typeof state === 'object' && state !== null && 'run' in state ? (state.run as Draft) : null;
 }

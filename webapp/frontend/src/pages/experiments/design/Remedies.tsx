@@ -2,11 +2,11 @@ import { Button, Group, Loader, Text } from '@mantine/core';
 import type { Remedy } from '@/experiment/data/answers';
 import { useRemedies } from '@/experiment/data/queries';
 import type { ExperimentDocument } from '@/experiment/data/types';
-import type { Draft } from '@/run/request/draft';
+import { type Draft, withWork } from '@/run/request/draft';
 
 interface Props {
   experiment: ExperimentDocument;
-  onRun: (patch: Partial<Draft>) => void;
+  onRun: (changed: (run: Draft) => Draft) => void;
 }
 
 /** Changes of the base after which the methods differ, each tried by prediction: one press makes it. */
@@ -40,7 +40,7 @@ export function Remedies({ experiment, onRun }: Props) {
             size="compact-sm"
             variant="default"
             title={`Then on several devices: ${remedy.methods.join(', ')}`}
-            onClick={() => onRun(patchOf(remedy))}
+            onClick={() => onRun((run) => remedied(run, remedy))}
             data-testid="remedy"
           >
             {remedy.words}
@@ -51,9 +51,8 @@ export function Remedies({ experiment, onRun }: Props) {
   );
 }
 
-const patchOf = ({ model, cluster, prompt_tokens }: Remedy): Partial<Draft> => {
-  if (cluster) return { frozen: cluster };
-  return prompt_tokens !== null
-    ? { promptKind: 'length', promptTokens: prompt_tokens }
-    : { model, randomWeights: false };
-};
+function remedied(run: Draft, { model, cluster, prompt_tokens }: Remedy): Draft {
+  if (cluster) return { ...run, cluster };
+  if (prompt_tokens === null) return { ...run, model, randomWeights: false };
+  return { ...withWork(run, { prompt_tokens }), promptKind: 'length' };
+}
