@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,15 +39,16 @@ from bench.strategies.own_clusters import measure_own_clusters
 from bench.strategies.planners import measure_planners
 from bench.strategies.plans import measure_plans
 from bench.strategies.showcases import measure_showcases
-from bench.strategies.strategies import measure_strategies
 from bench.strategies.wins import measure_wins
 from bench.tables.documents import DOCUMENTS, write
+from bench.tables.experiments import measure_experiment
 from bench.tables.rows import Table, as_text
 from emulator.host.rights import is_machine_root
 from emulator.network.probe import probe
 from engine.domain.errors import SpecError
 
 FIDELITY = "fidelity"
+METHODS = Path(__file__).with_name("strategies") / "methods.toml"
 
 
 class Bench(NamedTuple):
@@ -129,7 +131,7 @@ BENCHES: tuple[Bench, ...] = (
         rights=True,
     ),
     Bench("compute", "compute models against this host, operation by operation", measure_compute, FIDELITY),
-    Bench("strategies", "every strategy on one cluster", measure_strategies, "strategies"),
+    Bench("strategies", "every strategy on one cluster", partial(measure_experiment, METHODS), "strategies"),
     Bench("own-clusters", "papers' methods on their papers' clusters", measure_own_clusters, "strategies"),
     Bench("wins", "every method where it is meant to win", measure_wins, "strategies"),
     Bench("showcases", "the showcases and the runs beside them", measure_showcases, "showcases"),

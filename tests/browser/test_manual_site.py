@@ -62,3 +62,22 @@ def test_a_search_finds_sections_with_all_words_and_headings_first(manual: Page)
 def test_what_was_searched_for_is_shown_as_text(manual: Page) -> None:
     ask(manual, "<img src=x onerror=alert(1)>")
     expect(manual.locator("main img")).to_have_count(0)
+
+
+def test_a_table_beside_a_page_unfolds_and_is_sorted_by_the_values_of_a_column(manual: Page) -> None:
+    manual.locator('nav a[href="results/boards.html"]').click()
+    table = manual.locator("details", has_text="ratio without its source")
+    table.locator("summary").click()
+
+    def rates() -> list[float]:
+        cells = table.locator("tbody td:nth-child(6)").all_inner_texts()
+        return [float(cell.removesuffix("/s")) for cell in cells]
+
+    known = sorted(rates())
+    assert known[0] < 10 and known[-1] > 1000, "some with an exponent, some without"
+    head = table.get_by_role("button", name="predicted")
+    head.click()
+    assert rates() == known
+    head.press("Enter")
+    assert rates() == known[::-1]
+    expect(table.locator("th[aria-sort=descending]")).to_have_text("predicted")

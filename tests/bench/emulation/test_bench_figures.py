@@ -5,9 +5,7 @@ import pytest
 from bench.emulation import changes
 from bench.emulation.changes import AFTER_S, PERIOD_S, WINDOW_S, Arrival
 from bench.emulation.messages import LONGEST_S, Message, _bit_per_s, _repeated, messages_table
-from bench.strategies.strategies import proof
 from engine.domain.errors import HostError
-from engine.domain.report import Correctness
 
 
 def stream(start_s: float, stop_s: float, bit_per_s: float) -> list[Arrival]:
@@ -69,20 +67,3 @@ def test_a_message_is_compared_by_its_median() -> None:
     assert one.ratio == 1.5
     (row,) = messages_table([one]).rows
     assert row[-2:] == ("1.5000", "0.500…4.000")
-
-
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (Correctness(checked=True, ok=True), "same tokens"),
-        (Correctness(checked=True, ok=True, max_rel_error=2e-6), "same tokens, off by 2e-06"),
-        (Correctness(checked=True, ok=False, why="token 3 differs"), "WRONG: token 3 differs"),
-        (
-            Correctness(checked=True, lossy=True, kl_mean=0.1234, top1_agreement=0.75),
-            "lossy: KL 0.123, top-1 75%",
-        ),
-        (Correctness(checked=True, lossy=True, ok=False, why="nan"), "WRONG: nan"),
-    ],
-)
-def test_a_verdict_in_a_few_words(found: Correctness, words: str) -> None:
-    assert proof(found) == words
