@@ -16,18 +16,20 @@ import os
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.mutation.document import write_section
+from engine.cli.document import write_table
+from tests.mutation.document import DOCUMENT, write_section
 
 ROOT = Path(__file__).resolve().parents[1]
 LEFT_OUT = "long or alone or root or browser"
 TOP = ("bench", "engine", "emulator", "topologies", "webapp")
 COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
+HEADS = ("room", "statements", "run", "branches", "taken")
 
 
 def main(arguments: list[str]) -> int:
@@ -45,10 +47,12 @@ def main(arguments: list[str]) -> int:
     report = subprocess.run(
         (*coverage, "json", "-q", "-o", "-"), cwd=ROOT, check=True, capture_output=True, text=True
     )
-    table = as_markdown(rooms_of(json.loads(report.stdout)["files"]))
-    sys.stdout.write(table + "\n")
+    rows = rows_of(rooms_of(json.loads(report.stdout)["files"]))
+    sys.stdout.write(as_markdown(rows) + "\n")
     if write:
-        write_section("coverage", table)
+        write_section(
+            "coverage", f"{as_markdown(rows[-1:])}\n\n{write_table(DOCUMENT, 'coverage', HEADS, rows)}"
+        )
     return status
 
 
@@ -72,16 +76,20 @@ def share(covered: int, total: int) -> str:
     return f"{covered / total:.1%}" if total else "–"
 
 
-def as_markdown(rooms: Mapping[str, Mapping[str, int]]) -> str:
-    lines = ["| room | statements | run | branches | taken |", "| --- | ---: | ---: | ---: | ---: |"]
+def rows_of(rooms: Mapping[str, Mapping[str, int]]) -> list[tuple[str, ...]]:
+    """The table of the rooms, and of all together in its last row."""
+    rows = []
     every = {name: sum(room[name] for room in rooms.values()) for name in COUNTS}
     for room, counts in {**rooms, "all": every}.items():
         statements, lines_run, branches, taken = (counts[name] for name in COUNTS)
-        lines.append(
-            f"| {room} | {statements} | {share(lines_run, statements)} | {branches} | "
-            f"{share(taken, branches)} |"
-        )
-    return "\n".join(lines)
+        covered = (share(lines_run, statements), str(branches), share(taken, branches))
+        rows.append((room, str(statements), *covered))
+    return rows
+
+
+def as_markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines = (HEADS, ("---", *["---:"] * (len(HEADS) - 1)), *rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -44,5 +44,6 @@ def _columns(data: TableData) -> tuple[list[str], list[list[str]]]:
 
 def _text(cell: TableCell | None, factor: float) -> str:
     """Nothing where a run that finished has no such figure, as a lossless one has no divergence."""
-    has_none = cell is not None and cell.value is None and set(cell.outcomes) == {"finished"}
-    return "" if has_none and not cell.invalid else cell_text(cell, factor)
+    if cell is None or cell.value is not None or cell.invalid or set(cell.outcomes) != {"finished"}:
+        return cell_text(cell, factor)
+    return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.branch_coverage import as_markdown, rooms_of
+from tests.branch_coverage import as_markdown, rooms_of, rows_of
 from tests.mutation.document import DOCUMENT, write_section
 from tests.mutation.table import ScoreTable
 
@@ -137,7 +137,7 @@ def test_coverage_is_summed_by_room_and_files_of_no_room_are_left_out() -> None:
         "webapp/base/redis.py": file(4, 4, 0, 0),
         "tests/conftest.py": file(99, 0, 9, 0),
     }
-    assert as_markdown(rooms_of(files)).splitlines()[2:] == [
+    assert as_markdown(rows_of(rooms_of(files))).splitlines()[2:] == [
         "| engine/ops | 20 | 75.0% | 4 | 25.0% |",
         "| webapp/base | 4 | 100.0% | 0 | – |",
         "| all | 24 | 79.2% | 4 | 25.0% |",
