@@ -29,7 +29,7 @@ from bench.trials.isolated import Found, found_by, hand_over, parser_of
 from bench.trials.servers import wait_for
 from emulator.host.leftovers import Process
 from engine.domain.errors import RunError
-from webapp.ops.services import web, worker
+from webapp.ops.services import worker
 
 BOARDS = 3
 HUNG_S = 180.0
@@ -156,7 +156,7 @@ class Desk:
                 return lambda: board.start(URL)
             case "restart server":
                 site.end_one("web")
-                return lambda: site.start_one(web(host="10.77.0.1", port=PORT))
+                return site.start_web
             case "restart worker":
                 site.end_one("worker-emulate")
                 return lambda: site.start_one(worker("emulate"))

@@ -56,8 +56,12 @@ class Site:
         self.token = token_of("operator", 0)
 
     def start(self) -> None:
-        for service in (web(host=SERVER, port=PORT), worker("plan"), worker("emulate")):
+        for service in (worker("plan"), worker("emulate")):
             self.start_one(service)
+        self.start_web()
+
+    def start_web(self) -> None:
+        self.start_one(web(host=SERVER, port=PORT))
         wait_for(self.answers, "the web server")
 
     def start_one(self, service: Service) -> None:

@@ -31,7 +31,8 @@ from engine.runs.children import Child, Message
 from engine.runs.output import MOST_LINES, FirstLines
 from engine.worlds.real.pacing import PacingStats
 
-MOST_RESULT_BYTES = 1 << 30
+MOST_RESULT_BYTES = MOST_TRACE_BYTES = 1 << 30
+"""Of a run's files and of its trace, by board: a trace of ten thousand tokens of a small model has less."""
 PIECE_BYTES = 1 << 18
 LARGEST = 1e18
 """Of any number that a board says: seconds, bytes, counts."""
@@ -121,7 +122,16 @@ OF_SUPERVISOR = (
 
 def _is_item(item: Span | Mark) -> bool:
     if isinstance(item, Span):
-        return _is_number(item.start_s) and _is_number(item.end_s)
+        sizes = (
+            item.bytes,
+            item.payload_bytes,
+            item.flops,
+            item.layer,
+            item.request,
+            item.token,
+            item.message,
+        )
+        return all(map(_is_number, (item.start_s, item.end_s, *sizes)))
     known = FACTS.get(item.name, {})
     return _is_number(item.time_s) and item.name not in OF_SUPERVISOR and _are_right(item.facts, known)
 
@@ -195,7 +205,7 @@ class Board(Child):
         self.first = FirstLines()
         self.available_bytes = 0  # of its memory
         self.begun, self.begun_bytes = list[bytes](), 0  # a message whose end has not come
-        self.result_bytes = 0
+        self.result_bytes = self.trace_bytes = 0
         self.words = ""
 
     def send(self, **message: Any) -> None:
@@ -264,6 +274,7 @@ class Board(Child):
         for field, is_right in FIELDS[kind].items():
             if not is_right(message.get(field)):
                 raise self._nonsense(f"a message {kind} with a wrong {field}")
+        self.trace_bytes += len(line) * (kind == "trace")
         return {"type": kind} | {field: message.get(field) for field in FIELDS[kind]}
 
     def _nonsense(self, what: str) -> RunError:
@@ -285,6 +296,8 @@ class Board(Child):
                 return [message | {"lines": lines}] if lines else []
             case "suspect" if message["rank"] >= len(self.devices):
                 raise self._nonsense("a suspicion of no device")
+            case "trace" if self.trace_bytes > MOST_TRACE_BYTES:
+                raise self._nonsense(f"more than {MOST_TRACE_BYTES >> 20} MiB of trace")
             case "trace" if not all(map(self._is_own, message["items"])):
                 raise self._nonsense("a trace that is not of its device, or with a peer that is none")
             case _:
@@ -292,7 +305,8 @@ class Board(Child):
         return []
 
     def _is_own(self, item: dict[str, Any]) -> bool:
-        return item.get("device") == self.name and (not item.get("peer") or item["peer"] in self.devices)
+        peer, needed = item.get("peer"), item.get("kind") in ("send", "recv")
+        return item.get("device") == self.name and (peer in self.devices if peer or needed else True)
 
     def _give(self, digest: str, start: int) -> None:
         part = self.slices.part(digest, start, PIECE_BYTES) if self.slices else None

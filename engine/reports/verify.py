@@ -16,7 +16,8 @@ from engine.models.inputs.prompts import requests_of, text_ids, tokenised_text
 from engine.models.reference.choices import chosen, samplings_of
 from engine.models.reference.process import Said
 from engine.models.reference.teacher_forcing import Forced, Numbers, Tokens, reference_after
-from engine.models.reference.transformers_outputs import Reference, tokens_of
+from engine.models.reference.transformers_outputs import Reference
+from engine.reports.outputs import read_outputs, what_differs_in_shape, what_lacks
 from engine.reports.rounding import WORST_LIMIT, Rounding, measure_rounding
 
 if TYPE_CHECKING:
@@ -42,15 +43,11 @@ def compare_with_reference(
     A `lossy` run is measured but not judged (see `Correctness`). `kept`: the numbers that the requests of
     `spec` had in the run, where they are not 0, 1, 2, … `said` is told how far it is.
     """
-    from safetensors.torch import load_file
-
-    got = load_file(outputs)
-    for pieces in sorted(outputs.parent.glob("pieces-*.safetensors")):
-        got |= load_file(pieces)
+    got, why = read_outputs(outputs)
     if kept is not None:
         got = renumbered(got, kept)
     got = with_whole_logits(got, spec.model.vocab_size, samplings_of(spec))
-    if why := _incomplete(spec, got):
+    if why := why or what_lacks(spec, got):
         return Correctness(checked=True, ok=False, lossy=lossy, why=why)
     reference = reference_after(spec, emitted_in(spec, got), said=said)
 
@@ -83,15 +80,6 @@ def _emitted(spec: RunSpec, got: dict[str, torch.Tensor], count: int) -> Tokens:
         else got[f"logits.{index}"].argmax(dim=-1).tolist()
         for index in range(count)
     ]
-
-
-def _incomplete(spec: RunSpec, got: dict[str, torch.Tensor]) -> str:
-    """Which request has another number of tokens than it was to get; "" if none has."""
-    for request, tokens in zip(requests_of(spec), emitted_in(spec, got), strict=True):
-        wanted = tokens_of(spec, request)
-        if spec.workload.new_tokens and len(tokens) != wanted:
-            return f"request {request.index} has {len(tokens)} tokens, expected {wanted}"
-    return ""
 
 
 def rounded_weights(
@@ -169,6 +157,8 @@ def judge(
         return Correctness(checked=True, ok=False, lossy=lossy, why="some numbers are not finite")
     if any(name.startswith("tokens.") and name.replace("tokens", "logits") not in got for name in got):
         return _tokens_alone(spec, reference, got, forced)
+    if why := what_differs_in_shape(got, reference.tensors()):
+        return Correctness(checked=True, ok=False, lossy=lossy, why=why)
     if lossy:
         return _measured(spec, reference, got, forced)
     identical = _tokens_identical(spec, reference, got) if spec.workload.new_tokens else None

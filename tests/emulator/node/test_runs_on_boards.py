@@ -30,6 +30,7 @@ from engine.models.reference.process import one_process
 from engine.runs.as_measured import as_measured
 from engine.runs.execute import execute
 from engine.runs.predict import predict, prepare
+from engine.worlds.real.pacing import Pacer
 from tests.support.boards import board_process, bound, run_on
 from tests.support.small_cases import spec_of, star
 
@@ -278,6 +279,15 @@ def ended(spec: RunSpec, socks: list[socket.socket], hostile: Played) -> str:
         return run_on(spec, socks, lambda event: None).outcome.sentence
     except EdgeLoomError as error:
         return str(error)
+
+
+def test_boards_that_finish_and_leave_nothing_have_a_report_that_says_so(weights):
+    finished = said(type="finished", pacing=Pacer(None).stats()._asdict())
+    lies = {"connect": said(type="ready"), "start": finished}
+    with ExitStack() as stack:
+        played = [Played(stack, lies) for _ in range(2)]
+        report = run_on(on_two("megatron", weights), [one.ours for one in played], lambda event: None)
+    assert report.correctness.ok is False and report.correctness.why == "the source has left no outputs"
 
 
 def test_a_live_change_of_a_link_is_refused(weights):

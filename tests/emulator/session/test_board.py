@@ -59,6 +59,8 @@ LIES = {
     "wrong items": trace(Mark(1.0, "replanned", "d0", {"plan": {}})),
     "items": trace(Span("d0", "compute", "x", 0, float("nan"), 1.0)),
     "not of its device": trace(Mark(1.0, "memory", "d1", {"peak_bytes": 1})),
+    "or with a peer that is none": trace(Span("d0", "recv", "x", -1, 0.0, 1.0)),
+    "message trace with a wrong items": trace(Span("d0", "send", "x", -1, 0.0, 1.0, 10**300, peer="d1")),
     "a peer that is none": trace(Span("d0", "send", "x", -1, 0.0, 1.0, peer="d7")),
 }
 
@@ -79,6 +81,14 @@ def test_of_all_lines_the_first_ones_are_shown_as_of_a_device_here(board):
     assert len(first["lines"]) == MOST_LINES - 1
     assert len(second["lines"][0]) < 1000 and second["lines"][1:] == [LEFT_OUT]
     assert board.say(type="log", lines=["z"]) == []
+
+
+def test_a_trace_without_an_end_is_ended(board, monkeypatch):
+    monkeypatch.setattr("emulator.session.board.MOST_TRACE_BYTES", 1 << 20)
+    part = trace(*[Mark(1.0, "of_a_method", "d0", {"any": "x" * 1000})] * 100)
+    with pytest.raises(RunError, match=r"more than 1 MiB of trace\.$"):
+        for _ in range(11):
+            board.say(**part)
 
 
 def test_no_file_comes_before_the_plan(board, tmp_path):

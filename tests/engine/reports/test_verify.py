@@ -3,6 +3,8 @@
 The reference is made up here; `test_lossy_runs.py` has what transformers really says.
 """
 
+import re
+
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -162,3 +164,38 @@ def test_rounded_weights_are_beside_the_model_as_it_is_after_the_same_tokens():
     assert verify.rounded_weights(spec, ids, outputs_of) == found.model_copy(update={"max_abs_error": None})
     plain = spec.model_copy(update={"model": GPT2})
     assert verify.rounded_weights(plain, logits(), outputs_of) is None
+
+
+IDS = {f"tokens.{index}": torch.tensor(ids) for index, ids in enumerate(TOKENS)}
+NONE_OF_OURS = {
+    "request 1 has 0 tokens, expected 3": {"logits.0": LOGITS[0]},
+    "request 0 has 2 tokens, expected 3": logits() | {"logits.0": LOGITS[0][:2]},
+    "does not have": IDS | {"tokens.1": torch.tensor([2, 2, 1 << 40])},
+    "expected \\[3, 4\\]": logits() | {"logits.0": LOGITS[0][:, :3].contiguous()},
+    "which no request has": logits() | {"piece.0.x.1": LOGITS[0][0]},
+    "of shape \\[1, 4\\], which": logits() | {"piece.0.0.0": LOGITS[0][:1]},
+    "tokens.0 is in torch.float32": IDS | {"tokens.0": torch.tensor([3.0, 0.0, 1.0])},
+    "logits.0 is in torch.float8": logits() | {"logits.0": LOGITS[0].to(torch.float8_e4m3fn)},
+    "logits.0 is in torch.complex64": logits() | {"logits.0": LOGITS[0].to(torch.complex64)},
+    "logits.0 is in torch.int64": logits() | {"logits.0": LOGITS[0].to(torch.int64)},
+}
+
+
+@pytest.mark.parametrize("words", NONE_OF_OURS)
+def test_outputs_that_no_run_of_ours_has_are_wrong_and_end_nothing(judge, words):
+    """A board may have sent them."""
+    found = judge(NONE_OF_OURS[words])
+    assert found.ok is False
+    assert re.search(words, found.why), found.why
+
+
+def test_outputs_that_are_no_file_of_tensors_are_wrong(tmp_path):
+    spec = RunSpec(
+        cluster=star((1e9,)), model=GPT2, strategy="single", workload=Workload(prompt_tokens=4, new_tokens=3)
+    )
+    path = tmp_path / "outputs.safetensors"
+    assert verify.compare_with_reference(spec, path).why == "the source has left no outputs"
+    path.write_bytes(b"\x08\0\0\0\0\0\0\0{}      ")
+    (tmp_path / "pieces-1.safetensors").write_bytes(b"\xff" * 9)
+    found = verify.compare_with_reference(spec, path)
+    assert found.ok is False and found.why.startswith("the outputs in pieces-1.safetensors cannot be read")
