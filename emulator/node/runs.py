@@ -96,7 +96,7 @@ class NodeRun:
 
 
 class NodeRuns:
-    """At most one run at a time."""
+    """At most one run at a time: a server that begins another has given up the one before."""
 
     def __init__(self, allowed: Allowed, send: Send):
         self.allowed, self.send = allowed, send
@@ -109,10 +109,6 @@ class NodeRuns:
     async def take(self, message: NodeOpen | NodePass | NodeClosed, address: str) -> None:
         mine = self.run is not None and self.run.name == message.run
         if isinstance(message, NodeOpen):
-            if self.run is not None and not self.run.is_over:
-                why = "it takes part in another run"
-                await self.send(NodeClosed(run=message.run, why=why))
-                return
             await self.end()
             try:
                 self.run = NodeRun(message.run, self.allowed.address or address, self.allowed, self.send)

@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 from django.db import Error
+from redis.exceptions import ConnectionError as RedisGone
 
 from engine.domain.cluster import ClusterSpec
 from engine.domain.node_messages import LARGEST_LINE_BYTES, PASS_CHARS, NodeClosed, NodeOpen, NodePass
@@ -63,7 +64,9 @@ class Ends:
         while True:
             try:
                 answer = await self.redis.blpop([down_of(self.connection)], timeout=LISTEN_S)  # type: ignore[misc]
-            except REDIS_ERRORS:
+            except REDIS_ERRORS as error:
+                if isinstance(error, RedisGone):
+                    await self._end_runs()
                 await asyncio.sleep(AGAIN_S)
                 continue
             if answer:
@@ -73,6 +76,14 @@ class Ends:
                 elif message["kind"] == "closed":
                     self.runs.discard(message["run"])
                 await self.say(answer[1])
+
+    async def _end_runs(self) -> None:
+        """Tell the board that its runs are over: Redis, when it is back, knows neither what was said of them
+        nor that their workers have given them up.
+        """
+        for run in self.runs:
+            await self.say(NodeClosed(run=run).model_dump_json())
+        self.runs.clear()
 
     async def take(self, message: NodePass | NodeClosed) -> None:
         """Pass on what the board's process of a run says. Raises Redis' errors."""

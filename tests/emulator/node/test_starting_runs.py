@@ -58,3 +58,17 @@ async def test_a_board_that_can_keep_nothing_refuses_the_run_in_a_sentence(monke
     refused = json.loads(await said.get())
     await runs.end()
     assert refused["type"] == "refused" and "This board cannot keep what a run needs" in refused["sentence"]
+
+
+async def test_a_run_of_which_a_board_has_not_heard_that_it_is_over_keeps_it_from_no_other(monkeypatch):
+    async def send(message):
+        said.append(message)
+
+    said = []
+    runs = NodeRuns(DEFAULT, send)
+    await runs.take(NodeOpen(run="7-a"), "127.0.0.1")
+    first = runs.run.process
+    await runs.take(NodeOpen(run="8-b"), "127.0.0.1")
+    assert first.returncode is not None and runs.doing == "run 8-b"
+    await runs.end()
+    assert not any(isinstance(message, NodeClosed) for message in said)

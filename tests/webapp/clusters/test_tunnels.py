@@ -151,8 +151,22 @@ async def test_a_board_that_refuses_the_run_says_why(token: str) -> None:
     board, worker = await joined(token), Worker()
     (sock,) = await worker.open("desk-pi")
     run = (await board.heard())["run"]
-    await board.say({"kind": "closed", "run": run, "why": "it takes part in another run"})
-    assert json.loads(await read(sock))["words"] == "it takes part in another run"
+    await board.say({"kind": "closed", "run": run, "why": "it cannot start a process"})
+    assert json.loads(await read(sock))["words"] == "it cannot start a process"
+    await worker.close()
+    await board.hang_up()
+
+
+async def test_a_board_hears_that_its_run_is_over_when_redis_has_gone(token: str, monkeypatch) -> None:
+    """The worker, which gives the run up, cannot say so."""
+    board, worker = await joined(token), Worker()
+    await worker.open("desk-pi")
+    run = (await board.heard())["run"]
+    monkeypatch.setattr(tunnels, "push", lambda *given: None)
+    killed = [one["id"] for one in client().client_list() if one["cmd"] == "blpop"]
+    for one in killed:
+        client().client_kill_filter(_id=one)
+    assert killed and await board.heard() == {"kind": "closed", "run": run, "why": ""}
     await worker.close()
     await board.hang_up()
 
