@@ -22,6 +22,7 @@ from emulator.calibration.runtime import (
     over_loopback,
     resumes,
     run_native,
+    shares_a_core,
     talking,
     with_messages,
 )
@@ -53,7 +54,8 @@ def with_link_messages(
         profile = with_message_work(profile, LOOPBACK_BIT_PER_S, crowd_s)
     else:
         over = LinkCosts(*call_isolated(over_a_link, extent.name))
-        runtime = with_messages(found.profile.runtime, [Sent(*item) for item in over.sent], over.resumed)
+        sent = [Sent(*item) for item in over.sent]
+        runtime = with_messages(found.profile.runtime, sent, over.resumed, shares_a_core())
         runtime = runtime.model_copy(
             update={"link_byte_s": max(0.0, over.link_byte_s - 2 * runtime.byte_s)}  # the rest is in `byte_s`
         )

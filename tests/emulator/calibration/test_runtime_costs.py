@@ -2,6 +2,7 @@
 
 import pytest
 
+from emulator.calibration import runtime
 from emulator.calibration.runtime import (
     Run,
     Sent,
@@ -9,6 +10,7 @@ from emulator.calibration.runtime import (
     message_costs,
     messages,
     resumes,
+    shares_a_core,
     with_messages,
 )
 from engine.domain.host_times import RuntimeCosts
@@ -67,6 +69,25 @@ def test_one_slow_message_among_many_of_its_size_changes_nothing():
 
 def test_messages_of_one_size_have_no_cost_per_byte():
     assert message_costs([Sent(1_000, 2e-4)] * 3) == (pytest.approx(2e-4), 0.0)
+
+
+def test_where_both_ends_share_a_core_messages_that_wait_for_it_do_not_count():
+    """Two devices that compute for 200 µs and exchange messages of 64 µs: on one core, every second one waits
+    until the other end has computed.
+    """
+    sent = [Sent(1_000, 64e-6), Sent(1_000, 264e-6), Sent(101_000, 164e-6), Sent(101_000, 364e-6)] * 20
+    found = with_messages(RuntimeCosts(), sent, [[90e-6] * 9, [20e-6] * 20], shared=True)
+    assert (found.send_s, found.byte_s) == (pytest.approx(31.5e-6), pytest.approx(0.5e-9))
+    assert found.receive_s == pytest.approx(31.5e-6 + 20e-6)
+
+
+@pytest.mark.parametrize(
+    ("cores", "granted", "shared"), [({3}, 1.0, True), ({0, 1}, 0.5, True), ({0, 1}, 1.0, False)]
+)
+def test_two_processes_share_a_core_where_there_is_one_or_a_part_of_one(cores, granted, shared, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: cores)
+    monkeypatch.setattr(runtime, "granted_frac", lambda: granted)
+    assert shares_a_core() is shared
 
 
 def test_the_time_on_a_link_is_no_cost_of_the_runtime():
