@@ -21,6 +21,7 @@ from bench.native.native import REPEATS, measure_native
 from bench.native.native_step import measure_native_step
 from bench.native.reality import measure_reality
 from bench.nodes.nodes import measure_nodes
+from bench.nodes.refusals import measure_refusals
 from bench.prediction.accuracy_matrix import MINUTES, measure_accuracy_matrix
 from bench.prediction.admission import measure_admission
 from bench.prediction.simulate import measure_simulate
@@ -162,6 +163,7 @@ BENCHES: tuple[Bench, ...] = (
         "boards",
     ),
     Bench("nodes", "runs on boards in namespaces, against predictions", measure_nodes, "nodes"),
+    Bench("refusals", "what a board is refused for, brought about", measure_refusals, "nodes"),
     Bench("shards", "a layer against a position shard of it", measure_shards, FIDELITY),
 )
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.nodes.lan import Cable
+from bench.trials.lan import Cable
 from bench.trials.servers import wait_for
 from emulator.host.leftovers import Process, children
 from webapp.ops.places import ROOT
@@ -21,7 +21,7 @@ from webapp.ops.places import ROOT
 FIRST_USER = 61_000
 """Users that no machine's list has."""
 CPU = Path("/sys/fs/cgroup/cpu")
-PERIOD_US = 2000
+PERIOD_US, LONG_PERIOD_US = 2000, 100_000
 SHARES, SERVERS_SHARES = 200_000, 4_000
 """Against 1024 of each process that is none of this: what else the machine does takes little from a board,
 and so does the server, which is another machine.
@@ -29,10 +29,13 @@ and so does the server, which is another machine.
 
 
 class Share(NamedTuple):
-    """A board's part of this machine: a core, and how much of its time."""
+    """A board's part of this machine: a core, and how much of its time. `is_slow`: somebody takes the rest
+    (`taker.py`), and a quota is there to tell the board, and never used up.
+    """
 
     core: int
     frac: float = 1.0
+    is_slow: bool = False
 
 
 class Board:
@@ -49,7 +52,7 @@ class Board:
             os.chown(path, self.user, self.user, follow_symlinks=False)
         self.home.chmod(0o700)
         self.log = self.home / "node.log"
-        self.group = Group(share.frac)
+        self.group = Group(share.frac, period_us=LONG_PERIOD_US if share.is_slow else PERIOD_US)
         self.token = ""
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -136,13 +139,13 @@ def below(pid: int) -> list[Process]:
 class Group:
     """A control group that has a fraction of a core. Its `shares` are those against other groups."""
 
-    def __init__(self, frac: float = 1.0, shares: int = SHARES):
+    def __init__(self, frac: float = 1.0, shares: int = SHARES, period_us: int = PERIOD_US):
         self.place = Path(tempfile.mkdtemp(prefix="edgeloom-", dir=CPU))
         self.place.chmod(0o755)  # a process may read what it is granted
         (self.place / "cpu.shares").write_text(str(shares))
         if frac < 1:
-            (self.place / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-            (self.place / "cpu.cfs_quota_us").write_text(str(int(frac * PERIOD_US)))
+            (self.place / "cpu.cfs_period_us").write_text(str(period_us))
+            (self.place / "cpu.cfs_quota_us").write_text(str(int(frac * period_us)))
 
     def take(self, pid: int) -> None:
         (self.place / "cgroup.procs").write_text(str(pid))

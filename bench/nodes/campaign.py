@@ -8,11 +8,9 @@ are there again, and nothing of the run is left on them.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -23,9 +21,9 @@ from typing import Any, NamedTuple
 from bench.nodes.board import Board, Share
 from bench.nodes.cases import cluster_of
 from bench.nodes.faults import NodeTrial, problems_of, trial
-from bench.nodes.lan import build_switch, open_to_all, python_places
 from bench.nodes.site import ENDS, PORT, URL, Site
-from bench.trials.isolated import Found, found_by, hand_over, parser_of
+from bench.trials.isolated import Found, carry_out, found_by, numbered_trials, parser_of
+from bench.trials.lan import build_switch, open_to_all, python_places
 from bench.trials.servers import wait_for
 from emulator.host.leftovers import Process
 from engine.domain.errors import RunError
@@ -231,35 +229,32 @@ def rows_of(outcomes: list[Outcome], wall_s: float) -> list[tuple[str, str]]:
     ]
 
 
-def main() -> int:
-    parser = parser_of(__doc__)
-    parser.add_argument("--trials", type=int, default=40)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--measured", type=Path, help="a board's home, whose calibration all boards have")
-    args = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="edgeloom-boards-"))
+def campaign(seed: int, first: int, trials: int, measured: Path | None, directory: Path) -> Found:
     directory.chmod(0o755)
     open_to_all(*python_places())
     build_switch()
     began_s, outcomes = time.monotonic(), list[Outcome]()
-    desk = Desk(directory, args.measured)
+    desk = Desk(directory, measured)
     try:
-        for number in range(args.first, args.first + args.trials):
-            outcomes.append(desk.play(trial(args.seed, number)))
+        for number in range(first, first + trials):
+            outcomes.append(desk.play(trial(seed, number)))
             one = outcomes[-1]
             say(f"{one.trial.title}: {one.ending}: {one.sentence}")
             for problem in one.problems:
                 say(f"  WRONG: {problem}")
     finally:
         desk.close()
-        bad = [one for one in outcomes if one.problems]
-        if bad or len(outcomes) < args.trials:
-            say(f"The logs are in {directory}.")
-        else:
-            shutil.rmtree(directory, ignore_errors=True)
-    problems = [f"{one.trial.title}: {'; '.join(one.problems)}" for one in bad]
-    return hand_over(rows_of(outcomes, time.monotonic() - began_s), problems, args.result)
+    problems = [f"{one.trial.title}: {'; '.join(one.problems)}" for one in outcomes if one.problems]
+    return Found(tuple(rows_of(outcomes, time.monotonic() - began_s)), tuple(problems))
+
+
+def main() -> int:
+    parser = parser_of(__doc__)
+    numbered_trials(parser, 40)
+    parser.add_argument("--measured", type=Path, help="a board's home, whose calibration all boards have")
+    args = parser.parse_args()
+    play = partial(campaign, args.seed, args.first, args.trials, args.measured)
+    return carry_out(play, "boards", args.result)
 
 
 def say(line: str) -> None:

@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 from engine.domain.cluster import ClusterSpec, DeviceSpec, LinkSpec, SwitchSpec
 from engine.domain.network import Actual, PairMeasurement
 from engine.domain.report import RunReport
+from engine.domain.spec import RunSpec
 from engine.domain.units import human, human_s
+from engine.reports.fold import fold
 from engine.runs.as_measured import as_measured
-from engine.runs.predict import predict
+from engine.runs.predict import prepare, simulate
 from engine.strategies.registry import by_rule
 
 METHODS = ("megatron", "gpipe", "voltage", "galaxy")
@@ -115,8 +117,16 @@ def compare(case: Case, report: RunReport) -> Compared:
     rate = statistics.median(pair.bit_per_s for pair in actual.pairs)
     delay_s = statistics.median(pair.delay_s for pair in actual.pairs)
     links = f"{human(rate, 'bit/s')}, {human_s(delay_s)}"
-    drawn, predicted = figures_of(predict(spec)), figures_of(predict(found))
-    return Compared(case, drawn, predicted, figures_of(report), links)
+    return Compared(case, figures_of(shaped(spec)), figures_of(shaped(found)), figures_of(report), links)
+
+
+def shaped(spec: RunSpec) -> RunReport:
+    """The prediction of `spec` over cables that `Cable.shape` shapes: their buckets let the first bytes of a
+    message through at once.
+    """
+    prepared = prepare(spec)
+    trace, outcome = simulate(prepared, shaped=True)
+    return fold(prepared.spec, prepared.plan, trace, world="predicted", outcome=outcome)
 
 
 def three(errors: Iterable[float]) -> tuple[str, str, str]:

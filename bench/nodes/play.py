@@ -1,8 +1,8 @@
 """`python -m bench.nodes.play`, which `./loom bench nodes` runs in namespaces: a server, boards, and
 runs on two of them and on four.
 
-The two have a core each, one at half speed; of the four each has half of a core. So no board waits for
-another's core, and what a board gets it gets at any time.
+The two have a core each, one at half speed; of the four each has half of a core by a quota. So no board waits
+for another's core.
 """
 
 from __future__ import annotations
@@ -12,21 +12,23 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 from bench.nodes.board import Board, Share
 from bench.nodes.cases import Case, Compared, cases, cluster_of, compare, request_of
-from bench.nodes.lan import build_switch, open_to_all, python_places
 from bench.nodes.site import URL, Site
+from bench.nodes.taker import half_of
 from bench.trials.isolated import hand_over, parser_of
+from bench.trials.lan import build_switch, open_to_all, python_places
 from bench.trials.servers import wait_for
 from engine.domain.errors import RunError
 from engine.domain.report import RunReport
 
 RUN_S = 600.0
-SHARES = (Share(0), Share(1, 0.5), Share(0, 0.5), Share(0, 0.5), Share(1, 0.5))
-DESKS = {2: (0, 1), 4: (1, 2, 3, 4)}
+SHARES = (Share(0), Share(1, 0.5, is_slow=True), *(Share(core, 0.5) for core in (0, 0, 1, 1)))
+DESKS = {2: (0, 1), 4: (2, 3, 4, 5)}
 """The boards of each number, by their places in `SHARES`."""
 
 
@@ -55,9 +57,12 @@ def play(place: Path, homes: Path, numbers: Sequence[int]) -> list[Compared]:
         found = []
         for number in numbers:
             desk = [boards[one] for one in DESKS[number]]
-            for board in desk:
-                join(site, board, boards)
-            found += [compared(site, desk, case) for case in cases([board.name for board in desk])]
+            with ExitStack() as slowed:
+                for board in desk:
+                    if board.share.is_slow:
+                        slowed.enter_context(half_of(board.share.core))
+                    join(site, board, boards)
+                found += [compared(site, desk, case) for case in cases([board.name for board in desk])]
         return found
     finally:
         for board in boards:
@@ -72,7 +77,7 @@ def join(site: Site, board: Board, boards: Sequence[Board]) -> None:
     but for its core, has that one's figures.
     """
     if board.process is None:
-        alike = (one for one in boards if one.process and one.share.frac == board.share.frac)
+        alike = (one for one in boards if one.process and one.share[1:] == board.share[1:])
         if one := next(alike, None):
             board.measured_as(one.home)
         site.add(board)

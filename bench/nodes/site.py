@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from bench.nodes.board import SERVERS_SHARES, Board, Group
-from bench.nodes.lan import SERVER
+from bench.trials.lan import SERVER
 from bench.trials.servers import Redis, wait_for
 from engine.domain.errors import RunError
 from webapp.ops.places import ROOT

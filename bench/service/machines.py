@@ -1,8 +1,8 @@
 """`python -m bench.service.machines`, which `./loom bench machines` runs in namespaces of its own: a server
 and two workers on machines of their own, with PostgreSQL and Redis that both ask for a password.
 
-A machine is a network namespace with a folder of its own; a virtual cable joins each worker's to the
-server's. The processes are those of docs/guides/operations.md; the runs are real ones.
+A machine is a network namespace with a folder of its own, at the switch that the server is at. The processes
+are those of docs/guides/operations.md; the runs are real ones.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from bench.tables.rows import Table
 from bench.trials.isolated import found_by, hand_over, parser_of
+from bench.trials.lan import SERVER, Cable, build_switch
 from bench.trials.servers import Disk, Postgresql, Redis, wait_for
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
@@ -39,28 +40,14 @@ def measure_machines() -> Table:
     return Table(title, ("what", "result"), rows)
 
 
-def server_address(number: int) -> str:
-    return f"10.77.{number}.1"
-
-
 class Machine:
-    """A worker's: `number` from 0. Its processes reach the server, and nothing else."""
+    """A worker's: `number` from 0. Its processes reach the server, and nothing else but the other's."""
 
     def __init__(self, number: int, directory: Path):
-        self.number, self.name = number, f"worker{number}"
+        self.name = f"worker{number}"
         self.directory = directory / self.name
         self.directory.mkdir()
-        ours, theirs = f"cable{number}", "eth0"
-        for line in (
-            f"ip netns add {self.name}",
-            f"ip link add {ours} type veth peer name {theirs} netns {self.name}",
-            f"ip address add {server_address(number)}/24 dev {ours}",
-            f"ip link set {ours} up",
-            f"ip -n {self.name} address add 10.77.{number}.2/24 dev {theirs}",
-            f"ip -n {self.name} link set {theirs} up",
-            f"ip -n {self.name} link set lo up",
-        ):
-            subprocess.run(line.split(), check=True)
+        Cable(self.name, 10 + number)
 
     def start(self, service: Service, environment: dict[str, str]) -> subprocess.Popen[bytes]:
         here = {
@@ -83,8 +70,7 @@ def start(line: list[str], log: Path, environment: dict[str, str]) -> subprocess
 def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Play all of it: rows of what happened, and what was wrong."""
     directory.chmod(0o755)
-    subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
-    subprocess.run(("mount", "-t", "tmpfs", "edgeloom-trial", "/run"), check=True)  # for names of namespaces
+    build_switch()
     machines = [Machine(number, directory) for number in range(WORKERS)]
     redis = Redis(directory, "0.0.0.0")
     (directory / "postgresql").mkdir()
@@ -106,8 +92,7 @@ def play(directory: Path) -> tuple[list[tuple[str, str]], list[str]]:
         for service in (web(port=port), worker("plan"))
     ]
     processes += [
-        one.start(worker("emulate"), shared(redis, "emulate", database, server_address(one.number)))
-        for one in machines
+        one.start(worker("emulate"), shared(redis, "emulate", database, SERVER)) for one in machines
     ]
     try:
         return observe(f"http://127.0.0.1:{port}", redis, database)

@@ -6,23 +6,22 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from bench.service.idle import Usage, family, usage
 from bench.service.load import environment, progress, start
-from bench.trials.isolated import Found, found_by, hand_over, parser_of
+from bench.trials.isolated import Found, carry_out, found_by, parser_of
 from bench.trials.servers import Redis, wait_for
 from webapp.ops.places import ROOT
 from webapp.ops.redis_server import free_port
@@ -264,13 +263,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--people", type=int, required=True)
     args = parser.parse_args()
-    directory = tempfile.mkdtemp(prefix="edgeloom-soak-")
-    found = soak(args.seed, args.minutes, args.people, Path(directory))
-    if found.problems:
-        progress(f"the logs are in {directory}")
-    else:
-        shutil.rmtree(directory, ignore_errors=True)
-    return hand_over(found.rows, found.problems, args.result)
+    return carry_out(partial(soak, args.seed, args.minutes, args.people), "soak", args.result)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import importlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from bench.trials import servers
-from bench.trials.isolated import Found, found_by, hand_over, parser_of
+from bench.trials.isolated import Found, carry_out, found_by, numbered_trials, parser_of
 from bench.trials.outcomes import TrialOutcome, found_in, line_of
 from bench.trials.schedule import schedule
 
@@ -51,7 +50,8 @@ def environment(directory: Path, redis_url: str, database_url: str) -> dict[str,
     }
 
 
-def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> list[TrialOutcome]:
+def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> Found:
+    began_s = time.monotonic()
     subprocess.run(("ip", "link", "set", "lo", "up"), check=True)
     directory.chmod(0o755)
     disk = servers.Disk(directory / "disk", servers.DISK_BYTES[kind])
@@ -64,7 +64,7 @@ def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> 
     from bench.trials.trial import Trials
 
     runner = Trials(redis, database, disk, directory)
-    outcomes = []
+    outcomes: list[TrialOutcome] = []
     try:
         for number in range(first, first + trials):
             outcomes.append(runner.play(schedule(seed, number)))
@@ -74,30 +74,17 @@ def campaign(kind: str, seed: int, first: int, trials: int, directory: Path) -> 
         runner.stop()
         redis.kill()
         database.stop()
-    return outcomes
+    subprocess.run(("umount", "--lazy", str(disk.directory)), check=False)
+    return found_in(outcomes, time.monotonic() - began_s)
 
 
 def main() -> int:
     parser = parser_of(__doc__)
-    parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--first", type=int, default=0)
+    numbered_trials(parser, 100)
     parser.add_argument("--database", choices=DATABASES, default=DATABASES[0])
     args = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="edgeloom-trials-"))
-    began_s = time.monotonic()
-    outcomes: list[TrialOutcome] = []
-    try:
-        outcomes = campaign(args.database, args.seed, args.first, args.trials, directory)
-    finally:
-        bad = [one for one in outcomes if one.problems]
-        if len(outcomes) == args.trials and not bad:
-            subprocess.run(("umount", "--lazy", str(directory / "disk")), check=False)
-            shutil.rmtree(directory, ignore_errors=True)
-        else:
-            sys.stdout.write(f"The logs of the workers are in {directory}.\n")
-    found = found_in(outcomes, time.monotonic() - began_s)
-    return hand_over(found.rows, found.problems, args.result)
+    play = partial(campaign, args.database, args.seed, args.first, args.trials)
+    return carry_out(play, "trials", args.result)
 
 
 if __name__ == "__main__":

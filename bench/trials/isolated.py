@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,6 +49,29 @@ def found_by(module: str, *arguments: str) -> Found:
             raise OpsError(f"{module} broke off with status {ended.returncode}; its messages are above.")
         found = json.loads(result.read_text())
     return Found(tuple(map(tuple, found["rows"])), tuple(found["problems"]))
+
+
+def carry_out(play: Callable[[Path], Found], name: str, result: Path | None) -> int:
+    """Play below a new folder and hand over what was found; returns the module's exit status. The folder
+    stays, with its logs, where something was wrong.
+    """
+    directory = Path(tempfile.mkdtemp(prefix=f"edgeloom-{name}-"))
+    found = None
+    try:
+        found = play(directory)
+    finally:
+        if found is None or found.problems:
+            sys.stderr.write(f"The logs are in {directory}.\n")
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+    return hand_over(found.rows, found.problems, result)
+
+
+def numbered_trials(parser: argparse.ArgumentParser, trials: int) -> None:
+    """Add the arguments of a campaign: how many trials, and which ones."""
+    parser.add_argument("--trials", type=int, default=trials)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--first", type=int, default=0)
 
 
 def parser_of(about: str | None) -> argparse.ArgumentParser:

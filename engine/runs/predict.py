@@ -215,21 +215,22 @@ def simulate(
     decisions: Decisions | None = None,
     host: RuntimeCosts | None = None,
     reached: Reached = lambda tokens: None,
+    shaped: bool = False,
 ) -> tuple[list[Span | Mark], Outcome]:
     """Trace and outcome of the simulated world; `decisions` are those of a real run of the same spec.
 
     A run that nothing disturbs is played with consecutive layers as one operation. If it does not finish, it
     is played again operation by operation, for the trace up to its end. With `host`, all devices are
-    processes of one host and share its cores.
+    processes of one host and share its cores; `shaped` as for `SimulatedWorld`.
     """
     if host is not None:
         return play(prepared, should_stop, decisions, batched=False, host=host)
     if not prepared.spec.scenario.changes:
-        trace, outcome = play(prepared, should_stop, decisions, batched=True, reached=reached)
+        trace, outcome = play(prepared, should_stop, decisions, batched=True, reached=reached, shaped=shaped)
         if outcome.kind in ("finished", "cancelled"):
             trace.sort(key=lambda item: item.end_s if isinstance(item, Span) else item.time_s)
             return trace, outcome
-    return play(prepared, should_stop, decisions, batched=False, reached=reached)
+    return play(prepared, should_stop, decisions, batched=False, reached=reached, shaped=shaped)
 
 
 def play(
@@ -239,11 +240,12 @@ def play(
     batched: bool,
     host: RuntimeCosts | None = None,
     reached: Reached = lambda tokens: None,
+    shaped: bool = False,
 ) -> tuple[list[Span | Mark], Outcome]:
-    """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched` and `host`."""
+    """Trace and outcome of the simulated world, see `SimulatedWorld` for `batched`, `host` and `shaped`."""
     spec = prepared.spec
     trace: list[Span | Mark] = []
-    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched, host)
+    world = SimulatedWorld(spec, prepared.plan, trace.append, decisions, batched, host, shaped=shaped)
     if not strategy(spec.strategy).is_lossy(prepared.plan):
         told = {request.index: request.new_tokens for request in prepared.requests}
         world.watch_work({index: tokens for index, tokens in told.items() if tokens is not None})

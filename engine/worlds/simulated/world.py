@@ -45,6 +45,8 @@ class SimulatedWorld:
     batched: consecutive layers of a device are one operation of the kernel, and their spans come when the
     last one ends. For runs that nothing disturbs: without changes, and only if no operation fails.
     host: all devices are processes of one host and share its cores.
+    shaped: links are token buckets, as emulated ones are, and messages are used as they arrive; with a host,
+    they always are.
     traced: False makes no spans and no marks of memory, for who asks only when tokens come.
     """
 
@@ -57,6 +59,7 @@ class SimulatedWorld:
         batched: bool = False,
         host: RuntimeCosts | None = None,
         traced: bool = True,
+        shaped: bool = False,
     ):
         self.spec = spec
         self.plan = plan
@@ -73,8 +76,9 @@ class SimulatedWorld:
         )
         self.devices = [self._device(rank) for rank in range(len(spec.cluster.devices))]
         self.cores = None if host is None else SharedCores(self.kernel, host.slowdown_of, host.link_byte_s)
-        if host is not None:
+        if shaped or host is not None:
             self.network.buckets = TokenBuckets(self.network.shared)
+        if host is not None:
             self.network.waiting_frac = 1.0 - host.message_work_frac
         for device in self.devices:
             device.batched, device.traced = batched, traced

@@ -9,14 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+from emulator.network.shaping import Shape, piece_limit, tc_lines
 from webapp.ops.places import ROOT
 
 SWITCH = "lan"
 SERVER = "10.77.0.1"
-BURST_S = 1e-3
-LEAST_BURST_BYTES = 20_000
-QUEUE_S = 0.05
-"""How long a packet may wait at a cable's end."""
 
 
 def run(line: str) -> None:
@@ -49,11 +46,12 @@ class Cable:
             run(line)
 
     def shape(self, bit_per_s: float) -> None:
-        """Let it carry so much each way."""
-        burst = max(LEAST_BURST_BYTES, int(bit_per_s * BURST_S / 8))
-        bucket = f"root tbf rate {bit_per_s:.0f}bit burst {burst} latency {1e3 * QUEUE_S:.0f}ms"
-        run(f"tc qdisc replace dev {self.ours} {bucket}")
-        run(f"tc -n {self.name} qdisc replace dev eth0 {bucket}")
+        """Let it carry so much payload each way, as an emulated link does."""
+        shape = Shape(bit_per_s)
+        for inside, interface in (("", self.ours), (f"-n {self.name} ", "eth0")):
+            run(f"ip {inside}{piece_limit(interface, shape)}")
+            for line in tc_lines(interface, shape, "replace"):
+                run(f"tc {inside}{line}")
 
     def cut(self) -> None:
         run(f"ip link set {self.ours} down")
